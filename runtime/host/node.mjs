@@ -29,6 +29,7 @@ const VALIDATE = process.argv.includes("--validate");
 
 const me = { name: "", path: "", server: "", single: true, files: {}, options: {}, loaded: false, serving: false, leaving: false,
   hooks: [], tools: new Map(), routes: [], commands: new Map(), prompts: new Map(), flags: new Map(), events: [], keys: [],
+  providers: new Map(), mcpPrompts: new Map(), mcpResources: new Map(),
   metadata: {}, seen: [], tests: [] };
 
 // ---- the wire -------------------------------------------------------------------------------------
@@ -183,6 +184,19 @@ function onOffer(m, offer, makeArgs, shape) {
   run(job, offer.run, makeArgs(ctx), shape);
 }
 
+/** A generator says what it yields. */
+function streaming(value, emit) {
+  const iterator = value?.[Symbol.asyncIterator]?.() ?? (typeof value === "object" && value?.[Symbol.iterator] && value.next ? value : null);
+  if (!iterator) return value;
+  return (async () => {
+    for (;;) {
+      const { done, value: event } = await iterator.next();
+      if (done) return event;
+      emit(event);
+    }
+  })();
+}
+
 class Request {
   constructor(m) { Object.assign(this, { method: m.method, path: m.path, params: m.params, query: m.query, headers: m.headers, body: m.body }); }
   get json() { try { return JSON.parse(this.body); } catch { return undefined; } }
@@ -212,6 +226,16 @@ const handlers = {
   route: m => onOffer(m, me.routes.find(r => r.name === m.name), () => [new Request(m)]),
   command: m => onOffer(m, me.commands.get(m.name), ctx => [m.args ?? [], ctx]),
   prompt: m => onOffer(m, me.prompts.get(m.name), ctx => [ctx]),
+  provider: m => {
+    const emit = event => {
+      if (!jobs.has(m.id)) throw new Error("nobody reads this stream any more");
+      send({ type: "emit", id: m.id, event: event === undefined ? null : event });
+    };
+    const offer = me.providers.get(m.name);
+    onOffer(m, offer && { run: (...args) => streaming(offer.run(...args), emit) }, ctx => [ctx, m.request ?? {}, emit]);
+  },
+  mcp_prompt: m => onOffer(m, me.mcpPrompts.get(m.name), ctx => [m.arguments ?? {}, ctx]),
+  mcp_resource: m => onOffer(m, me.mcpResources.get(m.name), ctx => [m.uri, m.params ?? {}, ctx]),
   result: takeAnswer,
   error: takeAnswer,
   event(m) {
@@ -346,6 +370,35 @@ function prompt(what) {
   register("prompt", { name, priority, ...(typeof text === "string" ? { text } : {}) });
 }
 
+function provider({ name, models = [], description = "", stream, ...rest }) {
+  for (const key of Object.keys(rest)) throw new TypeError(`provider: unknown member '${key}'`);
+  checkName("provider", name, me.providers);
+  if (typeof stream !== "function") throw new TypeError(`provider '${name}' has no function 'stream'`);
+  if (!Array.isArray(models) || !models.every(m => typeof m === "string")) throw new TypeError("provider: models must be a list of names");
+  me.providers.set(name, { run: stream, models, description });
+  register("provider", { name, models, description });
+}
+
+const mcp = {
+  tool,
+  prompt({ name, title, description = "", arguments: given = [], get }) {
+    if (typeof get !== "function") throw new TypeError(`mcp.prompt '${name}' has no function 'get'`);
+    if (me.mcpPrompts.has(name)) throw new TypeError(`mcp.prompt '${name}' is registered twice`);
+    const rows = given.map(a => ({ required: false, ...(typeof a === "string" ? { name: a } : a) }));
+    me.mcpPrompts.set(name, { run: get, description, arguments: rows });
+    register("mcp_prompt", { name, title, description, arguments: rows });
+  },
+  resource({ uri, uri_template, name, title, description = "", mime, values: offered, read }) {
+    if ((uri === undefined) === (uri_template === undefined)) throw new TypeError("mcp.resource: give either 'uri' or 'uri_template'");
+    if (typeof read !== "function") throw new TypeError(`mcp.resource '${name}' has no function 'read'`);
+    const where = uri ?? uri_template;
+    if (me.mcpResources.has(where)) throw new TypeError(`mcp.resource '${where}' is registered twice`);
+    me.mcpResources.set(where, { run: read, description });
+    register("mcp_resource", { uri: where, template: uri === undefined, name: name ?? where, title, description, mimeType: mime, values: offered });
+  },
+  updated: uri => call("mcp.updated", { uri }),
+};
+
 function flag({ name, type, default: given, description = "" }) {
   const kind = type ?? { boolean: "boolean", string: "string", number: Number.isInteger(given) ? "integer" : "number" }[typeof given] ?? "boolean";
   if (!["boolean", "string", "integer", "number"].includes(kind)) throw new TypeError("flag: type must be boolean, string, integer or number");
@@ -460,7 +513,7 @@ const hub = new Proxy({}, { get: (_, name) => name === "call" ? call : noun(Stri
 const camel = name => name.replace(/_([a-z])/g, (_, c) => c.toUpperCase());
 
 const api = {
-  tool, route, command, prompt, flag, preserve_ui, on, state, store, timer, hub, HubError,
+  tool, route, command, prompt, provider, mcp, flag, preserve_ui, on, state, store, timer, hub, HubError,
   response: answer => ({ status: 200, ...answer }),
   events: { on, emit: (type, data) => call("event.emit", { type, data }) },
   config: { get: async (key, fallback) => await call("config.get", { key }) ?? fallback, all: () => call("config.get") },
@@ -486,6 +539,7 @@ function install(table) {
     for (const one of [fn].flat()) addHook(point, typeof one === "function" ? {} : one, one.run ?? one.fn ?? one);
   });
   each(table.tools, (v, key) => tool({ ...(key && { name: key }), ...v }));
+  each(table.providers, (v, key) => provider({ ...(key && { name: key }), ...v }));
   each(table.commands, (v, key) => command(typeof v === "function" ? { name: key, run: v } : { ...(key && { name: key }), ...v }));
   each(table.routes, (v, key) => {
     const [method, path] = key ? key.split(" ") : [v.method, v.path];
@@ -800,6 +854,14 @@ const t = {
   equal(got, want) { if (!util.isDeepStrictEqual(got, want)) throw new Error(`${util.inspect(got)}, wanted ${util.inspect(want)}`); },
   tool: (name, input = {}, ctx) => need(me.tools.get(name), "tool", name).run(testCtx(ctx), input),
   command: (name, ...args) => need(me.commands.get(name), "command", name).run(args, testCtx()),
+  async provider(name, request = { messages: [] }, ctx) {
+    const said = [];
+    const emit = event => said.push(event);
+    const value = await streaming(need(me.providers.get(name), "provider", name).run(testCtx(ctx), request, emit), emit);
+    return value === undefined ? said : [...said, value];
+  },
+  mcpPrompt: (name, args = {}) => need(me.mcpPrompts.get(name), "mcp.prompt", name).run(args, testCtx()),
+  mcpResource: (uri, params = {}) => need(me.mcpResources.get(uri), "mcp.resource", uri).run(uri, params, testCtx()),
   route(method, path, given = {}) {
     for (const r of me.routes) {
       const [have, pattern] = r.name.split(" ");
@@ -862,6 +924,9 @@ async function validate() {
         commands: [...me.commands].map(([name, o]) => ({ name, description: o.description })),
         prompts: [...me.prompts].map(([id, o]) => ({ id, ...without(o, "run") })),
         flags: [...me.flags].map(([name, o]) => ({ name, ...without(o, "value") })), preserve_ui: me.keys, events: me.events.map(e => e.name),
+        providers: [...me.providers].map(([name, o]) => ({ name, ...without(o, "run") })),
+        mcp_prompts: [...me.mcpPrompts].map(([name, o]) => ({ name, description: o.description })),
+        mcp_resources: [...me.mcpResources].map(([name, o]) => ({ name, description: o.description })),
       },
     };
     if (request.test) value.tests = await runTests();

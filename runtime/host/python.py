@@ -187,6 +187,9 @@ class _Plugin:
     routes = []      # (name, function)
     commands = {}
     prompts = {}
+    providers = {}
+    mcp_prompts = {}
+    mcp_resources = {}
     flags = {}
     events = []      # (name, function)
     keys = []
@@ -641,6 +644,57 @@ def on_prompt(m):
     on_offer(m, me.prompts.get(m.get("name")), [Job])
 
 
+def emitter(mid):
+    """The function with which a stream says a piece of its answer. It ends a stream that nobody reads any more."""
+    def emit(event):
+        job = _tasks.get(mid)
+        if job is None or job.over:
+            raise Timeout("nobody reads this stream any more")
+        send({"type": "emit", "id": mid, "event": event})
+    return emit
+
+
+def on_provider(m):
+    offer = me.providers.get(m.get("name"))
+    emit = emitter(m["id"])
+    given = [Job, m.get("request") or {}] + ([emit] if offer is not None and offer["emit"] else [])
+    if offer is not None:
+        offer = {"run": streaming(offer["run"], emit)}
+    on_offer(m, offer, given)
+
+
+def streaming(fn, emit):
+    """A generator says what it yields."""
+    flags = getattr(getattr(fn, "__code__", None), "co_flags", 0)
+    if flags & 0x200:
+        async def drain(*args):
+            async for event in fn(*args):
+                emit(event)
+        return drain
+    if flags & 0x20:
+        def drain(*args):
+            events = fn(*args)
+            while True:
+                try:
+                    emit(next(events))
+                except StopIteration as e:
+                    return e.value
+        return drain
+    return fn
+
+
+def on_mcp_prompt(m):
+    offer = me.mcp_prompts.get(m.get("name"))
+    given = m.get("arguments") or {}
+    on_offer(m, offer, [given, Job] if offer is not None and offer["ctx"] else [given])
+
+
+def on_mcp_resource(m):
+    offer = me.mcp_resources.get(m.get("name"))
+    given = [m.get("uri"), m.get("params") or {}, Job]
+    on_offer(m, offer, given[:offer["n"]] if offer is not None else [])
+
+
 def match_event(pattern, name):
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
@@ -707,6 +761,7 @@ def on_shutdown(m):
 
 
 HANDLERS = {"hook": on_hook, "tool": on_tool, "route": on_route, "command": on_command, "prompt": on_prompt,
+            "provider": on_provider, "mcp_prompt": on_mcp_prompt, "mcp_resource": on_mcp_resource,
             "event": on_event, "cancel": on_cancel, "shutdown": on_shutdown}
 
 
@@ -1016,6 +1071,62 @@ def prompt(text=None, *, id=None, priority=0):
     return add if text is None else add(text)
 
 
+def provider(fn=None, *, name=None, models=(), description=None):
+    """A model provider. Its function gets (ctx, request, emit), or yields what it would emit: texts, or dicts with
+    `text`, `reasoning`, `tool_call`, `usage`, `stop_reason` or `error`."""
+    def add(f):
+        title = name or f.__name__.replace("_", "-")
+        check_name("provider", title, me.providers)
+        if isinstance(models, str) or not all(isinstance(m, str) for m in models):
+            raise TypeError("provider: models must be a list of names")
+        about = description if description is not None else summary(f)
+        me.providers[title] = {"run": f, "emit": len(parameters(f)) > 2, "models": list(models), "description": about}
+        register("provider", name=title, models=list(models), description=about)
+        return f
+    return add(fn) if callable(fn) else add
+
+
+class _Mcp:
+    """What only clients over MCP see."""
+    tool = staticmethod(tool)
+
+    @staticmethod
+    def prompt(fn=None, *, name=None, title=None, description=None, arguments=None):
+        """A prompt. Its function gets (arguments) or (arguments, ctx) and returns a text or a list of messages."""
+        def add(f):
+            called = name or f.__name__
+            if called in me.mcp_prompts:
+                raise ValueError(f"mcp.prompt '{called}' is registered twice")
+            rows = [{"required": False, **({"name": a} if isinstance(a, str) else a)} for a in arguments or ()]
+            about = description if description is not None else summary(f)
+            me.mcp_prompts[called] = {"run": f, "ctx": len(parameters(f)) > 1, "description": about, "arguments": rows}
+            register("mcp_prompt", name=called, title=title, description=about, arguments=rows)
+            return f
+        return add(fn) if callable(fn) else add
+
+    @staticmethod
+    def resource(uri=None, *, uri_template=None, name=None, title=None, description=None, mime=None, values=None):
+        """A resource. Its function gets (uri), (uri, params) or (uri, params, ctx) and returns a text."""
+        if (uri is None) == (uri_template is None):
+            raise TypeError("mcp.resource: give either 'uri' or 'uri_template'")
+        where = uri or uri_template
+
+        def add(f):
+            if where in me.mcp_resources:
+                raise ValueError(f"mcp.resource '{where}' is registered twice")
+            about = description if description is not None else summary(f)
+            me.mcp_resources[where] = {"run": f, "n": len(parameters(f)), "description": about}
+            register("mcp_resource", uri=where, template=uri is None, name=name or f.__name__, title=title,
+                     description=about, mimeType=mime, values=values)
+            return f
+        return add
+
+    @staticmethod
+    def updated(uri):
+        """What a resource holds is another: clients that subscribed to it are told."""
+        call("mcp.updated", uri=uri)
+
+
 FLAG_TYPES = {"boolean": bool, "string": str, "integer": int, "number": float}
 
 
@@ -1240,6 +1351,7 @@ class _Hub:
 
 API = {"PluginContext": PluginContext, "ToolCall": ToolCall, "ToolResult": ToolResult, "tool": tool, "route": route,
        "response": response, "command": command, "prompt": prompt, "flag": flag, "preserve_ui": preserve_ui, "on": on,
+       "provider": provider, "mcp": _Mcp(),
        "log": _Log(), "state": state, "store": _Store(), "events": _Events(), "timer": _Timer(),
        "config": _Config(), "secrets": _Secrets(), "hub": _Hub(), "HubError": HubError}
 for _point in POINTS:
@@ -1491,6 +1603,28 @@ class _Test:
                                           "body": given.get("body", "")})))
         raise AssertionError(f"the plugin has no route '{method} {path}'")
 
+    def provider(self, name, request=None, ctx=None):
+        """What a stream says, as a list of events."""
+        offer = me.providers.get(name)
+        if offer is None:
+            raise AssertionError(f"the plugin has no provider '{name}'")
+        said = []
+        given = [ctx or PluginContext(), request or {"messages": []}] + ([said.append] if offer["emit"] else [])
+        value = finish(streaming(offer["run"], said.append)(*given))
+        return said + ([value] if value is not None else [])
+
+    def mcp_prompt(self, name, arguments=None):
+        offer = me.mcp_prompts.get(name)
+        if offer is None:
+            raise AssertionError(f"the plugin has no mcp.prompt '{name}'")
+        return finish(offer["run"](*([arguments or {}, PluginContext()][:1 + offer["ctx"]])))
+
+    def mcp_resource(self, uri, params=None):
+        offer = me.mcp_resources.get(uri)
+        if offer is None:
+            raise AssertionError(f"the plugin has no mcp.resource '{uri}'")
+        return finish(offer["run"](*[uri, params or {}, PluginContext()][:offer["n"]]))
+
     def hook(self, point, *args):
         point = point if point in POINTS else "on_" + point
         found = [fn for name, fn in me.hooks if name == point]
@@ -1559,6 +1693,10 @@ def account(request, names):
             "prompts": [{"id": n, "priority": p["priority"], **({"text": p["text"]} if p["text"] else {})}
                         for n, p in me.prompts.items()],
             "flags": [{"name": n, **f} for n, f in me.flags.items()],
+            "providers": [{"name": n, "models": p["models"], "description": p["description"]}
+                          for n, p in me.providers.items()],
+            "mcp_prompts": [{"name": n, "description": p["description"]} for n, p in me.mcp_prompts.items()],
+            "mcp_resources": [{"name": n, "description": r["description"]} for n, r in me.mcp_resources.items()],
             "preserve_ui": me.keys,
             "events": [name for name, _ in me.events],
         },

@@ -11,7 +11,7 @@ local array, error, type, pairs, ipairs, tostring = json.array, error, type, pai
 local pcall, select, setmetatable, concat, unpack = pcall, select, setmetatable, table.concat, table.unpack
 local REFUSED = "not while validating"
 
-local seen = { hooks = {}, tools = {}, routes = {}, commands = {}, prompts = {}, flags = {}, ui = {},
+local seen = { hooks = {}, tools = {}, providers = {}, routes = {}, commands = {}, prompts = {}, flags = {}, ui = {},
                events = {}, mcp_prompts = {}, mcp_resources = {}, metadata = nil }
 local by_point = {}
 
@@ -109,6 +109,16 @@ local function add_tool(t, level)
   seen.tools[#seen.tools + 1] = {
     name = t.name, description = t.description, permission = t.permission, override = t.override,
     input_schema = t.input_schema or schema_of(t.input or {}, level + 1), run = t.run }
+end
+
+local function add_provider(t, level)
+  check_type(t, "table", level + 1, "provider: its description")
+  check(type(t.name) == "string" and t.name:find("^[a-z][a-z0-9_-]*$"), level + 1, "a provider has a name like 'my-models'")
+  check(type(t.stream) == "function", level + 1, "provider '%s' has no function 'stream'", t.name)
+  check(t.models == nil or type(t.models) == "table", level + 1, "provider '%s': models must be a list of names", t.name)
+  if find_named(seen.providers, t.name) then return end
+  seen.providers[#seen.providers + 1] = { name = t.name, description = t.description, models = array(t.models or {}),
+                                          stream = t.stream }
 end
 
 -- mcp.prompt{} and mcp.resource{}: checked like the hub does, and listed
@@ -225,6 +235,7 @@ local function take_table(t)
   if t.api ~= nil or t.name ~= nil then declare(t, 2) end
   each(t.hooks, "hooks", add_hooks_of)
   each(t.tools, "tools", function(k, v) add_tool(named(k, v, "tool"), 4) end)
+  each(t.providers, "providers", function(k, v) add_provider(named(k, v, "provider"), 4) end)
   each(t.routes, "routes", add_route_of)
   each(t.commands, "commands", function(k, v)
     add_command(type(v) == "function" and { name = k, run = v } or named(k, v, "command"), 4)
@@ -331,6 +342,7 @@ local api = {
   on = function(name, opts, fn) return (add_on(2, name, opts, fn)) end,
   plugin = function(t) declare(t, 2) end,
   tool = function(t) add_tool(t, 2) end,
+  provider = function(t) add_provider(t, 2) end,
   route = function(method, path, fn) add_route(method, path, fn, 2) end,
   command = function(t) add_command(t, 2) end,
   prompt = function(p) add_prompt(p, 2) end,
@@ -427,6 +439,13 @@ local function find_or_fail(list, name, what)
   return find_named(list, name) or error(("the plugin has no %s '%s'"):format(what, tostring(name)), 3)
 end
 function t.tool(name, input, ctx) return find_or_fail(seen.tools, name, "tool").run(ctx or { state = {} }, input or {}) end
+function t.provider(name, request, ctx)
+  local said = {}
+  local last = find_or_fail(seen.providers, name, "provider").stream(
+    ctx or { state = {} }, request or { messages = {} }, function(event) said[#said + 1] = event end)
+  if last ~= nil then said[#said + 1] = last end
+  return said
+end
 function t.command(name, ...) return find_or_fail(seen.commands, name, "command").run({ ... }, { state = {} }) end
 local function match_path(pattern, path)
   local params, names = {}, {}
@@ -527,6 +546,7 @@ return {
     prompts = plain(seen.prompts, "id", "text", "priority"),
     flags = plain(seen.flags, "name", "type", "default", "description"),
     preserve_ui = array(seen.ui),
+    providers = plain(seen.providers, "name", "description", "models"),
     mcp_prompts = plain(seen.mcp_prompts, "name", "description"),
     mcp_resources = plain(seen.mcp_resources, "name", "description"),
     events = names_of(seen.events),

@@ -275,12 +275,21 @@ static void on_secrets(void *arg)
     agent__release(arg);
 }
 
+static bool offer_reaches(void *arg, const struct gen_unit *u, const char *dir)
+{
+    const struct agent_host *h = &((const struct agent *)arg)->o.host;
+    return h->reach(h->plugins, u, "", dir) != AGENT_NEVER;
+}
+
 struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
 {
     struct agent *a = xcalloc(1, sizeof *a);
     struct marking *m = xcalloc(1, sizeof *m);
     assert(o->loop != NULL && o->store != NULL && o->engine != NULL && o->providers != NULL);
     a->o = *o;
+    providers_set_offers(
+        o->providers,
+        &(struct provider_offers){.engine = o->engine, .reaches = offer_reaches, .arg = a});
     a->ready = ready;
     a->ready_arg = arg;
     map_init(&a->sessions);

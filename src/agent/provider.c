@@ -188,6 +188,26 @@ void provider__head(struct provider_call *call, const struct http_reply *reply)
     progress(call);
 }
 
+/// Something was read, with `rc`: is the try over? False: it is, and perhaps the call.
+static bool settle(struct provider_call *call, int rc)
+{
+    struct provider_error e;
+    if (call->gone) {
+        free_call(call);
+    } else if (call->reply.failed) {
+        provider__judge(&e, call->choice->provider, call->status, &call->reply.fault);
+        fail_try(call, &e);
+    } else if (rc < 0) {
+        provider__judge_rc(&e, call->choice->provider, true, &call->feed);
+        fail_try(call, &e);
+    } else if (call->reply.ended) {
+        succeed(call);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 void provider__bytes(struct provider_call *call, struct str bytes)
 {
     if (!call->stream) {
@@ -200,18 +220,26 @@ void provider__bytes(struct provider_call *call, struct str bytes)
     call->busy = true;
     int rc = sse_feed(&call->sse, bytes, &call->feed);
     call->busy = false;
-    struct provider_error e;
-    if (call->gone) {
-        free_call(call);
-    } else if (call->reply.failed) {
-        provider__judge(&e, call->choice->provider, call->status, &call->reply.fault);
-        fail_try(call, &e);
-    } else if (rc < 0) {
-        provider__judge_rc(&e, call->choice->provider, true, &call->feed);
-        fail_try(call, &e);
-    } else if (call->reply.ended) {
-        succeed(call);
+    (void)settle(call, rc);
+}
+
+bool provider__event(struct provider_call *call, const struct json *event)
+{
+    int rc = 0;
+    progress(call);
+    call->busy = true;
+    call->kind->wire->event(&call->reply, event);
+    call->busy = false;
+    arena_fini(&call->reply.scratch);
+    if (!wire_reply_fits(&call->reply)) {
+        rc = err_set(&call->feed, ERR_TOO_LARGE, "the answer has more parts than any model means");
     }
+    return settle(call, rc);
+}
+
+void provider__fail(struct provider_call *call, struct provider_error *why)
+{
+    fail_try(call, why);
 }
 
 void provider__end(struct provider_call *call, int rc, const struct err *e)
@@ -280,8 +308,12 @@ int provider_start(struct provider_call **out, struct providers *s, const struct
                    const struct provider_cb *cb, void *arg, struct err *e)
 {
     struct provider_call *call = xcalloc(1, sizeof *call);
-    *call = (struct provider_call){
-        .service = s, .choice = ask->choice, .kind = ask->choice->impl, .cb = *cb, .arg = arg};
+    *call = (struct provider_call){.service = s,
+                                   .choice = ask->choice,
+                                   .kind = ask->choice->impl,
+                                   .ctx = ask->ctx,
+                                   .cb = *cb,
+                                   .arg = arg};
     *out = NULL;
     buf_init(&call->body, BODY_MAX);
     int rc = write_body(call, ask, e);

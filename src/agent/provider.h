@@ -36,6 +36,7 @@
 // before the next assistant message; APIs refuse a request without. Members of `params` are sent as
 // they are and replace what we would send; `max_tokens` is translated.
 
+struct hook_ctx;
 struct providers;       // the service, see agent/providers.h
 struct provider_choice; // which provider, model and key, see there
 struct provider_call;
@@ -93,7 +94,8 @@ struct provider_response {
     X(CONTEXT, "CONTEXT_OVERFLOW", false)          /* the request is too long: compact it */       \
     X(REJECTED, "PROVIDER_REJECTED", false)        /* the API refuses the request */               \
     X(TOO_LARGE, "PROVIDER_TOO_LARGE", false)      /* the answer passes our bounds */              \
-    X(SCENARIO, "SCENARIO_FAILED", false)          /* the scripted model cannot play its part */
+    X(SCENARIO, "SCENARIO_FAILED", false)          /* the scripted model cannot play its part */   \
+    X(PLUGIN, "PLUGIN_FAILED", false)              /* the code of a plugin's provider failed */
 
 enum provider_fault {
 #define X(id, name, retry) PROVIDER_##id,
@@ -134,6 +136,8 @@ struct provider_ask {
     const struct provider_choice *choice;
     const struct json *request;
     uint64_t n; // which model request of its session this is, from 1; the scripted provider counts
+    struct hook_ctx *
+        ctx; // of the turn, for a plugin's provider; stays as long as `choice`. NULL: outside of one
 };
 
 /// Begin. Returns ERR_INVALID, with no callback to follow, for a request that is not in the neutral

@@ -104,6 +104,12 @@ static enum provider_fault by_status(int status)
 static enum provider_fault judge(int status, const struct wire_fault *f)
 {
     enum provider_fault fault;
+    for (fault = 0; fault < PROVIDER_FAULT__COUNT;
+         fault++) { // a plugin's provider may use our names
+        if (str_eqz(f->code, faults[fault].name)) {
+            return fault;
+        }
+    }
     bool known = find_hint(codes, ARRAY_LEN(codes), f->code, &fault) ||
                  find_hint(codes, ARRAY_LEN(codes), f->type, &fault) ||
                  find_hint(words, ARRAY_LEN(words), f->message, &fault);
@@ -254,7 +260,7 @@ void provider__judge(struct provider_error *out, const char *who, int status,
     struct buf text;
     struct str said = fault->message.n != 0 ? fault->message : fault->code;
     *out = (struct provider_error){.fault = judge(status, fault), .status = status};
-    out->retry_after_ms = asked_text(fault->message);
+    out->retry_after_ms = fault->wait_ms != 0 ? fault->wait_ms : asked_text(fault->message);
     buf_init(&text, SIZE_MAX);
     buf_addf(&text, "'%s' ", who);
     if (status == 200) {

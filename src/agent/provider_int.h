@@ -11,6 +11,7 @@
 //     provider_fault.c    what a failure means, and how long the provider wants to be left alone
 //     provider_http.c     a try over HTTP; the end of a connection is drained for the next one
 //     provider_scripted.c a try played from a scenario
+//     provider_plugin.c   a try that a plugin answers
 //     provider_models.c   GET models
 //     providers.c         choosing
 
@@ -29,7 +30,9 @@ struct provider_transport {
     void (*pause)(struct provider_call *call, bool paused);
 };
 
-extern const struct provider_transport provider_transport_http, provider_transport_scripted;
+extern const struct provider_transport provider_transport_http, provider_transport_scripted,
+    provider_transport_plugin;
+extern const struct wire wire_plugin; // what plugins' providers say
 
 /// One row per value of providers.*.kind.
 struct provider_kind {
@@ -45,8 +48,9 @@ struct providers {
     struct loop *loop;
     struct http_client *client; // borrowed
     struct lane *lane;          // reads scenarios; made on first use
-    struct http_try *drains;    // answers that are complete, whose connection is being emptied
-    size_t n_calls;             // under way
+    struct provider_offers offers;
+    struct http_try *drains; // answers that are complete, whose connection is being emptied
+    size_t n_calls;          // under way
 };
 
 struct provider_call {
@@ -55,6 +59,7 @@ struct provider_call {
     const struct provider_kind *kind;
     struct provider_cb cb;
     void *arg;
+    struct hook_ctx *ctx;   // borrowed; NULL: none
     struct buf body;        // the request, the same for every try
     char *key;              // read again after a refusal; NULL: the choice's
     struct loop_task *task; // the first try is about to begin
@@ -87,6 +92,10 @@ const char *provider__key(const struct provider_call *call);
 void provider__head(struct provider_call *call, const struct http_reply *reply);
 /// A piece of the body. May end the try, and the call.
 void provider__bytes(struct provider_call *call, struct str bytes);
+/// One event that did not come as bytes. False: the try is over, and perhaps the call.
+bool provider__event(struct provider_call *call, const struct json *event);
+/// The try failed for this reason.
+void provider__fail(struct provider_call *call, struct provider_error *why);
 /// The answer's end; `rc` 0 when it ended well, else `e` says how not.
 void provider__end(struct provider_call *call, int rc, const struct err *e);
 
@@ -119,6 +128,17 @@ void provider__http_request(struct http_request *q,
                             const char *key);
 /// Hang up all connections that are being emptied.
 void provider__http_close_drains(struct providers *s);
+
+// ---- plugins --------------------------------------------------------------------------------
+
+/// The provider of that name that a plugin offers to those who work in `dir` (NULL: to all); NULL: there is none.
+/// Borrowed until the loop turns.
+struct gen_item *provider__offer(const struct providers *s, struct str name, const char *dir);
+/// Call `each` for all of them, in load order.
+void provider__each_offer(const struct providers *s, const char *dir,
+                          void (*each)(void *arg, const struct gen_item *it), void *arg);
+/// The names of its models, in `a`, in the plugin's order; returns how many. None: it takes any.
+size_t provider__offer_models(const struct gen_item *it, struct arena *a, const char ***out);
 
 // ---- keys -----------------------------------------------------------------------------------
 

@@ -79,8 +79,17 @@ static void tell_at_once(void *arg)
 {
     struct provider_models *m = arg;
     const char *const *names = (const char *const *)&m->choice->model;
+    const struct provider_choice *ch = m->choice;
+    struct gen_item *it = provider__offer(m->service, str_of(ch->provider), ch->dir);
     struct provider_error why;
-    if (m->e.code == 0) {
+    if (m->e.code == 0 && ch->impl->wire == &wire_plugin) {
+        const char **models = NULL;
+        struct arena a;
+        arena_init(&a);
+        size_t n = it != NULL ? provider__offer_models(it, &a, &models) : 0;
+        answer(m, models, n, NULL);
+        arena_fini(&a);
+    } else if (m->e.code == 0) {
         answer(m, names, 1, NULL); // scripted: the one it has
     } else {
         provider__judge_rc(&why, m->choice->provider, false, &m->e);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/redact.h"
 #include "config/secrets.h"
+#include "gen/gen.h"
 #include "loop/work.h"
 
 static const struct provider_kind kinds[] = {
@@ -25,6 +26,7 @@ static const struct provider_kind kinds[] = {
     {"anthropic", &wire_anthropic, &provider_transport_http, "/v1/messages",
      "/v1/models?limit=1000", true},
     {"scripted", &wire_responses, &provider_transport_scripted, NULL, NULL, false},
+    {"plugin", &wire_plugin, &provider_transport_plugin, NULL, NULL, false}, // no setting names it
 };
 
 static const char *const built_in[] = {"openai", "anthropic"};
@@ -184,45 +186,86 @@ char *provider__read_key(const struct provider_choice *choice)
 
 // ---- choosing -------------------------------------------------------------------------------
 
-static bool is_provider(const struct config *c, const char *name)
-{
-    return get_setting(c, "providers.*.kind", name) != NULL;
-}
-
-bool providers_has(const struct config *c, struct str name)
+bool providers_has(const struct providers *s, const struct config *c, struct str name,
+                   const char *dir)
 {
     char *text = str_dup(name);
-    bool has = is_provider(c, text);
+    bool has = get_setting(c, "providers.*.kind", text) != NULL || provider__offer(s, name, dir);
     free(text);
     return has;
 }
 
-/// The provider whose name is nearly this one; NULL: none is.
-static const char *nearest_to(const struct config *c, const char *name)
+static bool is_provider(const struct config *c, const struct provider_wish *wish, const char *name)
 {
-    const char *names[64], *one;
-    size_t n = 0, at = 0;
-    while (n < ARRAY_LEN(names) && (one = config_next_name(c, "providers", &at)) != NULL) {
-        names[n++] = one;
-    }
-    return str_nearest(str_of(name), names, n);
+    return providers_has(wish->service, c, str_of(name), wish->cwd);
 }
 
-static int refuse_unknown(const struct config *c, const char *name, struct err *e)
+struct each_name {
+    const struct config *c;
+    void (*each)(void *arg, const char *name);
+    void *arg;
+};
+
+/// Settings win over plugins of the same name.
+static void each_offered(void *arg, const struct gen_item *it)
 {
-    const char *nearest = nearest_to(c, name);
+    const struct each_name *x = arg;
+    if (get_setting(x->c, "providers.*.kind", gen_item_name(it)) == NULL) {
+        x->each(x->arg, gen_item_name(it));
+    }
+}
+
+void providers_each(const struct providers *s, const struct config *c, const char *dir,
+                    void (*each)(void *arg, const char *name), void *arg)
+{
+    struct each_name x = {c, each, arg};
+    const char *name;
+    size_t at = 0;
+    while ((name = config_next_name(c, "providers", &at)) != NULL) {
+        each(arg, name);
+    }
+    provider__each_offer(s, dir, each_offered, &x);
+}
+
+struct names {
+    const char *list[64];
+    size_t n;
+};
+
+static void add_name(void *arg, const char *name)
+{
+    struct names *x = arg;
+    if (x->n < ARRAY_LEN(x->list)) {
+        x->list[x->n++] = name;
+    }
+}
+
+/// The provider whose name is nearly this one; NULL: none is.
+static const char *nearest_to(const struct config *c, const struct provider_wish *wish,
+                              const char *name)
+{
+    struct names x = {0};
+    providers_each(wish->service, c, wish->cwd, add_name, &x);
+    return str_nearest(str_of(name), x.list, x.n);
+}
+
+static int refuse_unknown(const struct config *c, const struct provider_wish *wish,
+                          const char *name, struct err *e)
+{
+    const char *nearest = nearest_to(c, wish, name);
     return err_set(e, ERR_NOT_FOUND, "there is no provider '%s'%s%s%s", name,
                    nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
                    nearest != NULL ? "'" : "");
 }
 
 // "PROVIDER/MODEL" where PROVIDER is one; the slash of other names is part of the model's.
-static void split_model(const struct config *c, struct provider_choice *ch, const char *model)
+static void split_model(const struct config *c, const struct provider_wish *wish,
+                        struct provider_choice *ch, const char *model)
 {
     const char *slash = strchr(model, '/');
     if (slash != NULL && ch->provider == NULL) {
         char *name = xstrndup(model, (size_t)(slash - model));
-        if (is_provider(c, name)) {
+        if (is_provider(c, wish, name)) {
             ch->provider = name;
             ch->model = xstrdup(slash + 1);
             return;
@@ -251,26 +294,64 @@ static void choose_provider(struct provider_choice *ch, const struct config *c,
     ch->fallback = true;
 }
 
-static int choose_model(struct provider_choice *ch, const struct config *c, struct err *e)
+static int refuse_model(const struct provider_choice *ch, const char *const *names, size_t n,
+                        struct err *e)
+{
+    const char *nearest = str_nearest(str_of(ch->model), names, n);
+    return err_set(e, ERR_NOT_FOUND, "provider '%s' has no model '%s'%s%s%s", ch->provider,
+                   ch->model, nearest != NULL ? "; did you mean '" : "",
+                   nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+}
+
+/// One of those that the plugin lists; the first when none is named.
+static int choose_offered(struct provider_choice *ch, const struct provider_wish *wish,
+                          struct err *e)
+{
+    const char **names;
+    struct arena a;
+    arena_init(&a);
+    const struct gen_item *it = provider__offer(wish->service, str_of(ch->provider), wish->cwd);
+    size_t n = provider__offer_models(it, &a, &names), at = 0;
+    int rc = 0;
+    if (!is_given(ch->model)) {
+        free(ch->model);
+        ch->model = xstrdup(n != 0 ? names[0] : "default");
+    } else if (n != 0 && !wish->any_model) {
+        while (at < n && strcmp(names[at], ch->model) != 0) {
+            at++;
+        }
+        rc = at == n ? refuse_model(ch, names, n, e) : 0;
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+static int choose_model(struct provider_choice *ch, const struct config *c,
+                        const struct provider_wish *wish, struct err *e)
 {
     // a model's name in [model] belongs to the provider named there, if one is
     const char *provider = config_str(c, "model.provider"), *name = config_str(c, "model.name");
     bool ours = !is_given(provider) || strcmp(provider, ch->provider) == 0;
     const char *model =
         ours && is_given(name) ? name : get_setting(c, "providers.*.model", ch->provider);
+    if (ch->impl->wire == &wire_plugin) {
+        return choose_offered(ch, wish, e);
+    }
     if (is_given(ch->model)) {
         return 0;
     }
     free(ch->model);
     ch->model = NULL;
-    if (model == NULL && strcmp(ch->kind, "scripted") != 0) {
+    if (model == NULL && strcmp(ch->kind, "scripted") != 0 && !wish->any_model) {
         return err_set(
             e, ERR_NOT_FOUND,
             "no model for provider '%s': name one with -m MODEL or [model] name; `afloat "
             "models %s` lists them",
             ch->provider, ch->provider);
     }
-    ch->model = xstrdup(model != NULL ? model : "scripted");
+    ch->model = xstrdup(model != NULL                       ? model
+                        : strcmp(ch->kind, "scripted") == 0 ? "scripted"
+                                                            : "");
     return 0;
 }
 
@@ -310,11 +391,15 @@ static int choose_address(struct provider_choice *ch, const struct config *c, st
     return 0;
 }
 
-static int choose_kind(struct provider_choice *ch, const struct config *c, struct err *e)
+static int choose_kind(struct provider_choice *ch, const struct config *c,
+                       const struct provider_wish *wish, struct err *e)
 {
     const char *kind = get_setting(c, "providers.*.kind", ch->provider);
+    if (kind == NULL && provider__offer(wish->service, str_of(ch->provider), wish->cwd) != NULL) {
+        kind = wire_plugin.kind;
+    }
     if (kind == NULL) {
-        return refuse_unknown(c, ch->provider, e);
+        return refuse_unknown(c, wish, ch->provider, e);
     }
     ch->impl = kinds;
     while (strcmp(ch->impl->name, kind) != 0) {
@@ -333,7 +418,7 @@ static void choose_names(struct provider_choice *ch, const struct config *c,
         ch->provider = xstrdup(wish->provider);
     }
     if (is_given(model)) {
-        split_model(c, ch, model);
+        split_model(c, wish, ch, model);
     }
     if (ch->provider == NULL) {
         choose_provider(ch, c, wish);
@@ -350,8 +435,9 @@ static int check_prefix(const struct provider_choice *ch, const struct config *c
         return 0;
     }
     char *prefix = xstrndup(ch->model, (size_t)(slash - ch->model));
-    bool meant = ch->fallback || (!is_provider(c, prefix) && nearest_to(c, prefix) != NULL);
-    int rc = meant ? refuse_unknown(c, prefix, e) : 0;
+    bool meant =
+        ch->fallback || (!is_provider(c, wish, prefix) && nearest_to(c, wish, prefix) != NULL);
+    int rc = meant ? refuse_unknown(c, wish, prefix, e) : 0;
     free(prefix);
     return rc;
 }
@@ -362,14 +448,15 @@ static int resolve(struct provider_choice *ch, const struct config *c,
     choose_names(ch, c, wish);
     int rc = check_prefix(ch, c, wish, e);
     if (rc == 0) {
-        rc = choose_kind(ch, c, e);
+        rc = choose_kind(ch, c, wish, e);
     }
     if (rc == 0) {
-        rc = choose_model(ch, c, e);
+        rc = choose_model(ch, c, wish, e);
     }
-    if (rc == 0 && ch->impl->path == NULL) {
+    ch->dir = wish->cwd != NULL ? xstrdup(wish->cwd) : NULL;
+    if (rc == 0 && ch->impl->transport == &provider_transport_scripted) {
         rc = choose_scenario(ch, c, wish, e);
-    } else if (rc == 0) {
+    } else if (rc == 0 && ch->impl->path != NULL) {
         rc = choose_address(ch, c, e);
         rc = rc == 0 ? find_key(ch, c, wish, e) : rc;
     }
@@ -411,9 +498,9 @@ void provider_choice_fini(struct provider_choice *choice)
     if (choice->key != NULL) {
         explicit_bzero(choice->key, strlen(choice->key));
     }
-    char *owned[] = {choice->provider, choice->kind,       choice->model,
-                     choice->base_url, choice->scenario,   choice->key,
-                     choice->key_file, choice->key_secret, choice->secrets};
+    char *owned[] = {choice->provider, choice->kind, choice->model,    choice->base_url,
+                     choice->scenario, choice->key,  choice->key_file, choice->key_secret,
+                     choice->secrets,  choice->dir};
     for (size_t i = 0; i < ARRAY_LEN(owned); i++) {
         free(owned[i]);
     }
@@ -473,16 +560,53 @@ static void write_row(struct jw *w, const struct config *c, const struct provide
     provider_choice_fini(&probe);
 }
 
+struct listing {
+    struct jw *w;
+    const struct config *c;
+    const struct provider_wish *wish;
+    const char *chosen;
+};
+
+static void write_offered(const struct listing *x, const struct gen_item *it)
+{
+    const char **models;
+    struct arena a;
+    struct jw *w = x->w;
+    arena_init(&a);
+    size_t n = provider__offer_models(it, &a, &models);
+    jw_obj(w);
+    jw_kstrz(w, "name", gen_item_name(it));
+    jw_kstrz(w, "kind", wire_plugin.kind);
+    jw_kstrz(w, "plugin", gen_item_unit(it)->name);
+    jw_kstrz(w, "model", n != 0 ? models[0] : NULL);
+    jw_karr(w, "models");
+    for (size_t i = 0; i < n; i++) {
+        jw_strz(w, models[i]);
+    }
+    jw_end_arr(w);
+    jw_kbool(w, "has_key", true);
+    jw_kbool(w, "default", strcmp(gen_item_name(it), x->chosen) == 0);
+    jw_end_obj(w);
+    arena_fini(&a);
+}
+
+static void write_one(void *arg, const char *name)
+{
+    const struct listing *x = arg;
+    if (get_setting(x->c, "providers.*.kind", name) != NULL) {
+        write_row(x->w, x->c, x->wish, name, x->chosen);
+    } else {
+        write_offered(x, provider__offer(x->wish->service, str_of(name), x->wish->cwd));
+    }
+}
+
 void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish)
 {
     struct provider_choice ch = {0};
-    const char *name;
-    size_t at = 0;
     choose_names(&ch, c, wish);
+    struct listing x = {w, c, wish, ch.provider};
     jw_arr(w);
-    while ((name = config_next_name(c, "providers", &at)) != NULL) {
-        write_row(w, c, wish, name, ch.provider);
-    }
+    providers_each(wish->service, c, wish->cwd, write_one, &x);
     jw_end_arr(w);
     provider_choice_fini(&ch);
 }

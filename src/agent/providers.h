@@ -16,6 +16,18 @@ struct providers *providers_open(struct loop *l, struct http_client *client);
 /// allowed.
 void providers_close(struct providers *s);
 
+struct gen_engine;
+struct gen_unit;
+
+/// What plugins offer as providers: those of the engine's current generation whose unit reaches a directory.
+struct provider_offers {
+    struct gen_engine *engine; // NULL: none
+    bool (*reaches)(void *arg, const struct gen_unit *u, const char *dir);
+    void *arg;
+};
+/// Take them in, before the first choice; borrowed until providers_close().
+void providers_set_offers(struct providers *s, const struct provider_offers *offers);
+
 // ---- choosing -------------------------------------------------------------------------------
 
 /// USD per million tokens, from [prices] alone; NAN is unknown.
@@ -26,7 +38,7 @@ struct provider_prices {
 /// The caller's storage, ended with provider_choice_fini(). Members are read-only.
 struct provider_choice {
     char *provider; // its name: "openai", "work"
-    char *kind;     // "openai-responses", "openai-chat", "anthropic", "scripted"
+    char *kind;     // "openai-responses", "openai-chat", "anthropic", "scripted", "plugin"
     char *model;
     char *base_url; // without a slash at the end; NULL for scripted
     char *scenario; // absolute path; NULL: the built-in one; of scripted only
@@ -36,6 +48,7 @@ struct provider_choice {
     struct model_facts facts;
     // private to agent/
     const struct provider_kind *impl;
+    char *dir;        // of the wish's cwd, for providers of a project's plugins; NULL: none
     char *key;        // NULL: none
     char *key_file;   // where it came from, to be read again when it is refused; NULL: elsewhere
     char *key_secret; // the same, a name in `secrets`
@@ -48,7 +61,9 @@ struct provider_wish {
     const char *model;      // the same; "PROVIDER/MODEL" names both, when there is such a provider
     const char *const *env; // the client's "NAME=value", NULL at the end; NULL: none
     const char *cwd; // the client's directory, for a relative AFLOAT_SCENARIO; NULL: refuse one
-    const struct home *home; // for paths of settings and secrets; never NULL
+    const struct home *home;         // for paths of settings and secrets; never NULL
+    const struct providers *service; // whose plugins count too; NULL: settings only
+    bool any_model;                  // nobody asks it anything: a model need not be named
 };
 
 /// Choose. The provider is what the wish says, else AFLOAT_PROVIDER of its environment, else
@@ -68,14 +83,19 @@ void provider_choice_fini(struct provider_choice *choice);
 /// The cost of `u` in USD; NAN when a price or number that it needs is unknown.
 double provider_cost(const struct provider_choice *choice, const struct provider_usage *u);
 
-/// Is there a provider of that name?
-bool providers_has(const struct config *c, struct str name);
+/// Is there a provider of that name, in the settings or of a plugin that reaches `dir` (NULL: everyone)? `s` may be NULL.
+bool providers_has(const struct providers *s, const struct config *c, struct str name,
+                   const char *dir);
+/// Call `each` with the name of each provider: those of the settings by name, then those of plugins.
+void providers_each(const struct providers *s, const struct config *c, const char *dir,
+                    void (*each)(void *arg, const char *name), void *arg);
 
 /// Names of variables in a client's environment that belong to providers and not to tools:
 /// AFLOAT_PROVIDER, AFLOAT_MODEL, AFLOAT_SCENARIO and whatever an api_key_env names.
 bool providers_owns_variable(const struct config *c, struct str name);
 
-/// Write the rows of `GET /provider`: an array of {name, kind, base_url, model, has_key, default}.
+/// Write the rows of `GET /provider`: an array of {name, kind, base_url, model, has_key, default}; those of plugins have
+/// `plugin` and `models`.
 /// `wish` decides about keys and the default as in providers_resolve().
 void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish);
 

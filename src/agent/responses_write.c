@@ -526,6 +526,7 @@ struct responses_error responses_error_of(const struct provider_error *why)
         [PROVIDER_REJECTED] = {400, "invalid_request_error", "invalid_prompt"},
         [PROVIDER_TOO_LARGE] = {502, "server_error", "server_error"},
         [PROVIDER_SCENARIO] = {400, "invalid_request_error", "invalid_prompt"},
+        [PROVIDER_PLUGIN] = {500, "server_error", "server_error"},
     };
     struct responses_error e = table[why->fault];
     if (why->fault == PROVIDER_REJECTED && why->status == 404) {

@@ -419,7 +419,8 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
                                  .model = s->want_model,
                                  .env = (const char *const *)s->variables,
                                  .cwd = s->working_dir,
-                                 .home = s->agent->o.home};
+                                 .home = s->agent->o.home,
+                                 .service = s->agent->o.providers};
     struct provider_choice choice;
     struct err e = {0};
     if (providers_resolve(&choice, agent__session_config(s), &wish, &e) < 0) {

@@ -214,7 +214,9 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 static void take_model(struct session *child, const struct session *parent, struct str model)
 {
     struct str rest = model, provider = str_cut(&rest, '/');
-    bool named = provider.n < model.n && providers_has(agent__session_config(parent), provider);
+    bool named = provider.n < model.n &&
+                 providers_has(parent->agent->o.providers, agent__session_config(parent), provider,
+                               parent->working_dir);
     agent__session_set(&child->want_provider, named ? provider : str_of(parent->provider));
     agent__session_set(&child->want_model, named ? rest : model);
 }

@@ -256,7 +256,7 @@ void turn__ask(struct turn *t)
     struct session *s = t->s;
     assert(t->call == NULL && t->request != NULL);
     struct provider_ask q = {
-        .choice = &s->choice, .request = turn__fill_pictures(t), .n = s->requests};
+        .choice = &s->choice, .request = turn__fill_pictures(t), .n = s->requests, .ctx = &t->ctx};
     struct err e = {0};
     if (!t->compacting) {
         t->step = TURN_MODEL;

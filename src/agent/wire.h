@@ -66,6 +66,7 @@ struct wire_item {
 /// What an API says went wrong, as it names it; any of it may be empty.
 struct wire_fault {
     struct str code, type, message;
+    uint64_t wait_ms; // before another try; 0: it does not say
 };
 
 typedef void wire_delta_fn(void *arg, const struct provider_delta *d);

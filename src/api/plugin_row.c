@@ -445,9 +445,9 @@ static void write_parts(const struct plugin_shape *s, const char *needs, struct 
 
 static void write_outputs(const struct api *api, const struct plugin_row *p, struct jw *w)
 {
-    static const enum gen_kind shown[] = {GEN_TOOL,       GEN_ROUTE,        GEN_COMMAND,
-                                          GEN_FLAG,       GEN_PROMPT,       GEN_SKILL,
-                                          GEN_MCP_PROMPT, GEN_MCP_RESOURCE, GEN_OUTPUT};
+    static const enum gen_kind shown[] = {GEN_TOOL,     GEN_ROUTE, GEN_COMMAND,    GEN_FLAG,
+                                          GEN_PROMPT,   GEN_SKILL, GEN_MCP_PROMPT, GEN_MCP_RESOURCE,
+                                          GEN_PROVIDER, GEN_OUTPUT};
     const char *needs = need_of(api, p);
     jw_karr(w, "outputs");
     for (size_t i = 0; p->unit != NULL && i < gen_unit_count(p->unit); i++) {
@@ -546,6 +546,7 @@ void api__row_write(const struct api *api, const struct api_row *r, bool whole, 
     write_origin(r, w);
     write_hooks(r->p.unit, w);
     write_items(r->p.unit, GEN_TOOL, "tools", w);
+    write_items(r->p.unit, GEN_PROVIDER, "providers", w);
     write_items(r->p.unit, GEN_ROUTE, "routes", w);
     write_items(r->p.unit, GEN_COMMAND, "commands", w);
     write_items(r->p.unit, GEN_PROMPT, "prompts", w);

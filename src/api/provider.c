@@ -23,7 +23,7 @@ static const char *const *fake_env(struct op_call *c)
 
 void op_PROVIDER_LIST(struct api *api, struct op_call *c)
 {
-    struct provider_wish wish = {.env = fake_env(c), .home = api->home};
+    struct provider_wish wish = {.env = fake_env(c), .home = api->home, .service = api->providers};
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_key(w, "providers");
@@ -89,8 +89,12 @@ static void ask_models(struct api *api, struct op_call *c, const char *const *en
     struct asking *q = xcalloc(1, sizeof *q);
     struct err e = {0};
     const char *name = arena_strdup(c->arena, json_str(json_get(c->params, "name"), ""));
-    // some model, whichever: who asks for the list need not have chosen one
-    struct provider_wish wish = {.provider = name, .model = "any", .env = env, .home = api->home};
+    struct provider_wish wish = {.provider = name,
+                                 .any_model =
+                                     true, // who asks for the list need not have chosen one
+                                 .env = env,
+                                 .home = api->home,
+                                 .service = api->providers};
     q->api = api;
     q->call = c;
     if (api->providers == NULL) {

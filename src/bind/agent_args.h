@@ -11,9 +11,10 @@ struct agent_ctx {
     struct bind *bind;
     struct hook_ctx *of; // NULL: outside of a session
     const struct json *state, *memory;
-    struct bind_call *call; // that it is the argument of; NULL: not known
-    uint64_t number;        // by which its functions find it; 0: none was read
-    unsigned asked;         // questions so far
+    struct bind_call *call;  // that it is the argument of; NULL: not known
+    struct gen_call *stream; // of a provider, for emit(); NULL: of something else
+    uint64_t number;         // by which its functions find it; 0: none was read
+    unsigned asked;          // questions so far
     record_id id;
 };
 

@@ -71,6 +71,8 @@ struct bind_owner *bind__owner(lua_State *L);
 /// Emit an event by code of this hub: on the stream when its name begins with `user.`, else to those who
 /// subscribed. A negative code when the name is not theirs to emit.
 int bind__emit(struct bind *b, const char *name, const struct json *data, struct err *e) MUST_CHECK;
+/// What the resource at `uri` holds is another: tell MCP clients that subscribed to it.
+void bind__mcp_updated(struct bind *b, struct str uri);
 /// The document of the durable values of `space`.
 void bind__store_doc(struct buf *out, const char *space);
 /// Does the manifest say that the plugin reads this secret?

@@ -5,6 +5,7 @@
 //     flag.get                    the value of one of its flags, as chosen
 //     secret.get                  one that its manifest names
 //     event.emit                  an event of its own
+//     mcp.updated                 a resource for MCP clients changed
 //     anything else               an operation of proto/ops.def that is marked for Lua
 //
 // Each is answered once. The limits of the settings hold for them as for Lua.
@@ -157,6 +158,16 @@ static void ask_emit(struct hosted_plugins *h, struct hosts_ask *a)
     free(name);
 }
 
+static void ask_mcp_updated(struct hosted_plugins *h, struct hosts_ask *a)
+{
+    char *uri = text_param(a, "uri");
+    if (uri != NULL) {
+        bind__mcp_updated(h->bind, str_of(uri));
+        hosts_answer(a, 0, STR("true"));
+    }
+    free(uri);
+}
+
 // ---- secrets --------------------------------------------------------------------------------------
 
 struct secret {
@@ -285,9 +296,10 @@ static void on_ask(void *arg, struct hosts_ask *a)
     static const struct {
         const char *op;
         void (*fn)(struct hosted_plugins *h, struct hosts_ask *a);
-    } own[] = {{"store.get", ask_store},   {"store.set", ask_store},   {"store.remove", ask_store},
-               {"store.keys", ask_store},  {"config.get", ask_config}, {"flag.get", ask_flag},
-               {"secret.get", ask_secret}, {"event.emit", ask_emit}};
+    } own[] = {
+        {"store.get", ask_store},   {"store.set", ask_store},   {"store.remove", ask_store},
+        {"store.keys", ask_store},  {"config.get", ask_config}, {"flag.get", ask_flag},
+        {"secret.get", ask_secret}, {"event.emit", ask_emit},   {"mcp.updated", ask_mcp_updated}};
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         if (str_eqz(a->op, own[i].op)) {
             own[i].fn(arg, a);

@@ -80,6 +80,9 @@ int offer_response(lua_State *L);
 /// A prompt section whose text the function at `fn` gives.
 int offer_prompt(lua_State *L, struct str id, struct str about, int fn);
 
+/// provider{name, models, stream}
+int offer_provider(lua_State *L);
+
 /// mcp.prompt{}, mcp.resource{}; mcp.tool is tool{}.
 int offer_mcp_prompt(lua_State *L);
 int offer_mcp_resource(lua_State *L);

@@ -170,16 +170,23 @@ int offer_mcp_resource(lua_State *L)
     return offer_add(L, &resource_kind, uri, buf_str(&s->buf), false, fn);
 }
 
+void bind__mcp_updated(struct bind *b, struct str uri)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    buf_addz(&text, "\"uri\":");
+    jw_init(&w, &text);
+    jw_str(&w, uri);
+    event_emit(b->events, str_of(event_infos[EVENT_RESOURCE_UPDATED].type), STR_NULL,
+               buf_str(&text));
+    buf_fini(&text);
+}
+
 int offer_mcp_updated(lua_State *L)
 {
     struct str uri = args_str(L, 1, "mcp.updated", "the address");
-    struct args_scratch *s = args_scratch(L);
-    struct jw w;
     plugin__running(L, "mcp.updated");
-    buf_addz(&s->buf, "\"uri\":");
-    jw_init(&w, &s->buf);
-    jw_str(&w, uri);
-    event_emit(bind_of(L)->events, str_of(event_infos[EVENT_RESOURCE_UPDATED].type), STR_NULL,
-               buf_str(&s->buf));
+    bind__mcp_updated(bind_of(L), uri);
     return 0;
 }

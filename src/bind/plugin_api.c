@@ -1,6 +1,6 @@
 // The authoring API of plugins, as globals of their Lua states.
 //
-//     plugin{}  tool{}  route()  command{}  prompt()  flag{}  preserve_ui()
+//     plugin{}  tool{}  route()  command{}  prompt()  flag{}  preserve_ui()  provider{}
 //     mcp.tool{}  mcp.prompt{}  mcp.resource{}  mcp.updated()
 //     response{}  ToolCall{}  ToolResult{}          on() and on_x() are in every state (on.c)
 //
@@ -292,6 +292,7 @@ void plugin__open_api(struct vm *vm)
     static const luaL_Reg functions[] = {
         {"plugin", plugin__api_plugin},
         {"tool", offer_tool},
+        {"provider", offer_provider},
         {"route", offer_route},
         {"command", offer_command},
         {"prompt", plugin__api_prompt},

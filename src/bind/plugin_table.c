@@ -1,4 +1,4 @@
-// A plugin as one table: {api, name, hooks, tools, routes, commands, prompt, preserve_ui, on}.
+// A plugin as one table: {api, name, hooks, tools, providers, routes, commands, prompt, preserve_ui, on}.
 //
 // Each part is taken apart and given to the function that registers such a thing, so that a plugin that
 // returns a table, one that returns a function, and one that registers as it runs end in the same
@@ -105,6 +105,13 @@ static void add_tool(lua_State *L, int key, int value)
 {
     push_spec(L, key, value);
     call(L, offer_tool, 1);
+}
+
+static void add_provider(lua_State *L, int key, int value)
+{
+    luaL_checktype(L, value, LUA_TTABLE);
+    push_spec(L, key, value);
+    call(L, offer_provider, 1);
 }
 
 static void add_command(lua_State *L, int key, int value)
@@ -255,6 +262,7 @@ int plugin__install(lua_State *L)
         add_hooks(L, 2);
     }
     add_all(L, "tools", add_tool, false);
+    add_all(L, "providers", add_provider, false);
     add_all(L, "routes", add_route, false);
     add_all(L, "commands", add_command, false);
     add_all(L, "prompt", add_prompt, true);

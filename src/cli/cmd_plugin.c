@@ -11,7 +11,8 @@
 /// "2 hooks, 1 tool": what a plugin contributes.
 static void add_contributions(struct buf *out, const struct json *row)
 {
-    static const char *const kinds[] = {"hooks", "tools", "routes", "commands", "prompts"};
+    static const char *const kinds[] = {"hooks",    "tools",   "routes",
+                                        "commands", "prompts", "providers"};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         const struct json *list = json_get(row, kinds[i]);
         unsigned n = list != NULL ? list->n : 0;

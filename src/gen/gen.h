@@ -65,6 +65,9 @@ struct gen_call {
     struct hook_ctx *ctx;     // of the session; borrowed until `done`; NULL: outside of one
     uint32_t timeout_ms;      // 0: the target's own
     gen_call_done *done;
+    /// The stream of a provider says a piece of its answer; not after `done`. A negative code and `e`: that is none,
+    /// or nobody can take more. NULL: it is no provider that is called.
+    int (*emit)(struct gen_call *call, const struct json *event, struct err *e);
     void *arg;
     void *target_data; // the target's own
 };

@@ -71,6 +71,26 @@ struct afloat_event {
 struct afloat_flag {
     const char *name, *type, *value, *description; // `value` is its default, as JSON
 };
+struct afloat_provider {
+    const char *name, *description;
+    const char *const *models; // names, NULL at the end; NULL: any
+    afloat_fn *run;            // "ctx", "request"; afloat_emit() says the answer
+};
+struct afloat_mcp_prompt {
+    const char *name, *description;
+    const char *arguments; // JSON: ["who", {"name": "tone", "required": true}]; NULL: none
+    afloat_fn *run;        // "arguments", "ctx"
+};
+struct afloat_mcp_resource {
+    const char *uri, *name, *description; // a `uri` with {variables} is a template
+    const char *mime;
+    afloat_fn *run; // "uri", "params", "ctx"
+};
+struct afloat_timer {
+    const char *name;
+    unsigned every_ms; // at least 10
+    afloat_fn *run;    // while the plugin serves; one after another with its hooks
+};
 struct afloat_test {
     const char *name;
     afloat_fn *run; // afloat_try(), afloat_fail()
@@ -87,6 +107,10 @@ struct afloat_plugin {
     const struct afloat_event *events;
     const struct afloat_flag *flags;
     const struct afloat_test *tests;
+    const struct afloat_provider *providers;
+    const struct afloat_mcp_prompt *mcp_prompts;
+    const struct afloat_mcp_resource *mcp_resources;
+    const struct afloat_timer *timers;
 };
 
 /// What the process offers. Set before any function of the plugin runs.
@@ -108,6 +132,8 @@ struct afloat_host {
     const char *(*ask)(struct afloat_call *c, const char *op, const char *params);
     const char *(*try_it)(struct afloat_call *c, const char *kind, const char *name,
                           const char *json);
+    bool (*emit)(struct afloat_call *c, const char *json);
+    bool (*emit_text)(struct afloat_call *c, const char *text);
 };
 extern const struct afloat_host *afloat;
 
@@ -137,6 +163,10 @@ extern const struct afloat_host *afloat;
 /// Run an operation of the hub with JSON parameters (NULL: none), and wait for its JSON answer; NULL when it failed, which is
 /// logged. Also "state.get", "state.set", "store.get", "store.set", "flag.get", "event.emit", "secret.get", "config.get".
 #define afloat_ask(c, op, params) afloat->ask(c, op, params)
+/// In the function of a provider: say a piece of the answer, a text or JSON ({"reasoning": ...}, {"tool_call": {...}},
+/// {"usage": {...}}, {"error": {...}}). False: nobody reads it any more, so return.
+#define afloat_emit(c, json)      afloat->emit(c, json)
+#define afloat_emit_text(c, text) afloat->emit_text(c, text)
 /// In a test: call a tool, command or hook with JSON arguments; its answer as JSON. NULL: it failed, or there is none.
 #define afloat_try(c, kind, name, json) afloat->try_it(c, kind, name, json)
 

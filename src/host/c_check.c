@@ -88,6 +88,11 @@ static void write_account(struct jw *w, const struct json *request)
     c_write_metadata(w, json_str(json_get(request, "name"), ""));
     WRITE_NAMES(w, tools);
     WRITE_NAMES(w, commands);
+    jw_kobj(w, "contributions"); // what has no list of its own above
+    WRITE_NAMES(w, providers);
+    WRITE_NAMES(w, mcp_prompts);
+    WRITE_NAMES(w, timers);
+    jw_end_obj(w);
     jw_karr(w, "routes");
     for (const struct afloat_route *r = far.plugin->routes; r != NULL && r->method != NULL; r++) {
         char *name = xasprintf("%s %s", r->method, r->path);

@@ -37,6 +37,9 @@ struct c_far {
     int64_t last_ask;
     struct arena arena; // of `state`
     struct json *state;
+    vec(int64_t) running; // ids of calls that run apart
+    vec(uint64_t) due;    // of each timer, monotonic ms
+    bool serving;         // timers run
 };
 extern struct c_far far;
 
@@ -61,10 +64,17 @@ void c_send_error(int64_t id, const char *message);
 bool c_take_answer(const struct json *m);
 /// The next line of the hub, waiting for it; the caller frees it. Ends the process when there will be none.
 char *c_read_line(void);
+/// Wait until a line is there, or for `ms` (negative: without end). False: there is none yet.
+bool c_wait_line(int ms);
 /// Functions of struct afloat_host.
 void c_log(const char *level, const char *format, ...) PRINTF_LIKE(2, 3);
 void c_progress(struct afloat_call *c, const char *text);
 const char *c_ask(struct afloat_call *c, const char *op, const char *params);
+bool c_emit(struct afloat_call *c, const char *json);
+bool c_emit_text(struct afloat_call *c, const char *text);
+/// Note that a call runs apart, and that it does not any more: it has ended, or nobody waits for it.
+void c_running(int64_t id);
+void c_over(int64_t id);
 
 // ---- c_register.c ---------------------------------------------------------------------------
 

@@ -17,11 +17,12 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/time.h"
 #include "host/c_far.h"
 #include "host/c_int.h"
 #include "proto/host.h"
 
-enum { READ_SIZE = 64 * 1024 };
+enum { READ_SIZE = 64 * 1024, TIMER_MIN_MS = 10 };
 
 // ---- running --------------------------------------------------------------------------------
 
@@ -58,7 +59,9 @@ struct job {
 static void *run_job(void *arg)
 {
     struct job *j = arg;
+    int64_t id = j->call->id;
     j->run(j->call);
+    c_over(id);
     finish(j->call);
     free(j);
     return NULL;
@@ -75,11 +78,51 @@ static void run_apart(struct afloat_call *c, afloat_fn *run)
     pthread_t thread;
     struct job *j = xcalloc(1, sizeof *j);
     *j = (struct job){c, run};
+    c_running(c->id);
     if (pthread_create(&thread, NULL, run_job, j) != 0) {
         run_job(j);
         return;
     }
     pthread_detach(thread);
+}
+
+// ---- timers ---------------------------------------------------------------------------------
+
+static uint64_t now_ms(void)
+{
+    return (uint64_t)(time_mono_ns() / 1000000);
+}
+
+static void begin_timers(void)
+{
+    const struct afloat_timer *t = far.plugin->timers;
+    far.serving = true;
+    for (; far.due.n == 0 && t != NULL && t->name != NULL; t++) {
+        vec_push(&far.due, now_ms() + MAX(t->every_ms, TIMER_MIN_MS));
+    }
+}
+
+/// How long until the next timer; negative: there is none.
+static int next_timer_ms(void)
+{
+    uint64_t now = now_ms(), next = UINT64_MAX;
+    vec_foreach (due, &far.due) {
+        next = MIN(next, *due);
+    }
+    return !far.serving || next == UINT64_MAX ? -1
+           : next <= now                      ? 0
+                                              : (int)MIN(next - now, (uint64_t)INT32_MAX);
+}
+
+static void run_timers(void)
+{
+    for (size_t i = 0; far.serving && i < far.due.n; i++) {
+        const struct afloat_timer *t = &far.plugin->timers[i];
+        if (far.due.p[i] <= now_ms()) {
+            far.due.p[i] = now_ms() + MAX(t->every_ms, TIMER_MIN_MS);
+            run_here(c_call_new(0), t->run);
+        }
+    }
 }
 
 static struct afloat_call *new_call(const struct json *m)
@@ -164,6 +207,9 @@ static void on_event(const struct json *m)
     if (str_eqz(name, "plugin_start") && json_get(data, "state") != NULL) {
         far.state = json_clone(&far.arena, json_get(data, "state"));
     }
+    if (str_eqz(name, "plugin_start")) {
+        begin_timers();
+    }
     const struct afloat_event *e = far.plugin->events;
     for (; start != NULL || (e != NULL && e->name != NULL); e = start != NULL ? NULL : e + 1) {
         if (start != NULL || str_glob(str_of(e->name), name)) {
@@ -178,6 +224,7 @@ static void on_event(const struct json *m)
 static void on_shutdown(const struct json *m)
 {
     afloat_fn *stop = c_exported("plugin_shutdown");
+    far.serving = false;
     struct afloat_call *c = c_call_new(json_int(json_get(m, "id"), 0));
     c_call_arg(c, "event", m);
     if (stop != NULL) {
@@ -187,9 +234,40 @@ static void on_shutdown(const struct json *m)
     }
 }
 
+static void on_provider(const struct json *m)
+{
+    const struct afloat_provider *p = C_FIND(providers, json_str(json_get(m, "name"), ""));
+    struct afloat_call *c = new_call(m);
+    assert(p != NULL);
+    c_call_arg(c, "request", json_get(m, "request"));
+    c->last = NULL;
+    run_apart(c, p->run);
+}
+
+static void on_mcp_prompt(const struct json *m)
+{
+    const struct afloat_mcp_prompt *p = C_FIND(mcp_prompts, json_str(json_get(m, "name"), ""));
+    struct afloat_call *c = new_call(m);
+    assert(p != NULL);
+    c_call_arg(c, "arguments", json_get(m, "arguments"));
+    c->last = NULL;
+    run_apart(c, p->run);
+}
+
+static void on_mcp_resource(const struct json *m)
+{
+    const struct afloat_mcp_resource *r = C_FIND(mcp_resources, json_str(json_get(m, "name"), ""));
+    struct afloat_call *c = new_call(m);
+    assert(r != NULL);
+    c_call_arg(c, "uri", json_get(m, "uri"));
+    c_call_arg(c, "params", json_get(m, "params"));
+    c->last = NULL;
+    run_apart(c, r->run);
+}
+
 static void on_cancel(const struct json *m)
 {
-    (void)m; // what runs cannot be stopped; it answers when it ends
+    c_over(json_int(json_get(m, "id"), 0)); // emit() says so; else it answers when it ends
 }
 
 // ---- loading --------------------------------------------------------------------------------
@@ -208,6 +286,8 @@ static const struct afloat_host host = {
     .progress = c_progress,
     .ask = c_ask,
     .try_it = c_try,
+    .emit = c_emit,
+    .emit_text = c_emit_text,
 };
 
 /// Members that the plugin was compiled without are empty.
@@ -318,9 +398,18 @@ static void dispatch(char *line)
     static const struct {
         const char *type;
         void (*fn)(const struct json *m);
-    } handlers[] = {{"hook", on_hook},       {"tool", on_tool},         {"route", on_route},
-                    {"command", on_command}, {"prompt", on_prompt},     {"event", on_event},
-                    {"cancel", on_cancel},   {"shutdown", on_shutdown}, {"load", on_load}};
+    } handlers[] = {{"hook", on_hook},
+                    {"tool", on_tool},
+                    {"route", on_route},
+                    {"command", on_command},
+                    {"prompt", on_prompt},
+                    {"event", on_event},
+                    {"cancel", on_cancel},
+                    {"shutdown", on_shutdown},
+                    {"load", on_load},
+                    {"provider", on_provider},
+                    {"mcp_prompt", on_mcp_prompt},
+                    {"mcp_resource", on_mcp_resource}};
     struct arena a;
     struct json *m = NULL;
     arena_init(&a);
@@ -357,7 +446,10 @@ static _Noreturn void serve(void)
             vec_remove(&far.backlog, 0);
             dispatch(line);
         }
-        dispatch(c_read_line());
+        run_timers();
+        if (c_wait_line(next_timer_ms())) {
+            dispatch(c_read_line());
+        }
     }
 }
 

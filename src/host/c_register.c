@@ -180,6 +180,88 @@ static void register_flags(void)
     }
 }
 
+static void register_providers(void)
+{
+    for (const struct afloat_provider *p = far.plugin->providers; p != NULL && p->name != NULL;
+         p++) {
+        struct buf line;
+        struct jw w;
+        c_begin(&w, &line, "register", 0);
+        jw_kstrz(&w, "kind", "provider");
+        jw_kstrz(&w, "name", p->name);
+        jw_kstrz(&w, "description", p->description != NULL ? p->description : "");
+        jw_karr(&w, "models");
+        for (size_t i = 0; p->models != NULL && p->models[i] != NULL; i++) {
+            jw_strz(&w, p->models[i]);
+        }
+        jw_end_arr(&w);
+        c_send(&w, &line);
+    }
+}
+
+/// The arguments of a prompt: names, or objects with `name`.
+static bool write_arguments(struct jw *w, const struct afloat_mcp_prompt *p, struct err *e)
+{
+    struct arena a;
+    struct json *list = NULL;
+    arena_init(&a);
+    struct str text = str_of(p->arguments != NULL ? p->arguments : "[]");
+    bool ok = json_parse(&list, &a, text, NULL, NULL) == 0 && list->type == JSON_ARR;
+    jw_karr(w, "arguments");
+    json_foreach_item (it, ok ? list : NULL) {
+        jw_obj(w);
+        if (it->type == JSON_STR) {
+            jw_kstr(w, "name", it->s);
+        }
+        if (json_get(it, "required") == NULL) {
+            jw_kbool(w, "required", false);
+        }
+        json_foreach_member (m, it) {
+            jw_key_str(w, m->key);
+            jw_value(w, &m->value);
+        }
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    arena_fini(&a);
+    if (!ok) {
+        err_set(e, ERR_INVALID, "mcp prompt '%s': its arguments are no JSON list", p->name);
+    }
+    return ok;
+}
+
+static bool register_mcp(struct err *e)
+{
+    bool ok = true;
+    for (const struct afloat_mcp_prompt *p = far.plugin->mcp_prompts;
+         ok && p != NULL && p->name != NULL; p++) {
+        struct buf line;
+        struct jw w;
+        c_begin(&w, &line, "register", 0);
+        jw_kstrz(&w, "kind", "mcp_prompt");
+        jw_kstrz(&w, "name", p->name);
+        jw_kstrz(&w, "description", p->description != NULL ? p->description : "");
+        ok = write_arguments(&w, p, e);
+        c_send(&w, &line);
+    }
+    for (const struct afloat_mcp_resource *r = far.plugin->mcp_resources;
+         ok && r != NULL && r->uri != NULL; r++) {
+        struct buf line;
+        struct jw w;
+        c_begin(&w, &line, "register", 0);
+        jw_kstrz(&w, "kind", "mcp_resource");
+        jw_kstrz(&w, "uri", r->uri);
+        jw_kbool(&w, "template", strchr(r->uri, '{') != NULL);
+        jw_kstrz(&w, "name", r->name != NULL ? r->name : r->uri);
+        jw_kstrz(&w, "description", r->description != NULL ? r->description : "");
+        if (r->mime != NULL) {
+            jw_kstrz(&w, "mimeType", r->mime);
+        }
+        c_send(&w, &line);
+    }
+    return ok;
+}
+
 bool c_register_all(struct err *e)
 {
     const struct afloat_plugin *p = far.plugin;
@@ -197,5 +279,6 @@ bool c_register_all(struct err *e)
     }
     register_prompts();
     register_flags();
-    return true;
+    register_providers();
+    return register_mcp(e);
 }

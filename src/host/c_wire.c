@@ -4,6 +4,7 @@
 // other threads for the main thread to bring the answer.
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -75,6 +76,71 @@ void c_progress(struct afloat_call *c, const char *text)
     c_send(&w, &line);
 }
 
+// ---- streams --------------------------------------------------------------------------------
+
+void c_running(int64_t id)
+{
+    pthread_mutex_lock(&far.lock);
+    vec_push(&far.running, id);
+    pthread_mutex_unlock(&far.lock);
+}
+
+void c_over(int64_t id)
+{
+    pthread_mutex_lock(&far.lock);
+    for (size_t i = 0; i < far.running.n; i++) {
+        if (far.running.p[i] == id) {
+            vec_remove(&far.running, i);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&far.lock);
+}
+
+static bool is_running(int64_t id)
+{
+    bool found = false;
+    pthread_mutex_lock(&far.lock);
+    vec_foreach (it, &far.running) {
+        found = found || *it == id;
+    }
+    pthread_mutex_unlock(&far.lock);
+    return found;
+}
+
+static bool emit(struct afloat_call *c, const struct json *event)
+{
+    struct buf line;
+    struct jw w;
+    if (far.validating || !is_running(c->id)) {
+        return far.validating;
+    }
+    c_begin(&w, &line, "emit", c->id);
+    jw_kvalue(&w, "event", event);
+    c_send(&w, &line);
+    return true;
+}
+
+bool c_emit_text(struct afloat_call *c, const char *text)
+{
+    return emit(c, &(struct json){.type = JSON_STR, .s = str_of(text)});
+}
+
+bool c_emit(struct afloat_call *c, const char *json)
+{
+    struct arena a;
+    struct json *event = NULL;
+    struct err e = {0};
+    arena_init(&a);
+    int rc = json_parse(&event, &a, str_of(json), NULL, &e);
+    if (rc < 0) {
+        c_call_fail(c, "afloat_emit: this is no JSON: %s", e.msg);
+    }
+    bool read = rc == 0 && emit(c, event);
+    arena_fini(&a);
+    return read;
+}
+
 // ---- reading --------------------------------------------------------------------------------
 
 bool c_take_answer(const struct json *m)
@@ -104,6 +170,17 @@ bool c_take_answer(const struct json *m)
         c_log("error", STR_FMT, STR_ARG(json_str(json_get(m, "message"), "")));
     }
     return true;
+}
+
+static bool has_line(void)
+{
+    return far.in.n != 0 && memchr(far.in.p, '\n', far.in.n) != NULL;
+}
+
+bool c_wait_line(int ms)
+{
+    struct pollfd p = {.fd = HOST_FD, .events = POLLIN};
+    return has_line() || far.backlog.n != 0 || poll(&p, 1, ms) != 0;
 }
 
 char *c_read_line(void)

@@ -95,31 +95,39 @@ static void on_models(const char *const *names, size_t n, const struct provider_
 static bool choose(struct asked_provider *p, struct model_call *c, const char *name)
 {
     struct provider_wish wish = {.provider = name,
-                                 .model = strcmp(name, "scripted") == 0 ? "" : "any",
+                                 .any_model = true,
                                  .env = c->variables,
                                  .cwd = c->cwd,
-                                 .home = c->server->o.home};
+                                 .home = c->server->o.home,
+                                 .service = c->server->o.providers};
     return providers_resolve(&p->choice, c->server->o.config->now, &wish, NULL) == 0;
+}
+
+static void count(void *arg, const char *name)
+{
+    (void)name;
+    ++*(size_t *)arg;
+}
+
+static void add(void *arg, const char *name)
+{
+    struct listing *l = arg;
+    struct asked_provider *p = &l->providers[l->n];
+    p->listing = l;
+    l->n += choose(p, l->c, name);
 }
 
 void models__run(struct model_call *c)
 {
     const struct config *config = c->server->o.config->now;
     struct listing *l = xcalloc(1, sizeof *l);
-    const char *name;
-    size_t at = 0, most = 0;
-    while (config_next_name(config, "providers", &at) != NULL) {
-        most++;
-    }
+    size_t most = 0;
+    providers_each(c->server->o.providers, config, c->cwd, count, &most);
     l->c = c;
     l->providers = arena_calloc(&c->arena, most + 1, sizeof *l->providers);
     c->work = l;
     c->stop = on_stop;
-    for (at = 0; (name = config_next_name(config, "providers", &at)) != NULL;) {
-        struct asked_provider *p = &l->providers[l->n];
-        p->listing = l;
-        l->n += choose(p, c, name);
-    }
+    providers_each(c->server->o.providers, config, c->cwd, add, l);
     if (l->n == 0) {
         answer(l);
         return;

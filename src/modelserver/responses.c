@@ -165,12 +165,15 @@ static int choose(struct answer *x, struct str model, struct err *e)
     struct model_call *c = x->c;
     const struct config *config = c->server->o.config->now;
     const char *name = arena_strdup(&c->arena, model);
-    struct provider_wish wish = {
-        .model = name, .env = c->variables, .cwd = c->cwd, .home = c->server->o.home};
+    struct provider_wish wish = {.model = name,
+                                 .env = c->variables,
+                                 .cwd = c->cwd,
+                                 .home = c->server->o.home,
+                                 .service = c->server->o.providers};
     if (c->session_model != NULL) {
         struct str own = str_of(c->session_model), provider = str_cut(&own, '/');
         struct str rest = model, prefix = str_cut(&rest, '/');
-        bool named = prefix.n != model.n && providers_has(config, prefix);
+        bool named = prefix.n != model.n && providers_has(wish.service, config, prefix, c->cwd);
         wish.model = model.n != 0 ? name : c->session_model;
         wish.provider = !named && model.n != 0 ? arena_strdup(&c->arena, provider) : NULL;
     }

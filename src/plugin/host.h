@@ -33,6 +33,9 @@ struct host_call {
     host_call_done *done;
     /// The code says how far it is, any number of times before `done`. NULL: nobody wants to know.
     void (*progress)(struct host_call *c, struct str text);
+    /// A provider's stream says a piece of its answer. A negative code and `e`: it cannot be taken, so the call is
+    /// given up. NULL: it is no provider.
+    int (*emit)(struct host_call *c, const struct json *event, struct err *e);
     void *arg;
     const struct json *answer; // inside `done` of an answered call: the whole message
     int64_t id;                // the host's; 0 while not under way
@@ -69,7 +72,7 @@ struct host {
     const struct host_ops *ops;
 };
 
-/// Ask for something: `type` is "hook", "tool", "route", "command", "prompt" or "shutdown", `fields` a JSON object text without its
+/// Ask for something: `type` is "hook", "tool", "route", "command", "prompt", "provider", "mcp_prompt", "mcp_resource" or "shutdown", `fields` a JSON object text without its
 /// braces and without `type` and `id`. Fails through `done`.
 static inline void host_call(struct host *h, struct host_call *c, const char *type,
                              struct str fields)

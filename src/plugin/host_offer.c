@@ -1,10 +1,12 @@
-// Tools, commands and prompt sections that lead into a host.
+// Tools, commands, prompt sections, providers, and what MCP clients see, that lead into a host.
 //
-//     gen_call ── schema ──> host_call(tool, command, prompt) ┄┄> result ──> gen_call.done
+//     gen_call ── schema ──> host_call(tool, command, ...) ┄┄> result ──> gen_call.done
+//                                                           └┄> emit ──> gen_call.emit, of providers
 //
 // Whatever a tool answers becomes a result {output, success, error?}; a command's answer is any JSON; that
 // of a prompt section is a text.
 
+#include "base/path.h"
 #include "base/schema.h"
 #include "base/time.h"
 #include "gen/result.h"
@@ -19,7 +21,13 @@ struct call_job {
 };
 
 static const char *const types[] = {
-    [OFFER_TOOL] = "tool", [OFFER_COMMAND] = "command", [OFFER_PROMPT] = "prompt"};
+    [OFFER_TOOL] = "tool",
+    [OFFER_COMMAND] = "command",
+    [OFFER_PROMPT] = "prompt",
+    [OFFER_PROVIDER] = "provider",
+    [OFFER_MCP_PROMPT] = "mcp_prompt",
+    [OFFER_MCP_RESOURCE] = "mcp_resource",
+};
 
 /// What the code left in ctx.
 static int take_ctx(const struct call_job *j, struct err *e)
@@ -50,6 +58,16 @@ static int take_value(const struct offer *o, struct arena *a, const struct json 
     return 0;
 }
 
+/// What went wrong, with its place in the plugin.
+static int take_fault(const struct host_fault *f, int status, struct err *e)
+{
+    if (f->path == NULL || f->line == 0) {
+        return err_set(e, status, "%s", f->message);
+    }
+    struct str file = path_base(str_of(f->path));
+    return err_set(e, status, "%s (" STR_FMT ":%d)", f->message, STR_ARG(file), f->line);
+}
+
 static void on_done(struct host_call *c, int status, const struct json *value,
                     const struct host_fault *fault)
 {
@@ -59,7 +77,7 @@ static void on_done(struct host_call *c, int status, const struct json *value,
     struct arena a;
     struct err e = {0};
     arena_init(&a);
-    int rc = status < 0 ? err_set(&e, status, "%s", fault->message) : take_ctx(j, &e);
+    int rc = status < 0 ? take_fault(fault, status, &e) : take_ctx(j, &e);
     if (rc == 0) {
         rc = take_value(j->offer, &a, value, &out, &e);
     }
@@ -77,6 +95,34 @@ static void on_progress(struct host_call *c, struct str text)
     }
 }
 
+static int on_emit(struct host_call *c, const struct json *event, struct err *e)
+{
+    struct gen_call *gen = container_of(c, struct call_job, call)->gen;
+    return gen->emit(gen, event, e);
+}
+
+/// The members that only this kind of call has.
+static void write_input(const struct call_job *j, struct arena *a, struct jw *w)
+{
+    const struct offer *o = j->offer;
+    const struct json *input = j->gen->input;
+    switch (o->kind) {
+    case OFFER_COMMAND: jw_kvalue(w, "args", input); break;
+    case OFFER_TOOL:
+        jw_kvalue(w, "input",
+                  o->schema != NULL && input != NULL ? schema_defaults(o->schema, input, a)
+                                                     : input);
+        break;
+    case OFFER_PROVIDER: jw_kvalue(w, "request", input); break;
+    case OFFER_MCP_PROMPT: jw_kvalue(w, "arguments", input); break;
+    case OFFER_MCP_RESOURCE:
+        jw_kvalue(w, "uri", json_get(input, "uri"));
+        jw_kvalue(w, "params", json_get(input, "params"));
+        break;
+    default: break;
+    }
+}
+
 static void send_call(struct call_job *j)
 {
     const struct offer *o = j->offer;
@@ -89,18 +135,12 @@ static void send_call(struct call_job *j)
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);
-    if (o->kind == OFFER_COMMAND) {
-        hook_ctx_write(j->gen->ctx, &w);
-        jw_kvalue(&w, "args", j->gen->input);
-    } else {
+    if (o->kind == OFFER_TOOL || o->kind == OFFER_PROMPT) {
         hook_args_write(&none, &w);
+    } else {
+        hook_ctx_write(j->gen->ctx, &w);
     }
-    if (o->kind == OFFER_TOOL) {
-        const struct json *input = j->gen->input;
-        bool fill = o->schema != NULL && input != NULL;
-        jw_key(&w, "input");
-        jw_value(&w, fill ? schema_defaults(o->schema, input, &a) : input);
-    }
+    write_input(j, &a, &w);
     jw_kint(&w, "deadline_ms", j->call.timeout_ms);
     jw_end_obj(&w);
     host_call(o->unit->host, &j->call, types[o->kind], host__inner(&text));
@@ -123,7 +163,10 @@ static void call(void *data, struct gen_call *gen)
     struct call_job *j = xcalloc(1, sizeof *j);
     uint32_t ms = gen->timeout_ms != 0 ? gen->timeout_ms : host__tool_ms(o->unit);
     *j = (struct call_job){
-        .call = {.done = on_done, .progress = on_progress, .timeout_ms = ms},
+        .call = {.done = on_done,
+                 .progress = on_progress,
+                 .emit = gen->emit != NULL ? on_emit : NULL,
+                 .timeout_ms = ms},
         .gen = gen,
         .offer = o,
         .since_ns = time_mono_ns(),

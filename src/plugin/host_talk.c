@@ -388,6 +388,26 @@ static void on_progress(struct host_talk *t, const struct message *m)
     }
 }
 
+/// Pieces of an answer that somebody waits for: what is too much of them, the reader says.
+static void on_emit(struct host_talk *t, const struct message *m)
+{
+    static const struct json nothing = {.type = JSON_NULL};
+    int64_t id = json_int(json_get(m->m, "id"), 0);
+    struct host_open_id *o = id > 0 ? find_open(t, id) : NULL;
+    const struct json *event = json_get(m->m, "event");
+    struct host_call *c = o != NULL ? o->call : NULL;
+    struct err e = {0};
+    if (t->state == HOST_ENDED || c == NULL || c->emit == NULL) {
+        count_unasked(t, m->bytes); // also of a stream that was given up and does not know it yet
+        return;
+    }
+    if (c->emit(c, event != NULL ? event : &nothing, &e) < 0) {
+        struct host_fault fault = {.code = DIAG_HOOK_FAILED, .message = e.msg};
+        host_cancel(&t->host, c);
+        c->done(c, e.code, NULL, &fault);
+    }
+}
+
 static const struct {
     const char *type;
     void (*fn)(struct host_talk *t, const struct message *m);
@@ -395,6 +415,7 @@ static const struct {
     {"result", on_result},     {"log", on_log},       {"error", on_error},
     {"register", on_register}, {"loaded", on_loaded}, {"failed", on_failed},
     {"call", on_call},         {"state", on_state},   {"progress", on_progress},
+    {"emit", on_emit},
 };
 
 static void dispatch(struct host_talk *t, const struct message *m)

@@ -22,6 +22,7 @@
 enum {
     OFFERS_MAX = 256,
     NAME_LEN = 64,
+    MCP_NAME_MAX = 1024,
     ABOUT_MAX = 64 * 1024,
     PRIORITY_MAX = 1000,
     TIMEOUT_MAX_MS = 10000,    // of a hook of an improvement
@@ -191,6 +192,66 @@ static int register_flag(struct host_unit *u, const struct json *what, struct er
     return rc;
 }
 
+static int register_provider(struct host_unit *u, const struct json *what, struct err *e)
+{
+    static const char *const members[] = {"description", "models", NULL};
+    struct offer *o;
+    json_foreach_item (name, json_get(what, "models")) {
+        if (name->type != JSON_STR) {
+            return err_set(e, ERR_INVALID, "provider: 'models' must be a list of names");
+        }
+    }
+    return add_named(u, OFFER_PROVIDER, "provider", what, members, &o, e);
+}
+
+/// Add what MCP clients see: `name` may be any text, and `members` are told in their words.
+static int add_mcp(struct host_unit *u, enum offer_kind kind, const char *what_it_is,
+                   struct str name, char *about, struct err *e)
+{
+    int rc = 0;
+    vec_foreach (o, &u->offers) {
+        if ((*o)->kind == kind && str_eqz(name, (*o)->name)) {
+            rc = err_set(e, ERR_CONFLICT, "%s '" STR_FMT "' is registered twice", what_it_is,
+                         STR_ARG(name));
+        }
+    }
+    if (rc == 0 && (about == NULL || name.n == 0 || name.n > MCP_NAME_MAX)) {
+        rc = err_set(e, ERR_INVALID, "%s: its name has 1 to %d bytes, what it says of itself %d",
+                     what_it_is, MCP_NAME_MAX, ABOUT_MAX);
+    }
+    if (rc != 0) {
+        free(about);
+        return rc;
+    }
+    add_offer(u, kind, name)->title = about;
+    return 0;
+}
+
+static int register_mcp_prompt(struct host_unit *u, const struct json *what, struct err *e)
+{
+    static const char *const members[] = {"title", "description", "arguments", NULL};
+    json_foreach_item (argument, json_get(what, "arguments")) {
+        if (json_str(json_get(argument, "name"), "").n == 0) {
+            return err_set(e, ERR_INVALID, "mcp.prompt: each of 'arguments' needs a 'name'");
+        }
+    }
+    return add_mcp(u, OFFER_MCP_PROMPT, "mcp.prompt", json_str(json_get(what, "name"), ""),
+                   about_of(what, members), e);
+}
+
+static int register_mcp_resource(struct host_unit *u, const struct json *what, struct err *e)
+{
+    static const char *const members[] = {"template", "name",   "title", "description",
+                                          "mimeType", "values", NULL};
+    struct str uri = json_str(json_get(what, "uri"), "");
+    if (str_index(uri, ':') <= 0) {
+        return err_set(e, ERR_INVALID,
+                       "mcp.resource: '%.*s' is no address: it has to be like 'notes://today'",
+                       (int)MIN(uri.n, NAME_LEN), uri.p);
+    }
+    return add_mcp(u, OFFER_MCP_RESOURCE, "mcp.resource", uri, about_of(what, members), e);
+}
+
 static int register_ui(struct host_unit *u, const struct json *what, struct err *e)
 {
     struct str key = json_str(json_get(what, "name"), "");
@@ -290,6 +351,9 @@ static int stage_item(struct offer *o, struct gen_unit *g, struct err *e)
         [OFFER_EVENT] = {GEN_SUBSCRIPTION, NULL},
         [OFFER_FLAG] = {GEN_FLAG, NULL},
         [OFFER_UI] = {GEN_OUTPUT, NULL},
+        [OFFER_PROVIDER] = {GEN_PROVIDER, &host__call_face},
+        [OFFER_MCP_PROMPT] = {GEN_MCP_PROMPT, &host__call_face},
+        [OFFER_MCP_RESOURCE] = {GEN_MCP_RESOURCE, &host__call_face},
     };
     bool fixed = o->kind == OFFER_PROMPT && !o->dynamic;
     const struct gen_item_spec spec = {
@@ -352,10 +416,17 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
         const char *kind;
         int (*fn)(struct host_unit *u, const struct json *what, struct err *e);
         bool whole; // only where everything may be offered
-    } kinds[] = {{"hook", register_hook, false},   {"tool", register_tool, false},
-                 {"event", register_event, false}, {"command", register_command, true},
-                 {"route", register_route, true},  {"prompt", register_prompt, true},
-                 {"flag", register_flag, true},    {"preserve_ui", register_ui, true}};
+    } kinds[] = {{"hook", register_hook, false},
+                 {"tool", register_tool, false},
+                 {"event", register_event, false},
+                 {"command", register_command, true},
+                 {"route", register_route, true},
+                 {"prompt", register_prompt, true},
+                 {"flag", register_flag, true},
+                 {"preserve_ui", register_ui, true},
+                 {"provider", register_provider, true},
+                 {"mcp_prompt", register_mcp_prompt, true},
+                 {"mcp_resource", register_mcp_resource, true}};
     struct str kind = json_str(json_get(what, "kind"), "");
     if (u->offers.n >= OFFERS_MAX) {
         return err_set(e, ERR_TOO_LARGE, "more than %d registrations", OFFERS_MAX);

@@ -18,6 +18,9 @@ enum offer_kind {
     OFFER_EVENT,
     OFFER_FLAG,
     OFFER_UI,
+    OFFER_PROVIDER,
+    OFFER_MCP_PROMPT,
+    OFFER_MCP_RESOURCE,
 };
 
 struct offer {
@@ -73,5 +76,5 @@ const struct hook_stats *host__stats(const void *data);
 void host__release(void *data);
 
 extern const struct hook_target host__hook_face;
-extern const struct gen_target host__call_face; // of tools, commands and prompt sections
+extern const struct gen_target host__call_face; // of all that is called, but for routes
 extern const struct gen_route host__route_face;

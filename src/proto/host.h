@@ -12,6 +12,9 @@
 //               headers body deadline_ms                call      id op params
 //     command   id name args ctx deadline_ms            state     key value
 //     prompt    id name ctx deadline_ms                 progress  id text
+//     provider  id name ctx request deadline_ms         emit      id event   (of a provider's stream)
+//     mcp_prompt    id name ctx arguments deadline_ms
+//     mcp_resource  id name ctx uri params deadline_ms
 //     event     name data                               result    id value state? memory?
 //     cancel    id                                      error     id? message path? line? code?
 //     shutdown  id reason

@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT, is_gone, retry
+from mcp_rig import Legacy
 
 SEEDS = pathlib.Path(__file__).parent.parent / "fixtures/python"
 
@@ -1006,3 +1007,76 @@ def test_a_host_that_is_killed_inside_a_hook_denies_a_veto_and_leaves_a_chain_as
     done = events_of(home, got["id"], "tool.completed")[0]
     assert done["success"] is success and done["output"] == output, done
     retry(lambda: row(home, "slow")["serving"] and hosts(home, "slow"))
+
+
+# ---- what MCP clients see, and timers -------------------------------------------------------------
+
+MCP = {
+    "python": ("offers.py", '''
+@mcp.prompt(arguments=["who", {"name": "tone", "required": True}])
+def greet(arguments, ctx):
+    """Greet somebody."""
+    return "hello " + arguments["who"]
+
+@mcp.resource("notes://today", mime="text/plain")
+def today(uri):
+    return "at " + uri
+
+@mcp.resource(uri_template="notes://{day}/x", name="day")
+def day(uri, params):
+    return params["day"]
+'''),
+    "node": ("offers.mjs", '''
+mcp.prompt({ name: "greet", description: "Greet somebody.", arguments: ["who", { name: "tone", required: true }], get: a => "hello " + a.who });
+mcp.resource({ uri: "notes://today", name: "today", mime: "text/plain", read: uri => "at " + uri });
+mcp.resource({ uri_template: "notes://{day}/x", name: "day", read: (uri, params) => params.day });
+'''),
+    "c": ("offers.c", r'''
+#include <afloat/plugin.h>
+static void greet(struct afloat_call *c) { afloat_answer_text(c, "hello %s", afloat_text(c, "arguments.who")); }
+static void today(struct afloat_call *c) { afloat_answer_text(c, "at %s", afloat_text(c, "uri")); }
+static void day(struct afloat_call *c) { afloat_answer_text(c, "%s", afloat_text(c, "params.day")); }
+static int n;
+static void tick(struct afloat_call *c)
+{
+    (void)c;
+    if (++n == 3) {
+        afloat_log("info", "ticked %d times", n);
+    }
+}
+AFLOAT_PLUGIN(.name = "offers",
+    .mcp_prompts = (const struct afloat_mcp_prompt[]){{.name = "greet", .description = "Greet somebody.",
+        .arguments = "[\"who\", {\"name\": \"tone\", \"required\": true}]", .run = greet}, {0}},
+    .mcp_resources = (const struct afloat_mcp_resource[]){{.uri = "notes://today", .name = "today", .mime = "text/plain", .run = today},
+        {.uri = "notes://{day}/x", .name = "day", .run = day}, {0}},
+    .timers = (const struct afloat_timer[]){{.name = "tick", .every_ms = 10, .run = tick}, {0}})
+'''),
+}
+
+
+@pytest.mark.parametrize("language", MCP)
+def test_prompts_and_resources_reach_mcp_clients_from_every_language(home, hub, language):
+    put(home, *MCP[language])
+    assert home.json("reload")["ok"]
+    client = Legacy(home)
+    (prompt,) = client.result("prompts/list")["prompts"]
+    assert prompt["name"] == "greet" and prompt["description"] == "Greet somebody."
+    assert [(a["name"], a["required"]) for a in prompt["arguments"]] == [("who", False), ("tone", True)]
+    got = client.result("prompts/get", name="greet", arguments={"who": "you", "tone": "kind"})
+    assert got["messages"][0]["content"]["text"] == "hello you"
+    assert [r["uri"] for r in client.result("resources/list")["resources"]] == ["notes://today"]
+    read = client.result("resources/read", uri="notes://today")["contents"][0]
+    assert (read["text"], read["mimeType"]) == ("at notes://today", "text/plain")
+    assert client.result("resources/read", uri="notes://monday/x")["contents"][0]["text"] == "monday"
+    assert {"mcp_prompt", "mcp_resource"} <= {o["kind"] for o in row(home, "offers")["outputs"]}
+
+
+def test_timers_in_c_run_while_the_plugin_serves(home, hub):
+    put(home, *MCP["c"])
+    assert home.json("reload")["ok"]
+    retry(lambda: "ticked 3 times" in home.ok("plugin", "logs", "offers"))
+    before = hosts(home, "offers")
+    put(home, "offers.c", MCP["c"][1].replace("ticked", "tocked"))
+    assert home.json("reload")["ok"]
+    retry(lambda: "tocked 3 times" in home.ok("plugin", "logs", "offers"))
+    retry(lambda: not set(before) & set(hosts(home, "offers")))

@@ -56,6 +56,29 @@ declare module "afloat" {
   function response(answer: { status?: number; headers?: Record<string, string | string[]>; body?: any }): object;
   function command(c: { name: string; description?: string; run(args: string[], ctx: Context): Awaitable<any> }): void;
   function prompt(p: string | { id?: string; text: string | ((ctx: Context) => Awaitable<string>); priority?: number }): void;
+  /** A piece of a model's answer. */
+  type ModelEvent = string | {
+    text?: string; reasoning?: string; tool_call?: { id?: string; name: string; input?: Record<string, any> };
+    tool_calls?: { id?: string; name: string; input?: Record<string, any> }[];
+    usage?: { input?: number; cached?: number; output?: number; reasoning?: number };
+    stop_reason?: "end_turn" | "tool_use" | "max_tokens" | "refusal" | "pause_turn";
+    error?: { message: string; code?: string; status?: number; retry_after?: number };
+  };
+  /** A model provider: `stream` emits pieces, or is a generator that yields them. */
+  function provider(p: {
+    name: string; models?: string[]; description?: string;
+    stream(ctx: Context, request: ModelRequest, emit: (event: ModelEvent) => void):
+      Awaitable<ModelEvent | void> | AsyncIterable<ModelEvent> | Iterable<ModelEvent>;
+  }): void;
+  /** What only clients over MCP see. */
+  const mcp: {
+    tool: typeof tool;
+    prompt(p: { name: string; title?: string; description?: string; arguments?: (string | { name: string; description?: string; required?: boolean; values?: string[] })[];
+      get(args: Record<string, string>, ctx: Context): Awaitable<any> }): void;
+    resource(r: { uri?: string; uri_template?: string; name?: string; title?: string; description?: string; mime?: string; values?: any;
+      read(uri: string, params: Record<string, string>, ctx: Context): Awaitable<any> }): void;
+    updated(uri: string): Promise<void>;
+  };
   function flag<T extends boolean | string | number>(f: { name: string; type?: "boolean" | "string" | "integer" | "number"; default: T; description?: string }): () => T;
   function preserve_ui(...keys: string[]): void;
   function on(name: string, fn: (data: any, name: string) => Awaitable<any>): void;
