@@ -226,7 +226,7 @@ static enum chat_input press(struct chat *t, const struct key *k)
     } else if (k->code == KEY_CHAR && k->mods == KEY_CTRL && k->cp == 'o') {
         t->view.open = !t->view.open;
     } else if (is_key(k, KEY_ESC, 0) && !t->input->searching) {
-        chat__menu_close(t);
+        menu_close(&t->menu);
         return INPUT_ESCAPE;
     } else if (is_key(k, KEY_ENTER, KEY_ALT) && busy && t->input == &t->line) {
         return INPUT_QUEUE;
@@ -243,7 +243,7 @@ static enum chat_input edit(struct chat *t, const struct key *k)
         chat__complete(t);
         return INPUT_MORE;
     }
-    chat__menu_close(t);
+    menu_close(&t->menu);
     if (r == EDIT_SUSPEND) {
         suspend(t);
     } else if (r == EDIT_CLEAR) {
@@ -511,7 +511,7 @@ void chat__person_init(struct chat *t, bool typing)
 
 void chat__person_fini(struct chat *t)
 {
-    chat__menu_close(t);
+    menu_close(&t->menu);
     vec_foreach (q, &t->queue) {
         free(q->text);
     }

@@ -3,6 +3,8 @@
 #include "cli/ask.h"
 #include "cli/face.h"
 #include "cli/gauge.h"
+#include "cli/history.h"
+#include "cli/menu.h"
 #include "cli/view.h"
 #include "term/edit.h"
 
@@ -72,9 +74,7 @@ struct chat {
 
     char *history; // the file of what was said in this project; NULL: none
 
-    // what Tab offers
-    vec(char *) menu;
-    size_t menu_from, menu_chosen; // where it goes in the input; which one is there, menu.n: none
+    struct menu menu; // what Tab offers
 
     // the turn that is followed
     char turn[CHAT_ID_MAX]; // "": whatever comes, without an end
@@ -171,7 +171,7 @@ int chat__say(struct chat *t, struct str text);
 /// Append `text` to `out`, and the text of each resource that it names as `@SERVER:ADDRESS`.
 void chat__add_resources(struct chat *t, struct str text, struct buf *out);
 /// Offer the resources whose name begins so.
-void chat__resource_names(struct chat *t, struct str start);
+void chat__resource_names(struct chat *t, struct menu *m, struct str start);
 /// Follow what the session does until the turn in `t->turn` ends or the person leaves.
 int chat__follow(struct chat *t);
 /// Ask for the end of the turn; that it has ended comes as an event.
@@ -215,9 +215,6 @@ void chat__notify(struct chat *t, const char *what);
 /// Tab: complete what is before the cursor, or offer what could be; again, take the next of them.
 void chat__complete(struct chat *t);
 void chat__menu_lines(const struct chat *t, struct buf *out, size_t cols);
-void chat__menu_close(struct chat *t);
-/// Offer one name more.
-void chat__offer(struct chat *t, struct str name);
 
 // ---- chat_person.c: asking --------------------------------------------------------------------
 
@@ -230,14 +227,7 @@ int chat__settle_asked(struct chat *t);
 /// Run a line that begins with '/'. False when the person wants to leave.
 bool chat__slash(struct chat *t, struct str line);
 /// Offer the commands, our own and those of plugins, whose names begin with `start`.
-void chat__slash_names(struct chat *t, struct str start);
-
-// ---- chat_history.c: what was said in this project --------------------------------------------
-
-/// Read what was said before, in any chat of the project that `dir` is in.
-void chat__history_load(struct chat *t, const char *dir);
-/// Remember a text, here and for later chats.
-void chat__history_add(struct chat *t, struct str text);
+void chat__slash_names(struct chat *t, struct menu *m, struct str start);
 
 // ---- chat_plugin.c --------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ static const struct json *fetch(struct chat *t, enum op_id op, const struct ask_
     return v;
 }
 
-void chat__resource_names(struct chat *t, struct str start)
+void chat__resource_names(struct chat *t, struct menu *m, struct str start)
 {
     struct arena a = {0};
     char *prefix = str_dup(start);
@@ -39,7 +39,7 @@ void chat__resource_names(struct chat *t, struct str start)
             const char *full =
                 arena_printf(&a, STR_FMT ":" STR_FMT, STR_ARG(name), STR_ARG(json_str(uri, "")));
             if (str_starts(str_of(full), prefix)) {
-                chat__offer(t, str_of(full));
+                menu_offer(m, str_of(full));
             }
         }
     }

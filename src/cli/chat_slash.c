@@ -401,7 +401,7 @@ static bool slash_help(struct chat *t, struct str arg)
     return true;
 }
 
-void chat__slash_names(struct chat *t, struct str start)
+void chat__slash_names(struct chat *t, struct menu *m, struct str start)
 {
     struct arena arena;
     const struct json *v;
@@ -409,13 +409,13 @@ void chat__slash_names(struct chat *t, struct str start)
     arena_init(&arena);
     for (size_t i = 0; i < ARRAY_LEN(slashes); i++) {
         if (str_starts(str_of(slashes[i].name), prefix)) {
-            chat__offer(t, str_of(slashes[i].name));
+            menu_offer(m, str_of(slashes[i].name));
         }
     }
     ask_value(t->c, OP_COMMAND_LIST, NULL, 0, &arena, &v);
     json_foreach_item (command, json_get(v, "commands")) {
         if (str_starts(text_of(command, "name"), prefix)) {
-            chat__offer(t, text_of(command, "name"));
+            menu_offer(m, text_of(command, "name"));
         }
     }
     arena_fini(&arena);

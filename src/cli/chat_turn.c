@@ -172,7 +172,7 @@ static void say_meanwhile(struct chat *t, bool waits, struct str text)
     if (text.p[0] == '/' || text.p[0] == '!') { // not for the model, and the turn's session stays
         out_note(&t->c->out, "commands wait for the end of the turn; Esc interrupts it");
     } else if (waits || chat__has_pictures(t, text) ? queue(t, text) : steer(t, text)) {
-        chat__history_add(t, text);
+        history_add(&t->line, t->history, text);
         edit_start(&t->line);
     }
 }

@@ -70,7 +70,7 @@ static int take_line(struct chat *t, int *code)
 {
     char *line = str_dup(str_trim(edit_text(&t->line)));
     bool stays = true;
-    chat__history_add(t, str_of(line));
+    history_add(&t->line, t->history, str_of(line));
     edit_start(&t->line);
     if (line[0] == '/') {
         stays = chat__slash(t, str_of(line));
@@ -212,7 +212,9 @@ static int talk(struct chat *t, void *arg)
     if (code != EXIT_OK || text.n != 0) {
         return code != EXIT_OK ? code : chat__say(t, text);
     }
-    chat__history_load(t, cwd != NULL ? cwd : ".");
+    free(t->history);
+    t->history = history_path(t->c->home.dir, cwd != NULL ? cwd : ".");
+    history_load(&t->line, t->history);
     greet(t);
     if (s->prompt.n != 0) {
         code = chat__say(t, buf_str(&s->prompt));

@@ -181,6 +181,8 @@ static void close_all(struct tui *t)
     timer_stop(&t->note_over);
     vec_foreach (k, &t->kept) {
         edit_fini(&(*k)->edit);
+        menu_close(&(*k)->menu);
+        free((*k)->history);
         free(*k);
     }
     vec_fini(&t->kept);

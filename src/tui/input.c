@@ -159,7 +159,8 @@ void input__key(struct tui *t, const struct key *k)
     buf_init(&name, 64);
     input__name(&name, k);
     bool types = n != NULL && n->widget->types;
-    bool used = types && ui__press(t->ui, buf_z(&name), true);
+    bool used = n != NULL && n->widget->first != NULL && n->widget->first(t, n, k);
+    used = used || (types && ui__press(t->ui, buf_z(&name), true));
     if (!used && n != NULL && n->widget->key != NULL) {
         used = n->widget->key(t, n, k);
     }

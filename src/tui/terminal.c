@@ -338,3 +338,56 @@ bool terminal__key(struct tui *t, struct node *n, const struct key *k)
     buf_fini(&bytes);
     return true;
 }
+
+// ---- the mouse -----------------------------------------------------------------------------
+
+// What the program asked to be told: 0 nothing, 1 buttons, 2 also dragging, 3 every movement.
+static int wants_mouse(const struct vt *vt)
+{
+    return vt_mode(vt, 1003) ? 3 : vt_mode(vt, 1002) ? 2 : vt_mode(vt, 1000) ? 1 : 0;
+}
+
+void terminal__add_mouse(struct buf *out, const struct key_mouse *m, int row, int col, bool sgr)
+{
+    bool wheel = m->kind == MOUSE_UP || m->kind == MOUSE_DOWN, released = m->kind == MOUSE_RELEASE;
+    int button = wheel ? 64 + (m->kind == MOUSE_DOWN) : m->button != 0 ? m->button - 1 : 3;
+    button += m->kind == MOUSE_DRAG || m->kind == MOUSE_MOVE ? 32 : 0;
+    if (sgr) {
+        buf_addf(out, "\033[<%d;%d;%d%c", button, col + 1, row + 1, released ? 'm' : 'M');
+    } else if (row < 223 && col < 223) { // the old form has no more room
+        buf_addf(out, "\033[M%c%c%c", (char)(32 + (released ? 3 : button)), (char)(33 + col),
+                 (char)(33 + row));
+    }
+}
+
+void terminal__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
+{
+    struct terminal *it = find(t, node__str(n, "pty"));
+    struct rect r = n->inner;
+    int row = m->row - r.row, col = m->col - r.col;
+    bool inside = row >= 0 && row < r.rows && col >= 0 && col < r.cols;
+    bool wheel = m->kind == MOUSE_UP || m->kind == MOUSE_DOWN;
+    struct buf bytes;
+    if (it == NULL || it->vt == NULL || it->chan == NULL || !inside) {
+        return;
+    }
+    int wants = it->over[0] == '\0' ? wants_mouse(it->vt) : 0;
+    bool told = m->kind == MOUSE_DRAG   ? wants >= 2
+                : m->kind == MOUSE_MOVE ? wants >= 3
+                                        : wants >= 1;
+    buf_init(&bytes, 256);
+    if (told) {
+        terminal__add_mouse(&bytes, m, row, col, vt_mode(it->vt, 1006));
+    } else if (wheel && wants == 0 && vt_alternate(it->vt)) { // a pager: as arrow keys
+        struct key k = {.code = m->kind == MOUSE_UP ? KEY_UP : KEY_DOWN};
+        for (int i = 0; i < 3; i++) {
+            terminal__add_key(&bytes, &k, vt_mode(it->vt, 1), false);
+        }
+    } else if (wheel && wants == 0) {
+        scroll__mouse(t, n, m);
+    }
+    if (bytes.n != 0) {
+        chan_send(it->chan, WIRE_INPUT, buf_str(&bytes), STR_NULL);
+    }
+    buf_fini(&bytes);
+}

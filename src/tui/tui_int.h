@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "cli/gauge.h"
+#include "cli/menu.h"
 #include "cli/view.h"
 #include "client/async.h"
 #include "loop/timer.h"
@@ -79,6 +80,7 @@ struct widget {
     bool types;    // takes what is typed: only a few keys are ours while it has the focus
     int (*fit)(struct tui *t, struct node *n, bool rows, int other); // NULL: 1 row, all columns
     void (*draw)(struct tui *t, struct node *n);
+    bool (*first)(struct tui *t, struct node *n, const struct key *k);       // before all; or NULL
     bool (*key)(struct tui *t, struct node *n, const struct key *k);         // NULL: none
     void (*mouse)(struct tui *t, struct node *n, const struct key_mouse *m); // NULL: none
 };
@@ -104,6 +106,9 @@ struct kept {
     char id[TUI_ID];
     int top;           // the first row that is shown
     struct edit edit;  // of an input
+    struct menu menu;  // what Tab offers there
+    char *history;     // the file of what was said in the project; NULL: none
+    bool has_history;  // it was looked for
     uint64_t since_ns; // when it came onto the screen
     unsigned frame;    // when it was last there
 };
@@ -281,6 +286,9 @@ void terminal__draw(struct tui *t, struct node *n);
 bool terminal__key(struct tui *t, struct node *n, const struct key *k);
 /// Append a key as a terminal sends it to a program that has asked for application cursor keys, or for pastes.
 void terminal__add_key(struct buf *out, const struct key *k, bool application, bool paste);
+void terminal__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
+/// The bytes that a program is told of a mouse with, on this cell of its screen; `sgr`: in the form that it asked for.
+void terminal__add_mouse(struct buf *out, const struct key_mouse *m, int row, int col, bool sgr);
 /// Let go what was not drawn in this frame, or all.
 void terminal__sweep(struct tui *t, bool all);
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/time.h"
+#include "cli/history.h"
 #include "tui/widgets_int.h"
 
 // ---- what is kept --------------------------------------------------------------------------
@@ -28,13 +29,27 @@ struct kept *kept__of(struct tui *t, struct str id)
 
 // ---- input ---------------------------------------------------------------------------------
 
+// The history of an input that has one is that of the project, which its chats have too.
+static const char *history_of(struct tui *t, const struct node *n, struct kept *k)
+{
+    bool wanted = json_bool(json_get(n->v, "history"), false);
+    if (wanted && !k->has_history) {
+        k->has_history = true;
+        k->history = history_path(t->o->home->dir, t->o->project);
+        history_load(&k->edit, k->history);
+    }
+    return wanted ? k->history : NULL;
+}
+
 // What Lua wrote into `_tui_state.input` is what is in the input.
 static struct edit *edit_of(struct tui *t, const struct node *n)
 {
-    struct edit *ed = &kept__of(t, n->id)->edit;
+    struct kept *k = kept__of(t, n->id);
+    struct edit *ed = &k->edit;
     struct str text = ui__get_str(t->ui, "input", n->id);
-    if (!str_eq(text, edit_text(ed))) {
-        edit_remember(ed, edit_text(ed)); // what was sent can be had back
+    const char *history = history_of(t, n, k);
+    if (!str_eq(text, edit_text(ed))) { // what was sent can be had back
+        history_add(ed, text.n == 0 ? history : NULL, str_trim(edit_text(ed)));
         edit_start(ed);
         edit_replace(ed, 0, text);
     }
@@ -82,6 +97,50 @@ void input__draw(struct tui *t, struct node *n)
     buf_fini(&lines);
 }
 
+// The commands that the layout names.
+static void offer_commands(void *arg, struct menu *m, char kind, struct str start)
+{
+    const struct node *n = arg;
+    json_foreach_item (it, json_get(n->v, "commands")) {
+        struct str name = json_str(it, "");
+        if (kind == '/' && name.n >= start.n && memcmp(name.p, start.p, start.n) == 0) {
+            menu_offer(m, name);
+        }
+    }
+}
+
+static void show_menu(struct tui *t, const struct menu *m)
+{
+    struct buf text;
+    buf_init(&text, 1024);
+    for (size_t i = 0; i < m->names.n && text.n < 500; i++) {
+        buf_addf(&text, "%s%s", i > 0 ? "  " : "", m->names.p[i]);
+    }
+    app__note(t, buf_str(&text), "");
+    buf_fini(&text);
+}
+
+bool input__complete(struct tui *t, struct node *n, const struct key *k)
+{
+    struct edit *ed = edit_of(t, n);
+    struct menu *m = &kept__of(t, n->id)->menu;
+    bool wanted =
+        k->code == KEY_TAB && k->mods == 0 && json_bool(json_get(n->v, "complete"), false);
+    size_t before = edit_text(ed).n;
+    if (!wanted) {
+        menu_close(m);
+        return false;
+    }
+    menu_complete(m, ed, t->o->project, offer_commands, n);
+    if (m->names.n == 0 && edit_text(ed).n == before) {
+        return false; // nothing to complete: Tab is what it is elsewhere
+    }
+    show_menu(t, m);
+    ui__set_str(t->ui, "input", n->id, edit_text(ed));
+    app__changed(t, true);
+    return true;
+}
+
 bool input__edit(struct tui *t, struct node *n, const struct key *k)
 {
     struct edit *ed = edit_of(t, n);
@@ -123,13 +182,13 @@ const struct widget widgets[] = {
      .draw = list__draw, .fit = list__fit, .key = list__key, .mouse = list__mouse},
     {.name = "table", .fields = "columns:a rows:a selected:i empty:s action:s select:s", .focuses = true,
      .draw = table__draw, .key = list__key, .mouse = list__mouse},
-    {.name = "input", .fields = "placeholder:s submit:s rows:i", .focuses = true, .types = true,
-     .draw = input__draw, .fit = input__fit, .key = input__edit},
+    {.name = "input", .fields = "placeholder:s submit:s rows:i complete:b commands:a history:b", .focuses = true, .types = true,
+     .draw = input__draw, .fit = input__fit, .first = input__complete, .key = input__edit},
     {.name = "palette", .fields = "items:a placeholder:s action:s cancel:s select:s empty:s", .focuses = true, .types = true,
      .draw = palette__draw, .key = palette__key, .mouse = list__mouse},
     {.name = "diff", .fields = "text:s", .focuses = true, .draw = diff__draw, .key = scroll__key, .mouse = scroll__mouse},
     {.name = "terminal", .fields = "pty:s", .focuses = true, .types = true, .from_end = true, .draw = terminal__draw,
-     .key = terminal__key, .mouse = scroll__mouse},
+     .key = terminal__key, .mouse = terminal__mouse},
     {.name = "conversation", .fields = "", .focuses = true, .from_end = true, .draw = talk__draw, .key = scroll__key,
      .mouse = scroll__mouse},
 };

@@ -1,5 +1,6 @@
 """The full-screen interface in a real terminal emulator (tmux): grids at several widths, every key of the help, answers
 with one key, and an interface that changes while it is used."""
+import json
 import os
 import pathlib
 import random
@@ -24,7 +25,7 @@ class Tui(Pane):
     def __init__(self, home, dir, cols=80, rows=24, *args, env=None):
         super().__init__(home, dir, cols, rows, *args, env=env)
         self.home = home
-        self.wait(lambda g: re.search(r"none yet|^│?[○?●✗] |│ MINE", "\n".join(g), re.M) and "Ctrl+P" in g[-1])
+        self.wait(lambda g: re.search(r"none yet|^│?[○?●✗▣] |│ MINE", "\n".join(g), re.M) and "Ctrl+P" in g[-1])
 
     def status(self):
         return self.grid()[-1]
@@ -765,3 +766,138 @@ def test_plain_is_line_by_line(home):
     t.type("/quit\n")
     assert t.rest() == 0
     assert b"\x1b" not in t.seen
+
+
+# ---- the input: as in the chat -------------------------------------------------------------------
+
+def test_slash_commands_run_and_complete(tui):
+    t = tui()
+    t.press("C-n", "message; Enter sends")
+    t.type("/per")
+    t.keys("Tab")
+    t.shows("> /permission ")
+    t.type("plan")
+    t.keys("Enter")
+    t.shows("plan · ")
+    assert t.home.json("sessions", "list")["sessions"][0]["permission"] == "plan"
+    t.type("/re")
+    t.keys("Tab")
+    t.shows("reload  resume  rewind")  # several: they are offered
+    t.keys("C-u")
+    t.type("/nonsense")
+    t.keys("Enter")
+    t.shows("there is no command '/nonsense'")
+    t.type("/help")
+    t.keys("Enter")
+    t.shows("Keys")
+
+
+def test_files_complete_and_a_tab_without_anything_to_complete_moves_the_focus(tui):
+    (tui.dir / "notes-of-today.md").write_text("x")
+    t = tui()
+    t.press("C-n", "message; Enter sends")
+    t.type("look at @not")
+    t.keys("Tab")
+    t.shows("> look at @notes-of-today.md ")
+    t.keys("Tab")  # nothing to complete
+    t.type("p")    # so this is a key of the list
+    t.shows("Plugins · generation")
+
+
+def test_a_command_runs_in_a_terminal_and_the_model_reads_it(tui):
+    scenario = tui.dir / "s.jsonl"
+    scenario.write_text('{"when": "made-by-a-command", "text": "I read it"}\n')
+    t = tui(env={"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(scenario)})
+    t.press("C-n", "message; Enter sends")
+    t.type("!echo made-by-a-$((1))command | tr -d 1")
+    t.keys("Enter")
+    t.shows("made-by-a-command")
+    t.shows("exit code 0")
+    t.keys("Down")  # from the terminal to the session
+    t.press("Enter", "message; Enter sends")
+    t.type("what was that?")
+    t.keys("Enter")
+    t.shows("I read it")
+
+
+def test_what_was_said_is_shared_with_the_chats_of_the_project(tui):
+    subprocess.run(["git", "init", "-q", tui.dir], check=True)
+    t = tui()
+    t.press("C-n", "message; Enter sends")
+    t.type("said in the interface")
+    t.keys("Enter")
+    t.gone("> said in the interface ▏")
+    kept = retry(lambda: list((t.home.dir / "history").glob("*")))
+    assert "said in the interface" in kept[0].read_text()
+    kept[0].write_text('"said in a chat"\n')
+    other = tui()
+    other.press("C-n", "message; Enter sends")
+    other.keys("Up")
+    other.shows("> said in a chat")
+
+
+MOUSE = r"printf '\033[?1000h\033[?1006h'; printf ready; stty -echo raw; head -c 9 | od -An -c | tr -s ' '; read x"
+
+
+def test_a_program_that_asked_for_the_mouse_is_told_of_it(tui):
+    row = tui.home.http("POST", "/pty", json.dumps(
+        {"cmd": "bash", "args": ["-c", MOUSE], "cwd": "/", "name": "mousy"}).encode()).json()
+    t = tui()
+    t.shows("mousy")
+    t.press("Enter", "ready")
+    top = next(i for i, line in enumerate(t.grid()) if "ready" in line)
+    left = t.grid()[top].index("ready")
+    t.tmux("send-keys", "-H", *[f"{b:x}" for b in b"\x1b[<0;%d;%dM" % (left + 3, top + 1)])
+    t.shows("033 [ < 0 ; 3 ; 1 M")
+    tui.home.http("DELETE", f"/pty/{row['id']}")
+
+
+def open_pty(tui, name, *cmd):
+    """A terminal with this program, on the screen and in focus."""
+    row = tui.home.http("POST", "/pty", json.dumps({"cmd": cmd[0], "args": list(cmd[1:]), "cwd": "/", "name": name,
+                                                    "env": {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}}).encode()).json()
+    t = tui()
+    t.shows(name)
+    t.keys("Enter")
+    return t, row
+
+
+def test_the_wheel_scrolls_back_and_typing_returns(tui):
+    t, row = open_pty(tui, "counter", "sh", "-c", "for i in $(seq 1 100); do echo line-$i; done; exec cat")
+    t.shows("line-100")
+    wheel = [f"{b:x}" for b in b"\x1b[<64;40;10M"]
+    for _ in range(10):
+        t.tmux("send-keys", "-H", *wheel)
+    t.shows("line-60")
+    t.gone("line-100")
+    t.type("x")
+    t.shows("line-100")
+    tui.home.http("DELETE", f"/pty/{row['id']}")
+
+
+def test_all_keys_but_three_go_to_the_program_of_a_terminal(tui):
+    t, row = open_pty(tui, "keys", "sh", "-c", "stty raw -echo; echo ready; exec od -An -c -w1 -v")
+    t.shows("ready")
+    for key, seen in (("C-a", "001"), ("C-b", "002"), ("C-c", "003"), ("C-z", "032"), ("C-n", "016"), ("C-r", "022"),
+                      ("s", "s"), ("?", "?"), ("Escape", "033")):
+        before = t.grid()
+        t.keys(key)
+        t.wait(lambda g: g != before and any(line.strip("│ ╮╯").endswith(seen) for line in g))
+    t.keys("C-p")
+    t.shows("Command palette")
+    tui.home.http("DELETE", f"/pty/{row['id']}")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+def test_a_terminal_fits_into_small_windows(tui, size):
+    cols, rows = size
+    row = tui.home.http("POST", "/pty", json.dumps({"cmd": "sh", "args": ["-c", "stty size; trap 'stty size' WINCH; while :; do read x; done"],
+                                                    "cwd": "/", "name": "sized"}).encode()).json()
+    t = tui(cols=cols, rows=rows)
+    t.keys("Enter")
+    pty = lambda: tui.home.http("GET", f"/pty/{row['id']}").json()
+    retry(lambda: pty()["viewers"] == 1 and pty()["cols"] <= cols and pty()["rows"] < rows)
+    got = pty()
+    t.shows(f"{got['rows']} {got['cols']}")
+    assert got["rows"] >= rows // 2 and got["cols"] >= cols // 2
+    tui.home.http("DELETE", f"/pty/{row['id']}")

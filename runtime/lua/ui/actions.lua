@@ -38,11 +38,52 @@ local function show_item(state, id)
   if not state.tui.pty then afloat.open(id) end
 end
 
+-- A command that was typed with `!` has ended: what its screen shows is for the next message.
+local function shell_ended(state, row)
+  local command = (state.tui.commands or {})[row.id]
+  if not command then return end
+  state.tui.commands[row.id] = nil
+  local how = row.status == nil and "ended" or "exit code " .. tostring(row.status)
+  if command.tells then
+    local shown = afloat.call("pty.screen", { id = row.id })
+    local text = shown and shown.text:gsub("%s+$", "") or ""
+    state.tui.ran = (state.tui.ran or "") .. "[I ran a command in the working directory:]\n$ " .. command.cmd .. "\n" ..
+      text .. "\n[" .. how .. "]\n\n"
+  end
+  afloat.note(command.cmd .. ": " .. how .. (command.tells and "; the model reads it with your next message" or ""))
+  if state.tui.pty == row.id and state.tui.focus == "terminal" then state.tui.focus = "sessions" end
+end
+
+-- A command of the user's: a terminal of its own, whose last screen the model reads with the next message; with `!!` not.
+local function shell(state, line)
+  local tells = line:sub(1, 1) ~= "!"
+  local cmd = (tells and line or line:sub(2)):match("^%s*(.-)%s*$")
+  if cmd == "" then return end
+  local row, why = afloat.call("pty.new", {
+    cmd = state.shell, args = { "-c", cmd }, cwd = state.session and state.session.working_dir or state.project, name = cmd:sub(1, 40),
+    rows = math.max(4, state.size.rows - 4), cols = state.size.cols,
+  })
+  if not row then return fail(why) end
+  state.tui.commands = state.tui.commands or {}
+  state.tui.commands[row.id] = { cmd = cmd, tells = tells }
+  state.tui.view, state.tui.pty, state.tui.focus = "chat", row.id, "terminal"
+  state.tui.selected.sessions = "pty:" .. row.id
+  local now = afloat.call("pty.show", { id = row.id }) -- a quick one is over before we know its id
+  if now and now.state == "ended" then shell_ended(state, now) end
+end
+
 -- Send what is typed. A message that is quicker than its session waits for it.
 local function send(state)
   local text = state.tui.input.message or ""
   if text:match("^%s*$") then return end
-  if text:match("^/%a+$") then return afloat.note("commands are in the palette: Ctrl+P", "warn") end
+  local first = text:sub(1, 1)
+  if first == "!" then
+    state.tui.input.message = ""
+    return shell(state, text:sub(2))
+  elseif first == "/" and afloat.slash.run(state, text) then
+    state.tui.input.message = ""
+    return
+  end
   if state.session then beginning = nil end
   if beginning == true then
     state.tui.send_soon = true
@@ -55,11 +96,12 @@ local function send(state)
   if asked and asked.question_id then
     _, why = afloat.call("session.answer", { id = s.id, question_id = asked.question_id, answer = text })
   elseif state.busy then
-    _, why = afloat.call("session.steer", { id = s.id, text = text })
+    _, why = afloat.call("session.steer", { id = s.id, text = (state.tui.ran or "") .. text })
   else
-    _, why = afloat.call("session.message", { id = s.id, text = text })
+    _, why = afloat.call("session.message", { id = s.id, text = (state.tui.ran or "") .. text })
   end
   if why then return fail(why) end
+  state.tui.ran = nil
   state.tui.input.message = ""
   state.tui.scroll.conversation = 0
 end
@@ -142,6 +184,59 @@ local function find_op(name)
   end
 end
 
+-- ---- lines that begin with '/', as in `afloat chat` -------------------------------------------------
+
+local slashes = {
+  help = function(state) popup(state, "help") end,
+  new = function(state) new_session(state) end,
+  quit = function() afloat.quit() end,
+  plugins = function(state) afloat.run("view.plugins", state) end,
+  tools = function(state) run_op(state, "tool.list", {}) end,
+  reload = function(state) afloat.run("reload", state) end,
+  resume = function(state, id)
+    if id == "" then
+      state.tui.focus = "sessions"
+    else
+      show_item(state, id)
+    end
+  end,
+  model = function(state, model)
+    local s = current(state)
+    if not s then return end
+    if model == "" then return run_op(state, "provider.list", {}) end
+    local provider, name = model:match("^([^/]+)/(.+)$")
+    local row, why = afloat.call("session.patch", { id = s.id, provider = provider, model = name or model })
+    if not row then return fail(why) end
+    afloat.note("the model is " .. row.provider .. "/" .. row.model, "good")
+  end,
+  permission = function(state, mode)
+    local s = current(state)
+    if not s then return end
+    if mode == "" then return run_op(state, "permission.list", { path = s.working_dir }) end
+    local _, why = afloat.call("session.patch", { id = s.id, permission = mode })
+    fail(why)
+  end,
+  cost = function(state)
+    local s = current(state)
+    if s then show(state, "what this session has used", s.usage or {}) end
+  end,
+  compact = function(state)
+    local s = current(state)
+    if not s then return end
+    local _, why = afloat.call("session.compact", { id = s.id })
+    fail(why)
+  end,
+  rewind = function(state, turn)
+    local s = current(state)
+    if not s then return end
+    state.tui.asked_op = "session.rewind"
+    state.tui.input.op = "id=" .. s.id .. (turn ~= "" and " to=" .. turn or "")
+    popup(state, "op")
+  end,
+}
+
+for name, run in pairs(slashes) do afloat.slash.register(name, run) end
+
 return {
   ["quit"] = { desc = "leave; sessions go on", run = function() afloat.quit() end },
   ["redraw"] = { desc = "draw the screen anew", run = function() afloat.redraw() end },
@@ -179,6 +274,10 @@ return {
     state.tui.input.op = text
     popup(state, "op")
   end },
+  ["command.run"] = { hidden = true, desc = "run a command of a plugin", run = function(state, command)
+    run_op(state, "command.run", command)
+  end },
+  ["shell.ended"] = { hidden = true, desc = "take over what a command printed", run = shell_ended },
   ["op.run"] = { hidden = true, desc = "run the operation with these values", run = function(state)
     local op = find_op(state.tui.asked_op)
     local first
@@ -284,7 +383,7 @@ return {
     if not id then return end
     local answer, why = afloat.call("run.diff", { id = id })
     if not answer then return fail(why) end
-    state.tui.output = { title = "run " .. id, diff = answer.diff or json.encode(answer, 2) }
+    state.tui.output = { title = "run " .. id, diff = answer.patch ~= "" and answer.patch or "it changed nothing" }
     popup(state, "output")
   end },
   ["ended.toggle"] = { desc = "show or hide ended sessions", run = function(state)

@@ -26,7 +26,12 @@ return {
     if bad > 0 then text = text .. ", " .. bad .. " failed: " .. table.concat(event.failed, " ") end
     afloat.note(text, bad > 0 and "bad" or "good")
   end,
-  ["pty.bell"] = function(state, event) afloat.notify((event.name or event.cmd or "a terminal") .. " rings") end,
+  ["pty.bell"] = function(state, event)
+    local name = event.pty.name or event.pty.cmd or "a terminal"
+    if event.pty.id ~= state.tui.pty then afloat.note(name .. " rings", "warn") end
+    afloat.notify(name .. " rings")
+  end,
+  ["pty.closed"] = function(state, event) afloat.run("shell.ended", state, event.pty) end,
   ["pty.notified"] = function(state, event)
     local n = event.notification or {}
     afloat.note((n.title or "") .. " " .. (n.body or ""))

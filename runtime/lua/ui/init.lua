@@ -95,6 +95,43 @@ afloat.component = {
 afloat.mouse = {
   on = function(kind, run, opts) ui.mouse[#ui.mouse + 1] = { kind = kind, run = run, widget = opts and opts.widget } end,
 }
+-- Lines of the input that begin with '/': commands of the interface, then those of plugins.
+local slashes = {}
+afloat.slash = {
+  register = function(name, run)
+    if type(name) ~= "string" or not name:match("^[%w_-]+$") or type(run) ~= "function" then
+      error("command '/" .. tostring(name) .. "' needs a name of letters and digits, and a function", 0)
+    end
+    slashes[name] = run
+  end,
+  names = function(state)
+    local out = {}
+    for name in pairs(slashes) do out[#out + 1] = name end
+    for _, c in ipairs(state.commands or {}) do out[#out + 1] = c.name end
+    table.sort(out)
+    return out
+  end,
+  -- False: it is no command, and a message may begin so.
+  run = function(state, line)
+    local name, rest = line:match("^/([%w:_-]+)%s*(.-)%s*$")
+    if not name then return false end
+    if slashes[name] then
+      slashes[name](state, rest)
+      return true
+    end
+    for _, c in ipairs(state.commands or {}) do
+      if c.name == name or c.name:match(":(.+)$") == name then
+        local words = {}
+        for word in rest:gmatch("%S+") do words[#words + 1] = word end
+        afloat.run("command.run", state, { name = c.name, args = #words > 0 and words or nil })
+        return true
+      end
+    end
+    if line:find("/", 2, true) then return false end -- a path
+    afloat.note("there is no command '/" .. name .. "'; /help and Ctrl+P list them", "warn")
+    return true
+  end,
+}
 local list_ops, all_ops = afloat.ops, nil
 function afloat.ops()
   all_ops = all_ops or list_ops()

@@ -145,7 +145,8 @@ local function input(state)
   end
   return {
     type = "pane", size = "fit", title = "",
-    child = { type = "input", id = "message", placeholder = hint, submit = "message.send", rows = math.max(1, state.size.rows // 4) },
+    child = { type = "input", id = "message", placeholder = hint, submit = "message.send", rows = math.max(1, state.size.rows // 4),
+      complete = true, history = true, commands = afloat.slash.names(state) },
   }
 end
 
@@ -200,12 +201,12 @@ local function runs(state)
   local rows = {}
   for _, r in ipairs(state.runs) do
     rows[#rows + 1] = {
-      id = r.id, style = r.state == "running" and "accent" or nil,
-      r.bot or "", r.state or "", r.end_reason or "", r.branch or "", first_line(r.prompt_summary or r.prompt or ""),
+      id = r.run_id, style = r.state == "running" and "accent" or nil,
+      r.bot or "", r.state or "", r.end_reason or "", r.branch or "", first_line(r.summary or r.prompt or ""),
     }
   end
   return {
-    type = "pane", title = "Runs of bots",
+    type = "pane", title = "Runs of bots and of programs in worktrees",
     child = {
       type = "table", id = "runs", columns = { "bot", "state", "end", "branch", "" }, rows = rows,
       action = "run.details", empty = "no runs yet: afloat run BOT starts one",
