@@ -204,6 +204,8 @@ struct session {
     vec(struct session_entrant) entrants;
     bool claimed;       // of a shared store: this hub alone may write it
     unsigned claiming;  // asked for
+    unsigned saving;    // its metadata are on their way into a shared store
+    uint64_t row_hash;  // of the metadata that were read last; 0: none
     bool ending, purge; // DELETE came; its files go too
     bool closing;       // and its end is being written, once
     vec(struct session_ender) enders;

@@ -19,21 +19,28 @@
 
 static bool in_use(const struct session *s)
 {
-    return s->turn != NULL || s->queue.n != 0 || s->notes != NULL || s->ending || s->rewinding != 0;
+    return s->turn != NULL || s->queue.n != 0 || s->notes != NULL || s->ending ||
+           s->rewinding != 0 || s->saving != 0;
 }
 
 void agent__session_renew(struct session *s, const struct store_row *row)
 {
     struct arena a;
     struct json *meta;
-    if (in_use(s) || s->claimed || s->broken || row->last_seq == s->last_seq) {
+    uint64_t hash = map_hash(row->meta);
+    bool same = row->last_seq == s->last_seq;
+    if (!store_shared(s->agent->o.store) || in_use(s) || s->claimed || s->broken ||
+        (same && hash == s->row_hash)) {
         return;
     }
     arena_init(&a);
     if (json_parse(&meta, &a, row->meta, NULL, NULL) == 0 && meta->type == JSON_OBJ) {
-        agent__session_cool(s);
+        if (!same) {
+            agent__session_cool(s);
+        }
         agent__session_read_meta(s, meta);
         s->last_seq = row->last_seq;
+        s->row_hash = hash;
     }
     arena_fini(&a);
 }

@@ -212,6 +212,7 @@ struct session *agent__session_of_row(struct agent *a, const struct store_row *r
 
 struct saving {
     struct agent *agent;
+    char *id;
     store_done *cb;
     void *arg;
 };
@@ -219,7 +220,12 @@ struct saving {
 static void on_saved(void *arg, int status, const struct err *e)
 {
     struct saving sv = *(struct saving *)arg;
+    struct session *s = map_get(&sv.agent->sessions, str_of(sv.id));
     free(arg);
+    free(sv.id);
+    if (s != NULL && s->saving != 0) {
+        s->saving--;
+    }
     if (status < 0) {
         log_error(LOG_STORE, "metadata=lost reason=%s", LOGQ(str_of(e->msg)).z);
     }
@@ -232,7 +238,8 @@ static void on_saved(void *arg, int status, const struct err *e)
 void agent__session_save(struct session *s, store_done *cb, void *arg)
 {
     struct saving *sv = xmalloc(sizeof *sv);
-    *sv = (struct saving){.agent = s->agent, .cb = cb, .arg = arg};
+    *sv = (struct saving){.agent = s->agent, .id = xstrdup(s->id), .cb = cb, .arg = arg};
+    s->saving++;
     agent__hold(s->agent);
     struct buf out;
     struct jw w;

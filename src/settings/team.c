@@ -1,29 +1,16 @@
 // [store]: files, or a database that hubs share.
 //
-// The address may hold a password, so it can be a secret as a whole (url_secret). A hub that is not named is
-// called after its machine and its home: hubs that share a store must not have one name.
+// The address may hold a password, so it can be a secret as a whole (url_secret).
 
 #include "settings/team.h"
 
-#include <unistd.h>
-
-#include "base/sha256.h"
 #include "config/secrets.h"
-
-static char *default_name(const struct home *home)
-{
-    char host[256] = "", hex[SHA256_HEX];
-    uint8_t hash[SHA256_SIZE];
-    gethostname(host, sizeof host - 1);
-    sha256_of(str_of(home->dir), hash);
-    return xasprintf("%s-%.8s", host, sha256_hex(hash, hex));
-}
+#include "fleet/fleet.h"
 
 int team_read(struct team *t, const struct config *c, const struct home *home, const char *version,
               struct err *e)
 {
     const char *url = config_str(c, "store.url"), *secret = config_str(c, "store.url_secret");
-    const char *name = config_str(c, "store.hub_name");
     *t = (struct team){0};
     if (url[0] != '\0' && secret[0] != '\0') {
         return err_set(e, ERR_INVALID, "[store] has both 'url' and 'url_secret': keep one of them");
@@ -38,7 +25,7 @@ int team_read(struct team *t, const struct config *c, const struct home *home, c
         t->url = xstrdup(url);
     }
     t->shared = t->url != NULL;
-    t->hub = name[0] != '\0' ? xstrdup(name) : default_name(home);
+    t->hub = fleet_hub_name(c, home);
     size_t n;
     const char *const *labels = config_strings(c, "store.labels", &n);
     t->store = (struct store_team){.url = t->url,

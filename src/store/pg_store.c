@@ -28,7 +28,7 @@ enum { CARE_MS = 3600 * 1000, FIRST_CARE_MS = 5000 };
 
 static const struct pg_stmt stmt_start = {
     "hub_start", "SELECT afloat.hub_start($1, $2, $3, $4, $5), afloat.partitions_make()"};
-static const struct pg_stmt stmt_beat = {"hub_beat", "SELECT afloat.hub_beat($1, $2, $3, $4)"};
+static const struct pg_stmt stmt_beat = {"hub_beat", "SELECT afloat.hub_beat($1, $2, $3)"};
 static const struct pg_stmt stmt_stop = {"hub_stop", "SELECT afloat.hub_stop($1, $2)"};
 static const struct pg_stmt stmt_care = {
     "care", "SELECT afloat.partitions_make(),"
@@ -220,11 +220,11 @@ static void on_beaten(void *arg, const struct pg_result *r, const struct err *e)
 static void on_beat(void *arg)
 {
     struct pg_store *p = arg;
-    struct pg_number n[3];
+    struct pg_number n[2];
     const struct pg_param params[] = {pg_text(str_of(p->hub)), pg_int(&n[0], p->epoch),
-                                      pg_int(&n[1], p->lease_s), pg_int(&n[2], 0)};
+                                      pg_int(&n[1], p->lease_s)};
     pg_store__hold(p);
-    pg_query(p->pg, KEY, &stmt_beat, params, 4, on_beaten, p);
+    pg_query(p->pg, KEY, &stmt_beat, params, 3, on_beaten, p);
 }
 
 static void on_cared(void *arg, const struct pg_result *r, const struct err *e)
@@ -620,6 +620,14 @@ static void store_pg_check(struct store *s, bool repair, store_text_cb *cb, void
     store_pg_health(s, cb, arg);
 }
 
+static struct store_member store_pg_member(struct store *s)
+{
+    const struct pg_store *p = pg_store_of(s);
+    assert(p->epoch != 0);
+    return (struct store_member){
+        .pg = p->pg, .hub = p->hub, .epoch = p->epoch, .lease_s = p->lease_s};
+}
+
 static const struct err *store_pg_trouble(struct store *s)
 {
     const struct pg_store *p = pg_store_of(s);
@@ -671,6 +679,7 @@ static const struct store_ops pg_ops = {
     .claim = pg_session_claim,
     .release = pg_session_release,
     .follow = pg_stream_follow,
+    .member = store_pg_member,
     .unfollow = pg_stream_unfollow,
     .emit = pg_stream_emit,
     .stream_read = pg_stream_read,

@@ -150,10 +150,10 @@ BEGIN
 END $$;
 
 -- It lives. False: another process has its name.
-CREATE FUNCTION afloat.hub_beat(p_name text, p_epoch bigint, p_lease_s integer, p_generation bigint)
-    RETURNS boolean LANGUAGE sql AS $$
+CREATE FUNCTION afloat.hub_beat(p_name text, p_epoch bigint, p_lease_s integer) RETURNS boolean
+    LANGUAGE sql AS $$
     WITH beaten AS (
-        UPDATE afloat.hubs SET seen_at = clock_timestamp(), generation = p_generation,
+        UPDATE afloat.hubs SET seen_at = clock_timestamp(),
                 lease_until = clock_timestamp() + make_interval(secs => p_lease_s)
             WHERE owner = current_user AND name = p_name AND epoch = p_epoch RETURNING 1)
     SELECT EXISTS (SELECT FROM beaten)
