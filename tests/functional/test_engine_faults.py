@@ -1,0 +1,100 @@
+"""Engines that crash, hang, flood or talk nonsense: the turn fails with its reason, and nothing is left running."""
+import os
+import pathlib
+
+import pytest
+
+from conftest import retry
+from engine_rig import Engine, of_type, post
+
+PROGRAM = pathlib.Path(__file__).with_name("fake_codex.py")
+
+
+@pytest.fixture
+def fake(home, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    engine = Engine(home, work, "codex", "openai-responses", PROGRAM)
+    yield engine
+    engine.model.close()
+
+
+def left_running(home, word):
+    """Processes that were started for this home and have `word` in their command line."""
+    found = []
+    for dir in pathlib.Path("/proc").iterdir():
+        try:
+            if dir.name.isdigit() and word.encode() in (dir / "cmdline").read_bytes() \
+                    and str(home.dir).encode() in (dir / "environ").read_bytes():
+                found.append(int(dir.name))
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.parametrize("mode, says", [("crash", "the engine exited with 7: boom"), ("garbage", "no JSON object"),
+                                        ("line", "a line above 16 MiB")])
+def test_what_cannot_go_on_fails_the_turn_with_its_reason(fake, home, mode, says):
+    done = fake.chat("go", FAKE=mode)
+    assert done.returncode == 1 and says in done.stderr
+    assert of_type(fake.events(), "turn.failed")[0]["error"]["code"] == "ENGINE_FAILED"
+    retry(lambda: not left_running(home, "fake_codex") and not left_running(home, "987654"))
+
+
+def test_an_engine_that_says_nothing_is_ended(fake, home):
+    config = home.dir / "config.toml"
+    config.write_text(config.read_text() + "[retry]\nidle_ms = 700\n")
+    done = fake.chat("go", FAKE="silent")
+    assert done.returncode == 1 and of_type(fake.events(), "turn.failed")[0]["error"]["code"] == "ENGINE_IDLE"
+    retry(lambda: not left_running(home, "fake_codex"))
+
+
+def test_an_engine_that_does_not_hear_an_interrupt_is_ended(fake, home, hub):
+    id = post(home, "/session", working_dir=str(fake.work), engine="codex",
+              env={"HERE_CRED": "k", "PATH": os.environ["PATH"], "FAKE": "silent"})["id"]
+    fake.send(id, "go", wait=False)
+    retry(lambda: of_type(fake.events(id), "message.delta"))
+    post(home, f"/session/{id}/interrupt")
+    post(home, f"/session/{id}/interrupt")  # asked twice: at once
+    retry(lambda: of_type(fake.events(id), "turn.interrupted"))
+    retry(lambda: not left_running(home, "fake_codex"))
+
+
+def test_a_flood_is_journaled_as_fast_as_the_disk_takes_it(fake, home):
+    done = fake.chat("go", FAKE="flood")
+    assert done.returncode == 0 and "that was much" in done.stdout
+    peak = next(x for x in pathlib.Path(f"/proc/{home.hub_pid()}/status").read_text().splitlines() if x.startswith("VmHWM"))
+    assert int(peak.split()[1]) < 600_000  # KB, with the sanitizer's; 20 MB came
+
+
+def test_messages_without_sense_are_passed_over_and_every_question_is_answered(fake):
+    done = fake.chat("go", FAKE="odd")
+    assert done.returncode == 0 and "odd, but done" in done.stdout, done.stderr
+
+
+def test_a_command_that_was_not_asked_about_ends_the_turn(fake, home):
+    config = home.dir / "config.toml"
+    config.write_text(config.read_text() + '[[permission]]\ntool = "shell"\nmatch = "rm *"\ndecision = "deny"\n')
+    done = fake.chat("go", FAKE="unasked")
+    assert done.returncode == 1
+    assert of_type(fake.events(), "turn.failed")[0]["error"]["code"] == "PERMISSION_DENIED"
+
+
+def test_a_codex_that_lacks_a_method_is_named_with_the_way_out(fake):
+    done = fake.chat("go", FAKE="old")
+    assert done.returncode == 1
+    assert "it has no 'turn/steer'" in done.stderr and "npm install -g @openai/codex" in done.stderr
+
+
+@pytest.mark.parametrize("engine, install", [("codex", "npm install -g @openai/codex"),
+                                             ("claude", "npm install -g @anthropic-ai/claude-code")])
+def test_a_missing_program_is_named_with_the_command_that_installs_it(home, tmp_path, engine, install):
+    done = home.cli("chat", "go", "--engine", engine, "--cwd", str(tmp_path), env={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 1 and install in done.stderr and f"'{engine}'" in done.stderr
+
+
+def test_an_unknown_engine_and_an_unfit_provider_are_named(fake, home, tmp_path):
+    done = home.cli("chat", "go", "--engine", "nonesuch", "--cwd", str(tmp_path), env={"HERE_CRED": "k"})
+    assert done.returncode != 0 and "there is no engine 'nonesuch'" in done.stderr
+    done = fake.chat("go", "--provider", "scripted")
+    assert done.returncode == 1 and "openai-responses" in done.stderr
