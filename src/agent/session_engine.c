@@ -19,6 +19,7 @@
 #include "agent/make.h"
 #include "base/path.h"
 #include "base/utf8.h"
+#include "proto/engines.h"
 
 enum { IDLE_MS = 2 * 60 * 1000, PAST_MAX = 64 * 1024, PAST_ITEM = 4096 };
 
@@ -58,23 +59,15 @@ const struct engine_kind *agent__engine_kind(const struct session *s)
 /// Is there such a program, in PATH of the session or by its path?
 static bool has_program(const struct session *s, const char *program)
 {
-    struct str path = STR("/usr/local/bin:/usr/bin:/bin");
-    if (strchr(program, '/') != NULL) {
-        return access(program, X_OK) == 0;
-    }
+    struct str dirs = STR("/usr/local/bin:/usr/bin:/bin");
     for (char **it = s->environment; it != NULL && *it != NULL; it++) {
-        path = str_starts(str_of(*it), "PATH=") ? str_from(str_of(*it), 5) : path;
+        dirs = str_starts(str_of(*it), "PATH=") ? str_from(str_of(*it), 5) : dirs;
     }
-    while (path.n != 0) {
-        struct str dir = str_cut(&path, ':');
-        char *file = xasprintf(STR_FMT "/%s", STR_ARG(dir), program);
-        bool found = dir.n != 0 && access(file, X_OK) == 0;
-        free(file);
-        if (found) {
-            return true;
-        }
-    }
-    return false;
+    bool path = strchr(program, '/') != NULL;
+    char *found = path ? NULL : path_find_program(dirs, program);
+    bool has = path ? access(program, X_OK) == 0 : found != NULL;
+    free(found);
+    return has;
 }
 
 bool agent__engine_usable(const struct session *s, struct agent_no *no)
@@ -85,7 +78,9 @@ bool agent__engine_usable(const struct session *s, struct agent_no *no)
         return true;
     }
     if (kind == NULL) {
-        agent__no(no, PROBLEM_INVALID_BODY, "set [engines.NAME] kind, or use native, codex, claude",
+        agent__no(no, PROBLEM_INVALID_BODY,
+                  "there are " ENGINE_NATIVE ", " ENGINE_CODEX ", " ENGINE_CLAUDE
+                  " and the names of [engines]",
                   "there is no engine '%.60s'", s->engine);
         return false;
     }

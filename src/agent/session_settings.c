@@ -11,6 +11,7 @@
 
 #include "agent/agent_int.h"
 #include "base/path.h"
+#include "proto/engines.h"
 
 static const char *const permissions[] = {[PERMISSION_DENY] = "deny",
                                           [PERMISSION_PLAN] = "plan",
@@ -259,7 +260,7 @@ static bool take_engine(struct session *s, const struct json *v, struct agent_no
 {
     struct str name = json_str(v, "");
     (void)no; // agent__engine_usable() looks, when the environment is known
-    name = str_eqz(name, "native") ? STR("") : name;
+    name = str_eqz(name, ENGINE_NATIVE) ? STR("") : name;
     if (!str_eq(str_of(s->engine), name)) {
         agent__engine_forget(s);
         agent__session_set(&s->engine, name);

@@ -22,6 +22,7 @@
 #include "client/start.h"
 #include "config/config.h"
 #include "loop/proc.h"
+#include "proto/engines.h"
 #include "sandbox/box.h"
 #include "sandbox/policy.h"
 
@@ -247,6 +248,33 @@ static void check_programs(struct doctor *d)
     free(git);
 }
 
+/// The outside agents that can run turns. One that is missing is a fault only where the settings name it.
+static void check_engines(struct doctor *d, const struct config *config)
+{
+    static const struct {
+        const char *name, *install;
+    } known[] = {{ENGINE_CODEX, ENGINE_CODEX_INSTALL}, {ENGINE_CLAUDE, ENGINE_CLAUDE_INSTALL}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        const struct config_entry *set =
+            config != NULL ? config_find_named(config, "engines.*.command", known[i].name) : NULL;
+        const char *command = set != NULL ? json_str(set->value, "").p : NULL;
+        char *found = command != NULL && strchr(command, '/') != NULL
+                          ? (access(command, X_OK) == 0 ? xstrdup(command) : NULL)
+                          : path_find_program(str_of(getenv("PATH")),
+                                              command != NULL ? command : known[i].name);
+        char name[40];
+        snprintf(name, sizeof name, "engine %s", known[i].name);
+        report(d, name, found != NULL || command == NULL ? FINE : WARN, known[i].install, "%s%s",
+               found != NULL     ? found
+               : command != NULL ? "there is no program "
+                                 : "not installed; to use it: ",
+               found != NULL     ? ""
+               : command != NULL ? command
+                                 : known[i].install);
+        free(found);
+    }
+}
+
 /// Tools are refused where it cannot be had, unless the mode is one that wants none.
 static void check_sandbox(struct doctor *d, const struct config *config)
 {
@@ -288,6 +316,7 @@ static void check_settings(struct doctor *d)
            : diags.n != 0 ? diags.p[0].message
                           : "no fault found");
     check_sandbox(d, rc < 0 ? NULL : config);
+    check_engines(d, rc < 0 ? NULL : config);
     config_free(config);
     config_diags_fini(&diags);
 }

@@ -14,6 +14,7 @@
 #include "cli/chat_int.h"
 #include "cli/sessions.h"
 #include "client/client.h"
+#include "proto/engines.h"
 
 enum { FOUND_MAX = 16, MODELS_SHOWN = 3, PROBE_MS = 400 };
 
@@ -250,6 +251,20 @@ static void print_json(struct setup *s, const struct found *chosen, bool written
     out_add(&s->c->out, STR("\n"));
 }
 
+/// Is there an outside agent that could run the turns with this provider?
+static void show_engine(struct setup *s, const struct found *f)
+{
+    const char *name = strcmp(f->kind, "anthropic") == 0          ? ENGINE_CLAUDE
+                       : strcmp(f->kind, "openai-responses") == 0 ? ENGINE_CODEX
+                                                                  : NULL;
+    char *program = name != NULL ? path_find_program(str_of(getenv("PATH")), name) : NULL;
+    if (program != NULL) {
+        out_addf(&s->c->out, "%s is installed: 'afloat chat --engine %s' lets it run the turns.\n",
+                 name, name);
+    }
+    free(program);
+}
+
 static int set_up(struct setup *s)
 {
     const char *url = args_value(&s->c->args, FLAG_URL);
@@ -289,6 +304,7 @@ static int set_up(struct setup *s)
                  : f->key != NULL ? "; nothing need be configured"
                                   : "");
         out_add(&s->c->out, STR("Type 'afloat chat' to talk to it.\n"));
+        show_engine(s, f);
     }
     return code;
 }

@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "engine/child.h"
+#include "proto/engines.h"
 #include "rpc/rpc.h"
 
 enum { ID_MAX = 150 };
@@ -664,7 +665,7 @@ static bool has_conversation(struct claude *c, const struct engine_spec *q)
 static const char *const *make_argv(struct claude *c, const struct engine_spec *q)
 {
     const char *own[] = {q->command != NULL ? arena_strdup(&c->arena, str_of(q->command))
-                                            : "claude",
+                                            : ENGINE_CLAUDE,
                          "-p",
                          "--input-format",
                          "stream-json",
@@ -861,9 +862,9 @@ static const struct engine_ops ops = {.turn = take_turn,
                                       .answer = answer,
                                       .close = close_thread};
 
-const struct engine_kind engine_claude = {.name = "claude",
-                                          .program = "claude",
-                                          .install = "npm install -g @anthropic-ai/claude-code",
+const struct engine_kind engine_claude = {.name = ENGINE_CLAUDE,
+                                          .program = ENGINE_CLAUDE,
+                                          .install = ENGINE_CLAUDE_INSTALL,
                                           .provider = "anthropic",
                                           .edits = true,
                                           .open = open_thread};

@@ -15,8 +15,7 @@
 #include "base/path.h"
 #include "base/redact.h"
 #include "engine/codex_int.h"
-
-static const char too_old[] = "npm install -g @openai/codex";
+#include "proto/engines.h"
 
 // ---- sending ------------------------------------------------------------------------------------
 
@@ -391,7 +390,7 @@ static void on_checked(void *arg, const struct err *why)
     c->check = NULL;
     if (why != NULL) {
         struct err e;
-        err_set(&e, why->code, "%s: %s", why->msg, too_old);
+        err_set(&e, why->code, "%s: %s", why->msg, ENGINE_CODEX_INSTALL);
         die(c, &e);
     } else if (c->why.code != 0) {
         tell_later(c);
@@ -429,7 +428,7 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     c->world = w;
     c->cb = cb;
     c->arg = arg;
-    c->program = arena_strdup(a, str_of(q->command != NULL ? q->command : "codex"));
+    c->program = arena_strdup(a, str_of(q->command != NULL ? q->command : ENGINE_CODEX));
     c->dir = arena_strdup(a, str_of(q->dir));
     c->cwd = arena_strdup(a, str_of(q->env->policy->working_dir));
     c->model = arena_strdup(a, str_of(q->choice->model));
@@ -601,9 +600,9 @@ static const struct engine_ops ops = {.turn = take_turn,
                                       .answer = answer,
                                       .close = close_thread};
 
-const struct engine_kind engine_codex = {.name = "codex",
-                                         .program = "codex",
-                                         .install = "npm install -g @openai/codex",
+const struct engine_kind engine_codex = {.name = ENGINE_CODEX,
+                                         .program = ENGINE_CODEX,
+                                         .install = ENGINE_CODEX_INSTALL,
                                          .provider = "openai-responses",
                                          .fixed_tools = true,
                                          .open = open_thread};

@@ -98,3 +98,12 @@ def test_an_unknown_engine_and_an_unfit_provider_are_named(fake, home, tmp_path)
     assert done.returncode != 0 and "there is no engine 'nonesuch'" in done.stderr
     done = fake.chat("go", "--provider", "scripted")
     assert done.returncode == 1 and "openai-responses" in done.stderr
+
+
+def test_doctor_says_which_engines_there_are(home):
+    checks = {c["name"]: c for c in home.json("doctor", env={"PATH": "/usr/bin:/bin"})["checks"]}
+    assert checks["engine codex"]["status"] == "ok" and "npm install -g @openai/codex" in checks["engine codex"]["detail"]
+    (home.dir / "config.toml").write_text(f'[engines.codex]\ncommand = "{PROGRAM}"\n[engines.claude]\ncommand = "/not/there"\n')
+    checks = {c["name"]: c for c in home.json("doctor")["checks"]}
+    assert checks["engine codex"]["detail"] == str(PROGRAM)
+    assert checks["engine claude"]["status"] == "warn" and "npm install" in checks["engine claude"]["hint"]
