@@ -75,6 +75,7 @@ struct engine_cb {
 
 /// What a thread is opened with; borrowed for open().
 struct engine_spec {
+    const char *session;     // its id
     const char *command;     // of [engines.NAME]; NULL: the kind's own program, found in PATH
     const char *const *args; // NULL at the end, or NULL: none
     const char *thread;      // to be resumed; NULL: a new one
@@ -121,7 +122,7 @@ struct engine_kind {
     const char *name;     // "codex"
     const char *program;  // what is run; NULL: only `command` of [engines.NAME] says
     const char *install;  // the command that installs it; NULL: there is none
-    const char *provider; // the kind of provider that it speaks to; NULL: it has its own
+    const char *provider; // the kind of provider that it speaks to; NULL: any
     bool edits;           // allow() may bring another input than on_call did
     bool fixed_tools;     // a thread keeps the tools that it was begun with
     /// Begin or resume a thread. What goes wrong comes by on_died. `cb` and `arg` stay until close().

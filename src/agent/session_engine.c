@@ -305,6 +305,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
     assert(kind != NULL && t->step == TURN_ENGINE);
     tool_call__place(&t->site, vars, &policy, &env);
     struct engine_spec q = {
+        .session = s->id,
         .command = command != NULL ? arena_strdup(&t->step_arena, json_str(command, "")) : NULL,
         .args = setting_list(t, setting(c, "engines.*.args", s->engine)),
         .thread = s->engine_thread,

@@ -767,7 +767,7 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     c->past = arena_strdup(&c->arena, q->past);
     c->system = arena_strdup(&c->arena, q->system);
     c->tools = json_clone(&c->arena, q->tools);
-    struct gateway *g = gateway_open(w, q->choice, engine_child_boxed(q->env), &c->why);
+    struct gateway *g = gateway_open(w, q, engine_child_boxed(q->env), &c->why);
     if (g == NULL) {
         c->task = loop_defer(w->loop, on_later, c);
     } else {

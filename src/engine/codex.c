@@ -440,7 +440,7 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     c->tokens = -1;
     buf_init(&c->input, SIZE_MAX);
     buf_init(&c->steer, SIZE_MAX);
-    c->gateway = gateway_open(w, q->choice, engine_child_boxed(q->env), &c->why);
+    c->gateway = gateway_open(w, q, engine_child_boxed(q->env), &c->why);
     if (c->gateway == NULL) {
         tell_later(c);
         return &c->base;
@@ -603,6 +603,5 @@ static const struct engine_ops ops = {.turn = take_turn,
 const struct engine_kind engine_codex = {.name = ENGINE_CODEX,
                                          .program = ENGINE_CODEX,
                                          .install = ENGINE_CODEX_INSTALL,
-                                         .provider = "openai-responses",
                                          .fixed_tools = true,
                                          .open = open_thread};

@@ -8,6 +8,9 @@
 // box's own network and hands it to us (launch.h, -l); else we listen on 127.0.0.1. A request needs the key that was
 // made for this process, which is worth nothing elsewhere and nothing when the process is gone.
 //
+// A provider that speaks what the engine speaks is asked as it is. For any other kind the Responses API of the hub itself
+// (modelserver/) is asked, in the name of the session.
+//
 // Only the requests that a model is asked with are passed on: one method, a few paths. Each connection carries one request.
 //
 // Invariants:
@@ -37,13 +40,16 @@ static const struct route {
     {"anthropic", "/v1/messages/count_tokens", "/v1/messages/count_tokens", "x-api-key", ""},
 };
 
+/// The Responses API for providers of any other kind: the hub's own model server translates.
+static const struct route through_hub = {NULL, "/v1/responses", NULL, "afloat-session", ""};
+
 struct gateway {
     struct engine_world *world;
     uv_tcp_t server;
     bool closed;
     unsigned n_handles;
     char url[64], key[2 * KEY_BYTES + 1];
-    char *kind, *base_url, *provider_key;
+    char *session, *kind, *base_url, *provider_key;
     vec(struct conn *) conns;
 };
 
@@ -67,6 +73,7 @@ static void handle_gone(struct gateway *g)
 {
     assert(g->n_handles != 0);
     if (--g->n_handles == 0 && g->closed) {
+        free(g->session);
         free(g->kind);
         free(g->base_url);
         if (g->provider_key != NULL) {
@@ -243,7 +250,7 @@ static const struct route *find_route(const struct gateway *g, struct str path)
             return &routes[i];
         }
     }
-    return NULL;
+    return str_eqz(path, through_hub.path) ? &through_hub : NULL;
 }
 
 /// The key of this process, in either of the headers that engines use. Compared in constant time.
@@ -281,9 +288,12 @@ static void forward(struct conn *c)
             vec_push(&headers, h);
         }
     }
-    char *key = g->provider_key != NULL ? xasprintf("%s%s", to->key_prefix, g->provider_key) : NULL;
-    char *url = xasprintf("%s%s%s" STR_FMT, g->base_url, to->behind, query.n != 0 ? "?" : "",
-                          STR_ARG(query));
+    bool inside = to == &through_hub;
+    const char *secret = inside ? g->session : g->provider_key;
+    char *key = secret != NULL ? xasprintf("%s%s", to->key_prefix, secret) : NULL;
+    char *url = inside ? xasprintf("http://localhost%s", to->path)
+                       : xasprintf("%s%s%s" STR_FMT, g->base_url, to->behind,
+                                   query.n != 0 ? "?" : "", STR_ARG(query));
     if (key != NULL) {
         struct http_header h = {str_of(to->key_header), str_of(key)};
         vec_push(&headers, h);
@@ -293,6 +303,7 @@ static void forward(struct conn *c)
                              .headers = headers.p,
                              .n_headers = headers.n,
                              .body = buf_str(&c->body),
+                             .socket = inside ? g->world->socket : NULL,
                              .max_body = UINT64_MAX};
     if (http_client_send(&c->call, g->world->http, &q, &cb, c, &e) < 0) {
         c->call = NULL;
@@ -383,13 +394,15 @@ static int listen_here(struct gateway *g)
     return rc;
 }
 
-struct gateway *gateway_open(struct engine_world *w, const struct provider_choice *choice,
-                             bool boxed, struct err *e)
+struct gateway *gateway_open(struct engine_world *w, const struct engine_spec *q, bool boxed,
+                             struct err *e)
 {
+    const struct provider_choice *choice = q->choice;
     unsigned char random[KEY_BYTES];
     struct gateway *g = xcalloc(1, sizeof *g);
     const char *key = provider_choice_key(choice);
     g->world = w;
+    g->session = xstrdup(q->session);
     g->kind = xstrdup(choice->kind);
     g->base_url = xstrdup(choice->base_url != NULL ? choice->base_url : "");
     g->provider_key = key != NULL ? xstrdup(key) : NULL;

@@ -9,10 +9,10 @@
 
 struct gateway;
 
-/// `boxed`: the socket comes from the box, by gateway_listen(); else it listens on 127.0.0.1 at once. `choice` is
-/// copied as far as it is needed. NULL, `e`: it cannot listen, or there is no way to that kind of provider.
-struct gateway *gateway_open(struct engine_world *w, const struct provider_choice *choice,
-                             bool boxed, struct err *e);
+/// The way for session `q->session`, to the provider of `q->choice`; both are copied. In a box without network the
+/// socket comes from the box, by gateway_listen(); else it listens on 127.0.0.1 at once. NULL, `e`: it cannot listen.
+struct gateway *gateway_open(struct engine_world *w, const struct engine_spec *q, bool boxed,
+                             struct err *e);
 /// The box listens: on_listen of proc.h.
 void gateway_listen(struct gateway *g, uv_stream_t *from);
 /// "http://127.0.0.1:PORT", and what a request has to bring as its key. Borrowed.

@@ -7,12 +7,13 @@
 const struct engine_kind *const engine_kinds[] = {&engine_codex, &engine_claude, NULL};
 
 struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
-                                       const char *version)
+                                       const char *version, const char *socket)
 {
     struct engine_world *w = xcalloc(1, sizeof *w);
     w->loop = l;
     w->http = http;
     w->version = version;
+    w->socket = socket;
     w->lane = lane_open(l, "engines", 2);
     return w;
 }

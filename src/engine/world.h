@@ -14,6 +14,7 @@ struct engine_world {
     struct loop *loop;
     struct http_client *http;
     const char *version; // of Afloat
+    const char *socket;  // the hub's own
     struct lane *lane;
     vec(char *) checked;                 // programs that have what we need of them
     vec(struct engine_child *) children; // until nothing of them is left
@@ -23,7 +24,7 @@ struct engine_world {
 
 /// Everything is borrowed until it is closed.
 struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
-                                       const char *version);
+                                       const char *version, const char *socket);
 /// All threads are closed; `done` when the last process is gone. Frees it.
 void engine_world_close(struct engine_world *w, loop_fn *done, void *arg);
 

@@ -233,7 +233,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                        .arg = g}};
     g->agent = agent_open(&opts, ready, arg);
     agent_env_set_agent(g->env, g->agent);
-    g->engines = engine_world_open(o->loop, g->http, o->version);
+    g->engines = engine_world_open(o->loop, g->http, o->version, o->home->socket);
     agent_set_engines(g->agent, engine_kinds, g->engines);
     return g;
 }

@@ -8,7 +8,7 @@ import pytest
 
 from bots import Repo
 from conftest import retry, wait_gone
-from engine_rig import KEY, Engine, Responses, held, of_type, post  # noqa: F401 (held is a fixture)
+from engine_rig import KEY, Engine, Messages, Responses, held, of_type, post  # noqa: F401 (held is a fixture)
 
 say, call = Responses.text, Responses.call
 
@@ -219,6 +219,17 @@ def test_the_process_ends_with_its_session(codex, home, hub):
     assert codex.processes()
     assert home.http("DELETE", f"/session/{id}").status < 300
     retry(lambda: not codex.processes())
+
+
+def test_any_provider_of_ours_is_codexs_model(codex, home):
+    base = f"http://127.0.0.1:{codex.model.server_port}"
+    codex.configure((home.dir / "config.toml").read_text().split("output = 10.0\n")[1], "anthropic", base)
+    codex.model.answers += [Messages.call("exec_command", {"cmd": "echo hi > made.txt"}), Messages.text("all done")]
+    done = codex.chat("make it")
+    assert done.returncode == 0 and "all done" in done.stdout, done.stderr
+    assert (codex.work / "made.txt").read_text() == "hi\n"
+    assert [path for path, _, _ in codex.model.seen] == ["/v1/messages"] * 2
+    assert all(headers["x-api-key"] == KEY for _, headers, _ in codex.model.seen)
 
 
 def test_max_steps_ends_the_turn(codex):

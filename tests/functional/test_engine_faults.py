@@ -96,8 +96,9 @@ def test_a_missing_program_is_named_with_the_command_that_installs_it(home, tmp_
 def test_an_unknown_engine_and_an_unfit_provider_are_named(fake, home, tmp_path):
     done = home.cli("chat", "go", "--engine", "nonesuch", "--cwd", str(tmp_path), env={"HERE_CRED": "k"})
     assert done.returncode != 0 and "there is no engine 'nonesuch'" in done.stderr
-    done = fake.chat("go", "--provider", "scripted")
-    assert done.returncode == 1 and "openai-responses" in done.stderr
+    (home.dir / "config.toml").write_text(f'[engines.claude]\ncommand = "{PROGRAM}"\n')
+    done = home.cli("chat", "go", "--engine", "claude", "--provider", "scripted", "--cwd", str(tmp_path))
+    assert done.returncode == 1 and "anthropic" in done.stderr
 
 
 def test_doctor_says_which_engines_there_are(home):

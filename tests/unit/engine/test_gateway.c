@@ -13,11 +13,12 @@ static void begin(const char *kind, web_fn *answer)
     struct err e = {0};
     web_begin(NULL);
     web_open(&provider, answer);
-    world = engine_world_open(&l, client, "1.0");
+    world = engine_world_open(&l, client, "1.0", "/nowhere");
     snprintf(base, sizeof base, "http://127.0.0.1:%d/base", provider.port);
     snprintf(kind_text, sizeof kind_text, "%s", kind);
     struct provider_choice choice = {.kind = kind_text, .base_url = base, .key = key};
-    gateway = gateway_open(world, &choice, false, &e);
+    struct engine_spec q = {.session = "s1", .choice = &choice};
+    gateway = gateway_open(world, &q, false, &e);
     CHECK(gateway != NULL);
 }
 
