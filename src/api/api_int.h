@@ -1,6 +1,7 @@
 #pragma once
 
 #include "api/api.h"
+#include "api/op.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "proto/events.h"
@@ -50,6 +51,10 @@ void api__emit(const struct api *api, enum event_id id, struct buf *object);
 void api__end_validations(struct api *api);
 void api__free_shells(struct api_shells *t); // NULL is allowed
 void api__front_free(struct api *api);
+/// Answer and return false when `path` is not absolute, or the hub is stopping.
+bool api__may_look(struct api *api, struct op_call *c, struct str path);
+/// For what a page wants of the disk; opened with the first call.
+struct lane *api__page_lane(struct api *api);
 void api__files_stop(struct api *api); // no directory is watched any more
 void api__files_free(struct api *api);
 void api__ui_stop(struct api *api); // what waits for a page is answered

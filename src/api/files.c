@@ -48,7 +48,7 @@ struct seen {
 };
 
 struct api_files {
-    struct lane *lane; // its own: a dead mount must not hold up others
+    struct lane *lane; // a dead mount must not hold up others
     vec(struct seen *) seen;
 };
 
@@ -61,8 +61,12 @@ static struct api_files *files_of(struct api *api)
     return api->dirs;
 }
 
-/// Answers when `dir` cannot be a directory, or the hub is stopping.
-static bool may_look(struct api *api, struct op_call *c, struct str dir)
+struct lane *api__page_lane(struct api *api)
+{
+    return files_of(api)->lane;
+}
+
+bool api__may_look(struct api *api, struct op_call *c, struct str dir)
 {
     if (api->files == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
@@ -155,7 +159,7 @@ static void on_listed(void *arg)
 void op_FILES_LIST(struct api *api, struct op_call *c)
 {
     struct str dir = json_str(json_get(c->params, "dir"), "");
-    if (may_look(api, c, dir)) {
+    if (api__may_look(api, c, dir)) {
         struct listing *l = xcalloc(1, sizeof *l);
         *l = (struct listing){.call = c, .dir = str_dup(dir), .answer = {.max = SIZE_MAX}};
         work_submit(files_of(api)->lane, work_mount_key(l->dir), list, on_listed, l);
@@ -324,7 +328,7 @@ void op_FILES_WATCH(struct api *api, struct op_call *c)
 {
     const struct json *dirs = json_get(c->params, "dirs");
     json_foreach_item (d, dirs) {
-        if (!may_look(api, c, json_str(d, ""))) {
+        if (!api__may_look(api, c, json_str(d, ""))) {
             return;
         }
     }

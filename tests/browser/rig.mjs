@@ -12,7 +12,7 @@ import path from "node:path";
 export const root = path.resolve(path.dirname(new URL(import.meta.url).pathname), "../..");
 const require = createRequire(path.join(root, "web/package.json"));
 const { chromium } = require("playwright-core");
-export const axeSource = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const axeSource = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const BIN = path.resolve(process.env.AFLOAT_BIN ?? path.join(root, "build/asan/afloat"));
 export const DEADLINE = 30_000;
 
@@ -163,4 +163,13 @@ export async function open(browser, hub, more = {}, address = null) {
       await context.close();
     },
   };
+}
+
+/** No serious or critical finding of axe in what `selector` names. The page must be opened with `bypassCSP`. */
+export async function axe(page, where, selector = "html", rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axeSource);
+  const found = await page.evaluate(([s, runOnly]) => window.axe.run({ include: s }, { runOnly, resultTypes: ["violations"] }), [selector, rules]);
+  const bad = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+    .map((v) => `${v.id} (${v.impact}): ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.failureSummary?.split("\n")[1] ?? ""}`).join(" | ")}`);
+  equal(bad, [], `${where}:`);
 }

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import http from "node:http";
 import path from "node:path";
-import { assert, axeSource, equal, open } from "./rig.mjs";
+import { assert, axe, equal, open } from "./rig.mjs";
 
 const EVIL = [
   "<img src=x onerror=\"window.__pwned='img'\">",
@@ -15,14 +15,6 @@ const EVIL = [
   "<a href=\"javascript:window.__pwned=1\">x</a>",
   "&lt;b&gt; &#60;img src=x onerror=window.__pwned=1&#62;",
 ];
-
-async function axe(page, where) {
-  await page.evaluate(axeSource);
-  const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"] }));
-  const bad = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
-    .map((v) => `${v.id} (${v.impact}): ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.failureSummary?.split("\n")[1] ?? ""}`).join(" | ")}`);
-  equal(bad, [], `${where}:`);
-}
 
 export const tests = {
   async "nothing that a model, tool, file, title or plugin says becomes markup"({ browser, hub }) {

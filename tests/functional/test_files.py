@@ -1,5 +1,6 @@
 """Directories for the page: listed without a tool call, and told of when something in them changes."""
 import json
+import os
 
 from conftest import retry
 from test_front import Events
@@ -83,3 +84,60 @@ def test_many_changes_are_one_event_and_a_directory_made_anew_is_watched_again(h
         return any(e["type"] == "files.changed" and e["dir"] == str(place) and e["names"] == ["again"] for e in events.more()["events"])
 
     retry(again)
+
+
+def text(home, method, path, **more):
+    if method == "GET":
+        return home.http("GET", f"/files/text?path={path}")
+    return home.http("PUT", "/files/text", json.dumps({"path": str(path), **more}).encode())
+
+
+def test_a_text_is_read_and_written_and_never_over_a_newer_one(home, hub, tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_bytes("ä\r\nno newline at the end".encode())
+    file.chmod(0o640)
+    got = text(home, "GET", file).json()
+    assert got["text"] == "ä\r\nno newline at the end"
+    put = text(home, "PUT", file, text="mine\n", stamp=got["stamp"])
+    assert put.status == 200 and file.read_text() == "mine\n" and file.stat().st_mode & 0o777 == 0o640
+    stale = text(home, "PUT", file, text="older\n", stamp=got["stamp"])
+    assert stale.status == 409 and file.read_text() == "mine\n" and "changed by another" in stale.json()["detail"]
+    assert text(home, "PUT", file, text="again\n", stamp=put.json()["stamp"]).status == 200
+    assert text(home, "PUT", file, text="anyway\n").status == 200
+    (tmp_path / "link").symlink_to("a.txt")
+    assert text(home, "PUT", tmp_path / "link", text="through\n").status == 200
+    assert file.read_text() == "through\n" and (tmp_path / "link").is_symlink(), "a link stays one"
+    assert text(home, "PUT", tmp_path / "new/dir/b.txt", text="", stamp="").status == 200
+    assert (tmp_path / "new/dir/b.txt").read_text() == ""
+    assert text(home, "PUT", tmp_path / "new/dir/b.txt", text="x", stamp="").status == 409, "it is there already"
+
+
+def test_what_is_no_text_or_too_large_is_refused(home, hub, tmp_path):
+    (tmp_path / "bytes").write_bytes(b"\x00\xff")
+    (tmp_path / "large").write_bytes(b"x" * (9 << 20))
+    os.mkfifo(tmp_path / "pipe")
+    for name, status in (("bytes", 415), ("large", 413), ("pipe", 400), ("none", 404), ("", 400)):
+        assert text(home, "GET", tmp_path / name).status == status, name
+    assert text(home, "PUT", tmp_path, text="x").status == 400
+
+
+def test_a_page_opens_plugins_but_nothing_that_makes_it_the_user(home, hub, tmp_path):
+    (home.dir / "plugins").mkdir()
+    (home.dir / "plugins/p.lua").write_text("-- p\n")
+    (home.dir / "config.toml").write_text("[sandbox]\nhide = [\"%s/private\"]\n" % tmp_path)
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/key").write_text("k")
+    (home.dir / "plugins/nowhere").symlink_to("../token")
+    (home.dir / "plugins/escape").symlink_to("../hub.lock")
+    retry(lambda: home.json("config", "show") and str(tmp_path / "private") in home.ok("config", "show"))
+    assert text(home, "GET", home.dir / "plugins/p.lua").json()["text"] == "-- p\n"
+    assert text(home, "PUT", home.dir / "plugins/p.lua", text="-- q\n").status == 200
+    assert text(home, "GET", home.dir / "config.toml").status == 200
+    for path in ("token", "secrets.json", "trust.json", "state/hub.json", "run/hub.pid", "sessions/x/events.jsonl", "plugins/escape", "plugins/../token"):
+        assert text(home, "GET", home.dir / path).status in (403, 404), path
+        assert text(home, "PUT", home.dir / path, text="x").status == 403, path
+    assert text(home, "PUT", home.dir / "plugins/nowhere", text="x").status == 404, "a link that leads nowhere is not followed"
+    assert text(home, "PUT", home.dir / "config.toml", text="x").status == 403
+    assert not (home.dir / "sessions/x").exists(), "nothing is made on the way"
+    assert text(home, "GET", tmp_path / "private/key").status == 403
+    assert not (home.dir / "token").exists() and (home.dir / "hub.lock").read_text() != "x"

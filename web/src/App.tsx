@@ -65,9 +65,10 @@ function Header({ row }: { row: SessionRow | undefined }) {
   const [naming, setNaming] = useState(false);
   const [ending, setEnding] = useState(false);
   const wanted = useStore(dockWanted);
+  const others = useStore(sessions, (s) => s.rows.filter((r) => r.state === "waiting" && r.id !== row?.id).length);
   return (
     <header className="head">
-      <button type="button" className="icon-button only-narrow" aria-label="Open the sidebar" onClick={() => cover.set("sidebar")}><Icon name="menu" /></button>
+      <button type="button" className="icon-button only-narrow" aria-label="Open the sidebar" onClick={() => cover.set("sidebar")}><Icon name="menu" />{others > 0 && <b className="count">{others}<i className="sr-only"> need you</i></b>}</button>
       {row && naming ? (
         <input className="head-title" aria-label="Title" autoFocus defaultValue={row.title ?? ""} placeholder={sessionTitle(row)} onBlur={() => setNaming(false)}
           onKeyDown={(e) => {

@@ -4,8 +4,8 @@ import { useEffect, useRef, useState } from "react";
 import { mention } from "./Composer";
 import { Icon } from "./Icon";
 import { attempt, useDirs } from "../lib/actions";
-import { explain } from "../lib/client";
-import { fileTick, join, listDir, readFile, useListing, writeFile, type Entry } from "../lib/files";
+import { explain, Problem } from "../lib/client";
+import { fileTick, join, listDir, useListing, writeFile, type Entry } from "../lib/files";
 import { baseName, shortPath } from "../lib/format";
 import { sessions } from "../lib/sessions";
 import { createStore, useStore } from "../lib/store";
@@ -91,8 +91,11 @@ function Node({ dir, entry, depth }: { dir: string; entry: Entry; depth: number 
 
 /** Make an empty file, or open the one that is there. */
 async function create(dir: string, path: string): Promise<void> {
-  const there = await readFile(dir, path).then(() => true, () => false);
-  if (there || (await attempt(writeFile(dir, path, "").then(() => true)))) openPanel("file", { key: `${dir}:${path}`, dir, path });
+  const made = await attempt(writeFile(dir, path, "", "").then(() => true, (e: unknown) => {
+    if (e instanceof Problem && e.code === "CONFLICT") return true; // it is there
+    throw e;
+  }));
+  if (made) openPanel("file", { key: `${dir}:${path}`, dir, path });
 }
 
 export function FileTree() {

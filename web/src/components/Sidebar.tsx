@@ -199,6 +199,7 @@ export function Sidebar() {
   const contributed = useOutputs("leftTabs");
   const info = useStore(hubInfo);
   const look = useStore(theme);
+  const waiting = useStore(sessions, (s) => s.rows.filter((r) => r.state === "waiting").length);
   const tabs = [...own.map((t) => ({ ...t, owner: "afloat", key: t.id })), ...contributed];
   const active = tabs.find((t) => t.id === tab) ?? tabs[0]!;
   const next: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
@@ -225,6 +226,7 @@ export function Sidebar() {
               document.getElementById(`tab-${to.key}`)?.focus();
             }}>
             {t.icon ?? <Icon name="panel" />}<span>{t.title}</span>
+            {t.key === "sessions" && waiting > 0 && <b className="count" title={`${waiting} need you`}>{waiting}<i className="sr-only"> need you</i></b>}
           </button>
         ))}
       </div>

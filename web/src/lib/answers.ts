@@ -177,6 +177,8 @@ export interface Answers {
   "env.show": { shells?: unknown[]; [more: string]: unknown };
   "files.list": { dir: string; entries: { name: string; kind: "file" | "dir"; link?: boolean }[]; more: boolean };
   "files.watch": { watching: string[]; lease_s: number };
+  "files.read": { path: string; text: string; stamp: string };
+  "files.write": { path: string; stamp: string };
   "session.list": { sessions: SessionRow[]; next: string | null };
   "session.new": SessionRow;
   "session.show": SessionRow;

@@ -30,6 +30,8 @@ export interface Params {
   "env.show": { path?: string };
   "files.list": { dir: string };
   "files.watch": { dirs: readonly unknown[] };
+  "files.read": { path: string };
+  "files.write": { path: string; text: string; stamp?: string };
   "session.list": { state?: string; parent?: string; limit?: number; cursor?: string };
   "session.new": { plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; bot?: string; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string };
   "session.show": { id: string };
@@ -104,6 +106,8 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "env.show": ["GET", "/env", ["path"]],
   "files.list": ["GET", "/files", ["dir"]],
   "files.watch": ["POST", "/files/watch", []],
+  "files.read": ["GET", "/files/text", ["path"]],
+  "files.write": ["PUT", "/files/text", []],
   "session.list": ["GET", "/session", ["state","parent","limit","cursor"]],
   "session.new": ["POST", "/session", []],
   "session.show": ["GET", "/session/{id}", []],

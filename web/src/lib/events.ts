@@ -51,10 +51,16 @@ export const recentEvents = (): HubEvent[] => recent.slice(-RECENT);
 
 /** Those and what the hub had before the page was opened. */
 export async function pastEvents(): Promise<HubEvent[]> {
-  const first = recent[0]?.id ?? Number(lastId || 0) + 1;
-  const answer = await fetch(`/events?after=${Math.max(0, first - 300)}&limit=300`, { headers: { Accept: "application/json" } });
-  const { events } = (answer.ok ? await answer.json() : { events: [] }) as { events: HubEvent[] };
-  return events.filter((e) => e.type !== "message.delta" && (e.id ?? 0) < first).slice(-RECENT);
+  const first = recent[0]?.id ?? (lastId === "" ? Infinity : Number(lastId) + 1);
+  let found: HubEvent[] = [];
+  for (let after = Number.isFinite(first) ? Math.max(0, first - 300) : 0, pages = 0; pages < 20; pages++) {
+    const answer = await fetch(`/events?after=${after}&limit=1000`, { headers: { Accept: "application/json" } });
+    const page = (answer.ok ? await answer.json() : { events: [], next: after }) as { events: HubEvent[]; next: number };
+    found = [...found, ...page.events].filter((e) => e.type !== "message.delta" && e.type !== "log" && (e.id ?? 0) < first).slice(-RECENT);
+    if (page.events.length < 1000) break;
+    after = page.next;
+  }
+  return found;
 }
 
 export function deliver(event: HubEvent): void {

@@ -1,6 +1,5 @@
-// Files of a working directory. What a directory holds, and that it changed, comes from the hub itself
-// (`files.list`, `files.watch`): looking is not the agent's doing. Reading and writing a file goes through the
-// tools that the agent has, so sandbox, hooks and permission rules hold for the editor as for the agent.
+// Files, listed, watched, read and written by the hub itself (`files.*`): a person looks and edits here, not an
+// agent, so no tool is called. What would let a page become the user (keys, tokens, trust) the hub does not give.
 import { useEffect } from "react";
 import { call, Problem } from "./client";
 import { link, onEvent, onResync } from "./events";
@@ -42,22 +41,16 @@ export function allFiles(dir: string): Promise<string[]> {
   return names;
 }
 
-/** All of a file; the tool gives 2,000 lines at a time. */
-export async function readFile(dir: string, path: string): Promise<string> {
-  let text = "";
-  for (let line = 1; line <= 200_000; line += 2000) {
-    const part = await run("read_file", dir, { path, offset: line, limit: 2000 }).catch((e: unknown) => {
-      if (line > 1) return ""; // the offset is behind the last line
-      throw e;
-    });
-    text += part;
-    if (part.split("\n").length < 2000) break;
-  }
-  return text;
+export interface TextFile {
+  text: string;
+  /** What it was when it was read: a write with it fails when another wrote meanwhile. */
+  stamp: string;
 }
+export const readFile = (dir: string, path: string): Promise<TextFile> => call("files.read", { path: join(dir, path) });
 
-export async function writeFile(dir: string, path: string, content: string): Promise<void> {
-  await run("write_file", dir, { path, content });
+/** Write it; with a stamp only over what was read (`CONFLICT` otherwise). */
+export async function writeFile(dir: string, path: string, text: string, stamp?: string): Promise<string> {
+  return (await call("files.write", { path: join(dir, path), text, stamp })).stamp;
 }
 
 // ---- changes ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import { unifiedMergeView } from "@codemirror/merge";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../components/Icon";
-import { explain } from "../lib/client";
+import { explain, Problem } from "../lib/client";
 import { readFile, useWritten, writeFile } from "../lib/files";
 import { baseName, languageOf } from "../lib/format";
 import { styleNonce } from "../lib/nonce";
@@ -44,6 +44,11 @@ const languages: Record<string, () => Promise<LanguageSupport | Extension>> = {
   rust: () => import("@codemirror/legacy-modes/mode/rust").then((m) => StreamLanguage.define(m.rust)),
 };
 
+function goTo(v: EditorView, line: number): void {
+  const at = v.state.doc.line(Math.min(line, v.state.doc.lines)).from;
+  v.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
+}
+
 export default function FileView({ params, setTitle }: PanelProps) {
   const dir = String(params.dir ?? "");
   const path = String(params.path ?? "");
@@ -51,6 +56,7 @@ export default function FileView({ params, setTitle }: PanelProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const saved = useRef<string | null>(null); // what the file held when it was read or written last
+  const stamp = useRef<string | undefined>(undefined); // of that
   const diffing = useRef(new Compartment());
   const [dirty, setDirty] = useState(false);
   const [comparing, setComparing] = useState(false);
@@ -62,13 +68,14 @@ export default function FileView({ params, setTitle }: PanelProps) {
     const text = view.current?.state.doc.toString();
     if (text === undefined) return;
     try {
-      await writeFile(dir, path, text);
+      stamp.current = await writeFile(dir, path, text, stamp.current);
       saved.current = text;
       setDirty(false);
       setNewer(null);
       toast(`Saved ${path}`, "success");
     } catch (e) {
-      toast(`Not saved: ${explain(e)}`, "error");
+      if (e instanceof Problem && e.code === "CONFLICT") await look(); // shows what is there now, and asks
+      else toast(`Not saved: ${explain(e)}`, "error");
     }
   };
   const latest = useRef(save);
@@ -109,33 +116,36 @@ export default function FileView({ params, setTitle }: PanelProps) {
     return () => { on = false; made.destroy(); view.current = null; saved.current = null; };
   }, [dir, path]);
 
-  useEffect(() => {
-    let on = true;
-    readFile(dir, path).then((text) => {
+  /** Look at the disk: take what is new there, or offer it when something was typed. */
+  const look = async (on = () => true): Promise<void> => {
+    try {
+      const file = await readFile(dir, path);
       const v = view.current;
-      if (!on || !v) return;
+      if (!on() || !v) return;
       setError(null);
       const first = saved.current === null;
-      if (text === saved.current) return;
       const mine = v.state.doc.toString();
-      if (text === mine && !first) { // our own save, told of before it was answered
-        saved.current = text;
+      stamp.current = file.stamp;
+      if (file.text === saved.current) return;
+      if (file.text === mine && !first) { // our own save, told of before it was answered
+        saved.current = file.text;
         setDirty(false);
-      } else if (first || mine === saved.current) replace(text);
-      else setNewer(text);
-      if (first && line) {
-        const at = v.state.doc.line(Math.min(line, v.state.doc.lines)).from;
-        v.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
-      }
-    }, (e: unknown) => { if (on) setError(explain(e)); });
+      } else if (first || mine === saved.current) replace(file.text);
+      else setNewer(file.text);
+      if (first && line) goTo(v, line);
+    } catch (e) {
+      if (on()) setError(explain(e));
+    }
+  };
+  useEffect(() => {
+    let on = true;
+    void look(() => on);
     return () => { on = false; };
   }, [dir, path, tick]);
 
   useEffect(() => {
     const v = view.current;
-    if (!v || !line || saved.current === null) return;
-    const at = v.state.doc.line(Math.min(line, v.state.doc.lines)).from;
-    v.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
+    if (v && line && saved.current !== null) goTo(v, line);
   }, [line]);
 
   useEffect(() => {

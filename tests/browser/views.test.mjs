@@ -1,0 +1,203 @@
+// The panels of the page: what they tell, what can be done there, and that anybody can use them.
+import fs from "node:fs";
+import path from "node:path";
+import { assert, axe, equal, open } from "./rig.mjs";
+
+const panel = (p, name) => p.page.locator(`[data-panel-id="afloat.${name}"]`);
+
+/** Open a panel with the palette. */
+async function show(p, title) {
+  await p.page.keyboard.press("Control+k");
+  await p.palette.getByRole("combobox").fill(`Open: ${title}`);
+  await p.palette.getByRole("option", { name: `Open: ${title}` }).first().waitFor();
+  await p.page.keyboard.press("Enter");
+  await p.palette.waitFor({ state: "detached" });
+}
+async function at(p, hub, id) {
+  await p.page.goto(`${hub.origin}/#/session/${id}`);
+  await p.page.locator(`[data-session="${id}"]`).waitFor();
+}
+function plugin(hub, name, text) {
+  fs.mkdirSync(path.join(hub.home, "plugins"), { recursive: true });
+  fs.writeFileSync(path.join(hub.home, "plugins", name), text);
+}
+
+export const tests = {
+  async "a plugin's timing is a table, an error opens at its line, a generation can be gone back to"({ browser, hub }) {
+    plugin(hub, "gauge.lua", 'on_tool_call(function() end)\ntool{ name = "depth", description = "d", run = function() return "9" end }\n');
+    await hub.api("POST", "/reload", {});
+    for (let i = 0; i < 3; i++) await hub.api("POST", "/tool/depth", { input: {} });
+    const p = await open(browser, hub);
+    await p.plugins.locator('[data-plugin="gauge"]').getByRole("button").click();
+    const one = panel(p, "plugin");
+    await one.locator('[data-timing="depth"]').waitFor();
+    const cells = await one.locator('[data-timing="depth"] td').allTextContents();
+    equal([cells[0], cells[1], cells[2]], ["tool depth", "3", "0"]);
+    assert(/^[\d.]+ (µs|ms)$/.test(cells[3]) && /^[\d.]+ (µs|ms)$/.test(cells[4]), `times: ${cells}`);
+    equal(await one.locator('[data-timing="on_tool_call"] td').count(), 5, "hooks have their row");
+    plugin(hub, "gauge.lua", "local a = 1\nlocal b = = 2\n");
+    await one.getByRole("button", { name: /gauge\.lua:2$/ }).click();
+    const editor = panel(p, "file").locator(".cm-content");
+    await editor.getByText("local b = = 2").waitFor();
+    await p.page.locator(".cm-activeLine", { hasText: "local b" }).waitFor();
+    plugin(hub, "gauge.lua", 'tool{ name = "fathom", description = "d", run = function() return "1" end }\n');
+    await show(p, "Plugins");
+    const all = panel(p, "plugins");
+    await all.getByText("~gauge").waitFor();
+    for (const [item, state] of [["Disable", "attached"], ["Enable", "detached"]]) {
+      await all.getByRole("button", { name: "Actions for gauge" }).click();
+      await p.page.getByRole("menuitem", { name: item }).click();
+      await all.locator('[data-plugin="gauge"]').getByText("disabled").waitFor({ state });
+    }
+    await all.locator("li", { hasText: "+gauge" }).last().getByRole("button", { name: "Go back" }).click();
+    await p.page.getByRole("dialog").getByRole("button", { name: "Go back" }).click();
+    await p.page.getByRole("status").getByText(/Undone: generation \d+ has the versions of generation/).waitFor();
+    assert((await hub.api("GET", "/plugin/gauge")).tools.includes("depth"), "the earlier version serves");
+    fs.rmSync(path.join(hub.home, "plugins/gauge.lua"));
+    await p.close();
+  },
+
+  async "a bot's memory and skills are written, its history leads to sessions"({ browser, hub }) {
+    await hub.api("POST", "/bots", { name: "mate", description: "helps", instructions: "Be brief." });
+    const s = await hub.session();
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    await p.page.getByRole("tab", { name: "Bots" }).click();
+    await p.page.getByRole("button", { name: /^mate/ }).click();
+    const bot = panel(p, "bot");
+    await bot.getByRole("button", { name: "Memory" }).click();
+    await bot.getByText("Nothing remembered yet").waitFor();
+    await bot.getByLabel("Key").fill("style");
+    await bot.getByLabel("Value").fill("two <b>spaces</b>");
+    await bot.getByRole("button", { name: "Remember" }).click();
+    await bot.getByText("two <b>spaces</b>").waitFor();
+    await bot.getByRole("button", { name: "Forget style" }).click();
+    await bot.getByText("Nothing remembered yet").waitFor();
+    await bot.getByRole("button", { name: "Skills" }).click();
+    await bot.getByRole("button", { name: "New skill" }).click();
+    await bot.getByLabel("Name").fill("release");
+    await bot.getByLabel("Description").fill("how to ship");
+    await bot.getByLabel("Text").fill("Tag it.");
+    await bot.getByRole("button", { name: "Save" }).click();
+    await bot.getByRole("button", { name: /release.*how to ship/ }).click();
+    equal(await bot.getByLabel("Text").inputValue(), "Tag it.");
+    await bot.getByRole("button", { name: "Cancel" }).click();
+    await bot.getByRole("button", { name: "Instructions" }).click();
+    await bot.getByLabel("Instructions").fill("Be kind.");
+    await bot.getByRole("button", { name: "Save" }).click();
+    await p.page.getByRole("status").getByText("Saved").first().waitFor();
+    equal((await hub.api("GET", "/bots/mate")).instructions, "Be kind.");
+    await bot.getByRole("button", { name: "History" }).click();
+    await bot.getByText("No sessions yet").waitFor();
+    await p.close();
+  },
+
+  async "the environment of the session says what is wrong and what to type; events go back before the page"({ browser, hub }) {
+    hub.write("isle/.afloat/env.toml", '[env]\nTIDE = "high"\n');
+    const s = await hub.session({ working_dir: path.join(hub.project, "isle"), title: "isle" });
+    await hub.turn(s.id, "what is Afloat?");
+    await hub.api("POST", "/events", { type: "user.before", data: { n: 1 } });
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    await show(p, "Environment");
+    const env = panel(p, "environment");
+    await env.getByRole("region", { name: "Environment of this session" }).getByText("failed", { exact: true }).waitFor();
+    await env.getByText("afloat env allow", { exact: true }).waitFor();
+    await env.getByText("No shell runs").waitFor();
+    await show(p, "Events");
+    const events = panel(p, "events");
+    await events.getByRole("button", { name: /user\.before/ }).click();
+    await events.getByText('"type": "user.before"').waitFor();
+    await events.getByLabel("Filter events").fill("no such event");
+    await events.getByText("No event matches").waitFor();
+    await events.getByLabel("Filter events").fill("");
+    await events.getByRole("button", { name: "Log", exact: true }).click();
+    await events.getByRole("list", { name: "Log" }).getByText("isle").first().waitFor();
+    await p.close();
+  },
+
+  async "messages that wait are shown, and a session that waits is counted on its tab"({ browser, hub }) {
+    const words = Array.from({ length: 80 }, (_, i) => `w${i}`).join(" ");
+    const s = await hub.session({ permission: "ask", ...hub.scenario([{ text: words, delta_ms: 60 }, { tool_calls: [{ name: "shell", input: { cmd: "true" } }] }, { text: "end" }]) });
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    await p.message.fill("begin");
+    await p.send.click();
+    await p.talk.getByText("w3").waitFor();
+    await p.message.fill("the next thing");
+    await p.page.getByRole("button", { name: "Queue" }).click();
+    await p.page.getByRole("list", { name: "Queued messages" }).getByText("the next thing").waitFor();
+    await p.page.getByRole("region", { name: "Permission for shell" }).waitFor();
+    await p.page.getByRole("list", { name: "Queued messages" }).waitFor({ state: "detached" });
+    await p.page.getByRole("tab", { name: "Sessions 1 need you" }).waitFor();
+    await p.message.focus();
+    await p.page.keyboard.press("Alt+1");
+    await p.talk.getByText("end", { exact: true }).waitFor();
+    await p.page.getByRole("tab", { name: "Sessions", exact: true }).waitFor();
+    await p.close();
+  },
+
+  async "keys lead out of a terminal; panels maximise, and close one by one"({ browser, hub }) {
+    const s = await hub.session();
+    const p = await open(browser, hub);
+    const { page } = p;
+    await at(p, hub, s.id);
+    await show(p, "Keyboard");
+    await show(p, "Terminals");
+    await panel(p, "terminals").getByRole("button", { name: "New terminal" }).click();
+    await page.locator(".xterm-rows").getByText(/[$#]/).first().waitFor();
+    const inside = () => page.evaluate(() => document.activeElement?.closest(".xterm") !== null);
+    await page.waitForFunction(() => document.activeElement?.closest(".xterm") !== null);
+    await page.keyboard.press("F6");
+    equal(await inside(), false, "F6 leaves the terminal");
+    await page.locator(".xterm-helper-textarea").focus();
+    await page.keyboard.press("Control+k"); // the shell's own
+    equal(await p.palette.count(), 0);
+    await page.keyboard.press("Control+Shift+K");
+    await p.palette.waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Maximise or restore" }).click();
+    await page.getByRole("button", { name: "Maximise or restore" }).click();
+    const { ptys } = await hub.api("GET", "/pty");
+    for (const t of ptys) await hub.api("DELETE", `/pty/${t.id}`);
+    await page.getByRole("button", { name: "Close this group" }).click();
+    await page.locator(".dock-area").waitFor({ state: "detached" });
+    await p.close();
+  },
+
+  async "each panel is free of serious findings of axe, light and dark, and fits into 320 pixels"({ browser, hub }) {
+    hub.write("a.c", "int main(void) { return 0; } // c\n");
+    plugin(hub, "bad.lua", "local x = = 1\n");
+    plugin(hub, "good.lua", 'on_tool_call(function() log.info("x") end)\n');
+    await hub.api("POST", "/reload", {});
+    await hub.api("POST", "/bots", { name: "axel", description: "x", instructions: "y" });
+    const s = await hub.session({ title: "axe", ...hub.scenario([{ tool_calls: [{ name: "edit_file", input: { path: "a.c", old: "0", new: "1" } }, { name: "todo", input: { items: [{ text: "one", state: "active" }] } }] }, { text: "done" }]) });
+    await hub.turn(s.id, "go");
+    const panels = [["plugins", {}], ["plugin", { key: "good", name: "good" }], ["plugin", { key: "bad", name: "bad" }], ["bot", { key: "axel", bot: "axel" }], ["bot", { key: "", bot: "" }], ["session", { key: s.id, session: s.id }],
+      ["rewind", { key: s.id, session: s.id }], ["terminals", {}], ["environment", {}], ["events", {}], ["settings", {}], ["help", {}], ["file", { key: "a", dir: hub.project, path: "a.c" }]];
+    for (const colorScheme of ["light", "dark"]) {
+      const p = await open(browser, hub, { colorScheme, bypassCSP: true });
+      await at(p, hub, s.id);
+      for (const [name, params] of panels) {
+        await hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: `afloat.${name}`, params } });
+        await panel(p, name).locator("h2").last().waitFor();
+        await axe(p.page, `${name} ${JSON.stringify(params)}, ${colorScheme}`, `[data-panel-id="afloat.${name}"]`, colorScheme === "dark" ? ["color-contrast"] : undefined);
+      }
+      await p.page.getByRole("tab", { name: "Files" }).click();
+      await p.page.getByRole("treeitem", { name: "a.c" }).waitFor();
+      await axe(p.page, `files, ${colorScheme}`, ".sidebar");
+      if (colorScheme === "dark") { // the same panels, narrow: nothing is wider than the screen
+        await p.page.setViewportSize({ width: 320, height: 640 });
+        for (const [name, params] of panels) {
+          await hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: `afloat.${name}`, params } });
+          const wide = () => p.page.evaluate(() => [...document.querySelectorAll(".view-head, .view-body, .view-body > *")].filter((e) => e.offsetParent && e.getBoundingClientRect().right > 321 && e.getBoundingClientRect().left < 320).map((e) => `${e.className} ${Math.round(e.getBoundingClientRect().right)}`));
+          for (const end = Date.now() + 5000; (await wide()).length > 0 && Date.now() < end;) await p.page.waitForTimeout(20); // the dock follows the window
+          equal(await wide(), [], `${name} at 320 pixels:`);
+        }
+        await p.page.getByRole("button", { name: "Back to the conversation" }).first().click();
+        await p.message.waitFor();
+      }
+      await p.context.close();
+    }
+  },
+};
