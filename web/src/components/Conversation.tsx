@@ -177,14 +177,16 @@ export function ConversationView({ id }: { id: string }) {
         </div>
       )}
       {n > 0 && (
-        <VList ref={list} data={snap.items} className="scroller" onScroll={onScroll} tabIndex={0} aria-label="Messages" role="group" bufferSize={400}>
-          {(item) => <div key={item.key} className={`row row-${item.kind}`}><div className="column"><Row item={item} session={id} /></div></div>}
-        </VList>
-      )}
-      {away && (
-        <button type="button" className="to-end" onClick={() => { stick.current = true; list.current?.scrollToIndex(n - 1, { align: "end" }); }}>
-          <Icon name="down" /> {snap.turn ? "Follow" : "To the end"}
-        </button>
+        <div className="talk">
+          <VList ref={list} data={snap.items} className="scroller" onScroll={onScroll} tabIndex={0} aria-label="Messages" role="group" bufferSize={400}>
+            {(item) => <div key={item.key} className={`row row-${item.kind}`}><div className="column"><Row item={item} session={id} /></div></div>}
+          </VList>
+          {away && (
+            <button type="button" className="to-end" onClick={() => { stick.current = true; list.current?.scrollToIndex(n - 1, { align: "end" }); }}>
+              <Icon name="down" /> {snap.turn ? "Follow" : "To the end"}
+            </button>
+          )}
+        </div>
       )}
       <TodoList todo={snap.todo} asked={asked} />
     </section>

@@ -244,6 +244,8 @@ export function RunView({ params, setTitle }: PanelProps) {
       )}
       {run?.error && <p className="tool-error">{run.error}</p>}
       {run?.state === "running" && <Empty icon="bot" title="It is working">The diff is here when the run has ended. Its conversation shows each step.</Empty>}
+      <Failed error={diff.error} />
+      {over && !diff.data && !diff.error && <p className="dim"><span className="spinner" aria-hidden="true" /> Reading the changes</p>}
       {diff.data && (diff.data.patch
         ? <><p className="summary"><span>{plural(diff.data.files.length, "file")}</span> <ins>+{diff.data.added}</ins> <del>−{diff.data.removed}</del></p><Diff diff={diff.data.patch} /></>
         : <Empty icon="check" title="No changes" />)}

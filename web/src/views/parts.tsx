@@ -28,7 +28,7 @@ export function useLoad<T>(load: () => Promise<T>, deps: readonly unknown[]): Lo
 export function View({ title, sub, actions, children }: { title: string; sub?: ReactNode; actions?: ReactNode; children: ReactNode }) {
   return (
     <div className="view">
-      <header className="view-head"><h2>{title}</h2>{sub && <span className="view-sub">{sub}</span>}<span className="grow" />{actions}</header>
+      <header className="view-head"><h2>{title}</h2>{sub && <span className="view-sub">{sub}</span>}<span className="grow" /><span className="view-actions">{actions}</span></header>
       <div className="view-body" tabIndex={0} role="group" aria-label={title}>{children}</div>
     </div>
   );
