@@ -145,6 +145,9 @@ struct arena;
 /// Fill in what runs outside of the sandbox now, so that no tool of this call writes it, and how much a
 /// command may take. In the arena.
 void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena);
+/// The hub that ran the session was lost: end what it left open, as after a restart; then `done`, whatever came
+/// of it.
+void agent_session_take_over(struct agent *a, struct str id, loop_fn *done, void *arg);
 /// Copied; before the first session of a bot is made or found.
 void agent_set_kit(struct agent *a, const struct agent_kit *kit);
 struct buf;

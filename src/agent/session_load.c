@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "agent/agent_int.h"
+#include "base/log.h"
 
 enum { WARM = 16, PAGE = 4096, CHAIN_MAX = 10000 };
 
@@ -304,4 +305,57 @@ void agent__session_mark_crashed(struct session *s, session_loaded *done, void *
     c->done = done;
     c->arg = arg;
     agent__session_load(s, on_crash_loaded, c);
+}
+
+// ---- of a lost hub ------------------------------------------------------------------------------
+
+struct takeover {
+    struct agent *a;
+    loop_fn *done;
+    void *arg;
+};
+
+static void taken_over(struct takeover *t)
+{
+    struct agent *a = t->a;
+    t->done(t->arg);
+    free(t);
+    agent__release(a);
+}
+
+static void on_closed_over(void *arg, struct session *s, const struct agent_no *no)
+{
+    (void)no; // it had ended
+    if (s != NULL) {
+        agent__session_unclaim(s);
+    }
+    taken_over(arg);
+}
+
+static void on_claimed_over(struct session *s, const struct agent_no *no, void *arg)
+{
+    struct takeover *t = arg;
+    if (s == NULL) {
+        log_warn(LOG_HUB, "session is not taken over: %s", LOGQ(str_of(no->detail)).z);
+        taken_over(t);
+    } else {
+        agent_session_close(s, &(struct agent_end){.reason = "crashed"}, on_closed_over, t);
+    }
+}
+
+static void on_found_over(void *arg, struct session *s, const struct agent_no *no)
+{
+    if (s != NULL) {
+        agent__session_claim(s, on_claimed_over, arg);
+    } else {
+        on_claimed_over(NULL, no, arg);
+    }
+}
+
+void agent_session_take_over(struct agent *a, struct str id, loop_fn *done, void *arg)
+{
+    struct takeover *t = xmalloc(sizeof *t);
+    *t = (struct takeover){.a = a, .done = done, .arg = arg};
+    agent__hold(a);
+    agent_session_get(a, id, on_found_over, t);
 }

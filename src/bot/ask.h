@@ -37,8 +37,9 @@ struct ask {
     bots_text_cb *cb;
     void *arg;
     ask_fn *work, *then, *located;
-    int rc;     // of the last work
-    bool named; // ERR_CONFLICT means NAME_TAKEN
+    struct str sought; // the id of a run that is looked for; borrowed from the parameters
+    int rc;            // of the last work
+    bool named;        // ERR_CONFLICT means NAME_TAKEN
     struct err e;
     struct buf out;
     struct jw w; // onto `out`
@@ -46,6 +47,7 @@ struct ask {
     unsigned flags;
     const char *name;     // of the bot; NULL: none was named
     const char *run;      // the id of the run that it started; NULL: none
+    bool taken;           // its run comes from the queue, or from a hub that was lost
     const char *dir;      // `working_dir`, absolute and clean; NULL: not given
     const char *real;     // its real path
     struct where_git git; // once it was looked at

@@ -57,7 +57,7 @@ struct run *bots__run_of(struct bots *b, struct str run_id)
     struct run *found = NULL;
     vec_foreach (r, &b->runs) {
         bool better = found == NULL || run_record(*r)->running; // it may go on already
-        found = better && str_eqz(run_id, run_id_of(*r)) ? *r : found;
+        found = better && !run_is_lost(*r) && str_eqz(run_id, run_id_of(*r)) ? *r : found;
     }
     return found;
 }
@@ -148,12 +148,6 @@ static void open_git(struct bots *b)
     free(tmp);
 }
 
-static size_t count_runs(void *arg)
-{
-    const struct bots *b = arg;
-    return b->runs.n;
-}
-
 struct bots *bots_open(const struct bots_opts *o)
 {
     struct bots *b = xcalloc(1, sizeof *b);
@@ -165,7 +159,7 @@ struct bots *bots_open(const struct bots_opts *o)
     map_init(&b->busy);
     open_git(b);
     agent_set_kit(o->agent, &kit);
-    fleet_set_runner(o->fleet, &(struct fleet_runner){.running = count_runs, .arg = b});
+    bots__join_fleet(b);
     agent_set_git(o->agent, b->git);
     bots__find_worktrees(b);
     return b;
@@ -174,6 +168,7 @@ struct bots *bots_open(const struct bots_opts *o)
 void bots_stop(struct bots *b, loop_fn *done, void *arg)
 {
     b->stopping = true;
+    fleet_stop_taking(b->o.fleet);
     b->done = done;
     b->done_arg = arg;
     for (size_t i = b->runs.n; i-- > 0;) { // one may end inside, and leave the list

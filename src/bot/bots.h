@@ -99,12 +99,13 @@ bots_fn bots_history_show;
 // ---- runs ---------------------------------------------------------------------------------------
 
 /// Begin: `{run_id, session_id, branch, worktree, ...}` as bots_run_show gives it, when its first
-/// iteration has begun (`session_id` is that one's).
+/// iteration has begun (`session_id` is that one's). Where hubs share a store it may wait in their queue:
+/// `state: queued`, `hub: null`, and no session yet.
 bots_fn bots_run;
 /// `{runs: [the record without `iterations`], next}`, newest first; of all bots and workspaces unless
 /// `bot`, `working_dir` or `project` say which.
 bots_fn bots_run_list;
-/// The record, all members of record.h among it: `{run_id, bot, project, state: running|ended, end_reason,
+/// The record, all members of record.h among it: `{run_id, bot, project, state: queued|running|ended, end_reason,
 /// action: review|discard|merged, wants_merge, branch, worktree, repository, working_dir, base_branch,
 /// base, start, head, prompt, options, session_id: the last one's, iterations: [{number, session_id,
 /// end_reason, summary}], started_at, ended_at, summary, error, not_kept, notes, commits, files, in_place,

@@ -12,6 +12,7 @@
 //     bots.c           its life; who waits for its end        ask.c         one operation under way
 //     bots_files.c     bots                                   bots_memory.c, bots_skills.c, bots_history.c
 //     run.c            a run, from step to step               run_start.c   from the request to its worktree
+//     run_shared.c     hubs that share a store                runs_shared.c their runs, found and listed
 //     run_push.c       its work goes to a remote              run_setup.c   commands before the first session
 //     run_iterate.c    one session after the other            run_end.c     the work is kept, the record written
 //     record.c         what a run leaves on disk              runs*.c       runs found, listed, shown
@@ -69,5 +70,9 @@ void bots__find_worktrees(struct bots *b);
 
 /// agent_kit.stepped: the work of the run goes to its remote.
 void bots__stepped(void *arg, struct session *s, loop_fn *done, void *done_arg);
+/// Tell the fleet who runs bots here.
+void bots__join_fleet(struct bots *b);
+/// Another hub has the run of that id: end all that it does here, and write nothing.
+void bots__lost(struct bots *b, struct str id);
 void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *done,
                  void *done_arg);

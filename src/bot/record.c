@@ -120,6 +120,7 @@ int record_parse(struct record *r, struct str text, struct err *e)
     RECORD_LISTS(X)
 #undef X
     r->running = str_eqz(json_str(json_get(doc, "state"), ""), "running");
+    r->queued = str_eqz(json_str(json_get(doc, "state"), ""), "queued");
     r->commits = json_int(json_get(doc, "commits"), 0);
     r->files = json_int(json_get(doc, "files"), 0);
     r->epoch = json_int(json_get(doc, "epoch"), 0);
@@ -172,7 +173,7 @@ void record_write(const struct record *r, struct jw *w, bool whole)
 #define X(name) put_text(w, #name, r->name);
     RECORD_TEXTS(X)
 #undef X
-    jw_kstrz(w, "state", r->running ? "running" : "ended");
+    jw_kstrz(w, "state", r->queued ? "queued" : r->running ? "running" : "ended");
     put_text(w, "session_id", record_last_session(r));
 #define X(name) put_time(w, #name, r->name);
     RECORD_TIMES(X)

@@ -73,7 +73,7 @@ struct record_iteration {
 /// The caller's storage; all texts lie in the arena and are never NULL.
 struct record {
     struct arena arena;
-    bool running;
+    bool running, queued;
 #define X(name) const char *name;
     RECORD_TEXTS(X)
 #undef X

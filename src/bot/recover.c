@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "bot/run_int.h"
 #include "bot/runs.h"
+#include "fleet/fleet.h"
 
 struct recovery {
     struct bots *b;
@@ -73,6 +74,10 @@ void run_recover(struct bots *b, struct record *rec)
 
 void bots_recover(struct bots *b)
 {
+    if (fleet_shared(b->o.fleet)) { // the hubs know who has what
+        fleet_take_runs(b->o.fleet);
+        return;
+    }
     struct recovery *c = xcalloc(1, sizeof *c);
     c->b = b;
     bots__hold(b);

@@ -16,6 +16,7 @@
 #include "bot/prompt.h"
 #include "bot/run_int.h"
 #include "config/home.h"
+#include "fleet/fleet.h"
 #include "loop/proc.h"
 #include "proto/events.h"
 
@@ -35,6 +36,7 @@ static void on_next(void *arg)
 {
     struct run *r = arg;
     r->next = NULL;
+    r->step = r->lost ? RUN_DROP : r->step;
     if (r->stop_wanted && steps[r->step].iterates) {
         run__end(r, "interrupted");
         return;
@@ -183,7 +185,11 @@ void run__save(struct run *r, store_done *done)
     struct saving *s = xmalloc(sizeof *s);
     *s = (struct saving){.r = r, .done = done};
     run__away(r);
-    store_doc_put(r->b->o.store, str_of(name), str_of(text), on_saved, s);
+    if (fleet_shared(r->b->o.fleet)) {
+        run__save_shared(r, on_saved, s);
+    } else {
+        store_doc_put(r->b->o.store, str_of(name), str_of(text), on_saved, s);
+    }
     free(text);
     free(name);
 }
@@ -235,6 +241,11 @@ const struct record *run_record(const struct run *r)
     return &r->rec;
 }
 
+bool run_is_lost(const struct run *r)
+{
+    return r->lost;
+}
+
 bool run_is_unsaved(const struct run *r)
 {
     return r->unsaved;
@@ -248,6 +259,9 @@ static void on_stop_session(void *arg, struct session *s, const struct agent_no 
     (void)no;
     if (s != NULL) {
         agent_interrupt(s);
+    }
+    if (s != NULL && r->lost) {
+        agent_interrupt(s); // its commands are killed
     }
     run__back(r);
 }

@@ -30,5 +30,7 @@ const char *run_id_of(const struct run *r);
 const char *run_bot_of(const struct run *r);
 /// Its record as it is now; borrowed until the run goes on.
 const struct record *run_record(const struct run *r);
+/// Another hub has it: it ends here without a trace.
+bool run_is_lost(const struct run *r);
 /// It has ended; it is here because its record could not be written yet.
 bool run_is_unsaved(const struct run *r);

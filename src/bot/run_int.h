@@ -31,6 +31,7 @@
     X(MERGE, merge, false)    /* taken over, where that is allowed */                              \
     X(CLOSE, close, false)    /* the last session ends */                                          \
     X(RECORD, record, false)  /* the record says so; gone */                                       \
+    X(DROP, drop, false)      /* another hub has it: the directory goes, nothing is written */     \
     X(UNDO, undo, false)      /* it never began: the directory goes, */                            \
     X(FORGET, forget, false)  /* then its branch */                                                \
     X(UNNOTE, unnote, false)  /* and the record */
@@ -111,7 +112,10 @@ struct run {
     bool over;           // and then it is
     bool unsaved;        // it has ended, and its record could not be written yet
     struct agent_no why; // it never began
-    char *former;        // the record before it was resumed; NULL: it was not
+    bool lost;           // another hub has it, or may have it
+    bool taken;    // from the queue or from a lost hub, which left a worktree that has its branch
+    int64_t heard; // what other hubs said to it, so far
+    char *former;  // the record before it was resumed; NULL: it was not
 };
 
 /// Somebody will call back, and did: nothing of the run may be touched behind run__back().
@@ -140,6 +144,11 @@ void run__lore_free(struct run_lore *l); // NULL is allowed
 struct git_worktree run__worktree(struct run *r);
 /// The record of a new run, of the bot or program `a->name`.
 void run__fill_record(struct ask *a, struct record *rec);
+/// What of the request the record shows: all but the environment, and what it has members for.
+const struct json *run__options(const struct ask *a, struct record *rec);
+/// The request is about this run; `rec` is moved.
+void run__hold_record(struct ask *a, struct record *rec);
+bool run__has_begun(const struct record *rec); // its worktree or a session was made
 /// Its work begins: tell the stream.
 void run__tell_start(struct run *r);
 /// NULL: it is recovered, or the run of a terminal.
@@ -154,6 +163,14 @@ RUN_STEPS(X)
 // run_terminal.c
 /// End its program; when the hub stops, leave that alone: it goes on, and the next hub finds both.
 void run__stop_terminal(struct run *r);
+
+// run_shared.c: hubs that share a store
+void run__save_shared(struct run *r, store_done *done, void *arg); // fenced; then the file here
+/// Take the row of a run that never began away again.
+void run__unnote_shared(struct run *r);
+/// The request `a` of run_start() goes to the queue: is that where it belongs?
+bool run__must_wait(struct ask *a);
+void run__enqueue(struct ask *a, struct record *rec);
 
 // run_wake.c
 void run__watch(struct run *r);   // what --wake-on names

@@ -83,7 +83,8 @@ void bots__stepped(void *arg, struct session *s, loop_fn *done, void *done_arg)
     struct bots *b = arg;
     vec_foreach (it, &b->runs) {
         struct run *r = *it;
-        if (r->in_turn && strcmp(r->session, agent_session_id(s)) == 0 && has_remote(r)) {
+        if (r->in_turn && !r->lost && strcmp(r->session, agent_session_id(s)) == 0 &&
+            has_remote(r)) {
             push(r, true, done, done_arg);
             return;
         }

@@ -11,7 +11,7 @@
 
 #include "base/path.h"
 #include "bot/run_int.h"
-#include "bot/runs.h"
+#include "bot/runs_int.h"
 #include "config/home.h"
 #include "fleet/fleet.h"
 #include "loop/proc.h"
@@ -42,6 +42,13 @@ static void find_named(struct ask *a) // on the lane
     a->rc = runs_find_any(rec, a->b->index, ask__z(a, "bot"), ask__str(a, "resume"), &a->e);
 }
 
+void run__hold_record(struct ask *a, struct record *rec)
+{
+    hold_record(a);
+    *(struct record *)a->data = *rec;
+    record_init(rec);
+}
+
 /// It goes on where it was, wherever its user is now.
 static void locate_named(struct ask *a)
 {
@@ -60,7 +67,11 @@ static void find_last(struct ask *a) // on the lane
 
 static void located_last(struct ask *a)
 {
-    ask__work(a, find_last, run_start);
+    if (fleet_shared(a->b->o.fleet)) {
+        runs__find_last_shared(a, run_start);
+    } else {
+        ask__work(a, find_last, run_start);
+    }
 }
 
 void bots_run(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
@@ -82,7 +93,11 @@ void bots_run(struct bots *b, const struct json *params, bots_text_cb *cb, void 
     } else if (resume->type == JSON_BOOL) {
         ask__locate(a, WHERE, located_last);
     } else if (resume->type == JSON_STR && resume->s.n != 0) {
-        ask__work(a, find_named, locate_named);
+        if (fleet_shared(b->o.fleet)) {
+            runs__find_any_shared(a, resume->s, locate_named);
+        } else {
+            ask__work(a, find_named, locate_named);
+        }
     } else {
         ask__no(a, PROBLEM_INVALID_BODY, NULL,
                 "'resume' must be true, or the id of a run or session");
@@ -123,8 +138,7 @@ static struct bot_overrides take_flags(const struct ask *a, struct arena *in)
     };
 }
 
-/// What of the request the record shows: all but the environment, and what it has members for.
-static const struct json *options_of(const struct ask *a, struct record *rec)
+const struct json *run__options(const struct ask *a, struct record *rec)
 {
     static const char *const others[] = {"env", "bot", "prompt", "working_dir", "project"};
     struct json *all = json_clone(&rec->arena, a->params);
@@ -175,8 +189,10 @@ static bool choose_place(struct ask *a, const struct bot_config *c, struct recor
 void run__fill_record(struct ask *a, struct record *rec)
 {
     char id[RECORD_ID];
-    make_id(id);
-    rec->run_id = record_text(rec, str_of(id));
+    if (rec->run_id[0] == '\0') {
+        make_id(id);
+        rec->run_id = record_text(rec, str_of(id));
+    }
     rec->bot = record_text(rec, str_of(a->name));
     rec->project = record_text(rec, str_of(a->ws.slug));
     rec->prompt = record_text(rec, ask__str(a, "prompt"));
@@ -188,9 +204,9 @@ void run__fill_record(struct ask *a, struct record *rec)
         rec->root = record_text(rec, str_of(a->git.bare ? a->git.common : a->git.root));
         rec->base =
             record_text(rec, str_of(a->git.head)); // a branch that is still there has no work
-        rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, id);
+        rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, rec->run_id);
         rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.home->dir,
-                                     a->ws.slug, a->name, id);
+                                     a->ws.slug, a->name, rec->run_id);
     }
 }
 
@@ -203,6 +219,32 @@ static void reopen_record(struct record *rec)
     rec->notes.n = rec->not_kept.n = 0;
 }
 
+bool run__has_begun(const struct record *rec)
+{
+    return rec->start[0] != '\0' || rec->iterations.n != 0;
+}
+
+static const char continued[] = "The machine that ran you was lost, and you go on on another one. "
+                                "Your files are as they were after the "
+                                "last step that was pushed; a tool call that ran at that moment "
+                                "has the result 'unknown'. Look at what is "
+                                "there before you go on.";
+
+/// The record of one that a lost hub had: the same work, in the repository of this machine.
+static void relocate(struct ask *a, struct record *rec)
+{
+    rec->common = record_text(rec, str_of(a->git.common));
+    rec->root = record_text(rec, str_of(a->git.root));
+    rec->repository = record_text(rec, str_of(a->git.main_root));
+    rec->working_dir = record_text(rec, str_of(a->real));
+    rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.home->dir,
+                                 a->ws.slug, a->name, rec->run_id);
+    if (rec->iterations.n != 0 && vec_last(&rec->iterations)->end_reason[0] == '\0') {
+        vec_last(&rec->iterations)->end_reason = "crashed";
+    }
+    record_add(rec, &rec->notes, STR("its hub was lost; another one went on with it"));
+}
+
 static bool may_start(struct ask *a, const struct record *rec, bool resumed, struct agent_no *no)
 {
     struct err e = {0};
@@ -212,7 +254,8 @@ static bool may_start(struct ask *a, const struct record *rec, bool resumed, str
         bots__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (a->bot->status < 0) {
         bots__no(no, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
-    } else if (resumed && (rec->running || bots__is_running(a->b, str_of(rec->run_id)))) {
+    } else if (resumed && !a->taken &&
+               (rec->running || rec->queued || bots__is_running(a->b, str_of(rec->run_id)))) {
         bots__no(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it", "run '%s' has not ended",
                  rec->run_id);
     } else if (resumed && rec->terminal[0] != '\0') {
@@ -240,15 +283,19 @@ static void add_input(struct buf *out, struct str s)
 static void launch(struct ask *a, struct record *rec)
 {
     struct catalog_bot *bot = a->bot;
-    char *former = rec->run_id[0] != '\0' ? record_print(rec) : NULL;
-    if (former != NULL) {
+    bool fresh = rec->run_id[0] == '\0' || (a->taken && !run__has_begun(rec));
+    char *former = fresh ? NULL : record_print(rec);
+    if (former != NULL && a->taken) {
+        relocate(a, rec);
+    } else if (former != NULL) {
         reopen_record(rec);
     } else {
         run__fill_record(a, rec);
-        rec->started_at = loop_wall(a->b->o.loop);
+        rec->started_at = rec->started_at != 0 ? rec->started_at : loop_wall(a->b->o.loop);
     }
     rec->running = true;
-    rec->options = options_of(a, rec);
+    rec->queued = false;
+    rec->options = run__options(a, rec);
     rec->full_access =
         strcmp(bot->config.sandbox != NULL ? bot->config.sandbox
                                            : config_str(a->b->o.config->now, "sandbox.mode"),
@@ -258,6 +305,7 @@ static void launch(struct ask *a, struct record *rec)
                       : record_text(rec, str_of(bot->config.remote));
     struct run *r = run__new(a->b, rec);
     r->former = former;
+    r->taken = a->taken;
     r->starter = a;
     r->asked = take_flags(a, &r->arena);
     r->env = json_clone(&r->arena, json_get(a->params, "env"));
@@ -270,7 +318,7 @@ static void launch(struct ask *a, struct record *rec)
     r->lore->bot = bot;
     a->has_catalog = false;
     add_input(&r->input, str_of(r->rec.unread));
-    add_input(&r->input, ask__str(a, "prompt"));
+    add_input(&r->input, a->taken && former != NULL ? str_of(continued) : ask__str(a, "prompt"));
     r->rec.unread = "";
     run__go(r, RUN_NOTE);
 }
@@ -288,6 +336,8 @@ void run_start(struct ask *a)
         ask__fail(a, &e);
     } else if (!choose_place(a, &a->bot->config, rec, &no)) {
         ask__refuse(a, &no);
+    } else if (run__must_wait(a)) {
+        run__enqueue(a, rec);
     } else {
         launch(a, rec);
     }
@@ -369,6 +419,9 @@ static void take_added(struct run *r, const struct git_added *g)
         rec->dirty = g->dirty;
     }
     rec->head = record_text(rec, str_of(g->start)); // where its branch is now
+    if (r->taken && r->former != NULL) {
+        rec->pushed = rec->head; // as the remote had it
+    }
     for (size_t i = 0; i < g->notes.n; i++) {
         record_add(rec, &rec->notes, str_of(g->notes.p[i]));
     }
@@ -416,6 +469,7 @@ static void add_tree(void *arg)
                           .from = r->former != NULL ? GIT_FROM_BRANCH : GIT_FROM_STATE,
                           .include = names_of(r, &c->include),
                           .link = names_of(r, &c->link),
+                          .steal = r->taken,
                           .quarantine = w.quarantine};
     r->rec.link.n = 0;
     for (size_t i = 0; i < c->link.n; i++) {

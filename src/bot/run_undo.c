@@ -142,6 +142,7 @@ static void on_restored(void *arg, int status, const struct err *e)
 
 void run__unnote(struct run *r)
 {
+    run__unnote_shared(r);
     char *name = record_name(&r->rec);
     run__away(r);
     if (r->former != NULL) {

@@ -7,6 +7,7 @@
 #include "bot/run.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
+#include "fleet/fleet.h"
 
 int runs_load(struct record *out, const char *path, struct err *e)
 {
@@ -160,7 +161,11 @@ void runs__find(struct ask *a, ask_fn *then)
     record_init(rec);
     a->data = rec;
     a->free_data = free_record;
-    ask__work(a, find_one, then);
+    if (fleet_shared(a->b->o.fleet)) {
+        runs__find_shared(a, ask__str(a, "id"), then);
+    } else {
+        ask__work(a, find_one, then);
+    }
 }
 
 void runs__answer(struct ask *a, const struct record *rec)
@@ -195,7 +200,14 @@ static void answer_found(struct ask *a)
 /// It lives no more: what was read may be from before its end.
 static void read_ended(struct ask *a)
 {
-    ask__work(a, find_one, answer_found);
+    const struct record *rec = a->data;
+    if (!fleet_shared(a->b->o.fleet)) {
+        ask__work(a, find_one, answer_found);
+    } else if (rec->running || rec->queued) {
+        runs__stop_shared(a);
+    } else {
+        answer_found(a);
+    }
 }
 
 static void stop(struct ask *a)
@@ -225,6 +237,8 @@ static void say(struct ask *a)
     struct run *live = bots__run_of(a->b, str_of(rec->run_id));
     if (live != NULL) {
         run_say(live, a);
+    } else if (fleet_shared(a->b->o.fleet) && (rec->running || rec->queued)) {
+        runs__say_shared(a);
     } else {
         ask__no(a, PROBLEM_CONFLICT, NULL,
                 "run '%s' has ended: `afloat run %s TEXT --resume %s` goes on with it", rec->run_id,

@@ -2,8 +2,22 @@
 
 #include "bot/ask.h"
 #include "bot/runs.h"
+#include "store/store.h"
 
 /// Find the run of the parameter `id`; then `then` with its record as a->data, which the ask ends.
 void runs__find(struct ask *a, ask_fn *then);
+enum { RUNS_DEFAULT_LIST = 50 };
+
+// runs_shared.c: of hubs that share a store. a->data is a record, and then the one that was found.
+void runs__find_shared(struct ask *a, struct str id, ask_fn *then);
+void runs__find_any_shared(struct ask *a, struct str id, ask_fn *then);
+void runs__find_last_shared(struct ask *a, ask_fn *then);
+void runs__list_shared(struct ask *a);
+/// Ask the hub that has it to end it, and answer with the record when it has ended; or say something to it.
+void runs__stop_shared(struct ask *a);
+void runs__say_shared(struct ask *a);
+/// Write a record that has ended: the file here and, where hubs share a store, the table.
+void runs__keep(struct bots *b, const struct record *rec, store_done *done, void *arg);
+
 /// Answer with a record.
 void runs__answer(struct ask *a, const struct record *rec);

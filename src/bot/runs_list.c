@@ -8,8 +8,9 @@
 #include "bot/run.h"
 #include "bot/runs.h"
 #include "bot/runs_int.h"
+#include "fleet/fleet.h"
 
-enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
+enum { LONGEST_LIST = 1000 };
 
 struct row {
     int64_t started_at;
@@ -116,7 +117,7 @@ static void read_list(struct ask *a) // on the lane
         qsort(l->all.p, l->all.n, sizeof *l->all.p, compare);
     }
     load_page(l, ask__str(a, "cursor"),
-              (size_t)json_int(json_get(a->params, "limit"), DEFAULT_LIST));
+              (size_t)json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST));
 }
 
 static void write_list(struct ask *a)
@@ -146,6 +147,10 @@ static void write_list(struct ask *a)
 
 static void list(struct ask *a)
 {
+    if (fleet_shared(a->b->o.fleet)) {
+        runs__list_shared(a);
+        return;
+    }
     a->data = xcalloc(1, sizeof(struct listed));
     a->free_data = free_listed;
     ask__work(a, read_list, write_list);
@@ -154,7 +159,7 @@ static void list(struct ask *a)
 void bots_run_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
-    int64_t limit = json_int(json_get(a->params, "limit"), DEFAULT_LIST);
+    int64_t limit = json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST);
     bool placed = ask__str(a, "bot").p != NULL &&
                   (ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL);
     if (limit < 1 || limit > LONGEST_LIST) {

@@ -11,6 +11,7 @@
 #include "bot/run.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
+#include "fleet/fleet.h"
 #include "git/git.h"
 #include "loop/proc.h"
 #include "store/store.h"
@@ -117,10 +118,7 @@ static void on_written(void *arg, int status, const struct err *e)
 static void done(struct ask *a)
 {
     struct record *rec = a->data;
-    char *name = record_name(rec), *text = record_print(rec);
-    store_doc_put(a->b->o.store, str_of(name), str_of(text), on_written, a);
-    free(text);
-    free(name);
+    runs__keep(a->b, rec, on_written, a);
 }
 
 /// Where the user wants it: his checkout now, or the one that the run began in.
@@ -437,6 +435,9 @@ static void remove_record(struct ask *a)
 {
     const struct record *rec = a->data;
     bots__leave_run(a->b, str_of(rec->run_id));
+    if (fleet_shared(a->b->o.fleet)) {
+        fleet_run_edit(a->b->o.fleet, str_of(rec->run_id), STR_NULL, NULL, NULL);
+    }
     ask__work(a, unlink_record, answer_removed);
 }
 

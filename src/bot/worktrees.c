@@ -267,10 +267,7 @@ static void note(struct ask *a)
 {
     struct checkouts *t = a->data;
     const struct checkout *it = &t->all.p[t->at];
-    char *name = record_name(&it->rec), *text = record_print(&it->rec);
-    store_doc_put(a->b->o.store, str_of(name), str_of(text), on_noted, a);
-    free(text);
-    free(name);
+    runs__keep(a->b, &it->rec, on_noted, a);
 }
 
 static void on_branch_removed(void *arg, int status, const struct err *e)

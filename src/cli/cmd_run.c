@@ -219,6 +219,9 @@ static int begin_followed(struct run_follow *f, const char *prompt)
         snprintf(f->bot, sizeof f->bot, "%s", args_word(&c->args, 0));
         out_note(&c->out, "run %s%s" STR_FMT, f->id, branch.n != 0 ? " on branch " : "",
                  STR_ARG(branch));
+        if (str_eqz(json_str(json_get(row, "state"), ""), "queued")) {
+            out_note(&c->out, "it waits for a hub that can take it; 'afloat hubs' lists them");
+        }
         note_fallback(c, row);
     }
     client_answer_fini(&a);

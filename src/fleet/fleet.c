@@ -1,9 +1,7 @@
-// A hub with a store of its own: a fleet of one.
+// A hub with a store of its own: a fleet of one. Hubs that share a store are in team.c.
 //
 // Its row is made when it is asked for. Labels and draining are choices ("hub.labels", "hub.draining"): they
 // win over `[store] labels` and outlive a restart, as everything chosen by command does.
-
-#include "fleet/fleet.h"
 
 #include <assert.h>
 #include <unistd.h>
@@ -12,15 +10,10 @@
 #include "base/time.h"
 #include "config/config.h"
 #include "config/home.h"
+#include "fleet/fleet_int.h"
 #include "store/choices.h"
 
 enum { LABEL_MAX = 64, LABELS_MAX = 32, HOST_MAX = 64, HASH_SHOWN = 8 };
-
-struct fleet {
-    struct fleet_opts o;
-    struct fleet_runner runner;
-    char *name;
-};
 
 char *fleet_hub_name(const struct config *c, const struct home *home)
 {
@@ -40,13 +33,63 @@ struct fleet *fleet_open(const struct fleet_opts *o)
 {
     struct fleet *f = xcalloc(1, sizeof *f);
     f->o = *o;
-    f->name = fleet_hub_name(o->config->now, o->home);
+    f->shared = store_hub(o->store, &f->hub);
+    f->name = f->shared ? xstrdup(f->hub.name) : fleet_hub_name(o->config->now, o->home);
+    f->lane = f->shared ? lane_open(o->loop, "fleet", 1) : NULL;
     return f;
+}
+
+static void end_if_idle(struct fleet *f)
+{
+    if (f->closed != NULL && f->n_asked == 0) {
+        loop_fn *closed = f->closed;
+        f->closed = NULL;
+        if (f->lane != NULL) {
+            lane_close(f->lane);
+        }
+        loop_defer(f->o.loop, closed, f->closed_arg);
+    }
+}
+
+void fleet_close(struct fleet *f, loop_fn *done, void *arg)
+{
+    fleet_stop_taking(f);
+    f->closed = done;
+    f->closed_arg = arg;
+    end_if_idle(f);
+}
+
+void fleet__ask(struct fleet *f, const struct pg_stmt *stmt, const struct pg_param *params, int n,
+                pg_cb *cb, void *arg)
+{
+    f->n_asked++;
+    pg_query(f->hub.pg, FLEET_KEY, stmt, params, n, cb, arg);
+}
+
+void fleet__answered(struct fleet *f)
+{
+    assert(f->n_asked != 0);
+    f->n_asked--;
+    end_if_idle(f);
+}
+
+bool fleet_shared(const struct fleet *f)
+{
+    return f->shared;
+}
+
+const char *fleet_name(const struct fleet *f)
+{
+    return f->name;
 }
 
 void fleet_free(struct fleet *f)
 {
     if (f != NULL) {
+        vec_foreach (l, &f->leases) {
+            free(l->id);
+        }
+        vec_fini(&f->leases);
         free(f->name);
         free(f);
     }
@@ -59,9 +102,10 @@ void fleet_set_runner(struct fleet *f, const struct fleet_runner *r)
 
 // ---- the row ------------------------------------------------------------------------------------
 
-static bool is_draining(const struct fleet *f)
+bool fleet_is_draining(const struct fleet *f)
 {
-    return json_bool(choices_get(f->o.choices, STR("hub.draining")), false);
+    return f->shared ? f->draining
+                     : json_bool(choices_get(f->o.choices, STR("hub.draining")), false);
 }
 
 static void write_labels(const struct fleet *f, struct jw *w)
@@ -85,7 +129,7 @@ static void write_row(const struct fleet *f, struct jw *w)
     char at[TIME_TEXT];
     jw_obj(w);
     jw_kstrz(w, "name", f->name);
-    jw_kstrz(w, "state", is_draining(f) ? "draining" : "live");
+    jw_kstrz(w, "state", fleet_is_draining(f) ? "draining" : "live");
     jw_key(w, "labels");
     write_labels(f, w);
     jw_kint(w, "generation", f->o.generation(f->o.arg));
@@ -166,6 +210,10 @@ static void choose(struct fleet *f, struct str name, const char *key, struct str
 
 void fleet_list(struct fleet *f, fleet_text_cb *cb, void *arg)
 {
+    if (f->shared) {
+        team__list(f, cb, arg);
+        return;
+    }
     struct answer *a = answer_new(f, cb, arg);
     a->list = true;
     loop_defer(f->o.loop, give, a);
@@ -183,7 +231,7 @@ static bool is_label(const struct json *v)
     return ok;
 }
 
-static void check_labels(const struct json *labels, struct err *e)
+void fleet__check_labels(const struct json *labels, struct err *e)
 {
     if (labels != NULL && (labels->type != JSON_ARR || labels->n > LABELS_MAX)) {
         err_set(e, ERR_INVALID, "'labels' must be a list of at most %d", LABELS_MAX);
@@ -204,7 +252,11 @@ void fleet_label(struct fleet *f, struct str name, const struct json *labels, fl
     struct err e = {0};
     struct buf text;
     struct jw w;
-    check_labels(labels, &e);
+    if (f->shared) {
+        team__label(f, name, labels, cb, arg);
+        return;
+    }
+    fleet__check_labels(labels, &e);
     buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     if (labels != NULL) {
@@ -218,6 +270,10 @@ void fleet_label(struct fleet *f, struct str name, const struct json *labels, fl
 
 void fleet_drain(struct fleet *f, struct str name, bool on, fleet_text_cb *cb, void *arg)
 {
+    if (f->shared) {
+        team__drain(f, name, on, cb, arg);
+        return;
+    }
     choose(f, name, "hub.draining", on ? STR("true") : STR_NULL, &(struct err){0}, cb, arg);
 }
 
@@ -244,7 +300,10 @@ static bool has_label(const struct fleet *f, struct str label)
 
 bool fleet_may_start(struct fleet *f, struct str on, struct err *e)
 {
-    if (is_draining(f)) {
+    if (f->shared) {
+        return true;
+    }
+    if (fleet_is_draining(f)) {
         err_set(e, ERR_CONFLICT,
                 "this hub is draining and takes no new runs; 'afloat hubs drain %s --off' ends "
                 "that",

@@ -25,9 +25,22 @@ struct fleet_opts {
     void *arg;
 };
 
+/// A run that this hub took: from the queue, or from a hub that was lost. Borrowed for the call.
+struct fleet_claim {
+    struct str id, body, env; // its document; the client's environment, an object
+    int64_t epoch;
+};
+
 /// What runs bots on this hub, told by that part itself.
 struct fleet_runner {
-    size_t (*running)(void *arg); // how many runs it has
+    size_t (*running)(void *arg);          // how many runs it has
+    bool (*has)(void *arg, struct str id); // does it have this one?
+    void (*claimed)(void *arg, const struct fleet_claim *c);
+    /// Another hub has the run, or may have it: end all that it does, and write nothing.
+    void (*lost)(void *arg, struct str id);
+    /// Somebody on another hub wants it to end (`stops` not 0; 2: at once), or said something to it. `heard` is
+    /// for fleet_save.heard once that was taken.
+    void (*wanted)(void *arg, struct str id, unsigned stops, struct str said, int64_t heard);
     void *arg;
 };
 
@@ -36,7 +49,15 @@ struct fleet_runner {
 char *fleet_hub_name(const struct config *c, const struct home *home);
 
 struct fleet *fleet_open(const struct fleet_opts *o);
+/// Nothing is asked any more; `done` when the last answer came. Then fleet_free().
+void fleet_close(struct fleet *f, loop_fn *done, void *arg);
 void fleet_free(struct fleet *f); // NULL is allowed
+/// Do other hubs use this store?
+bool fleet_shared(const struct fleet *f);
+/// Is this hub told to take no new runs? Of a shared store, as it was at the last look.
+bool fleet_is_draining(const struct fleet *f);
+/// The name of this hub; borrowed.
+const char *fleet_name(const struct fleet *f);
 /// Copied.
 void fleet_set_runner(struct fleet *f, const struct fleet_runner *r);
 
@@ -51,6 +72,58 @@ void fleet_label(struct fleet *f, struct str name, const struct json *labels, fl
 /// Let hub `name` take no new runs, or take them again; answers with its row. ERR_NOT_FOUND.
 void fleet_drain(struct fleet *f, struct str name, bool on, fleet_text_cb *cb, void *arg);
 
-/// May a run begin on this hub now? `on` (empty: anywhere) is a label that its hub must have. When not, `e`
-/// says why.
+// ---- runs of a shared store ----------------------------------------------------------------------
+
+/// From now on this hub takes runs, or no longer does. A hub alone does nothing.
+void fleet_take_runs(struct fleet *f);
+void fleet_stop_taking(struct fleet *f);
+
+/// A run that begins. Everything is copied.
+struct fleet_new {
+    struct str id, bot, project, repository, working_dir, env, body;
+    struct str on;      // a label; empty: anywhere
+    int64_t started_at; // milliseconds since 1970
+    bool here;          // on this hub, at once; else any hub takes it
+};
+/// `epoch` is what its writes must name; 0: it waits in the queue.
+typedef void fleet_epoch_cb(void *arg, int64_t epoch, const struct err *e);
+/// ERR_CONFLICT when a run of that id has not ended.
+void fleet_run_add(struct fleet *f, const struct fleet_new *n, fleet_epoch_cb *cb, void *arg);
+
+/// A write of a run that this hub holds under `epoch`. Everything is copied.
+struct fleet_save {
+    struct str id, body, remote;
+    int64_t epoch, heard;
+    bool ended, moves; // `moves`: another hub can go on with it
+};
+typedef void fleet_done(void *arg, int status, const struct err *e);
+/// ERR_CONFLICT, and nothing is written, when this hub does not hold it any more.
+void fleet_run_save(struct fleet *f, const struct fleet_save *s, fleet_done *done, void *arg);
+/// Replace the document of a run that has ended, on any hub; an empty one removes the run. ERR_CONFLICT.
+void fleet_run_edit(struct fleet *f, struct str id, struct str body, fleet_done *done, void *arg);
+/// Give a run back: another hub may take it. `refuse`: this hub cannot run it and will not take it again.
+void fleet_run_return(struct fleet *f, struct str id, int64_t epoch, bool refuse);
+/// Ask the hub that has it to end it, or say something to it. ERR_CONFLICT when it has ended.
+void fleet_run_stop(struct fleet *f, struct str id, bool force, fleet_done *done, void *arg);
+void fleet_run_say(struct fleet *f, struct str id, struct str text, fleet_done *done, void *arg);
+
+/// Which runs are asked for; empty texts and 0 ask for nothing.
+struct fleet_query {
+    struct str id;      // begins so
+    struct str session; // one of its sessions begins so
+    struct str bot, project, repository, state;
+    int64_t before;       // started before, or then
+    struct str before_id; // with an id less than this
+    size_t limit;
+};
+struct fleet_run {
+    struct str body, state, hub;
+    int64_t epoch, lease_until; // milliseconds since 1970; 0: nobody holds it
+};
+/// Rows are borrowed for the call, newest first.
+typedef void fleet_runs_cb(void *arg, const struct fleet_run *rows, size_t n, const struct err *e);
+void fleet_runs(struct fleet *f, const struct fleet_query *q, fleet_runs_cb *cb, void *arg);
+
+/// May a run begin on this hub alone? `on` (empty: anywhere) is a label that its hub must have. When not, `e`
+/// says why. Always true of hubs that share a store: there a run may wait.
 bool fleet_may_start(struct fleet *f, struct str on, struct err *e);

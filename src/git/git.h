@@ -187,14 +187,20 @@ typedef void git_push_cb(void *arg, int status, const struct err *e, const struc
 /// ERR_CONFLICT when the remote's branch is not `last`: somebody else works on it.
 struct git_job *git_push(struct git *g, const struct git_push *p, git_push_cb *cb, void *arg);
 
+typedef void git_url_cb(void *arg, int status, const struct err *e, const char *url);
+/// The address of `remote`, as other machines can use it.
+struct git_job *git_url(struct git *g, const char *common, const char *remote, git_url_cb *cb,
+                        void *arg);
+
 struct git_pull {
     const char *root;   // of the checkout
     const char *remote; // an address or a path
-    const char *branch; // NULL: none, the clone is all
-    bool clone;         // the checkout is made, from `remote`; it must not exist yet
+    const char *branch; // NULL: none
+    bool own;           // the checkout is a clone of ours, made if it does not exist
 };
-/// Make `branch` of the repository what `remote` has, wherever it was, even while a worktree has it.
-/// ERR_NOT_FOUND when the remote has no such branch.
+/// Make `branch` of the repository what `remote` has, wherever it was, even while a worktree has it. In a clone
+/// of ours without a branch, the checkout becomes what the remote has as its HEAD. ERR_NOT_FOUND when the remote
+/// has no such branch.
 struct git_job *git_pull(struct git *g, const struct git_pull *p, git_done_cb *cb, void *arg);
 
 // ---- what came of it -------------------------------------------------------------------------

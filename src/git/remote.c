@@ -181,11 +181,40 @@ struct git_job *git_push(struct git *g, const struct git_push *p, git_push_cb *c
     return j;
 }
 
+struct url_job {
+    struct push_job push; // its steps know this
+    git_url_cb *cb;
+    void *arg;
+};
+
+static void report_url(struct git_job *j, int status, const struct err *e)
+{
+    struct url_job *k = container_of(self(j), struct url_job, push);
+    k->cb(k->arg, status, e, status == 0 ? k->push.out.url : "");
+}
+
+struct git_job *git_url(struct git *g, const char *common, const char *remote, git_url_cb *cb,
+                        void *arg)
+{
+    // clang-format off
+    static const struct git_step steps[] = {STEP_COMMAND("address", ask_url, take_url), STEPS_END};
+    // clang-format on
+    struct url_job *k = job__new(g, sizeof *k, steps, NULL, report_url);
+    struct git_job *j = &k->push.j;
+    k->cb = cb;
+    k->arg = arg;
+    k->push.ask.remote = job__dup(j, remote);
+    j->place.dir = j->place.git_dir = job__dup(j, common);
+    return j;
+}
+
 // ---- and back --------------------------------------------------------------------------------
 
 struct pull_job {
     struct git_job j;
     struct git_pull ask;
+    bool missing; // the clone
+    bool unborn;  // its HEAD names no commit
     git_done_cb *cb;
     void *arg;
 };
@@ -195,12 +224,13 @@ static struct pull_job *puller(struct git_job *j)
     return container_of(j, struct pull_job, j);
 }
 
-static int make_parent(struct git_job *j, struct err *e)
+static int look_for_clone(struct git_job *j, struct err *e)
 {
     struct pull_job *k = puller(j);
     char *parent = str_dup(path_dir(str_of(k->ask.root)));
-    int rc = k->ask.clone ? path_mkdirs(parent, 0700, e) : 0;
-    j->place.dir = k->ask.clone ? job__dup(j, parent) : k->ask.root;
+    k->missing = k->ask.own && !files__exists(k->ask.root);
+    int rc = k->missing ? path_mkdirs(parent, 0700, e) : 0;
+    j->place.dir = k->missing ? job__dup(j, parent) : k->ask.root;
     free(parent);
     return rc;
 }
@@ -208,8 +238,8 @@ static int make_parent(struct git_job *j, struct err *e)
 static void make_clone(struct git_job *j)
 {
     struct pull_job *k = puller(j);
-    if (k->ask.clone) {
-        job__run(j, "clone", "-q", "--", k->ask.remote, k->ask.root, NULL);
+    if (k->missing) {
+        job__run(j, "clone", "-q", "--no-checkout", "--", k->ask.remote, k->ask.root, NULL);
         reach(j);
     }
 }
@@ -224,14 +254,13 @@ static int cloned(struct git_job *j, struct err *e)
 static void fetch(struct git_job *j)
 {
     struct pull_job *k = puller(j);
-    if (k->ask.branch != NULL) {
-        job__run(
-            j, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--update-head-ok", "--",
-            k->ask.remote,
-            arena_printf(&j->arena, "+refs/heads/%s:refs/heads/%s", k->ask.branch, k->ask.branch),
-            NULL);
-        reach(j);
-    }
+    const char *branch = k->ask.branch;
+    job__run(j, "fetch", "-q", "--no-tags", "--update-head-ok", "--", k->ask.remote,
+             branch != NULL
+                 ? arena_printf(&j->arena, "+refs/heads/%s:refs/heads/%s", branch, branch)
+                 : "HEAD",
+             NULL);
+    reach(j);
 }
 
 static int fetched(struct git_job *j, struct err *e)
@@ -240,6 +269,30 @@ static int fetched(struct git_job *j, struct err *e)
     return j->cmd.code == 0 ? 0
                             : job__grumble(j, none ? ERR_NOT_FOUND : UV_EIO,
                                            "cannot fetch the branch of the run", e);
+}
+
+static void ask_own_head(struct git_job *j)
+{
+    job__ask_commit(j, "HEAD");
+}
+
+static int take_own_head(struct git_job *j, struct err *e)
+{
+    (void)e;
+    puller(j)->unborn = j->cmd.code != 0;
+    return 0;
+}
+
+/// Nobody works in a clone of ours; worktrees begin with what it has checked out.
+static void check_out(struct git_job *j)
+{
+    struct pull_job *k = puller(j);
+    if (k->ask.own && (k->unborn || k->ask.branch == NULL)) {
+        job__run(j, "checkout", "-q", "--force", "--detach",
+                 k->ask.branch != NULL ? arena_printf(&j->arena, "refs/heads/%s", k->ask.branch)
+                                       : "FETCH_HEAD",
+                 "--", NULL);
+    }
 }
 
 static void report_pulled(struct git_job *j, int status, const struct err *e)
@@ -251,19 +304,22 @@ struct git_job *git_pull(struct git *g, const struct git_pull *p, git_done_cb *c
 {
     // clang-format off
     static const struct git_step steps[] = {
-        STEP_WORK("directory", make_parent),
+        STEP_WORK("directory", look_for_clone),
         STEP_COMMAND("clone", make_clone, cloned),
         STEP_COMMAND("fetch", fetch, fetched),
+        STEP_COMMAND("head", ask_own_head, take_own_head),
+        STEP_COMMAND("checkout", check_out, NULL),
         STEPS_END
     };
     // clang-format on
     struct pull_job *k = job__new(g, sizeof *k, steps, NULL, report_pulled);
     struct git_job *j = &k->j;
+    assert(p->branch != NULL || p->own);
     k->cb = cb;
     k->arg = arg;
     k->ask = (struct git_pull){.root = job__dup(j, p->root),
                                .remote = job__dup(j, p->remote),
                                .branch = job__dup(j, p->branch),
-                               .clone = p->clone};
+                               .own = p->own};
     return j;
 }

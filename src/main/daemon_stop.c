@@ -13,6 +13,7 @@
 #include "bind/bind.h"
 #include "bot/bots.h"
 #include "editor/editor.h"
+#include "fleet/fleet.h"
 #include "main/daemon_int.h"
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
@@ -63,7 +64,7 @@ static void on_live_closed(void *arg)
     }
 }
 
-static void on_bots_closed(void *arg)
+static void on_fleet_closed(void *arg)
 {
     struct daemon *d = arg;
     if (d->live != NULL) {
@@ -76,6 +77,12 @@ static void on_bots_closed(void *arg)
     } else {
         on_live_closed(d);
     }
+}
+
+static void on_bots_closed(void *arg)
+{
+    struct daemon *d = arg;
+    fleet_close(d->fleet, on_fleet_closed, d);
 }
 
 static void on_server_closed(void *arg)
@@ -94,7 +101,7 @@ static void on_server_closed(void *arg)
     if (d->bots != NULL) {
         bots_close(d->bots, on_bots_closed, d);
     } else {
-        on_bots_closed(d);
+        on_fleet_closed(d);
     }
 }
 

@@ -269,6 +269,17 @@ void store_health(struct store *s, store_text_cb *cb, void *arg);
 /// Lines of Prometheus about it; nothing for a store in files.
 void store_metrics(struct store *s, struct buf *out);
 
+struct pg;
+/// This hub among those that share the store, for parts that keep tables of their own there. Borrowed.
+struct store_hub {
+    struct pg *pg;
+    const char *name;
+    int64_t epoch; // one more with each start
+    unsigned lease_s;
+};
+/// False for a store in files.
+bool store_hub(struct store *s, struct store_hub *out);
+
 // ---- check --------------------------------------------------------------------------------
 
 /// Check everything that is stored, and mend it when `repair`; the answer is the report of fsck.h

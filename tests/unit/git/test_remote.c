@@ -39,12 +39,12 @@ static int push(const char *remote, const char *last, bool live)
     return rig_wait();
 }
 
-static int pull(const char *root, const char *branch, bool clone)
+static int pull(const char *root, const char *branch, bool own)
 {
     struct git_pull p = {.root = arena_printf(&rig.arena, "%s/%s", rig.base, root),
                          .remote = arena_printf(&rig.arena, "%s/far.git", rig.base),
                          .branch = branch,
-                         .clone = clone};
+                         .own = own};
     rig.job = git_pull(rig.git, &p, on_pulled, NULL);
     return rig_wait();
 }
@@ -113,6 +113,9 @@ TEST(another_hub_clones_and_goes_on_where_the_last_push_was)
     CHECK_OK(push("far", NULL, true));
     CHECK_OK(pull("clones/x", "afloat/bot-1", true));
     CHECK_STR(rig_out("git -C clones/x rev-parse afloat/bot-1"), pushed);
+    rig_sh("git -C far.git symbolic-ref HEAD refs/heads/main");
+    CHECK_OK(pull("clones/x", NULL, true)); // for a run that begins there
+    CHECK_STR(rig_out("git -C clones/x rev-parse HEAD"), rig_out("git -C repo rev-parse main"));
     CHECK_OK(pull("repo", "afloat/bot-1", false)); // although a worktree has that branch
     CHECK_STR(rig_out("git -C repo rev-parse afloat/bot-1"), pushed);
     struct git_add again = {.repo = rig.repo,

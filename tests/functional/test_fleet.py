@@ -1,0 +1,237 @@
+"""Runs of bots over several hubs on one PostgreSQL: queue, labels, drain, leases, fail-over.
+
+A few rounds in `make test`, many in `make soak` (AFLOAT_LOOPS)."""
+import collections
+import os
+import random
+import select
+import signal
+
+import pytest
+
+from bots import DONE, FILES, Repo, Rig, Run, call, gate, say, shell  # noqa: F401
+from conftest import retry
+from team_rig import Team
+
+ROUNDS = 2 * int(os.environ.get("AFLOAT_LOOPS", "1"))
+
+
+@pytest.fixture
+def team(database):
+    t = Team(database)
+    yield t
+    for name, home in t.homes.items():  # shown when the test failed
+        print(name, *home.log.read_text().splitlines()[-30:], sep="\n")
+    for hub in t.hubs.values():
+        if hub.process.poll() is None:
+            hub.process.send_signal(signal.SIGCONT)
+    t.close()
+
+
+@pytest.fixture
+def repo(tmp_path):
+    """A repository with a bare one as its remote `far`."""
+    r = Repo(tmp_path / "repo", FILES)
+    r.git("init", "-q", "--bare", str(tmp_path / "far.git"))
+    r.git("remote", "add", "far", str(tmp_path / "far.git"))
+    r.git("push", "-q", "far", "main")
+    return r
+
+
+REMOTE = 'sleep_secs = 0\n[worktree]\nremote = "far"\n'
+
+
+def rigs(team, repo, *names, keys=REMOTE, more=""):
+    """A hub of each name, with the bot `worker`."""
+    made = {}
+    for name in names:
+        home = team.home(name, more=more)
+        made[name] = Rig(home, repo)
+        made[name].bot(keys=keys)
+        team.start(name)
+    return made
+
+
+def hubs(home):
+    return {h["name"]: h for h in call(home, "GET", "/hubs")["hubs"]}
+
+
+def row(home, id):
+    return call(home, "GET", f"/runs/{id}")
+
+
+def events(home, session):
+    return [e for e in call(home, "GET", f"/session/{session}/events?limit=10000")["events"]]
+
+
+def writers(team, session):
+    """The hubs that wrote a journal, in order, each as often as it began to."""
+    rows = team.database.sql(f"SELECT hub FROM afloat.events WHERE session = '{session}' ORDER BY seq").split()
+    return [h for i, h in enumerate(rows) if i == 0 or rows[i - 1] != h]
+
+
+def check_history(home, id):
+    """No call ran twice, each that began ended once, and every session was written by one hub at a time."""
+    record = row(home, id)
+    seen = collections.Counter()
+    for it in record["iterations"]:
+        log = events(home, it["session_id"])
+        assert [e["seq"] for e in log] == list(range(1, len(log) + 1))
+        called = [e["call_id"] for e in log if e["type"] == "tool.called"]
+        ended = [e["call_id"] for e in log if e["type"] == "tool.completed"]
+        assert len(set(called)) == len(called), called
+        assert sorted(called) == sorted(ended), (called, ended)
+        seen.update((it["session_id"], c) for c in called)
+    assert all(n == 1 for n in seen.values())
+    return record
+
+
+def test_every_hub_lists_all_hubs_and_changes_their_labels(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    for rig in made.values():
+        rows = retry(lambda: len(h := hubs(rig.home)) == 2 and h)
+        assert {n: r["state"] for n, r in rows.items()} == {"anvil": "live", "bellows": "live"}
+    made["anvil"].home.ok("hubs", "label", "bellows", "gpu", "big")
+    assert hubs(made["bellows"].home)["bellows"]["labels"] == ["gpu", "big"]
+    generation = call(made["anvil"].home, "GET", "/healthz")["generation"]
+    retry(lambda: hubs(made["bellows"].home)["anvil"]["generation"] == generation)
+    refused = made["anvil"].home.cli("hubs", "label", "nobody", "x")
+    assert refused.returncode == 3 and "'nobody'" in refused.stderr
+    team.kill("bellows")
+    retry(lambda: hubs(made["anvil"].home)["bellows"]["state"] == "lost")
+
+
+def test_a_run_starts_here_and_is_seen_everywhere(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    run = made["anvil"].start([gate(), *DONE])
+    run.at_gate()
+    seen = row(made["bellows"].home, run.id)
+    assert seen["hub"] == "anvil" and seen["epoch"] == 1 and seen["state"] == "running" and seen["lease_until"]
+    assert [r["run_id"] for r in call(made["bellows"].home, "GET", "/runs")["runs"]] == [run.id]
+    assert hubs(made["bellows"].home)["anvil"]["runs"] == 1
+    run.open_gate()
+    assert run.wait()["end_reason"] == "complete"
+    seen = row(made["bellows"].home, run.id)
+    assert seen["state"] == "ended" and seen["hub"] == "anvil" and seen["lease_until"] is None
+    check_history(made["bellows"].home, run.id)
+
+
+def test_labels_place_a_run_and_it_waits_until_a_hub_has_them(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    started = made["anvil"].start([shell("echo one > one.txt"), *DONE], on="gpu")
+    queued = row(made["anvil"].home, started.id)
+    assert queued["state"] == "queued" and queued["hub"] is None and queued["session_id"] is None
+    assert row(made["bellows"].home, started.id)["state"] == "queued"
+    made["anvil"].home.ok("hubs", "label", "bellows", "gpu")
+    record = retry(lambda: (r := row(made["anvil"].home, started.id))["state"] == "ended" and r)
+    assert record["hub"] == "bellows" and record["end_reason"] == "complete" and record["epoch"] == 1
+    assert repo.show(record["branch"], "one.txt") == "one\n"
+    check_history(made["anvil"].home, started.id)
+
+
+def test_a_draining_hub_passes_its_runs_on(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    first = made["anvil"].start([gate(), *DONE])
+    first.at_gate()
+    made["bellows"].home.ok("hubs", "drain", "anvil")
+    assert retry(lambda: hubs(made["anvil"].home)["anvil"]["state"] == "draining")
+    second = retry(lambda: (r := made["anvil"].start(DONE)) and row(made["anvil"].home, r.id)["state"] == "queued" and r
+                   or r)
+    record = retry(lambda: (r := row(made["anvil"].home, second.id))["state"] == "ended" and r)
+    assert record["hub"] in ("bellows", "anvil")
+    first.open_gate()
+    assert first.wait()["end_reason"] == "complete", "what it has goes on"
+    made["anvil"].home.ok("hubs", "drain", "anvil", "--off")
+    assert hubs(made["bellows"].home)["anvil"]["state"] == "live"
+
+
+def test_any_hub_stops_a_run_and_speaks_to_it(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    run = made["anvil"].start([gate(), say("first"), say("second"), *DONE], iterations=3)
+    run.at_gate()
+    assert call(made["bellows"].home, "POST", f"/runs/{run.id}/input", {"text": "hello there"}) == {"taken": "queued"}
+    stopped = call(made["bellows"].home, "POST", f"/runs/{run.id}/stop", {"force": True})
+    assert stopped["state"] == "ended" and stopped["end_reason"] == "interrupted" and stopped["hub"] == "anvil"
+    waiting = made["anvil"].start(DONE, on="nowhere")
+    assert call(made["bellows"].home, "POST", f"/runs/{waiting.id}/stop", {})["end_reason"] == "interrupted"
+
+
+def lose(team, name, how):
+    if how == "kill":
+        team.kill(name)
+    else:
+        team.hubs[name].process.send_signal(signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+@pytest.mark.parametrize("place", ["here", "clone"])
+def test_a_run_of_a_lost_hub_goes_on_at_another(team, repo, how, place, tmp_path):
+    """The call that ran is `unknown` and not repeated; the files are as the last step left them."""
+    made = rigs(team, repo, "anvil", "bellows")
+    run = made["anvil"].start([shell("echo one > one.txt"), gate(), shell("cat one.txt"), *DONE])
+    run.at_gate()
+    before = row(made["bellows"].home, run.id)
+    assert before["hub"] == "anvil" and before["pushed"]
+    if place == "clone":
+        repo.root.rename(tmp_path / "elsewhere")
+    lose(team, "anvil", how)
+    after = retry(lambda: (r := row(made["bellows"].home, run.id))["state"] == "ended" and r, 60)
+    assert after["hub"] == "bellows" and after["epoch"] == 2, after
+    assert after["end_reason"] == "complete", after
+    record = check_history(made["bellows"].home, run.id)
+    first, second = (events(made["bellows"].home, i["session_id"]) for i in record["iterations"])
+    unknown = [e for e in first if e["type"] == "tool.completed" and e.get("error") == "unknown"]
+    assert len(unknown) == 1 and unknown[0]["success"] is False
+    results = [e for e in second if e["type"] == "tool.completed" and e["tool"] == "shell"]
+    assert results[0]["output"].strip() == "one" and results[0]["success"]
+    assert record["iterations"][0]["end_reason"] == "crashed"
+    if how == "stop":
+        n = len(first)
+        team.hubs["anvil"].process.send_signal(signal.SIGCONT)
+        retry(lambda: hubs(made["bellows"].home)["anvil"]["state"] == "live")
+        retry(lambda: made["anvil"].home.log.read_text().count("dropped=true"))
+        assert len(events(made["bellows"].home, record["iterations"][0]["session_id"])) == n
+        assert row(made["anvil"].home, run.id)["hub"] == "bellows"
+        assert not list((made["anvil"].home.dir / "worktrees").glob("*/*"))
+
+
+STEPS = 6
+
+
+def test_lost_at_any_moment_no_call_runs_twice_and_no_two_hubs_write(team, repo):
+    """Three hubs; the one that has the run is killed or stopped at a random moment. The ledger in the worktree has
+    each step at most once, in order; each journal has one writer after the other."""
+    made = rigs(team, repo, "anvil", "bellows", "crucible")
+    seed = random.randrange(1 << 30)
+    dice = random.Random(seed)
+    moved = 0
+    for round in range(ROUNDS):
+        print(f"seed {seed} round {round}")
+        run = made[dice.choice(list(made))].start(
+            [*(shell(f"echo {i} >> ledger.txt; sleep 0.2") for i in range(STEPS)), *DONE])
+        victim = row(run.home, run.id)["hub"]
+        others = [r.home for n, r in made.items() if n != victim]
+        how = dice.choice(["kill", "stop"])
+        select.select([], [], [], dice.uniform(0, 1.5))  # the moment, at random
+        lose(team, victim, how)
+        held, record = {}, None
+        while record is None:
+            now = retry(lambda: row(others[0], run.id), 60)
+            if now["hub"]:
+                assert held.setdefault(now["epoch"], now["hub"]) == now["hub"], "one epoch, one hub"
+            record = now if now["state"] == "ended" else None
+        if how == "kill":
+            team.start(victim)
+        else:
+            team.hubs[victim].process.send_signal(signal.SIGCONT)
+        retry(lambda: hubs(others[0])[victim]["state"] == "live")
+        record = check_history(others[0], run.id)
+        assert record["end_reason"] == "complete", record
+        assert record["hub"] != victim or record["epoch"] == 1
+        ledger = [int(x) for x in repo.show(record["branch"], "ledger.txt").split()]
+        assert ledger == sorted(set(ledger)), ledger
+        for it in record["iterations"]:
+            order = writers(team, it["session_id"])
+            assert len(order) == len(set(order)), f"hubs wrote in turns: {order}"
+        moved += record["epoch"] > 1
+    print(f"{ROUNDS} rounds, {moved} runs moved")
