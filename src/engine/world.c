@@ -4,7 +4,7 @@
 
 #include "engine/child.h"
 
-const struct engine_kind *const engine_kinds[] = {&engine_codex, &engine_claude, NULL};
+const struct engine_kind *const engine_kinds[] = {&engine_codex, &engine_claude, &engine_acp, NULL};
 
 struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
                                        const char *version, const char *socket)

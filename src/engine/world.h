@@ -30,4 +30,4 @@ void engine_world_close(struct engine_world *w, loop_fn *done, void *arg);
 
 /// The kinds there are, NULL at the end.
 extern const struct engine_kind *const engine_kinds[];
-extern const struct engine_kind engine_codex, engine_claude;
+extern const struct engine_kind engine_codex, engine_claude, engine_acp;

@@ -1,0 +1,516 @@
+// Engine acp: any agent that speaks the Agent Client Protocol (version 1) on its standard streams.
+//
+//     child ─> initialize ─> session/resume or load ──lost──> session/new ─> session/prompt ─┬─> session/update ...
+//                                                                                             ├─> request_permission
+//                                                                                             └─> stopReason: the end
+//
+// The agent has its own model and its own tools; it runs in the box of the session as its commands do, and asks before
+// what it wants to run. Files and terminals are not offered to it: what it does itself, it does inside of the box. The
+// protocol has no instructions and no end of a message: instructions and the past go before the first prompt, and a
+// message ends where something else begins. What is said to a turn under way is the next prompt of the same turn.
+//
+// What the agent sends is not believed: a line that is no message ends it, answers to nothing are passed over.
+
+#include <assert.h>
+
+#include "base/path.h"
+#include "engine/acp_int.h"
+
+// ---- sending ------------------------------------------------------------------------------------
+
+struct message {
+    struct buf text;
+    struct jw w;
+};
+
+static struct jw *begin_request(struct acp_thread *t, struct message *m, enum acp_ask what,
+                                const char *method)
+{
+    struct json id = rpc_int_id(++t->last_id);
+    t->asked[what] = t->last_id;
+    buf_init(&m->text, SIZE_MAX);
+    jw_init(&m->w, &m->text);
+    rpc_begin_request(&m->w, &id, method);
+    jw_obj(&m->w);
+    return &m->w;
+}
+
+static void end_request(struct acp_thread *t, struct message *m)
+{
+    jw_end_obj(&m->w);
+    rpc_end(&m->w);
+    engine_child_send(t->child, buf_str(&m->text));
+    buf_fini(&m->text);
+}
+
+void acp__reply(struct acp_thread *t, const struct json *id, const char *result)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    rpc_begin_result(&w, id);
+    jw_raw(&w, str_of(result));
+    rpc_end(&w);
+    engine_child_send(t->child, buf_str(&text));
+    buf_fini(&text);
+}
+
+static void send_cancel(struct acp_thread *t)
+{
+    struct buf text;
+    struct jw w;
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    rpc_begin_request(&w, NULL, "session/cancel");
+    jw_obj(&w);
+    jw_kstrz(&w, "sessionId", t->thread);
+    jw_end_obj(&w);
+    rpc_end(&w);
+    engine_child_send(t->child, buf_str(&text));
+    buf_fini(&text);
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+static void die(struct acp_thread *t, const struct err *e)
+{
+    const struct engine_cb *cb = t->cb;
+    if (cb != NULL) {
+        t->cb = NULL; // nothing follows
+        cb->on_died(t->arg, e);
+    }
+}
+
+void acp__flush(struct acp_thread *t)
+{
+    if (t->message.n != 0 && t->cb != NULL) {
+        struct buf said = t->message;
+        buf_init(&t->message, SIZE_MAX);
+        t->cb->on_message(t->arg, buf_str(&said));
+        buf_fini(&said);
+    }
+}
+
+static void end_turn(struct acp_thread *t, enum engine_end end, struct str why)
+{
+    if (t->in_turn && t->cb != NULL) {
+        acp__flush(t);
+        t->in_turn = t->begun = t->stopping = t->over = false;
+        t->n_ours = 0;
+        buf_clear(&t->input);
+        acp__forget_calls(t);
+        t->cb->on_end(t->arg, end, why);
+    }
+}
+
+static void on_later(void *arg)
+{
+    struct acp_thread *t = arg;
+    t->task = NULL;
+    end_turn(t, t->stopping ? ENGINE_INTERRUPTED : ENGINE_COMPLETED, STR(""));
+}
+
+// ---- turns --------------------------------------------------------------------------------------
+
+static void write_block(struct jw *w, const char *before, struct str text, const char *after)
+{
+    jw_obj(w);
+    jw_kstrz(w, "type", "text");
+    jw_key(w, "text");
+    jw_strf(w, "%s" STR_FMT "%s", before, STR_ARG(text), after);
+    jw_end_obj(w);
+}
+
+static void begin_prompt(struct acp_thread *t)
+{
+    struct message m;
+    assert(t->ready && t->in_turn && !t->begun);
+    struct jw *w = begin_request(t, &m, ACP_PROMPT, "session/prompt");
+    jw_kstrz(w, "sessionId", t->thread);
+    jw_karr(w, "prompt");
+    if (t->fresh && t->system[0] != '\0') {
+        write_block(w, "<instructions>\n", str_of(t->system), "\n</instructions>\n\n");
+    }
+    if (t->fresh && t->past[0] != '\0') {
+        write_block(w, "The conversation so far, before you took over:\n\n", str_of(t->past),
+                    "\nIt goes on:\n\n");
+    }
+    t->fresh = false;
+    write_block(w, "", buf_str(&t->input), "");
+    jw_end_arr(w);
+    end_request(t, &m);
+    t->begun = true;
+    buf_clear(&t->input);
+}
+
+static void take_stop(struct acp_thread *t, const struct json *result)
+{
+    struct str reason = json_str(json_get(result, "stopReason"), "");
+    const struct json *usage = json_get(result, "usage");
+    if (usage != NULL && t->in_turn && t->cb != NULL) {
+        struct provider_usage u = {.input = json_int(json_get(usage, "inputTokens"), -1),
+                                   .cached = json_int(json_get(usage, "cachedReadTokens"), -1),
+                                   .output = json_int(json_get(usage, "outputTokens"), -1),
+                                   .reasoning = json_int(json_get(usage, "thoughtTokens"), -1)};
+        t->cb->on_usage(t->arg, &u, 0);
+    }
+    t->begun = false;
+    if (str_eqz(reason, "cancelled") || t->stopping) {
+        end_turn(t, ENGINE_INTERRUPTED, STR(""));
+    } else if (str_eqz(reason, "refusal")) {
+        end_turn(t, ENGINE_FAILED, STR("the agent refused to go on"));
+    } else if (t->in_turn && t->input.n != 0) { // more was said meanwhile
+        acp__flush(t);
+        begin_prompt(t);
+    } else if (t->n_ours != 0) {
+        t->over = true;
+    } else {
+        end_turn(t, ENGINE_COMPLETED, STR(""));
+    }
+}
+
+// ---- the thread ---------------------------------------------------------------------------------
+
+static void write_place(const struct acp_thread *t, struct jw *w)
+{
+    jw_kstrz(w, "cwd", t->cwd);
+    jw_karr(w, "mcpServers");
+    jw_end_arr(w);
+}
+
+static void start_thread(struct acp_thread *t)
+{
+    struct message m;
+    write_place(t, begin_request(t, &m, ACP_NEW, "session/new"));
+    end_request(t, &m);
+}
+
+static void take_thread(struct acp_thread *t, struct str id, bool fresh)
+{
+    struct err e;
+    if (id.n == 0) {
+        err_set(&e, ERR_INVALID, "the agent began no session");
+        die(t, &e);
+        return;
+    }
+    free(t->thread);
+    t->thread = str_dup(id);
+    t->ready = true;
+    t->fresh = fresh;
+    t->cb->on_thread(t->arg, str_of(t->thread));
+    if (t->in_turn && !t->stopping && t->cb != NULL) {
+        begin_prompt(t);
+    }
+}
+
+static void take_hello(struct acp_thread *t, const struct json *result)
+{
+    const struct json *can = json_get(result, "agentCapabilities");
+    int64_t version = json_int(json_get(result, "protocolVersion"), 0);
+    struct message m;
+    struct err e;
+    if (version != 1) {
+        err_set(&e, ERR_UNSUPPORTED, "the agent speaks version %lld of ACP, and not version 1",
+                (long long)version);
+        die(t, &e);
+        return;
+    }
+    t->can_load = json_bool(json_get(can, "loadSession"), false);
+    t->can_resume = json_ptr(can, "/sessionCapabilities/resume") != NULL;
+    if (t->resume == NULL || (!t->can_load && !t->can_resume)) {
+        start_thread(t);
+        return;
+    }
+    t->loading = true;
+    struct jw *w =
+        begin_request(t, &m, ACP_LOAD, t->can_resume ? "session/resume" : "session/load");
+    jw_kstrz(w, "sessionId", t->resume);
+    write_place(t, w);
+    end_request(t, &m);
+}
+
+static void take_result(struct acp_thread *t, enum acp_ask what, const struct json *result)
+{
+    switch (what) {
+    case ACP_INIT: take_hello(t, result); break;
+    case ACP_NEW: take_thread(t, json_str(json_get(result, "sessionId"), ""), true); break;
+    case ACP_LOAD:
+        t->loading = false;
+        take_thread(t, str_of(t->resume), false);
+        break;
+    case ACP_PROMPT: take_stop(t, result); break;
+    }
+}
+
+static void take_error(struct acp_thread *t, enum acp_ask what, struct str message)
+{
+    struct err e;
+    t->loading = false;
+    if (what == ACP_LOAD) { // it does not know the session any more: a new one is told the past
+        start_thread(t);
+    } else if (what == ACP_PROMPT) {
+        t->begun = false;
+        end_turn(t, t->stopping ? ENGINE_INTERRUPTED : ENGINE_FAILED, message);
+    } else {
+        err_set(&e, ERR_INVALID, "the agent refused: %.*s%s", (int)MIN(message.n, (size_t)300),
+                message.p, t->boxed ? " (it has no network; --network gives the session one)" : "");
+        die(t, &e);
+    }
+}
+
+static void take_answer(struct acp_thread *t, const struct rpc_message *m)
+{
+    int64_t id = m->id != NULL && m->id->type == JSON_INT ? m->id->i : 0;
+    for (size_t i = 0; i < ARRAY_LEN(t->asked); i++) {
+        if (id != 0 && t->asked[i] == id) {
+            t->asked[i] = 0;
+            if (m->kind == RPC_RESULT) {
+                take_result(t, (enum acp_ask)i, m->result);
+            } else {
+                take_error(t, (enum acp_ask)i, m->message);
+            }
+            return;
+        }
+    }
+}
+
+// ---- what it tells ------------------------------------------------------------------------------
+
+static void take_chunk(struct acp_thread *t, const struct json *update, bool thought)
+{
+    struct str text = json_str(json_ptr(update, "/content/text"), "");
+    if (text.n == 0) {
+        return;
+    }
+    if (thought) {
+        acp__flush(t);
+        t->cb->on_delta(t->arg, &(struct provider_delta){.reasoning = text});
+    } else {
+        buf_adds(&t->message, text);
+        t->cb->on_delta(t->arg, &(struct provider_delta){.text = text});
+    }
+}
+
+static void take_update(struct acp_thread *t, const struct json *params)
+{
+    const struct json *update = json_get(params, "update");
+    struct str kind = json_str(json_get(update, "sessionUpdate"), "");
+    if (t->loading || !t->in_turn || t->cb == NULL) { // the past, or what nobody asked for
+    } else if (str_eqz(kind, "agent_message_chunk")) {
+        take_chunk(t, update, false);
+    } else if (str_eqz(kind, "agent_thought_chunk")) {
+        take_chunk(t, update, true);
+    } else if (str_eqz(kind, "tool_call")) {
+        acp__call_update(t, update, true);
+    } else if (str_eqz(kind, "tool_call_update")) {
+        acp__call_update(t, update, false);
+    } else if (str_eqz(kind, "plan")) {
+        acp__plan(t, update);
+    }
+}
+
+static void take_request(struct acp_thread *t, const struct rpc_message *m)
+{
+    struct buf text;
+    struct jw w;
+    if (str_eqz(m->method, "session/request_permission")) {
+        acp__permission(t, m->id, m->params);
+    } else if (str_eqz(m->method, "elicitation/create")) {
+        acp__reply(t, m->id, "{\"action\":\"decline\"}");
+    } else {
+        buf_init(&text, SIZE_MAX);
+        jw_init(&w, &text);
+        rpc_error(&w, m->id, RPC_METHOD_NOT_FOUND, "this client does not offer that");
+        engine_child_send(t->child, buf_str(&text));
+        buf_fini(&text);
+    }
+}
+
+static void on_line(void *arg, struct str line)
+{
+    struct acp_thread *t = arg;
+    struct arena a;
+    struct rpc_packet packet;
+    struct err e = {0};
+    if (str_trim(line).n == 0) {
+        return;
+    }
+    arena_init(&a);
+    if (rpc_parse(&packet, &a, line, &e) < 0) {
+        err_set(&e, ERR_PARSE, "the agent printed a line that is no message: %.*s",
+                (int)MIN(line.n, (size_t)100), line.p);
+        die(t, &e);
+        packet.n = 0;
+    }
+    for (size_t i = 0; i < packet.n && t->cb != NULL; i++) {
+        const struct rpc_message *m = &packet.messages[i];
+        if (m->kind == RPC_RESULT || m->kind == RPC_ERROR) {
+            take_answer(t, m);
+        } else if (m->kind == RPC_REQUEST) {
+            take_request(t, m);
+        } else if (m->kind == RPC_NOTIFICATION && str_eqz(m->method, "session/update")) {
+            take_update(t, m->params);
+        }
+    }
+    arena_fini(&a);
+}
+
+static void on_child_end(void *arg, const struct err *e)
+{
+    die(arg, e);
+}
+
+// ---- what it is told ----------------------------------------------------------------------------
+
+static struct acp_thread *of(struct engine_thread *t)
+{
+    return container_of(t, struct acp_thread, base);
+}
+
+static void op_turn(struct engine_thread *base, const struct engine_turn *in)
+{
+    struct acp_thread *t = of(base);
+    assert(!t->in_turn);
+    t->in_turn = true;
+    t->n_calls = 0;
+    if (in->system.n != 0) {
+        t->system = arena_strdup(&t->arena, in->system);
+        if (!t->fresh) {
+            buf_addf(&t->input, "<instructions>\n" STR_FMT "\n</instructions>\n\n",
+                     STR_ARG(in->system));
+        }
+    }
+    buf_adds(&t->input, in->text);
+    if (t->ready) {
+        begin_prompt(t);
+    }
+}
+
+static void op_steer(struct engine_thread *base, struct str text)
+{
+    struct acp_thread *t = of(base);
+    buf_addf(&t->input, "%s" STR_FMT, t->input.n != 0 ? "\n\n" : "", STR_ARG(text));
+}
+
+static void op_interrupt(struct engine_thread *base)
+{
+    struct acp_thread *t = of(base);
+    t->stopping = true;
+    if (t->begun && !t->over) {
+        send_cancel(t);
+        acp__cancel_questions(t);
+    } else if (t->task == NULL) { // it has not heard of the turn yet
+        t->task = loop_defer(t->world->loop, on_later, t);
+    }
+}
+
+static void op_pause(struct engine_thread *base, bool paused)
+{
+    engine_child_pause(of(base)->child, paused);
+}
+
+static void op_allow(struct engine_thread *base, struct str id, const struct json *input)
+{
+    (void)input; // the one that it asked about
+    acp__decide(of(base), id, true);
+}
+
+static void op_refuse(struct engine_thread *base, struct str id, struct str reason)
+{
+    (void)reason; // the protocol has no place for it
+    acp__decide(of(base), id, false);
+}
+
+static void op_answer(struct engine_thread *base, struct str id, struct str output, bool success)
+{
+    struct acp_thread *t = of(base);
+    (void)id;
+    (void)output;
+    (void)success; // only the list of steps is a call of ours, and it wants no result
+    t->n_ours -= t->n_ours != 0;
+    if (t->over && t->n_ours == 0 && t->task == NULL) {
+        t->task = loop_defer(t->world->loop, on_later, t);
+    }
+}
+
+static void op_close(struct engine_thread *base)
+{
+    struct acp_thread *t = of(base);
+    if (t->task != NULL) {
+        loop_cancel(t->world->loop, t->task);
+    }
+    engine_child_close(t->child);
+    acp__forget_calls(t);
+    vec_fini(&t->calls);
+    buf_fini(&t->input);
+    buf_fini(&t->message);
+    free(t->thread);
+    arena_fini(&t->arena);
+    free(t);
+}
+
+static const struct engine_ops ops = {.turn = op_turn,
+                                      .steer = op_steer,
+                                      .interrupt = op_interrupt,
+                                      .pause = op_pause,
+                                      .allow = op_allow,
+                                      .refuse = op_refuse,
+                                      .answer = op_answer,
+                                      .close = op_close};
+
+// ---- open ---------------------------------------------------------------------------------------
+
+static void say_hello(struct acp_thread *t)
+{
+    struct message m;
+    struct jw *w = begin_request(t, &m, ACP_INIT, "initialize");
+    jw_kint(w, "protocolVersion", 1);
+    jw_kobj(w, "clientCapabilities");
+    jw_kobj(w, "fs");
+    jw_kbool(w, "readTextFile", false);
+    jw_kbool(w, "writeTextFile", false);
+    jw_end_obj(w);
+    jw_kbool(w, "terminal", false);
+    jw_end_obj(w);
+    jw_kobj(w, "clientInfo");
+    jw_kstrz(w, "name", "afloat");
+    jw_kstrz(w, "version", t->world->version);
+    jw_end_obj(w);
+    end_request(t, &m);
+}
+
+static struct engine_thread *open_thread(struct engine_world *w, const struct engine_spec *spec,
+                                         const struct engine_cb *cb, void *arg)
+{
+    static const struct engine_child_cb child_cb = {.on_line = on_line, .on_end = on_child_end};
+    static const char *const none[] = {NULL};
+    struct acp_thread *t = xcalloc(1, sizeof *t);
+    vec(const char *) argv = {0};
+    t->base.ops = &ops;
+    t->world = w;
+    t->cb = cb;
+    t->arg = arg;
+    arena_init(&t->arena);
+    buf_init(&t->input, SIZE_MAX);
+    buf_init(&t->message, SIZE_MAX);
+    t->cwd = arena_strdup(&t->arena, str_of(spec->env->policy->working_dir));
+    t->system = arena_strdup(&t->arena, spec->system);
+    t->past = arena_strdup(&t->arena, spec->past);
+    t->resume = spec->thread != NULL ? arena_strdup(&t->arena, str_of(spec->thread)) : NULL;
+    t->boxed = engine_child_boxed(spec->env);
+    assert(spec->command != NULL); // there is no program of its own
+    vec_push(&argv, spec->command);
+    for (const char *const *it = spec->args; it != NULL && *it != NULL; it++) {
+        vec_push(&argv, *it);
+    }
+    vec_push(&argv, NULL);
+    struct engine_child_spec q = {
+        .argv = argv.p, .env = none, .without = none, .place = spec->env, .dir = spec->dir};
+    t->child = engine_child_start(w, &q, &child_cb, t);
+    vec_fini(&argv);
+    say_hello(t);
+    return &t->base;
+}
+
+const struct engine_kind engine_acp = {.name = "acp", .fixed_tools = true, .open = open_thread};

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "base/arena.h"
+#include "engine/child.h"
+#include "rpc/rpc.h"
+
+// What the files of engine acp share.
+//
+//     acp.c        the thread: handshake, prompts, their end        acp_calls.c  calls of the agent's tools
+
+/// A call of the agent's, from the first that is heard of it to its end.
+struct acp_call {
+    char *id;                 // the agent's
+    char *ours;               // unique in the turn
+    char *title, *kind;       // may be NULL
+    const struct json *input; // as the agent has it; NULL: unknown. In `arena`
+    char *path;               // NULL: none
+    struct buf text, diff;    // what it shows
+    bool told;                // on_call was called
+    bool refused;             // what is heard of it now is not looked at
+    const struct json *ask;   // the id of the agent's question; NULL: none is open
+    char *allow, *reject;     // options of it; NULL: none of that kind
+    struct arena arena;
+};
+
+enum acp_ask { ACP_INIT, ACP_NEW, ACP_LOAD, ACP_PROMPT };
+
+struct acp_thread {
+    struct engine_thread base;
+    struct engine_world *world;
+    const struct engine_cb *cb; // NULL: nothing is told any more
+    void *arg;
+    struct engine_child *child;
+    struct arena arena; // of what it was opened with
+    const char *cwd, *system, *past, *resume;
+    bool boxed; // it runs in a box without network
+    // under way
+    int64_t last_id;
+    int64_t asked[4]; // the id of the request of each kind that is open; 0: none
+    char *thread;
+    bool can_load, can_resume;
+    bool loading;         // what it tells is the past
+    bool ready;           // there is a thread
+    bool fresh;           // and it knows neither instructions nor the past
+    bool in_turn;         // turn() was called, on_end has not come
+    bool begun, stopping; // the prompt was sent; interrupt() came
+    struct buf input;     // of the turn, until it begins; what was said to it since
+    struct buf message;   // pieces of the message that is being said
+    unsigned n_ours;      // calls of our tools that are not answered
+    bool over;            // the prompt is, and the turn when they are
+    unsigned n_calls;     // told in this turn, for ids
+    vec(struct acp_call *) calls;
+    struct loop_task *task;
+    struct err why; // why it is of no more use; code 0: it is
+};
+
+// acp.c
+/// What was said so far is a whole message.
+void acp__flush(struct acp_thread *t);
+/// Answer a question of the agent's; `result` is JSON.
+void acp__reply(struct acp_thread *t, const struct json *id, const char *result);
+
+// acp_calls.c
+/// session/update tool_call and tool_call_update.
+void acp__call_update(struct acp_thread *t, const struct json *update, bool begins);
+/// session/request_permission: every one is answered.
+void acp__permission(struct acp_thread *t, const struct json *id, const struct json *params);
+/// The list of steps, as a call of our tool for it.
+void acp__plan(struct acp_thread *t, const struct json *update);
+/// The verdict about a call, by our id.
+void acp__decide(struct acp_thread *t, struct str ours, bool allow);
+/// Questions that are open are answered with "cancelled"; the calls stay.
+void acp__cancel_questions(struct acp_thread *t);
+void acp__forget_calls(struct acp_thread *t); // the turn is over
