@@ -336,6 +336,8 @@ local worktree = inert("create", "remove", "list")
 local pty = inert("list", "new", "show", "kill", "screen", "input")
 local http = inert("request", "get", "post")
 local sqlite = inert("query")
+local websocket = inert("connect", "send", "close")
+local action_cable = inert("connect", "subscribe", "unsubscribe", "perform", "close")
 hub.hooks, hub.loader = hooks, loader
 
 local api = {
@@ -359,7 +361,8 @@ local api = {
   ToolResult = function(t) return t end,
   exec = refuse,
   state = state, hooks = hooks, events = events, timer = timer, watch = watch, fs = fs, store = store, hub = hub,
-  config = config, loader = loader, worktree = worktree, pty = pty, http = http, sqlite = sqlite, secrets = { get = refuse },
+  config = config, loader = loader, worktree = worktree, pty = pty, http = http, sqlite = sqlite, websocket = websocket,
+  action_cable = action_cable, secrets = { get = refuse },
 }
 for _, p in ipairs(points) do
   api[p] = function(opts, fn) return (add_hook(p, opts, fn, 2)) end

@@ -73,7 +73,7 @@ static void on_done(struct http_call *http, int rc, const struct http_reply *rep
 
 static int http_start(struct provider_call *call, struct err *e)
 {
-    static const struct http_cb cb = {on_head, on_body, on_done};
+    static const struct http_cb cb = {.on_head = on_head, .on_body = on_body, .on_done = on_done};
     struct http_header headers[PROVIDER_HEADERS_MAX];
     struct http_request q;
     struct arena a;

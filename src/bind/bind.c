@@ -25,9 +25,17 @@ static const struct {
     const char *name;
     lua_CFunction open;
 } faces[] = {
-    {"exec", face_exec},         {"http", face_http},       {"watch", face_watch},
-    {"store", face_store},       {"secrets", face_secrets}, {"hub", face_hub},
-    {"worktree", face_worktree}, {"on", face_on},           {"pty", face_pty},
+    {"exec", face_exec},
+    {"http", face_http},
+    {"watch", face_watch},
+    {"store", face_store},
+    {"secrets", face_secrets},
+    {"hub", face_hub},
+    {"worktree", face_worktree},
+    {"on", face_on},
+    {"pty", face_pty},
+    {"websocket", face_websocket},
+    {"action_cable", face_action_cable},
     {"sqlite", face_sqlite},
 };
 

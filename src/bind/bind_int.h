@@ -171,7 +171,15 @@ void bind__worktrees_close(struct bind *b);
 
 // ---- quota.c: what one unit may have at once ------------------------------------------------------
 
-enum bind__quota { QUOTA_TIMER, QUOTA_WATCH, QUOTA_EVENT, QUOTA_HOOK, QUOTA_OFFER, QUOTA__COUNT };
+enum bind__quota {
+    QUOTA_TIMER,
+    QUOTA_WATCH,
+    QUOTA_EVENT,
+    QUOTA_HOOK,
+    QUOTA_OFFER,
+    QUOTA_SOCKET,
+    QUOTA__COUNT
+};
 enum bind__line_kind { LINE_FS, LINE_EXEC, LINE_HTTP, LINE__COUNT };
 
 /// Requests of one kind of one owner.

@@ -5,6 +5,7 @@
 #include "lua/vm.h"
 
 /// Each leaves one value: the module.
+int face_action_cable(lua_State *L);
 int face_exec(lua_State *L);
 int face_http(lua_State *L);
 int face_hub(lua_State *L);
@@ -14,6 +15,7 @@ int face_secrets(lua_State *L);
 int face_sqlite(lua_State *L);
 int face_store(lua_State *L);
 int face_watch(lua_State *L);
+int face_websocket(lua_State *L);
 int face_worktree(lua_State *L);
 
 /// Add to the library `hooks` what only the hub has.

@@ -1,7 +1,7 @@
 // What one unit may have at once, so that a plugin that leaks ends up with an error and not the hub
 // without memory.
 //
-//     timers, watches, subscriptions, hooks, offers    counted; beyond the cap nil and a message
+//     timers, watches, subscriptions, hooks, offers, WebSockets    counted; beyond the cap nil and a message
 //     what they hold in C                              bytes of the unit's Lua state (vm_charge)
 //     commands, HTTP requests, file operations         a few run, some wait in line, the rest is refused
 //     events that its handlers have not taken yet      bytes, see reg.c
@@ -29,6 +29,7 @@ static const struct {
     [QUOTA_EVENT] = {"event handlers", 1024},
     [QUOTA_HOOK] = {"hooks", 1024},
     [QUOTA_OFFER] = {"tools, routes, commands and prompts", 1024},
+    [QUOTA_SOCKET] = {"WebSockets", 64},
 };
 
 static const struct {

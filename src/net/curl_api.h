@@ -18,6 +18,8 @@
     X(easy_setopt)                                                                                 \
     X(easy_getinfo)                                                                                \
     X(easy_pause)                                                                                  \
+    X(easy_send)                                                                                   \
+    X(easy_recv)                                                                                   \
     X(easy_strerror)                                                                               \
     X(easy_cleanup)                                                                                \
     X(multi_init)                                                                                  \

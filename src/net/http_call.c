@@ -333,7 +333,17 @@ static void step(void *arg)
         timer_stop(&call->total);
         timer_stop(&call->idle);
     }
+    if (call->connected && call->tunnel == NULL && !call->over) {
+        struct err e = {0};
+        if (http_tunnel__open(call, &e) < 0) {
+            http_call__fail(call, e.code, e.msg);
+        }
+    }
     call->busy = true; // each callback may pause or cancel the call
+    if (may_tell(call) && call->tunnel != NULL && !call->head_told) {
+        call->head_told = true;
+        call->cb.on_ready(call, call->arg);
+    }
     if (may_tell(call) && call->head_done && !call->redirecting && !call->head_told) {
         call->head_told = true;
         if (call->cb.on_head != NULL) {
@@ -358,6 +368,8 @@ static void step(void *arg)
     } else if (call->stuck && !is_full(call) && call->easy != NULL) {
         call->stuck = false;
         call->curl->easy_pause(call->easy, CURLPAUSE_CONT); // on_data may be called from in here
+    } else if (call->tunnel != NULL && !call->over) {
+        http_tunnel__resume(call);
     }
 }
 
@@ -400,6 +412,9 @@ void http_call__finished(struct http_call *call, CURLcode code)
     }
     if (code != CURLE_OK) {
         fail_by_code(call, code);
+    } else if (call->q.tunnel) {
+        call->connected = true;
+        kick(call);
     } else if (!call->redirecting) {
         end(call, 0);
     } else if (follow(call, &e) < 0) {
@@ -413,6 +428,23 @@ void http_call__fail(struct http_call *call, int code, const char *why)
         err_set(&call->e, code, "request to '%s' failed: %s", call->target.host, why);
         end(call, code);
     }
+}
+
+void http_call__take(struct http_call *call, struct str bytes)
+{
+    note_byte(call);
+    buf_adds(&call->in, bytes);
+    kick(call);
+}
+
+void http_call__end(struct http_call *call)
+{
+    end(call, 0);
+}
+
+bool http_call__is_full(const struct http_call *call)
+{
+    return is_full(call);
 }
 
 struct str http_reply_get(const struct http_reply *reply, const char *name)

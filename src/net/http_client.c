@@ -181,6 +181,9 @@ int http_client__start(struct http_call *call, struct err *e)
 void http_client__stop(struct http_call *call)
 {
     struct http_client *c = call->client;
+    if (call->tunnel != NULL) {
+        http_tunnel__close(call);
+    }
     if (call->started) {
         call->started = false;
         assert(c->multi != NULL && c->n_transfers != 0);

@@ -33,6 +33,7 @@ struct http_request {
     bool same_host;        // but not to another host: such a redirect is the answer
     bool
         public_only; // connect only to public addresses (net/address.h), without a proxy: ERR_DENIED
+    bool tunnel; // only connect: bytes go both ways until the call ends, see http_client_write()
     const char *socket; // path of a Unix socket to connect to; the URL's host is only a name [none]
     const char *proxy; // URL, or "" for none [http_proxy, https_proxy, no_proxy of our environment]
     const char *ca_file; // PEM file of certificates to trust [the system's]
@@ -62,6 +63,8 @@ struct http_cb {
     /// (TLS or HTTP/2), ERR_DENIED (certificate), ERR_TIMEOUT, ERR_TOO_LARGE, ERR_PARSE, ERR_INVALID.
     void (*on_done)(struct http_call *call, int rc, const struct http_reply *reply,
                     const struct err *e, void *arg);
+    /// A tunnel is connected; on_body brings what the peer says.
+    void (*on_ready)(struct http_call *call, void *arg);
 };
 
 /// `user_agent` ("afloat/1.2") is copied. Costs nothing until the first request.
@@ -73,6 +76,9 @@ void http_client_close(struct http_client *c);
 /// for what the request says, ERR_UNSUPPORTED without libcurl) `*out` is NULL and no callback follows.
 int http_client_send(struct http_call **out, struct http_client *c, const struct http_request *q,
                      const struct http_cb *cb, void *arg, struct err *e) MUST_CHECK;
+/// Send bytes through a tunnel after on_ready; copied. UV_EPIPE when it has ended, ERR_TOO_LARGE when more than 16 MiB
+/// would wait to be sent; what goes wrong later is told by on_done.
+int http_client_write(struct http_call *call, struct str bytes) MUST_CHECK;
 /// End a call now; no callback follows. Not after on_done has returned.
 void http_client_cancel(struct http_call *call);
 /// Stop or go on receiving. While paused the peer is held back and no callback comes, except on_done

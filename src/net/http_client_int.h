@@ -11,6 +11,7 @@
 //
 //     http_client.c    connections: the multi handle, its sockets and its clock
 //     http_call.c      one call: what arrives, redirects, time-outs, callbacks
+//     http_tunnel.c    a call that only connects: bytes both ways
 //     http_request.c   what is sent: checks, headers, options of the easy handle
 
 struct http_client {
@@ -46,8 +47,10 @@ struct http_call {
 
     // the transfer
     const struct curl_api *curl;
-    CURL *easy;   // NULL while there is none
-    bool started; // `easy` is in the client's multi handle
+    CURL *easy;                 // NULL while there is none
+    struct http_tunnel *tunnel; // NULL: it is none, or not connected
+    bool connected;             // a tunnel is; step() opens it
+    bool started;               // `easy` is in the client's multi handle
     struct curl_slist *lines;
     char curl_says[CURL_ERROR_SIZE];
 
@@ -90,5 +93,15 @@ int http_call__open(struct http_call **out, struct http_client *c, const struct 
                     const struct http_cb *cb, void *arg, struct err *e) MUST_CHECK;
 /// The transfer is complete as far as curl is concerned.
 void http_call__finished(struct http_call *call, CURLcode code);
+/// A tunnel: bytes came; the peer has ended it; has the caller enough?
+void http_call__take(struct http_call *call, struct str bytes);
+void http_call__end(struct http_call *call);
+bool http_call__is_full(const struct http_call *call);
+
+/// Watch the connected socket of a tunnel; read on when the caller has taken what was there; stop.
+int http_tunnel__open(struct http_call *call, struct err *e) MUST_CHECK;
+void http_tunnel__resume(struct http_call *call);
+void http_tunnel__close(struct http_call *call);
+
 /// End the call as failed, unless it is over already; may be called from inside curl.
 void http_call__fail(struct http_call *call, int code, const char *why);

@@ -178,6 +178,9 @@ static bool set_options(struct http_call *call)
            SET(call, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
            (q->proxy == NULL || SET(call, CURLOPT_PROXY, q->proxy)) &&
            (!q->public_only || set_public(call)) &&
+           (!q->tunnel || (SET(call, CURLOPT_CONNECT_ONLY, 1L) &&
+                           SET(call, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
+                           SET(call, CURLOPT_HTTPPROXYTUNNEL, 1L))) &&
            (q->socket == NULL || SET(call, CURLOPT_UNIX_SOCKET_PATH, q->socket)) &&
            (q->ca_file == NULL ||
             (SET(call, CURLOPT_CAINFO, q->ca_file) && SET(call, CURLOPT_PROXY_CAINFO, q->ca_file) &&

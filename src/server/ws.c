@@ -5,13 +5,14 @@
 //             <── text: {"type":"snapshot"}, binary ── snapshot, then output
 //             <── text: {"type":"exit"} ──────────────
 //
-// wslay knows frames and masks; bytes come from and go to the connection. Each WebSocket has a connection of
+// net/ws.c knows frames and masks; bytes come from and go to the connection. Each WebSocket has a connection of
 // its own to the keeper. While the peer does not take what was sent, the keeper is not read: it then holds the
 // program back for a moment, and later sends a new snapshot in place of what was missed.
 
+#include "net/ws.h"
+
 #include <assert.h>
 #include <unistd.h>
-#include <wslay/wslay.h>
 
 #include "base/json.h"
 #include "keep/chan.h"
@@ -20,56 +21,26 @@
 #include "net/wskey.h"
 #include "server/server_int.h"
 
-enum { MESSAGE_MAX = 1 << 20, CLOSE_NORMAL = 1000, CLOSE_GOING = 1001, HISTORY_ROWS = 1000 };
+enum { MESSAGE_MAX = 1 << 20, HISTORY_ROWS = 1000 };
 
 struct ws {
     struct conn *conn;
-    wslay_event_context_ptr ctx;
-    struct chan *chan; // to the keeper; NULL when it is gone
-    struct str in;     // what wslay has not read, during ws_on_read()
+    struct ws_frames *frames; // write into the connection's queue
+    struct chan *chan;        // to the keeper; NULL when it is gone
     bool ending;
 };
 
 // ---- frames --------------------------------------------------------------------------------
 
-static ssize_t on_wslay_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t n, int flags,
-                             void *arg)
-{
-    struct ws *w = arg;
-    (void)flags;
-    if (w->in.n == 0) {
-        wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
-        return -1;
-    }
-    n = MIN(n, w->in.n);
-    memcpy(to, w->in.p, n);
-    w->in = str_from(w->in, n);
-    return (ssize_t)n;
-}
-
-static ssize_t on_wslay_send(wslay_event_context_ptr ctx, const uint8_t *bytes, size_t n, int flags,
-                             void *arg)
-{
-    struct ws *w = arg;
-    (void)flags;
-    if (w->conn->closing) {
-        wslay_event_set_error(ctx, WSLAY_ERR_CALLBACK_FAILURE);
-        return -1;
-    }
-    buf_add(&w->conn->out, bytes, n);
-    return (ssize_t)n;
-}
-
-/// Write what wslay has queued, and end the connection when both sides are done.
+/// Send what is queued, and end the connection when both sides are done.
 static void flush(struct ws *w)
 {
     struct conn *c = w->conn;
-    int rc = wslay_event_send(w->ctx);
     conn__flush(c);
     if (c->closing) {
         return;
     }
-    if (rc != 0 || (!wslay_event_want_read(w->ctx) && !wslay_event_want_write(w->ctx))) {
+    if (ws_frames_done(w->frames)) {
         conn__finish(c);
         return;
     }
@@ -78,10 +49,11 @@ static void flush(struct ws *w)
     }
 }
 
-static void queue(struct ws *w, int opcode, struct str bytes)
+static void queue(struct ws *w, struct str bytes, bool binary)
 {
-    struct wslay_event_msg m = {(uint8_t)opcode, (const uint8_t *)bytes.p, bytes.n};
-    wslay_event_queue_msg(w->ctx, &m);
+    if (!w->conn->closing) {
+        ws_frames_send(w->frames, bytes, binary);
+    }
 }
 
 static void end(struct ws *w, int code)
@@ -90,8 +62,9 @@ static void end(struct ws *w, int code)
         w->ending = true;
         chan_close(w->chan);
         w->chan = NULL;
-        wslay_event_send(w->ctx); // a close overtakes what is queued
-        wslay_event_queue_close(w->ctx, (uint16_t)code, NULL, 0);
+        if (!w->conn->closing) {
+            ws_frames_close(w->frames, code, STR_NULL);
+        }
     }
 }
 
@@ -105,8 +78,8 @@ static void on_snapshot(struct ws *w, struct str p)
         snprintf(text, sizeof text,
                  "{\"type\":\"snapshot\",\"offset\":%llu,\"rows\":%d,\"cols\":%d}",
                  (unsigned long long)offset, (int)rows, (int)cols);
-        queue(w, WSLAY_TEXT_FRAME, str_of(text));
-        queue(w, WSLAY_BINARY_FRAME, p);
+        queue(w, str_of(text), false);
+        queue(w, p, true);
     }
 }
 
@@ -117,7 +90,7 @@ static void on_size(struct ws *w, struct str p)
     if (wire_get(&p, 2, &rows) && wire_get(&p, 2, &cols)) {
         snprintf(text, sizeof text, "{\"type\":\"resize\",\"rows\":%d,\"cols\":%d}", (int)rows,
                  (int)cols);
-        queue(w, WSLAY_TEXT_FRAME, str_of(text));
+        queue(w, str_of(text), false);
     }
 }
 
@@ -127,8 +100,8 @@ static void on_exit_msg(struct ws *w, struct str p)
     char text[64];
     if (wire_get(&p, 4, &status)) {
         snprintf(text, sizeof text, "{\"type\":\"exit\",\"status\":%d}", (int)status);
-        queue(w, WSLAY_TEXT_FRAME, str_of(text));
-        end(w, CLOSE_NORMAL);
+        queue(w, str_of(text), false);
+        end(w, WS_NORMAL);
     }
 }
 
@@ -139,13 +112,13 @@ static void on_msg(struct chan *c, const struct wire_msg *m, void *arg)
     if (m->type == WIRE_SNAPSHOT) {
         on_snapshot(w, m->payload);
     } else if (m->type == WIRE_OUTPUT && m->payload.n >= 8) {
-        queue(w, WSLAY_BINARY_FRAME, str_from(m->payload, 8));
+        queue(w, str_from(m->payload, 8), true);
     } else if (m->type == WIRE_RESIZE) {
         on_size(w, m->payload);
     } else if (m->type == WIRE_EXIT) {
         on_exit_msg(w, m->payload);
     } else if (m->type == WIRE_REFUSED) {
-        end(w, CLOSE_GOING);
+        end(w, WS_GOING);
     }
     flush(w);
 }
@@ -154,7 +127,7 @@ static void on_keeper_end(struct chan *c, void *arg)
 {
     struct ws *w = arg;
     (void)c;
-    end(w, CLOSE_GOING);
+    end(w, WS_GOING);
     flush(w);
 }
 
@@ -179,19 +152,16 @@ static void on_control(struct ws *w, struct str text)
     arena_fini(&a);
 }
 
-static void on_wslay_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m,
-                         void *arg)
+static void on_message(void *arg, struct str bytes, bool binary)
 {
     struct ws *w = arg;
-    struct str bytes = {(const char *)m->msg, m->msg_length};
-    (void)ctx;
     if (w->chan == NULL) {
         return;
     }
-    if (m->opcode == WSLAY_TEXT_FRAME) {
+    if (!binary) {
         on_control(w, bytes);
     }
-    while (m->opcode == WSLAY_BINARY_FRAME && bytes.n != 0) {
+    while (binary && bytes.n != 0) {
         struct str piece = {bytes.p, MIN(bytes.n, (size_t)WIRE_TO_KEEPER / 2)};
         chan_send(w->chan, WIRE_INPUT, piece, STR_NULL);
         bytes = str_from(bytes, piece.n);
@@ -201,10 +171,7 @@ static void on_wslay_msg(wslay_event_context_ptr ctx, const struct wslay_event_o
 static void ws_on_read(struct conn *c, struct str bytes)
 {
     struct ws *w = c->state;
-    w->in = bytes;
-    int rc = wslay_event_recv(w->ctx);
-    w->in = STR_NULL;
-    if (rc != 0) {
+    if (ws_frames_feed(w->frames, bytes) < 0) {
         conn__close(c);
         return;
     }
@@ -229,7 +196,7 @@ static void ws_on_deadline(struct conn *c)
 {
     struct ws *w = c->state;
     if (!conn__blocked(c)) {
-        queue(w, WSLAY_PING, STR_NULL);
+        ws_frames_ping(w->frames);
         flush(w);
     }
     if (!c->closing && ws__is(c)) {
@@ -242,7 +209,7 @@ static void ws_on_gone(struct conn *c)
     struct ws *w = c->state;
     c->server->counts.streams--;
     chan_close(w->chan);
-    wslay_event_context_free(w->ctx);
+    ws_frames_free(w->frames);
     free(w);
     c->state = NULL;
 }
@@ -265,7 +232,7 @@ bool ws__is(const struct conn *c)
 void ws__end(struct conn *c)
 {
     struct ws *w = c->state;
-    end(w, CLOSE_GOING);
+    end(w, WS_GOING);
     flush(w);
     if (ws__is(c) && !c->closing) {
         conn__finish(c);
@@ -318,9 +285,6 @@ static int open_keeper(struct ws *w, const struct term *t, const struct json *pa
 /// Find the terminal and connect to its keeper. NULL: `no` says why.
 static struct ws *open_ws(struct conn *c, const struct json *params, struct refusal *no)
 {
-    static const struct wslay_event_callbacks cb = {.recv_callback = on_wslay_recv,
-                                                    .send_callback = on_wslay_send,
-                                                    .on_msg_recv_callback = on_wslay_msg};
     struct terms *all = api_terms(c->server->api);
     struct err e = {0};
     const struct term *t =
@@ -331,12 +295,9 @@ static struct ws *open_ws(struct conn *c, const struct json *params, struct refu
     }
     struct ws *w = xcalloc(1, sizeof *w);
     w->conn = c;
-    if (wslay_event_context_server_init(&w->ctx, &cb, w) != 0) {
-        abort(); // out of memory
-    }
-    wslay_event_config_set_max_recv_msg_length(w->ctx, MESSAGE_MAX);
+    w->frames = ws_frames_new(false, MESSAGE_MAX, &c->out, on_message, w);
     if (open_keeper(w, t, params, &e) < 0) {
-        wslay_event_context_free(w->ctx);
+        ws_frames_free(w->frames);
         free(w);
         request__refuse(no, PROBLEM_NOT_FOUND, "%s", e.msg);
         return NULL;

@@ -119,6 +119,34 @@ TEST(https_works_with_the_right_ca_file)
     finish();
 }
 
+static void say_get(struct http_call *call, void *arg)
+{
+    struct fetch *f = arg;
+    f->heads++;
+    CHECK_INT(http_client_write(call, STR("GET /page HTTP/1.0\r\n\r\n")), 0);
+}
+
+TEST(a_tunnel_carries_bytes_both_ways_over_tls)
+{
+    begin();
+    struct http_request q = {.url = url("127.0.0.1", "/ignored"), .ca_file = ca, .tunnel = true};
+    struct http_cb cb = fetch_stream;
+    struct fetch f = {0};
+    cb.on_ready = say_get;
+    fetch(&f, &q, &cb);
+    CHECK_STR(f.e.msg, "");
+    CHECK_INT(f.rc, 0);
+    CHECK_INT(f.heads, 1);
+    CHECK(strstr(buf_z(&f.body), "200 OK") != NULL && strstr(buf_z(&f.body), "secret") != NULL);
+    fetch_end(&f);
+    f = (struct fetch){0};
+    q.ca_file = NULL;
+    fetch(&f, &q, &cb);
+    CHECK_INT(f.rc, ERR_DENIED);
+    fetch_end(&f);
+    finish();
+}
+
 TEST(a_certificate_of_an_unknown_authority_is_refused)
 {
     begin();

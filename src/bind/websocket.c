@@ -1,0 +1,279 @@
+// websocket: connect, send, close. A connection is a registration: it opens when the unit is committed, and what happens on
+// it comes to its handlers one after another.
+//
+//     websocket.connect(url, {headers, on_open, on_message, on_close, on_error}) -> id
+//
+//     net/ws_client ── post {type, ...} ──> queue of the registration ──> l_dispatch ──> on_message(data, binary)
+
+#include "bind/websocket.h"
+
+#include <lauxlib.h>
+
+#include "base/base64.h"
+#include "bind/faces.h"
+
+struct socket {
+    struct bind_reg reg;
+    struct bind__link link;
+    bool over; // the end was posted: it goes when its handlers have run
+};
+
+static struct socket *socket_of(struct bind_reg *r)
+{
+    return container_of(r, struct socket, reg);
+}
+
+// ---- what both modules have ---------------------------------------------------------------------
+
+enum { HEADERS_MAX = 100 };
+
+void bind__link_read(lua_State *L, int opts, struct str url, struct bind__link *k)
+{
+    arena_init(&k->arena);
+    k->q.url = arena_strdup(&k->arena, url);
+    if (!args_field(L, opts, "headers")) {
+        return;
+    }
+    struct http_header *headers = arena_calloc(&k->arena, HEADERS_MAX, sizeof *headers);
+    for (lua_pushnil(L); lua_istable(L, -2) && lua_next(L, -2) != 0; lua_pop(L, 1)) {
+        bool texts = lua_type(L, -2) == LUA_TSTRING && lua_type(L, -1) == LUA_TSTRING;
+        if (texts && k->q.n_headers < HEADERS_MAX) {
+            struct http_header *h = &headers[k->q.n_headers++];
+            h->name = arena_str(&k->arena, str_of(lua_tostring(L, -2)));
+            h->value = arena_str(&k->arena, str_of(lua_tostring(L, -1)));
+        }
+    }
+    k->q.headers = headers;
+}
+
+void bind__link_free(struct bind__link *k)
+{
+    ws_client_free(k->ws);
+    arena_fini(&k->arena);
+}
+
+void bind__post_event(struct bind_reg *r, const char *type, int code, struct str text, bool binary)
+{
+    struct buf out, data;
+    struct jw w;
+    buf_init(&out, SIZE_MAX);
+    buf_init(&data, SIZE_MAX);
+    if (binary) {
+        base64_encode(&data, text);
+    }
+    jw_init(&w, &out);
+    jw_obj(&w);
+    jw_kstrz(&w, "type", type);
+    jw_kint(&w, "code", code);
+    jw_kstr(&w, "text", binary ? buf_str(&data) : text);
+    jw_kbool(&w, "binary", binary);
+    jw_end_obj(&w);
+    bind__reg_post(r, buf_str(&out), NULL);
+    buf_fini(&out);
+    buf_fini(&data);
+}
+
+static int after_handler(lua_State *L, int status, lua_KContext k)
+{
+    (void)L;
+    (void)status;
+    (void)k;
+    return 0;
+}
+
+/// Push the text of the event at 1, as the peer sent it.
+static void push_text(lua_State *L)
+{
+    size_t n;
+    bool binary = args_field(L, 1, "binary") && lua_toboolean(L, -1);
+    args_field(L, 1, "text");
+    const char *text = lua_tolstring(L, -1, &n);
+    if (binary) {
+        struct args_scratch *s = args_scratch(L);
+        (void)base64_decode(&s->buf, (struct str){text, n});
+        lua_pushlstring(L, s->buf.n != 0 ? s->buf.p : "", s->buf.n);
+    }
+}
+
+/// The handler of a registration: finds the one for the event at 1 in the table that is the upvalue.
+static int l_dispatch(lua_State *L)
+{
+    lua_settop(L, 1);
+    args_field(L, 1, "type");
+    const char *name = lua_pushfstring(L, "on_%s", lua_tostring(L, -1));
+    if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TFUNCTION) {
+        return 0;
+    }
+    int n = 0;
+    if (strcmp(name, "on_close") == 0) {
+        args_field(L, 1, "code");
+        n++;
+    }
+    if (strcmp(name, "on_open") != 0) {
+        int at = lua_gettop(L);
+        push_text(L);
+        lua_replace(L, at + 1);
+        lua_settop(L, at + 1);
+        n++;
+    }
+    if (strcmp(name, "on_message") == 0) {
+        args_field(L, 1, "binary");
+        n++;
+    }
+    lua_callk(L, n, 0, 0, after_handler);
+    return 0;
+}
+
+void bind__push_dispatch(lua_State *L, int opts)
+{
+    lua_pushvalue(L, opts);
+    lua_pushcclosure(L, l_dispatch, 1);
+}
+
+struct bind_reg *bind__own_reg(lua_State *L, int idx, const char *what)
+{
+    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, idx), what);
+    return r != NULL && r->o == bind__owner(L) ? r : NULL;
+}
+
+void bind__check_handlers(lua_State *L, int opts, const char *who, const char *const *keys)
+{
+    args_keys(L, opts, who, keys);
+    for (size_t i = 0; keys[i] != NULL; i++) {
+        if (str_starts(str_of(keys[i]), "on_") && args_field(L, opts, keys[i])) {
+            args_fn(L, lua_gettop(L), who);
+        }
+    }
+    if (args_field(L, opts, "headers") && !lua_istable(L, -1)) {
+        luaL_error(L, "%s: 'headers' must be a table of names and texts", who);
+    }
+}
+
+// ---- a connection -------------------------------------------------------------------------------
+
+static void on_open(void *arg)
+{
+    bind__post_event(arg, "open", 0, STR(""), false);
+}
+
+static void on_message(void *arg, struct str bytes, bool binary)
+{
+    bind__post_event(arg, "message", 0, bytes, binary);
+}
+
+static void on_end(void *arg, int code, struct str reason, const char *message)
+{
+    struct socket *s = socket_of(arg);
+    if (message != NULL) {
+        bind__post_event(&s->reg, "error", code, str_of(message), false);
+    }
+    s->over = true;
+    bind__post_event(&s->reg, "close", code, message != NULL ? str_of(message) : reason, false);
+    ws_client_free(s->link.ws);
+    s->link.ws = NULL;
+}
+
+static void start(struct bind_reg *r)
+{
+    static const struct ws_client_cb cb = {on_open, on_message, on_end};
+    struct socket *s = socket_of(r);
+    struct bind *b = r->o->bind;
+    struct err e = {0};
+    if (ws_client_open(&s->link.ws, b->http, b->loop, &s->link.q, &cb, r, &e) < 0) {
+        on_end(r, 1006, STR(""), e.msg);
+    }
+}
+
+static void stop(struct bind_reg *r)
+{
+    ws_client_free(socket_of(r)->link.ws);
+    socket_of(r)->link.ws = NULL;
+}
+
+static void on_idle(struct bind_reg *r)
+{
+    if (socket_of(r)->over && r->at >= r->queue.n) {
+        bind__reg_off(r);
+    }
+}
+
+static void socket_free(struct bind_reg *r)
+{
+    struct socket *s = socket_of(r);
+    bind__link_free(&s->link);
+    free(s);
+}
+
+static const struct bind_reg_ops ops = {
+    .what = "websocket",
+    .quota = QUOTA_SOCKET,
+    .kind = GEN__KINDS,
+    .start = start,
+    .stop = stop,
+    .idle = on_idle,
+    .free = socket_free,
+};
+
+static int l_connect(lua_State *L)
+{
+    static const char *const keys[] = {"headers",  "on_open",  "on_message",
+                                       "on_close", "on_error", NULL};
+    struct str url = args_str(L, 1, "websocket.connect", "url");
+    if (lua_isnoneornil(L, 2)) {
+        lua_settop(L, 1);
+        lua_newtable(L);
+    }
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    luaL_checkstack(L, 24, "websocket");
+    bind__check_handlers(L, 2, "websocket.connect", keys);
+    if (!str_starts(url, "ws://") && !str_starts(url, "wss://")) {
+        return args_fail(L, "websocket.connect: a URL begins with wss:// or ws://");
+    }
+    bind__owner(L);
+    lua_settop(L, 2);
+    bind__push_dispatch(L, 2);
+    struct socket *s = xcalloc(1, sizeof *s);
+    bind__link_read(L, 2, url, &s->link);
+    return bind__reg_add(L, &s->reg, &ops, url, 3);
+}
+
+static struct socket *check_socket(lua_State *L)
+{
+    struct bind_reg *r = bind__own_reg(L, 1, ops.what);
+    return r != NULL && socket_of(r)->link.ws != NULL ? socket_of(r) : NULL;
+}
+
+static int l_send(lua_State *L)
+{
+    struct socket *s = check_socket(L);
+    struct str bytes = args_str(L, 2, "websocket.send", "what is sent");
+    int rc = s != NULL ? ws_client_send(s->link.ws, bytes, lua_toboolean(L, 3)) : UV_ENOTCONN;
+    if (rc < 0) {
+        return args_fail(L, "websocket.send: %s",
+                         rc == ERR_TOO_LARGE ? "too much waits to be sent" : "it is not open");
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int l_close(lua_State *L)
+{
+    struct socket *s = check_socket(L);
+    int code = (int)luaL_optinteger(L, 2, 1000);
+    struct str reason =
+        lua_isnoneornil(L, 3) ? STR("") : args_str(L, 3, "websocket.close", "reason");
+    if (s != NULL) {
+        ws_client_close(s->link.ws, code, reason);
+    }
+    lua_pushboolean(L, s != NULL);
+    return 1;
+}
+
+int face_websocket(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"connect", l_connect}, {"send", l_send}, {"close", l_close}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}
