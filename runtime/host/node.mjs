@@ -130,6 +130,7 @@ function answer(job, value) {
       if (state !== job.before) line += `,"state":${state}`;
       if (memory !== job.memory) line += `,"memory":${memory}`;
     }
+    if (job.watched && (value === undefined || value === null)) line += droppedPart(job.watched);
     if (job.id && socket) socket.write(line + "}\n");
   } catch (e) {
     report(e, job.id);
@@ -171,7 +172,25 @@ function onHook(m) {
   const job = { id: m.id ?? 0 };
   const entry = me.hooks[(m.handler ?? 0) - 1];
   if (!entry) return fail(job, new Error("there is no such handler"));
-  run(job, entry.fn, [makeCtx(m.ctx, job), ...(m.args ?? [])]);
+  const args = m.args ?? [];
+  if (WATCHED[entry.point] && !entry.dropped && job.id) job.watched = { entry, value: args.at(-1), before: shapeOf(args.at(-1)) };
+  run(job, entry.fn, [makeCtx(m.ctx, job), ...args]);
+}
+
+const WATCHED = { on_before_model: "request", on_after_model: "response", on_tool_call: "call", on_tool_result: "result" };
+
+/** What a change of the value changes: all of it, of a request its last message and the numbers of the others. */
+function shapeOf(value) {
+  if (!Array.isArray(value?.messages)) return JSON.stringify(value);
+  const { messages, tools, ...small } = value;
+  return JSON.stringify([small, messages.at(-1), messages.length, tools?.length]);
+}
+
+/** A handler that changed its last argument and returned nothing: a mistake, said once. */
+function droppedPart({ entry, value, before }) {
+  if (shapeOf(value) === before) return "";
+  entry.dropped = true;
+  return `,"dropped":${JSON.stringify({ name: WATCHED[entry.point], ...entry.place })}`;
 }
 
 function onOffer(m, offer, makeArgs, shape) {
@@ -309,7 +328,8 @@ function addHook(point, options, fn) {
     if (!HOOK_OPTIONS.includes(key)) throw new TypeError(`${point}: unknown option '${key}'${nearest(key, HOOK_OPTIONS)}`);
   }
   if (![undefined, "continue", "block"].includes(options.on_error)) throw new TypeError(`${point}: on_error must be 'continue' or 'block'`);
-  me.hooks.push({ point, fn, options });
+  const { file, line } = place();
+  me.hooks.push({ point, fn, options, place: { path: file, line } });
   register("hook", { point, handler: me.hooks.length, ...options });
   return fn;
 }

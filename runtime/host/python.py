@@ -366,11 +366,11 @@ _state_seen = {}
 
 
 class Job:
-    __slots__ = ("id", "ctx", "before", "memory", "shape", "coro", "due", "over")
+    __slots__ = ("id", "ctx", "before", "memory", "shape", "coro", "due", "over", "watched")
 
     def __init__(self, mid):
         self.id, self.ctx, self.over, self.coro, self.due = mid, None, False, None, 0
-        self.before = self.memory = None
+        self.before = self.memory = self.watched = None
         self.shape = None
 
 
@@ -426,6 +426,8 @@ def answer(job, value):
                 parts.append(',"state":' + state)
             if encode(job.ctx.memory) != job.memory:
                 parts.append(',"memory":' + encode(job.ctx.memory))
+        if value is None and job.watched is not None:
+            parts.append(dropped_part(job))
     except Exception as e:
         report(e, job.id)
         return
@@ -449,29 +451,36 @@ def fail(job, e):
         flush_state()
 
 
-_armed = False
+_due = 0      # when the function that runs has to end; 0: it need not, or none runs
+_alarm = 0    # when the timer fires; 0: it is not set
 
 
 def run(job, fn, args, kwargs=None, deadline_ms=0):
     """Run `fn` for `job` in the main thread: to its end, or until it waits."""
-    global _armed
+    global _due
     if deadline_ms:
-        _armed = True
-        signal.setitimer(signal.ITIMER_REAL, deadline_ms / 1000)
+        set_deadline(time.monotonic(), deadline_ms / 1000)
     try:
         value = fn(*args, **(kwargs or {}))
         if type(value) is Coroutine:
             begin(job, value)
             value = Coroutine
-        _armed = False
+        _due = 0
     except BaseException as e:
-        _armed = False
+        _due = 0
         fail(job, as_exception(e))
         value = Coroutine
-    if deadline_ms:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     if value is not Coroutine:
         answer(job, value)
+
+
+def set_deadline(now, seconds):
+    """The timer stays set when a function ends, so that most calls cost no system call: see on_alarm()."""
+    global _due, _alarm
+    _due = now + seconds
+    if not _alarm or _alarm > _due:
+        _alarm = _due
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def as_exception(e):
@@ -481,10 +490,14 @@ def as_exception(e):
 
 
 def on_alarm(signum, frame):
-    global _armed
-    if _armed or me.validating:
-        _armed = False
+    global _due, _alarm
+    _alarm = 0
+    now = time.monotonic()
+    if me.validating or 0 < _due <= now + 0.001:
+        _due = 0
         raise Timeout("it ran out of time")
+    if _due:  # of a call before this one
+        set_deadline(now, _due - now)
 
 
 def begin(job, coro):
@@ -537,6 +550,7 @@ def run_in_thread(job, fn, args, kwargs):
     import _thread
     if _lock is None:
         _lock = _thread.allocate_lock()
+    _pipe()  # the loop watches it from its next turn on
 
     def body():
         try:
@@ -589,7 +603,36 @@ def on_hook(m):
     args = [make_ctx(m.get("ctx") or {}, job)]
     for i, a in enumerate(m.get("args") or ()):
         args.append(makers[i](a) if i < len(makers) else a)
+    if point in WATCHED and number not in _dropped:
+        job.watched = (point, fn, args[-1], shape_of(args[-1]), number)
     run(job, fn, args, None, m.get("deadline_ms") if job.id else 0)
+
+
+WATCHED = {"on_before_model": "request", "on_after_model": "response", "on_tool_call": "call", "on_tool_result": "result"}
+_dropped = set()  # handlers of which it was said
+
+
+def shape_of(value):
+    """What a change of the value changes: all of it, of a request its last message and the numbers of the others."""
+    if isinstance(value, dict) and "messages" in value:
+        last = value["messages"][-1:] if isinstance(value["messages"], list) else None
+        small = {k: v for k, v in value.items() if k not in ("messages", "tools")}
+        return encode([small, last, len(value["messages"] or ()), len(value.get("tools") or ())])
+    return encode(value)
+
+
+def dropped_part(job):
+    """A handler that changed its last argument and returned nothing: a mistake, said once."""
+    point, fn, value, before, number = job.watched
+    try:
+        if shape_of(value) == before:
+            return ""
+    except (TypeError, ValueError):
+        pass
+    _dropped.add(number)
+    code = getattr(fn, "__code__", None)
+    place = {"path": code.co_filename, "line": code.co_firstlineno} if code is not None else {}
+    return ',"dropped":' + encode({"name": WATCHED[point], **place})
 
 
 def _tool_value(value):
@@ -785,6 +828,8 @@ def add_timer(s, every, fn):
     global _next_id
     _next_id += 1
     item = [time.monotonic() + max(s, 0), _next_id, every, fn]
+    if _pipe_fds is not None and __import__("_thread").get_ident() != _main:  # the loop waits without knowing of it
+        os.write(_pipe_fds[1], b"x")
     if _loop is not None:
         arm_asyncio(item)
     else:
@@ -842,6 +887,10 @@ def serve():
         if _pipe_fds is not None and not watched:
             watched = True
             poll.register(_pipe_fds[0], select.POLLIN)
+        if wait is None and not watched:  # reading waits by itself: one system call less
+            for m in read_messages(True):
+                dispatch(m)
+            continue
         ready = poll.poll(wait)
         for fd, _ in ready:
             if fd == FD:

@@ -447,7 +447,8 @@ static _Noreturn void serve(void)
             dispatch(line);
         }
         run_timers();
-        if (c_wait_line(next_timer_ms())) {
+        int ms = next_timer_ms();
+        if (ms < 0 || c_wait_line(ms)) { // without timers reading waits by itself
             dispatch(c_read_line());
         }
     }

@@ -43,11 +43,37 @@ static enum hook_answer take_vote(struct hook_run *run, const struct json *value
     return HOOK_FAILED;
 }
 
+/// The handler changed its argument and returned nothing: what it wanted is lost, and its author is told.
+static void note_dropped(const struct hook_job *j, const struct json *dropped)
+{
+    struct str name = json_str(json_get(dropped, "name"), "");
+    struct str path = json_str(json_get(dropped, "path"), "");
+    int64_t line = json_int(json_get(dropped, "line"), 0);
+    if (j->offer->unit->gen == NULL || name.n > 32 || path.n > 4096) {
+        return;
+    }
+    char *text = xasprintf("changed `" STR_FMT "` but returned nothing: add `return " STR_FMT "`",
+                           STR_ARG(name), STR_ARG(name));
+    char *file = path.n != 0 ? str_dup(path) : NULL;
+    gen_unit_note(j->offer->unit->gen,
+                  &(struct gen_diag){.code = DIAG_CHANGE_DROPPED,
+                                     .path = file,
+                                     .line = line > 0 && line < INT32_MAX ? (int)line : 0,
+                                     .hook = j->offer->name,
+                                     .message = text});
+    free(file);
+    free(text);
+}
+
 static enum hook_answer take_value(const struct hook_job *j, const struct json *value)
 {
     const struct host_args *args = j->offer->unit->args;
+    const struct json *dropped = json_get(j->call.answer, "dropped");
     struct err e = {0};
     if (value == NULL || value->type == JSON_NULL || j->offer->how == HOOK_OBSERVE) {
+        if (dropped != NULL && j->offer->how == HOOK_CHAIN) {
+            note_dropped(j, dropped);
+        }
         return HOOK_KEEP;
     }
     if (j->offer->how == HOOK_VETO) {

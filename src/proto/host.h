@@ -22,7 +22,8 @@
 //     error     id message
 //
 // The `load` of a plugin also has `files` (the text of each file of its language), `server` (which of them is
-// loaded) and `single`. `state` and `memory` of a result are what a handler changed in its ctx. An event whose
+// loaded) and `single`. `state` and `memory` of a result are what a handler changed in its ctx; `dropped {name, path?, line?}`
+// says that it changed its last argument and returned nothing. An event whose
 // name is a hook point (on_model_delta) is a hook that nobody waits for; its data is {handler, ctx, args}.
 //
 // Every id that was asked is answered once, also after cancel. An `error` without an id concerns no

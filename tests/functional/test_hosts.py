@@ -1080,3 +1080,49 @@ def test_timers_in_c_run_while_the_plugin_serves(home, hub):
     assert home.json("reload")["ok"]
     retry(lambda: "tocked 3 times" in home.ok("plugin", "logs", "offers"))
     retry(lambda: not set(before) & set(hosts(home, "offers")))
+
+
+# ---- mistakes that would change nothing without a word ---------------------------------------------
+
+FORGETFUL = {
+    "python": ("forgetful.py", "\n@on_tool_call\ndef forget(ctx, call):\n    call.input['path'] = 'other'\n", 2),
+    "node": ("forgetful.mjs", "\non_tool_call((ctx, call) => { call.input.path = 'other'; });\n", 2),
+}
+
+
+@pytest.mark.parametrize("language", FORGETFUL)
+def test_a_change_that_is_not_returned_is_said_once(home, hub, language):
+    file, text, line = FORGETFUL[language]
+    put(home, file, text)
+    put(home, "quick.lua", "tool { name = 'quick', run = function(_, input) return input.path or 'as it was' end }")
+    assert home.json("reload")["ok"]
+    for _ in range(3):
+        assert home.json("api", "POST", "/tool/quick", '{"input": {}}')["output"] == "as it was"
+    (told,) = [d for d in row(home, "forgetful")["diagnostics"] if d["code"] == "CHANGE_DROPPED"]
+    assert told["message"] == "changed `call` but returned nothing: add `return call`" and told["severity"] == "warning"
+    assert told["path"].endswith(file) and told["line"] == line
+    put(home, file, {"python": "@on_tool_call\ndef keep(ctx, call):\n    pass\n", "node": "on_tool_call(() => {});\n"}[language])
+    assert home.json("reload")["ok"]
+    assert home.json("api", "POST", "/tool/quick", '{"input": {}}')["output"] == "as it was"
+    assert not [d for d in row(home, "forgetful")["diagnostics"] if d["code"] == "CHANGE_DROPPED"]
+
+
+def test_a_python_hook_that_hangs_is_interrupted_also_after_many_quick_ones(home, start_hub):
+    (home.dir / "config.toml").write_text("[limits]\nhook_ms = 200\n")
+    start_hub()
+    put(home, "slow.py", """
+@on_tool_call
+def wait(ctx, call):
+    while call.input.get("hang"):
+        pass
+""")
+    put(home, "quick.lua", "tool { name = 'quick', run = function() return 'x' end }")
+    assert home.json("reload")["ok"]
+    pids = hosts(home, "slow")
+    for _ in range(30):
+        assert home.json("api", "POST", "/tool/quick", '{"input": {}}')["output"] == "x"
+    for _ in range(2):
+        assert home.json("api", "POST", "/tool/quick", '{"input": {"hang": true}}')["output"] == "x"
+    assert home.json("api", "POST", "/tool/quick", '{"input": {}}')["output"] == "x"
+    assert hosts(home, "slow") == pids  # its loop was broken, not its process
+    assert [d["code"] for d in row(home, "slow")["diagnostics"]].count("HOOK_TIMEOUT") >= 1
