@@ -34,11 +34,29 @@ int vt__mode_index(unsigned number)
 
 // ---- what is told ---------------------------------------------------------------------------
 
+/// Put libvterm's cursor where ours is. The carriage return ends its wait after the last column, which a movement to
+/// the same place would not. Never in origin mode: see vt__put_plain().
+static void catch_up(struct vt *v)
+{
+    char place[32];
+    VTermPos at = v->pos;
+    bool pending = v->pending;
+    int n = snprintf(place, sizeof place, "\r\033[%d;%dH", at.row + 1, at.col + 1);
+    vterm_input_write(v->term, place, (size_t)n);
+    v->pos = at;
+    v->pending = pending;
+    v->ahead = v->edge = false;
+}
+
 void vt__tell(struct vt *v, struct str bytes)
 {
-    if (bytes.n != 0) {
-        vterm_input_write(v->term, bytes.p, bytes.n);
+    if (bytes.n == 0) {
+        return;
     }
+    if (v->ahead) {
+        catch_up(v);
+    }
+    vterm_input_write(v->term, bytes.p, bytes.n);
     vterm_state_get_cursorpos(v->state, &v->pos); // its callback misses some movements
     v->pos.row = vt__clamp(v->pos.row, 0, v->on->n_rows - 1);
     v->pos.col = vt__clamp(v->pos.col, 0, v->on->n_cols - 1);
@@ -319,7 +337,7 @@ static void attach(struct vt *v, uint32_t point)
 
 /// libvterm loses such characters when they come in a call of their own, so it is never given any. They
 /// begin at U+0300.
-static void tell_text(struct vt *v, struct str bytes)
+static void tell_points(struct vt *v, struct str bytes)
 {
     size_t begin = 0;
     for (size_t i = 0; i < bytes.n; i++) {
@@ -336,6 +354,21 @@ static void tell_text(struct vt *v, struct str bytes)
         i += len - 1;
     }
     vt__tell(v, str_from(bytes, begin));
+}
+
+/// Plain text by the short way; what stops that, up to the end of its line, by libvterm.
+static void tell_text(struct vt *v, struct str bytes)
+{
+    for (;;) {
+        bytes = str_from(bytes, vt__put_plain(v, bytes));
+        if (bytes.n == 0) {
+            return;
+        }
+        const char *end = memchr(bytes.p, '\n', bytes.n);
+        size_t n = end != NULL ? (size_t)(end - bytes.p) + 1 : bytes.n;
+        tell_points(v, (struct str){bytes.p, n});
+        bytes = str_from(bytes, n);
+    }
 }
 
 /// Line drawing (DEC special graphics): what '_' to '~' stand for.

@@ -89,11 +89,32 @@ bool vt__style_fits(const struct vt_cell *style, const struct vt_cell *cell)
            (blank || (style->attrs == cell->attrs && style->fg == cell->fg));
 }
 
+/// Append the cells at the front that are ASCII in this very style; nearly all are. Returns how many.
+static int pack_run(struct buf *b, const struct vt_cell *style, const struct vt_cell *cells, int n)
+{
+    char *to = buf_reserve(b, (size_t)n);
+    int i = 0;
+    for (; i < n && cells[i].width == 1 && cells[i].text < 128; i++) {
+        bool same =
+            cells[i].fg == style->fg && cells[i].bg == style->bg && cells[i].attrs == style->attrs;
+        if (!same && !vt__style_fits(style, &cells[i])) {
+            break;
+        }
+        to[i] = cells[i].text != 0 ? (char)cells[i].text : ' ';
+    }
+    buf_grow(b, (size_t)i);
+    return i;
+}
+
 static void pack(struct buf *b, const struct clusters *c, const struct vt_cell *cells, int n)
 {
     static const struct vt_cell plain;
     const struct vt_cell *style = &plain;
     for (int i = 0; i < n; i++) {
+        i += pack_run(b, style, cells + i, n - i);
+        if (i == n) {
+            break;
+        }
         const struct vt_cell *cell = &cells[i];
         if (cell->width == 0) {
             continue;
@@ -105,7 +126,7 @@ static void pack(struct buf *b, const struct clusters *c, const struct vt_cell *
         if (cell->width == 2) {
             buf_addc(b, WIDE);
         }
-        if (cell->text < 128) { // nearly all of them
+        if (cell->text < 128) {
             buf_addc(b, cell->text != 0 ? (char)cell->text : ' ');
         } else {
             add_text(b, c, cell->text);

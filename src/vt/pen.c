@@ -15,15 +15,14 @@ struct param {
 static unsigned split_params(struct str s, struct param out[PEN_PARAMS])
 {
     unsigned n = 1;
-    memset(out, 0, PEN_PARAMS * sizeof *out);
-    out[0].n = 1;
+    out[0] = (struct param){.n = 1};
     for (size_t i = 0; i < s.n; i++) {
         struct param *p = &out[n - 1];
         if (s.p[i] == ';' && n == PEN_PARAMS) {
             break;
         }
         if (s.p[i] == ';') {
-            out[n++].n = 1;
+            out[n++] = (struct param){.n = 1};
         } else if (s.p[i] == ':') {
             p->n = MIN(p->n + 1, (unsigned)ARRAY_LEN(p->value));
         } else {

@@ -67,6 +67,8 @@ static int on_glyph(VTermGlyphInfo *info, VTermPos pos, void *user)
     v->pending_row = pos.row;
     v->pending_col = v->pending_end == cols ? pos.col : v->pending_end;
     v->pending = v->pending_end >= cols - 1;
+    v->edge = v->pending_end == cols;
+    v->edge_row = pos.row;
     return 1;
 }
 
@@ -77,6 +79,7 @@ static int on_cursor(VTermPos pos, VTermPos old, int visible, void *user)
     (void)visible;
     v->pos = pos;
     v->pending = v->pending && pos.row == v->pending_row && pos.col == v->pending_col;
+    v->edge = v->edge && pos.row == v->edge_row && pos.col == v->on->n_cols - 1;
     return 1;
 }
 

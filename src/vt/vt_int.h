@@ -48,6 +48,9 @@ struct vt {
     unsigned alternate_by;            // the mode that switched it on: 1047, 1049
     struct vt_cell pen;               // style of what is written next
     VTermPos pos;
+    bool ahead; // libvterm does not know yet that the cursor is there
+    bool edge;  // its own cursor waits after the last column of `edge_row`
+    int edge_row;
     struct vt_saved saved; // by ESC 7
     bool modes[VT_MODE__COUNT];
     bool insert, newline, keypad; // modes that are not private
@@ -82,6 +85,8 @@ static inline int vt__clamp(int n, int low, int high)
 /// The table of clusters is full: keep those that are on a screen.
 void vt__sweep_clusters(struct vt *v);
 
+/// Obey as much of a text as is plain; returns how many bytes that is.
+size_t vt__put_plain(struct vt *v, struct str bytes);
 /// Give bytes to libvterm, and learn where the cursor is.
 void vt__tell(struct vt *v, struct str bytes);
 /// Obey the tokens of `bytes`; append to `clean` (may be NULL) what other terminals may see.

@@ -1,3 +1,5 @@
+#include <vterm.h>
+
 #include "unit/test.h"
 #include "unit/vt/screen.h"
 
@@ -323,4 +325,58 @@ TEST(a_flood_is_bounded)
     CHECK(vt_history(v) <= 1000 * 16384 / 160);
     vt_free(v);
     buf_fini(&clean);
+}
+
+// ---- the short way for plain text ----------------------------------------------------------------
+
+/// One piece of output: mostly plain text and line ends, now and then what leaves or ends the short way.
+static void add_piece(struct buf *out, unsigned n)
+{
+    static const char *const rare[] = {
+        "\t",        "\b\b",   "\xe4\xb8\xad", "\xc3\xa9", "\033[4;7H", "\033[3;1H\033[K",
+        "\033[2;5r", "\033[r", "\033[A",       "\033[2C",  "\033M",     "\033[1;31m"};
+    if (n % 7 == 0) {
+        buf_addz(out, n % 3 == 0 ? "\n" : "\r\n");
+    } else if (n % 11 == 0) {
+        buf_addz(out, rare[n / 11 % ARRAY_LEN(rare)]);
+    } else {
+        for (unsigned i = 0; i < n % 17 + 1; i++) {
+            buf_addc(out, (char)(i % 5 == 4 ? ' ' : 'a' + (n + i) % 26));
+        }
+    }
+}
+
+TEST(plain_text_lands_where_libvterm_alone_puts_it)
+{
+    unsigned seed = 7;
+    for (int round = 0; round < 300; round++) {
+        struct vt *v = vt_new(8, 30, 50, NULL, NULL);
+        VTerm *peer = vterm_new(8, 30);
+        struct buf text = {.max = SIZE_MAX};
+        vterm_set_utf8(peer, 1);
+        VTermScreen *screen = vterm_obtain_screen(peer);
+        vterm_screen_reset(screen, 1);
+        for (int i = 0; i < 60; i++) {
+            seed = seed * 1103515245u + 12345u;
+            add_piece(&text, seed >> 8);
+        }
+        vt_feed(v, buf_str(&text), NULL);
+        vterm_input_write(peer, text.p, text.n);
+        for (int row = 0; row < 8; row++) {
+            const struct vt_cell *cells = vt_row(v, row);
+            for (int col = 0; col < 30; col++) {
+                VTermScreenCell c;
+                vterm_screen_get_cell(screen, (VTermPos){row, col}, &c);
+                uint32_t there = c.chars[0] == (uint32_t)-1 || c.chars[0] == ' ' ? 0 : c.chars[0];
+                CHECK_INT(cells[col].text, there);
+            }
+        }
+        VTermPos at;
+        vterm_state_get_cursorpos(vterm_obtain_state(peer), &at);
+        CHECK_INT(vt_get_cursor(v).row, at.row);
+        CHECK_INT(vt_get_cursor(v).col, at.col);
+        vterm_free(peer);
+        buf_fini(&text);
+        vt_free(v);
+    }
 }
