@@ -386,6 +386,21 @@ void engine_child_send(struct engine_child *c, struct str line)
     buf_fini(&out);
 }
 
+struct jw *engine_line_begin(struct engine_line *line)
+{
+    buf_init(&line->text, SIZE_MAX);
+    jw_init(&line->w, &line->text);
+    jw_obj(&line->w);
+    return &line->w;
+}
+
+void engine_line_send(struct engine_child *c, struct engine_line *line)
+{
+    jw_end_obj(&line->w);
+    engine_child_send(c, buf_str(&line->text));
+    buf_fini(&line->text);
+}
+
 void engine_child_pause(struct engine_child *c, bool paused)
 {
     c->paused = paused;

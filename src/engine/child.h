@@ -47,6 +47,14 @@ struct engine_child *engine_child_start(struct engine_world *w, const struct eng
                                         const struct engine_child_cb *cb, void *arg);
 /// Send a line; the newline is added. Lines sent before it runs wait.
 void engine_child_send(struct engine_child *c, struct str line);
+/// A line that is one JSON object, being written.
+struct engine_line {
+    struct buf text;
+    struct jw w;
+};
+/// Begin one: members follow. engine_line_send() ends it, and sends it.
+struct jw *engine_line_begin(struct engine_line *line);
+void engine_line_send(struct engine_child *c, struct engine_line *line);
 /// Stop reading it, or go on.
 void engine_child_pause(struct engine_child *c, bool paused);
 /// No callback follows. Its stdin is closed; what does not end by that is ended.

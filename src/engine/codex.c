@@ -19,30 +19,10 @@
 
 // ---- sending ------------------------------------------------------------------------------------
 
-struct message {
-    struct buf text;
-    struct jw w;
-};
-
-static struct jw *begin_message(struct message *m)
-{
-    buf_init(&m->text, SIZE_MAX);
-    jw_init(&m->w, &m->text);
-    jw_obj(&m->w);
-    return &m->w;
-}
-
-static void end_message(struct codex *c, struct message *m)
-{
-    jw_end_obj(&m->w);
-    engine_child_send(c->child, buf_str(&m->text));
-    buf_fini(&m->text);
-}
-
-static struct jw *begin_request(struct codex *c, struct message *m, enum codex_ask what,
+static struct jw *begin_request(struct codex *c, struct engine_line *m, enum codex_ask what,
                                 const char *method)
 {
-    struct jw *w = begin_message(m);
+    struct jw *w = engine_line_begin(m);
     struct codex_asked q = {.id = ++c->last_id, .what = what};
     vec_push(&c->asked, q);
     jw_kint(w, "id", q.id);
@@ -51,10 +31,10 @@ static struct jw *begin_request(struct codex *c, struct message *m, enum codex_a
     return w;
 }
 
-static void end_request(struct codex *c, struct message *m)
+static void end_request(struct codex *c, struct engine_line *m)
 {
     jw_end_obj(&m->w);
-    end_message(c, m);
+    engine_line_send(c->child, m);
 }
 
 static void write_input(struct jw *w, struct str text)
@@ -70,13 +50,13 @@ static void write_input(struct jw *w, struct str text)
 void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w, void *arg),
                    void *arg)
 {
-    struct message m;
-    struct jw *w = begin_message(&m);
+    struct engine_line m;
+    struct jw *w = engine_line_begin(&m);
     jw_kint(w, "id", request);
     jw_kobj(w, "result");
     write(w, arg);
     jw_end_obj(w);
-    end_message(c, &m);
+    engine_line_send(c->child, &m);
 }
 
 // ---- told later ---------------------------------------------------------------------------------
@@ -136,7 +116,7 @@ static void write_thread(const struct codex *c, struct jw *w)
 
 static void start_thread(struct codex *c)
 {
-    struct message m;
+    struct engine_line m;
     struct jw *w = begin_request(c, &m, ASK_THREAD, "thread/start");
     write_thread(c, w);
     jw_karr(w, "dynamicTools");
@@ -154,7 +134,7 @@ static void start_thread(struct codex *c)
 
 static void resume_thread(struct codex *c)
 {
-    struct message m;
+    struct engine_line m;
     struct jw *w = begin_request(c, &m, ASK_RESUME, "thread/resume");
     jw_kstrz(w, "threadId", c->resume);
     jw_kbool(w, "excludeTurns", true);
@@ -164,7 +144,7 @@ static void resume_thread(struct codex *c)
 
 static void begin_turn(struct codex *c)
 {
-    struct message m;
+    struct engine_line m;
     struct buf text;
     assert(c->ready && c->in_turn && !c->begun);
     buf_init(&text, SIZE_MAX);
@@ -185,7 +165,7 @@ static void begin_turn(struct codex *c)
 
 static void send_steer(struct codex *c, struct str text, struct str refuses)
 {
-    struct message m;
+    struct engine_line m;
     struct jw *w = begin_request(c, &m, ASK_STEER, "turn/steer");
     c->asked.p[c->asked.n - 1].refuses = refuses.n != 0 ? str_dup(refuses) : NULL;
     jw_kstrz(w, "threadId", c->thread);
@@ -196,7 +176,7 @@ static void send_steer(struct codex *c, struct str text, struct str refuses)
 
 static void send_interrupt(struct codex *c)
 {
-    struct message m;
+    struct engine_line m;
     if (c->turn != NULL && c->stopping) {
         struct jw *w = begin_request(c, &m, ASK_INTERRUPT, "turn/interrupt");
         jw_kstrz(w, "threadId", c->thread);
@@ -228,9 +208,9 @@ static void take_thread(struct codex *c, const struct json *result, bool resumed
 
 static void send_initialized(struct codex *c)
 {
-    struct message m;
-    jw_kstrz(begin_message(&m), "method", "initialized");
-    end_message(c, &m);
+    struct engine_line m;
+    jw_kstrz(engine_line_begin(&m), "method", "initialized");
+    engine_line_send(c->child, &m);
 }
 
 static void take_result(struct codex *c, enum codex_ask what, const struct json *result)
@@ -353,7 +333,7 @@ static void start_child(struct codex *c, const struct tool_env *place)
 {
     static const struct engine_child_cb cb = {.on_line = on_line, .on_end = on_child_end};
     static const char *const without[] = {"CODEX_", "OPENAI_", NULL};
-    struct message m;
+    struct engine_line m;
     struct buf config;
     buf_init(&config, SIZE_MAX);
     write_config(c, &config);

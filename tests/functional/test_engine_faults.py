@@ -89,7 +89,7 @@ def test_a_codex_that_lacks_a_method_is_named_with_the_way_out(fake):
 @pytest.mark.parametrize("engine, install", [("codex", "npm install -g @openai/codex"),
                                              ("claude", "npm install -g @anthropic-ai/claude-code")])
 def test_a_missing_program_is_named_with_the_command_that_installs_it(home, tmp_path, engine, install):
-    done = home.cli("chat", "go", "--engine", engine, "--cwd", str(tmp_path), env={"PATH": "/usr/bin:/bin"})
+    done = home.cli("chat", "go", "--engine", engine, "--cwd", str(tmp_path), env={"PATH": str(tmp_path)})
     assert done.returncode == 1 and install in done.stderr and f"'{engine}'" in done.stderr
 
 
@@ -101,8 +101,8 @@ def test_an_unknown_engine_and_an_unfit_provider_are_named(fake, home, tmp_path)
     assert done.returncode == 1 and "anthropic" in done.stderr
 
 
-def test_doctor_says_which_engines_there_are(home):
-    checks = {c["name"]: c for c in home.json("doctor", env={"PATH": "/usr/bin:/bin"})["checks"]}
+def test_doctor_says_which_engines_there_are(home, tmp_path):
+    checks = {c["name"]: c for c in home.json("doctor", env={"PATH": str(tmp_path)})["checks"]}
     assert checks["engine codex"]["status"] == "ok" and "npm install -g @openai/codex" in checks["engine codex"]["detail"]
     (home.dir / "config.toml").write_text(f'[engines.codex]\ncommand = "{PROGRAM}"\n[engines.claude]\ncommand = "/not/there"\n')
     checks = {c["name"]: c for c in home.json("doctor")["checks"]}
