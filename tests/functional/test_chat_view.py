@@ -48,7 +48,6 @@ def test_what_is_piped_in_is_added_to_the_text(home, fake):
 
 @pytest.mark.parametrize("args, input", [(["chat"], None), (["chat", "-"], ""), (["chat"], " \n"),
                                          (["chat", "x"], "a\0b"),
-                                         (["chat", "x", "--engine", "codex"], None),
                                          (["chat", "x", "--permission", "maybe"], None),
                                          (["chat", "x", "--sandbox", "none"], None),
                                          (["chat", "x", "--plugins", "a", "--no-plugins"], None)])
