@@ -300,7 +300,7 @@ function place() {
 }
 
 function register(kind, fields) {
-  if (me.loaded) throw new Error(`${kind}: a plugin registers while it is loaded, not later`);
+  if (me.leaving) throw new Error(`${kind}: stale handle: this version of '${me.name}' has been replaced`);
   me.seen.push({ kind, ...fields });
   send({ type: "register", kind, ...fields, ...place() });
 }

@@ -936,8 +936,8 @@ def place():
 
 
 def register(kind, **fields):
-    if me.loaded:
-        raise RuntimeError(f"{kind}: a plugin registers while its file is loaded, not later")
+    if me.leaving:
+        raise RuntimeError(f"{kind}: stale handle: this version of '{me.name}' has been replaced")
     me.seen.append((kind, fields))
     send({"type": "register", "kind": kind, **{k: v for k, v in fields.items() if v is not None}, **place()})
 

@@ -46,6 +46,8 @@ struct host_call {
 struct host_owner {
     /// A contribution, before on_loaded. `what` is the whole message. Refuse with a negative code.
     int (*on_register)(void *arg, const struct json *what, struct err *e);
+    /// One more, after on_loaded. NULL: none is taken then.
+    int (*on_add)(void *arg, const struct json *what, struct err *e);
     void (*on_loaded)(void *arg, const struct json *metadata);
     void (*on_failed)(void *arg, const struct host_fault *fault);
     void (*on_log)(void *arg, enum log_level level, struct str text);

@@ -272,12 +272,16 @@ struct message {
 static void on_register(struct host_talk *t, const struct message *m)
 {
     struct err e = {0};
+    bool late = t->state != HOST_LOADING;
     count_unasked(t, m->bytes);
-    if (t->state != HOST_LOADING) {
+    if (t->state == HOST_ENDED || t->closed) {
+        return;
+    }
+    if (late && t->owner.on_add == NULL) {
         send_error(t, 0, "register comes before loaded");
     } else if (t->owner.on_register == NULL) {
         send_error(t, 0, "nothing can be registered here");
-    } else if (t->owner.on_register(t->arg, m->m, &e) < 0) {
+    } else if ((late ? t->owner.on_add : t->owner.on_register)(t->arg, m->m, &e) < 0) {
         send_error(t, 0, e.msg);
     }
 }

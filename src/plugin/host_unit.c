@@ -439,16 +439,30 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
     return err_set(e, ERR_UNSUPPORTED, "nothing of that kind can be registered here");
 }
 
+static int stage(struct offer *o, struct err *e)
+{
+    struct gen_unit *g = o->unit->gen;
+    int rc = o->kind == OFFER_HOOK ? stage_hook(o, g, e) : stage_item(o, g, e);
+    o->unit->refs += rc == 0;
+    return rc;
+}
+
+int host_unit_add(struct host_unit *u, const struct json *what, struct err *e)
+{
+    int rc = host_unit_register(u, what, e);
+    if (rc == 0 && u->gen != NULL && (rc = stage(*vec_last(&u->offers), e)) < 0) {
+        offer_free(*vec_last(&u->offers));
+        u->offers.n--;
+    }
+    return rc;
+}
+
 void host_unit_stage(struct host_unit *u, struct gen_unit *g)
 {
     u->gen = g;
     vec_foreach (it, &u->offers) {
         struct err e = {0};
-        struct offer *o = *it;
-        int rc = o->kind == OFFER_HOOK ? stage_hook(o, g, &e) : stage_item(o, g, &e);
-        if (rc == 0) {
-            u->refs++;
-        } else {
+        if (stage(*it, &e) < 0) {
             gen_unit_note(g, &(struct gen_diag){.code = DIAG_LOAD_FAILED, .message = e.msg});
         }
     }

@@ -50,6 +50,10 @@ void host_unit_detach(struct host_unit *u);
 /// A register message came. Refuses what the rules do not name, and too much of anything.
 int host_unit_register(struct host_unit *u, const struct json *what, struct err *e) MUST_CHECK;
 
+/// One more came after host_unit_stage(): it becomes part of the unit at once, with the other ones of this turn of the loop
+/// as one new generation. ERR_CONFLICT when that version was replaced. Before staging it is like host_unit_register().
+int host_unit_add(struct host_unit *u, const struct json *what, struct err *e) MUST_CHECK;
+
 /// Make all that was registered part of the staging unit `g`. What is refused is noted with it as
 /// a diagnostic.
 void host_unit_stage(struct host_unit *u, struct gen_unit *g);

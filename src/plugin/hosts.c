@@ -226,6 +226,24 @@ static int on_register(void *arg, const struct json *what, struct err *e)
     return rc;
 }
 
+/// What is registered later and cannot be is the plugin's mistake, and no reason to end it.
+static int on_add(void *arg, const struct json *what, struct err *e)
+{
+    struct hosted *v = arg;
+    int rc = host_unit_add(v->offers, what, e);
+    if (rc < 0 && v->unit != NULL) {
+        const struct json *path = json_get(what, "file");
+        char *file = path != NULL ? str_dup(json_str(path, "")) : NULL;
+        gen_unit_note(v->unit, &(struct gen_diag){.code = rc == ERR_CONFLICT ? DIAG_STALE_HANDLE
+                                                                             : DIAG_HOOK_FAILED,
+                                                  .path = file,
+                                                  .line = (int)json_int(json_get(what, "line"), 0),
+                                                  .message = e->msg});
+        free(file);
+    }
+    return rc;
+}
+
 static void on_loaded(void *arg, const struct json *metadata)
 {
     struct hosted *v = arg;
@@ -322,6 +340,7 @@ void hosts_answer(struct hosts_ask *a, int status, struct str text)
 
 static const struct host_owner host_owner = {
     .on_register = on_register,
+    .on_add = on_add,
     .on_loaded = on_loaded,
     .on_failed = on_failed,
     .on_log = on_log,

@@ -5,7 +5,7 @@
 // side does not know are ignored.
 //
 //     hub to host                                       host to hub
-//     load      path name options api state source?     register  kind ...   (before loaded only)
+//     load      path name options api state source?     register  kind ...
 //     hook      id point handler? ctx args deadline_ms  loaded    metadata
 //     tool      id name ctx input deadline_ms           failed    message path? line? code?
 //     route     id name method path params query        log       level text

@@ -1126,3 +1126,73 @@ def wait(ctx, call):
     assert home.json("api", "POST", "/tool/quick", '{"input": {}}')["output"] == "x"
     assert hosts(home, "slow") == pids  # its loop was broken, not its process
     assert [d["code"] for d in row(home, "slow")["diagnostics"]].count("HOOK_TIMEOUT") >= 1
+
+
+# ---- registering later -----------------------------------------------------------------------------
+
+LATER = {
+    "python": ("later.py", '''
+@tool
+def more(ctx, name: str):
+    """Add a tool and a hook."""
+    tool(name=name, description="added")(lambda ctx, input: "from " + name)
+    on("tool_result", lambda ctx, call, result: {**result._members(), "output": result.output + "!"})
+    return "added"
+'''),
+    "node": ("later.mjs", '''
+tool({ name: "more", input: { name: "string" }, run(ctx, { name }) {
+  tool({ name, description: "added", run: () => "from " + name });
+  on_tool_result((ctx, call, result) => ({ ...result, output: result.output + "!" }));
+  return "added";
+} });
+'''),
+}
+
+
+@pytest.mark.parametrize("language", LATER)
+def test_what_is_registered_later_is_live_at_once_as_one_generation(home, hub, language):
+    put(home, *LATER[language])
+    assert home.json("reload")["ok"]
+    before = home.json("generations")["current"]
+    assert home.json("api", "POST", "/tool/more", '{"input": {"name": "extra"}}')["output"].startswith("added")
+    retry(lambda: "extra" in row(home, "later")["tools"])
+    assert home.json("api", "POST", "/tool/extra", '{"input": {}}')["output"] == "from extra!"
+    assert "on_tool_result" in row(home, "later")["hooks"]
+    told = home.http("GET", "/events?types=generation.committed", headers=("Accept: application/json",)).json()["events"][-1]
+    assert home.json("generations")["current"] == before + 1 and told["trigger"] == "register", told
+    again = home.cli("api", "POST", "/tool/more", '{"input": {"name": "extra"}}')
+    assert "registered twice" in again.stdout  # and the plugin lives on
+    assert home.json("api", "POST", "/tool/extra", '{"input": {}}')["output"].startswith("from extra!")
+
+
+@pytest.mark.parametrize("language", LATER)
+def test_a_version_that_was_replaced_registers_nothing(home, hub, tmp_path, language):
+    gate = tmp_path / "gate"
+    file, text = {"python": ("stale.py", f"""
+import os, time
+@tool
+def wait(ctx):
+    while not os.path.exists("{gate}"):
+        time.sleep(0.01)
+    tool(name="late")(lambda ctx, input: "x")
+    return "registered"
+"""), "node": ("stale.mjs", f"""
+import fs from "node:fs";
+tool({{ name: "wait", async run() {{
+  while (!fs.existsSync("{gate}")) await timer.sleep(0.01);
+  tool({{ name: "late", run: () => "x" }});
+  return "registered";
+}} }});
+""")}[language]
+    put(home, file, text)
+    assert home.json("reload")["ok"]
+    waiting = home.popen("api", "POST", "/tool/wait", '{"input": {}}', "--json")
+    retry(lambda: hosts(home, "stale"))
+    old = hosts(home, "stale")
+    put(home, file, text + ("# again\n" if language == "python" else "// again\n"))
+    assert home.json("reload")["ok"]
+    retry(lambda: set(hosts(home, "stale")) - set(old))
+    gate.write_text("")
+    out, _ = waiting.communicate(timeout=30)
+    assert "stale handle" in out.decode(), out
+    assert "late" not in row(home, "stale")["tools"]
