@@ -257,6 +257,31 @@ void op_PTY_NEW(struct api *api, struct op_call *c)
 
 // ---- the others ----------------------------------------------------------------------------
 
+/// An operation that waits for the keepers which the hub found when it started.
+struct settling {
+    struct api *api;
+    struct op_call *call;
+    op_fn *run;
+};
+
+static void on_settled(void *arg)
+{
+    struct settling s = *(struct settling *)arg;
+    free(arg);
+    s.run(s.api, s.call);
+}
+
+static void when_settled(struct api *api, struct op_call *c, op_fn *run)
+{
+    if (api->terms == NULL) {
+        run(api, c);
+        return;
+    }
+    struct settling *s = xmalloc(sizeof *s);
+    *s = (struct settling){api, c, run};
+    terms_settle(api->terms, on_settled, s);
+}
+
 static struct term *find(struct api *api, struct op_call *c)
 {
     struct err e = {0};
@@ -273,7 +298,7 @@ static struct term *find(struct api *api, struct op_call *c)
     return t;
 }
 
-void op_PTY_LIST(struct api *api, struct op_call *c)
+static void list(struct api *api, struct op_call *c)
 {
     struct jw *w = op_begin(c);
     jw_obj(w);
@@ -288,13 +313,23 @@ void op_PTY_LIST(struct api *api, struct op_call *c)
     op_end(c, 200);
 }
 
-void op_PTY_SHOW(struct api *api, struct op_call *c)
+void op_PTY_LIST(struct api *api, struct op_call *c)
+{
+    when_settled(api, c, list);
+}
+
+static void show(struct api *api, struct op_call *c)
 {
     struct term *t = find(api, c);
     if (t != NULL) {
         term_write(t, op_begin(c));
         op_end(c, 200);
     }
+}
+
+void op_PTY_SHOW(struct api *api, struct op_call *c)
+{
+    when_settled(api, c, show);
 }
 
 static void on_killed(void *arg, struct str text, const struct err *e)
@@ -309,12 +344,17 @@ static void on_killed(void *arg, struct str text, const struct err *e)
     op_end(c, 200);
 }
 
-void op_PTY_KILL(struct api *api, struct op_call *c)
+static void end(struct api *api, struct op_call *c)
 {
     struct term *t = find(api, c);
     if (t != NULL) {
         terms_kill(api->terms, t, on_killed, c);
     }
+}
+
+void op_PTY_KILL(struct api *api, struct op_call *c)
+{
+    when_settled(api, c, end);
 }
 
 static void on_screen(void *arg, struct str text, const struct err *e)
@@ -331,7 +371,7 @@ static void on_screen(void *arg, struct str text, const struct err *e)
     op_end(c, 200);
 }
 
-void op_PTY_SCREEN(struct api *api, struct op_call *c)
+static void read_screen(struct api *api, struct op_call *c)
 {
     struct term *t = find(api, c);
     if (t != NULL) {
@@ -339,7 +379,12 @@ void op_PTY_SCREEN(struct api *api, struct op_call *c)
     }
 }
 
-void op_PTY_INPUT(struct api *api, struct op_call *c)
+void op_PTY_SCREEN(struct api *api, struct op_call *c)
+{
+    when_settled(api, c, read_screen);
+}
+
+static void type(struct api *api, struct op_call *c)
 {
     struct term *t = find(api, c);
     if (t != NULL && term_is_ended(t)) {
@@ -348,4 +393,9 @@ void op_PTY_INPUT(struct api *api, struct op_call *c)
         terms_type(t, json_str(json_get(c->params, "text"), ""));
         op_answer(c, 200, STR("{\"ok\":true}"));
     }
+}
+
+void op_PTY_INPUT(struct api *api, struct op_call *c)
+{
+    when_settled(api, c, type);
 }

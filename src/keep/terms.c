@@ -67,9 +67,36 @@ static void unlist(struct term *t)
     }
 }
 
+static bool is_settled(const struct terms *all)
+{
+    vec_foreach (t, &all->list) {
+        if ((*t)->row == NULL && (*t)->started == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_settled(struct terms *all)
+{
+    while (all->settling.n != 0 && is_settled(all)) {
+        struct terms_settling s = *vec_last(&all->settling);
+        all->settling.n--;
+        s.done(s.arg);
+    }
+}
+
+void terms_settle(struct terms *all, loop_fn *done, void *arg)
+{
+    struct terms_settling s = {done, arg};
+    vec_push(&all->settling, s);
+    check_settled(all);
+}
+
 /// The keeper is gone.
 static void end(struct term *t)
 {
+    struct terms *all = t->all;
     struct err e = {0};
     err_set(&e, ERR_NOT_FOUND, "the terminal has ended");
     unlist(t);
@@ -83,6 +110,7 @@ static void end(struct term *t)
     answer_all(&t->kills, STR_NULL, NULL);
     answer_all(&t->screens, STR_NULL, &e);
     free_term(t);
+    check_settled(all);
 }
 
 static void on_late(void *arg)
@@ -111,6 +139,7 @@ static void on_welcome(struct term *t, struct str json)
         emit(t, TERMS_OPENED, STR_NULL);
         done(t->started_arg, t, NULL);
     }
+    check_settled(t->all);
 }
 
 static void on_note(struct term *t, struct str p)
@@ -259,7 +288,9 @@ void terms_close(struct terms *all)
     while (all->list.n != 0) {
         end(all->list.p[0]);
     }
+    check_settled(all);
     vec_fini(&all->list);
+    vec_fini(&all->settling);
     all->closed = true;
     terms__free_closed(all);
 }

@@ -21,6 +21,8 @@ struct terms_opts {
 
 /// Find the keepers that an earlier hub left, and connect to them.
 struct terms *terms_open(const struct terms_opts *o);
+/// Call `done` when all keepers that were found have said what they keep, or proved to be gone: now, or later.
+void terms_settle(struct terms *all, loop_fn *done, void *arg);
 /// Leave the keepers alone and free everything. Calls under way are answered with an error. NULL is allowed.
 void terms_close(struct terms *all);
 

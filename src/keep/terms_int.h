@@ -31,6 +31,12 @@ struct term {
     struct timer late; // no WELCOME came, or it does not die
 };
 
+/// Who waits for the keepers that were found.
+struct terms_settling {
+    loop_fn *done;
+    void *arg;
+};
+
 struct starting;
 
 struct terms {
@@ -38,6 +44,7 @@ struct terms {
     char *dir;
     vec(struct term *) list; // newest first
     vec(struct starting *) starting;
+    vec(struct terms_settling) settling;
     bool closed; // freed when the last one that starts has ended
 };
 

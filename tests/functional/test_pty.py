@@ -325,6 +325,16 @@ def test_stop_leaves_terminals_and_stop_all_ends_them(ptys):
     retry(lambda: is_gone(row["pid"]) and is_gone(row["keeper_pid"]))
 
 
+def test_the_first_question_to_a_new_hub_knows_the_terminals(ptys):
+    hub = Hub(ptys)
+    made = {new(ptys, "sleep", "1000")["id"] for _ in range(3)}
+    for _ in range(5):
+        hub.close()
+        hub = Hub(ptys)
+        assert {r["id"] for r in rows(ptys)} == made
+    hub.close()
+
+
 def test_a_terminal_that_lost_hub_and_socket_ends(ptys):
     (ptys.dir / "config.toml").write_text("[pty]\nabandon_s = 1\n")
     hub = Hub(ptys)
