@@ -901,3 +901,30 @@ def test_a_terminal_fits_into_small_windows(tui, size):
     t.shows(f"{got['rows']} {got['cols']}")
     assert got["rows"] >= rows // 2 and got["cols"] >= cols // 2
     tui.home.http("DELETE", f"/pty/{row['id']}")
+
+
+def test_the_work_of_a_program_in_a_worktree_is_taken_over_from_the_screen(tui):
+    def git(*args):
+        subprocess.run(["git", "-C", tui.dir, "-c", "user.name=t", "-c", "user.email=t@t", *args], check=True, capture_output=True)
+    git("init", "-q", "-b", "main")
+    (tui.dir / "f").write_text("x\n")
+    git("add", "f")
+    git("commit", "-qm", "one")
+    t = tui(env=shell_env(tui.dir))
+    t.keys("C-p")
+    t.type("terminal.worktree")
+    t.press("Enter", "shell$")
+    t.type("echo by the agent >> f; exit\n")
+    t.shows("ended with status 0")
+    retry(lambda: tui.home.json("runs", "list")["runs"][0]["state"] == "ended")
+    t.keys("Tab")
+    t.keys("C-p")
+    t.type("view.runs")
+    t.press("Enter", "complete")
+    t.press("Enter", "+by the agent")
+    t.keys("Escape")
+    t.gone("+by the agent")
+    t.keys("C-p")
+    t.type("run.apply")
+    t.press("Enter", "its changes are on your tree")
+    assert (tui.dir / "f").read_text() == "x\nby the agent\n"

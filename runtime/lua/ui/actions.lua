@@ -106,6 +106,30 @@ local function send(state)
   state.tui.scroll.conversation = 0
 end
 
+local function new_terminal(state, how)
+  how.cwd = how.cwd or state.project
+  local row, why = afloat.call("pty.new", how)
+  if not row then return fail(why) end
+  state.tui.view, state.tui.pty, state.tui.focus = "chat", row.id, "terminal"
+  state.tui.selected.sessions = "pty:" .. row.id
+end
+
+-- Take over, or leave, what the run that is chosen in the view of runs did.
+local function take_run(state, how)
+  local id = state.tui.selected.runs
+  if type(id) ~= "string" then
+    local first = state.runs[type(id) == "number" and id or 1]
+    id = first and first.run_id
+  end
+  if not id then return afloat.note("there is no run: 'r' shows them", "warn") end
+  local params = { id = id }
+  if how ~= "discard" then params.working_dir = state.project end
+  local row, why = afloat.call("run." .. how, params)
+  if not row then return fail(why) end
+  afloat.note("run " .. id .. ": " .. (how == "apply" and "its changes are on your tree" or how == "merge" and "merged into " ..
+    tostring(row.merged_into) or "discarded"), "good")
+end
+
 local function current(state)
   if not state.session then
     afloat.note("open a session first: Ctrl+N begins one")
@@ -316,11 +340,27 @@ return {
     state.tui.focus = state.tui.pty and "terminal" or "message"
   end },
   ["terminal.new"] = { desc = "new terminal with your shell; it outlives this screen and the hub", run = function(state)
-    local row, why = afloat.call("pty.new", { cmd = state.shell, cwd = state.project })
-    if not row then return fail(why) end
-    state.tui.view, state.tui.pty, state.tui.focus = "chat", row.id, "terminal"
-    state.tui.selected.sessions = "pty:" .. row.id
+    new_terminal(state, { cmd = state.shell })
   end },
+  ["terminal.worktree"] = { desc = "the same in a git worktree of its own; 'runs' takes its work over", run = function(state)
+    new_terminal(state, { cmd = state.shell, worktree = true })
+  end },
+  ["terminal.type"] = { desc = "new terminal of a session type", run = function(state)
+    local all, why = afloat.call("session_type.list", { path = state.project })
+    if not all then return fail(why) end
+    local names = {}
+    for _, it in ipairs(all.types) do
+      if it.kind == "pty" and not it.shadowed then names[#names + 1] = it.name end
+    end
+    if #names == 0 then return afloat.note("there is no session type of kind pty: sessions/TYPE/init.lua makes one", "warn") end
+    if #names == 1 then return new_terminal(state, { type = names[1] }) end
+    state.tui.asked_op = "pty.new"
+    state.tui.input.op = "cwd=" .. state.project .. " type=" .. table.concat(names, "|")
+    popup(state, "op")
+  end },
+  ["run.apply"] = { desc = "put the changes of the chosen run on your tree", run = function(state) take_run(state, "apply") end },
+  ["run.merge"] = { desc = "merge the chosen run into your branch", run = function(state) take_run(state, "merge") end },
+  ["run.discard"] = { desc = "mark the chosen run as not wanted", run = function(state) take_run(state, "discard") end },
   ["session.interrupt"] = { desc = "interrupt the turn", run = function(state)
     local s = current(state)
     if s then
