@@ -32,7 +32,7 @@ enum {
     STALL_MS = 1000,    // that the program waits for viewers
     TELL_MS = 500,      // between two titles
     NOTICES = 4,        // notifications in that time
-    TURN_BYTES = 65536, // read before others have their turn
+    TURN_BYTES = 16384, // read before others have their turn
     TOLD_FD = 3         // closed when the answer is written
 };
 

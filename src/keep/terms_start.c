@@ -152,9 +152,13 @@ static int spawn(struct starting *s, struct str spec, struct err *e)
     if (gone != NULL) {
         *gone = '\0';
     }
-    const char *const argv[] = {program, "keep", NULL};
+    // the small program beside ours is the same; where it is missing we do it
+    char *small = xasprintf(STR_FMT "/afloat-keep", STR_ARG(path_dir(str_of(program))));
+    const char *const ours[] = {program, "keep", NULL}, *const theirs[] = {small, NULL};
+    const char *const *argv = access(small, X_OK) == 0 ? theirs : ours;
     const struct proc_opts o = {.argv = argv, .env = env, .in = PROC_PIPE, .out = PROC_PIPE};
     int rc = proc_spawn(&s->proc, s->all->opts.loop, &o, &cb, s, e);
+    free(small);
     if (rc == 0) {
         rc = proc_write(s->proc, spec);
         proc_close_stdin(s->proc);

@@ -3,7 +3,8 @@
 // 10,000 lines as cells would take 25 MB; packed they take about what the program wrote. A line is a
 // stream of bytes, starting and ending in the default style:
 //
-//     STYLE flags [attrs] [fg] [bg]    the cells that follow look like this; what is left out is default
+//     STYLE flags [attrs] [fg] [bg]    the cells that follow look like this; what is left out is default. A colour
+//                                      of the palette is one byte, others are four
 //     WIDE                             the next cell takes two columns
 //     CLUSTER n                        the next cell has n code points
 //     text as UTF-8, a space for an empty cell
@@ -19,7 +20,7 @@
 #include "base/vec.h"
 
 enum { STYLE = 1, WIDE = 2, CLUSTER = 3 };
-enum { HAS_ATTRS = 1, HAS_FG = 2, HAS_BG = 4 };
+enum { HAS_ATTRS = 1, HAS_FG = 2, HAS_BG = 4, SHORT_FG = 8, SHORT_BG = 16 };
 enum { LINE_BYTES = 16384, BYTES_A_LINE = 256 };
 
 struct history_line {
@@ -52,15 +53,26 @@ static struct history_line **line_at(const struct history *h, size_t i)
 
 // ---- writing -------------------------------------------------------------------------------
 
+static void add_color(struct buf *b, uint32_t color, bool is_short)
+{
+    if (is_short) {
+        buf_addc(b, (char)(color & 255));
+    } else if (color != 0) {
+        buf_add(b, &color, sizeof color);
+    }
+}
+
 static void add_style(struct buf *b, const struct vt_cell *c)
 {
-    int flags =
-        (c->attrs != 0 ? HAS_ATTRS : 0) | (c->fg != 0 ? HAS_FG : 0) | (c->bg != 0 ? HAS_BG : 0);
+    bool short_fg = (c->fg & VT_COLOR_KIND) == VT_INDEXED,
+         short_bg = (c->bg & VT_COLOR_KIND) == VT_INDEXED;
+    int flags = (c->attrs != 0 ? HAS_ATTRS : 0) | (c->fg != 0 ? HAS_FG : 0) |
+                (c->bg != 0 ? HAS_BG : 0) | (short_fg ? SHORT_FG : 0) | (short_bg ? SHORT_BG : 0);
     buf_addc(b, STYLE);
     buf_addc(b, (char)flags);
     buf_add(b, &c->attrs, c->attrs != 0 ? sizeof c->attrs : 0);
-    buf_add(b, &c->fg, c->fg != 0 ? sizeof c->fg : 0);
-    buf_add(b, &c->bg, c->bg != 0 ? sizeof c->bg : 0);
+    add_color(b, c->fg, short_fg);
+    add_color(b, c->bg, short_bg);
 }
 
 static void add_text(struct buf *b, const struct clusters *c, uint32_t text)
@@ -204,6 +216,17 @@ static struct reader reader_of(const struct history_line *l)
     return (struct reader){l->bytes, l->bytes + l->n, {0}};
 }
 
+static uint32_t read_color(struct reader *r, bool is_short)
+{
+    uint32_t color;
+    if (is_short) {
+        return VT_INDEXED | *r->p++;
+    }
+    memcpy(&color, r->p, sizeof color);
+    r->p += sizeof color;
+    return color;
+}
+
 static void read_style(struct reader *r)
 {
     int flags = *r->p++;
@@ -213,12 +236,10 @@ static void read_style(struct reader *r)
         r->p += sizeof r->style.attrs;
     }
     if (flags & HAS_FG) {
-        memcpy(&r->style.fg, r->p, sizeof r->style.fg);
-        r->p += sizeof r->style.fg;
+        r->style.fg = read_color(r, (flags & SHORT_FG) != 0);
     }
     if (flags & HAS_BG) {
-        memcpy(&r->style.bg, r->p, sizeof r->style.bg);
-        r->p += sizeof r->style.bg;
+        r->style.bg = read_color(r, (flags & SHORT_BG) != 0);
     }
 }
 
