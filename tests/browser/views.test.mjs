@@ -117,18 +117,21 @@ export const tests = {
   },
 
   async "messages that wait are shown, and a session that waits is counted on its tab"({ browser, hub }) {
-    const words = Array.from({ length: 80 }, (_, i) => `w${i}`).join(" ");
-    const s = await hub.session({ permission: "ask", ...hub.scenario([{ text: words, delta_ms: 60 }, { tool_calls: [{ name: "shell", input: { cmd: "true" } }] }, { text: "end" }]) });
+    const s = await hub.session(hub.scenario([
+      { tool_calls: [{ name: "shell", input: { cmd: "until [ -e go ]; do sleep 0.05; done" } }] }, { text: "the first is done" },
+      { tool_calls: [{ name: "ask_user", input: { question: "Port or starboard?", choices: ["port"] } }] }, { text: "end" }]));
     const p = await open(browser, hub);
     await at(p, hub, s.id);
     await p.message.fill("begin");
     await p.send.click();
-    await p.talk.getByText("w3").waitFor();
+    await p.stop.waitFor();
     await p.message.fill("the next thing");
     await p.page.getByRole("button", { name: "Queue" }).click();
-    await p.page.getByRole("list", { name: "Queued messages" }).getByText("the next thing").waitFor();
-    await p.page.getByRole("region", { name: "Permission for shell" }).waitFor();
-    await p.page.getByRole("list", { name: "Queued messages" }).waitFor({ state: "detached" });
+    await p.page.getByText("1 queued").waitFor();
+    await p.talk.getByRole("article", { name: "You" }).filter({ hasText: "the next thing" }).getByText("queued", { exact: true }).waitFor(); // it is there at once
+    hub.write("go", "");
+    await p.page.getByRole("region", { name: "Question" }).waitFor();
+    await p.page.getByText("1 queued").waitFor({ state: "detached" });
     await p.page.getByRole("tab", { name: "Sessions 1 need you" }).waitFor();
     await p.message.focus();
     await p.page.keyboard.press("Alt+1");

@@ -18,7 +18,7 @@ def node(*args, timeout=120, **more):
 def test_the_page_in_a_real_browser():
     """Every flow of tests/browser, in one Chromium: node tests/browser/run.mjs [NAME...] runs some of them."""
     env = {**os.environ, "AFLOAT_BIN": BIN}
-    done = node("tests/browser/run.mjs", timeout=600, env=env)
+    done = node("tests/browser/run.mjs", timeout=900, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all browser tests passed" in done.stdout, done.stdout
 

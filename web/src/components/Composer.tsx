@@ -4,7 +4,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Icon } from "./Icon";
 import { useConversation } from "./Conversation";
-import { interrupt, newSession, type Picture, newSessionDialog, queued, send, slashes, useDirs } from "../lib/actions";
+import { interrupt, newSession, type Picture, newSessionDialog, send, slashes, useDirs } from "../lib/actions";
 import type { SessionRow } from "../lib/answers";
 import { explain } from "../lib/client";
 import { conversation } from "../lib/conversation";
@@ -16,7 +16,6 @@ import { currentSession, toast } from "../lib/ui";
 
 const drafts = createKept<Record<string, string>>("drafts", {});
 const HOME = "new"; // the draft of no session
-const NONE: readonly string[] = [];
 
 /** Put a text into the message of a session (null: of the next one), and the focus there. */
 export function writeDraft(session: string | null, text: string): void {
@@ -106,7 +105,6 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
   const [busy, setBusy] = useState(false);
   const [pictures, setPictures] = useState<Picture[]>([]);
   const state = useStore(link);
-  const waiting = useStore(queued, (q) => (id ? q[id] : undefined) ?? NONE);
   const dir = useDirs()[0];
   const running = row?.state === "running" || row?.state === "waiting";
   const ended = row?.state === "ended";
@@ -222,9 +220,6 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
           ))}
         </ul>
       )}
-      {row && row.queued > 0 && waiting.length > 0 && (
-        <ul className="queue" aria-label="Queued messages">{waiting.slice(0, row.queued).map((w, i) => <li key={i}><Icon name="more" /> <span>{w}</span></li>)}</ul>
-      )}
       <div className="composer-box" onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); attach(e.dataTransfer.files); }}>
         {pictures.length > 0 && (
           <ul className="pictures" aria-label="Pictures">
@@ -244,7 +239,7 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
               <Icon name="folder" /> {dir ? shortPath(dir) : "Choose a directory"}
             </button>
           )}
-          {row && row.queued > 0 && <span className="chip" title={waiting.join("\n")}>{row.queued} queued</span>}
+          {row && row.queued > 0 && <span className="chip">{row.queued} queued</span>}
           <span className="grow" />
           {row && <Context id={row.id} />}
           {running ? (

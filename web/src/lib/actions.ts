@@ -3,7 +3,6 @@ import { useMemo } from "react";
 import type { SessionRow } from "./answers";
 import { call, explain } from "./client";
 import { conversation } from "./conversation";
-import { onEvent } from "./events";
 import { usageText } from "./format";
 import { findSession, noteSession, sessions, sessionTitle } from "./sessions";
 import { createKept, createStore, useStore } from "./store";
@@ -72,19 +71,8 @@ export async function send(id: string, text: string, how: "send" | "steer" | "qu
     }
   }
   const shown = images.length > 0 ? images.map(({ name, data }) => ({ name, data })) : undefined;
-  const answer = await call("session.message", { id, text, images: shown }, { once: onceKey() });
-  const began = conversation(id).snapshot().items.some((i) => i.kind === "user" && i.turn === answer.turn_id);
-  if (answer.queued && !began) noteQueued(id, (l) => [...l, text]);
+  await call("session.message", { id, text, images: shown }, { once: onceKey() });
 }
-
-/** Messages of this page that wait for their turn, by session. */
-export const queued = createStore<Record<string, readonly string[]>>({});
-const noteQueued = (id: string, change: (list: readonly string[]) => readonly string[]) => queued.set((q) => ({ ...q, [id]: change(q[id] ?? []) }));
-onEvent("message.completed", (e) => {
-  const list = e.session ? queued.get()[e.session] : undefined;
-  const at = list && e.role === "user" ? list.indexOf(String(e.text)) : -1;
-  if (at >= 0) noteQueued(e.session!, (l) => l.filter((_, i) => i !== at));
-});
 
 export const interrupt = (id: string) => attempt(call("session.interrupt", { id }));
 export const rename = (id: string, title: string) => attempt(call("session.patch", { id, title }).then(noteSession));

@@ -33,7 +33,7 @@ export interface Params {
   "files.read": { path: string };
   "files.write": { path: string; text: string; stamp?: string };
   "session.list": { state?: string; parent?: string; limit?: number; cursor?: string };
-  "session.new": { plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; bot?: string; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string };
+  "session.new": { plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; bot?: string; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string; type?: string };
   "session.show": { id: string };
   "session.patch": { id: string; plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string };
   "session.end": { id: string; purge?: boolean };
@@ -61,7 +61,7 @@ export interface Params {
   "memory.set": { bot: string; key: string; value: string; working_dir?: string; project?: string };
   "memory.remove": { bot: string; key: string; working_dir?: string; project?: string };
   "history.list": { bot: string; working_dir?: string; project?: string; limit?: number; cursor?: string };
-  "run.start": { bot: string; prompt?: string; working_dir: string; iterations?: number; sleep_secs?: number; resume?: unknown; project?: string; instructions?: string; wake_on?: readonly unknown[]; merge?: boolean; worktree?: boolean; skip_git_check?: boolean; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean };
+  "run.start": { bot: string; prompt?: string; working_dir: string; iterations?: number; sleep_secs?: number; resume?: unknown; project?: string; instructions?: string; wake_on?: readonly unknown[]; on?: string; merge?: boolean; worktree?: boolean; skip_git_check?: boolean; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean };
   "run.list": { bot?: string; state?: string; working_dir?: string; project?: string; limit?: number; cursor?: string };
   "run.show": { id: string };
   "run.diff": { id: string };
