@@ -100,6 +100,7 @@ static void end_turn(struct acp_thread *t, enum engine_end end, struct str why)
         t->n_ours = 0;
         buf_clear(&t->input);
         acp__forget_calls(t);
+        acp__tools_end(t);
         t->cb->on_end(t->arg, end, why);
     }
 }
@@ -176,6 +177,21 @@ static void write_place(const struct acp_thread *t, struct jw *w)
 {
     jw_kstrz(w, "cwd", t->cwd);
     jw_karr(w, "mcpServers");
+    if (t->gateway != NULL && t->can_http && t->tools != NULL && t->tools->n != 0) {
+        jw_obj(w);
+        jw_kstrz(w, "type", "http");
+        jw_kstrz(w, "name", "afloat");
+        jw_key(w, "url");
+        jw_strf(w, "%s/mcp", gateway_url(t->gateway));
+        jw_karr(w, "headers");
+        jw_obj(w);
+        jw_kstrz(w, "name", "Authorization");
+        jw_key(w, "value");
+        jw_strf(w, "Bearer %s", gateway_key(t->gateway));
+        jw_end_obj(w);
+        jw_end_arr(w);
+        jw_end_obj(w);
+    }
     jw_end_arr(w);
 }
 
@@ -216,6 +232,7 @@ static void take_hello(struct acp_thread *t, const struct json *result)
         die(t, &e);
         return;
     }
+    t->can_http = json_bool(json_ptr(can, "/mcpCapabilities/http"), false);
     t->can_load = json_bool(json_get(can, "loadSession"), false);
     t->can_resume = json_ptr(can, "/sessionCapabilities/resume") != NULL;
     if (t->resume == NULL || (!t->can_load && !t->can_resume)) {
@@ -425,9 +442,9 @@ static void op_refuse(struct engine_thread *base, struct str id, struct str reas
 static void op_answer(struct engine_thread *base, struct str id, struct str output, bool success)
 {
     struct acp_thread *t = of(base);
-    (void)id;
-    (void)output;
-    (void)success; // only the list of steps is a call of ours, and it wants no result
+    if (acp__tool_answer(t, id, output, success)) {
+        return;
+    }
     t->n_ours -= t->n_ours != 0;
     if (t->over && t->n_ours == 0 && t->task == NULL) {
         t->task = loop_defer(t->world->loop, on_later, t);
@@ -440,9 +457,14 @@ static void op_close(struct engine_thread *base)
     if (t->task != NULL) {
         loop_cancel(t->world->loop, t->task);
     }
-    engine_child_close(t->child);
     acp__forget_calls(t);
+    acp__tools_end(t);
+    if (t->gateway != NULL) {
+        gateway_serve(t->gateway, NULL, NULL);
+    }
+    engine_child_close(t->child);
     vec_fini(&t->calls);
+    vec_fini(&t->tool_calls);
     buf_fini(&t->input);
     buf_fini(&t->message);
     free(t->thread);
@@ -499,14 +521,24 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     t->past = arena_strdup(&t->arena, spec->past);
     t->resume = spec->thread != NULL ? arena_strdup(&t->arena, str_of(spec->thread)) : NULL;
     t->boxed = engine_child_boxed(spec->env);
+    t->tools = json_clone(&t->arena, spec->tools);
+    t->gateway =
+        gateway_open(w, NULL, t->boxed, NULL); // without it the agent has only its own tools
+    if (t->gateway != NULL) {
+        gateway_serve(t->gateway, acp__tools_request, t);
+    }
     assert(spec->command != NULL); // there is no program of its own
     vec_push(&argv, spec->command);
     for (const char *const *it = spec->args; it != NULL && *it != NULL; it++) {
         vec_push(&argv, *it);
     }
     vec_push(&argv, NULL);
-    struct engine_child_spec q = {
-        .argv = argv.p, .env = none, .without = none, .place = spec->env, .dir = spec->dir};
+    struct engine_child_spec q = {.argv = argv.p,
+                                  .env = none,
+                                  .without = none,
+                                  .place = spec->env,
+                                  .dir = spec->dir,
+                                  .gateway = t->gateway};
     t->child = engine_child_start(w, &q, &child_cb, t);
     vec_fini(&argv);
     say_hello(t);

@@ -7,6 +7,7 @@
 // What the files of engine acp share.
 //
 //     acp.c        the thread: handshake, prompts, their end        acp_calls.c  calls of the agent's tools
+//     acp_tools.c  our tools for the agent
 
 /// A call of the agent's, from the first that is heard of it to its end.
 struct acp_call {
@@ -31,6 +32,9 @@ struct acp_thread {
     const struct engine_cb *cb; // NULL: nothing is told any more
     void *arg;
     struct engine_child *child;
+    struct gateway *gateway; // the child's; NULL: there is none
+    const struct json *tools;
+    vec(struct acp_tool_call *) tool_calls;
     struct arena arena; // of what it was opened with
     const char *cwd, *system, *past, *resume;
     bool boxed; // it runs in a box without network
@@ -38,7 +42,7 @@ struct acp_thread {
     int64_t last_id;
     int64_t asked[4]; // the id of the request of each kind that is open; 0: none
     char *thread;
-    bool can_load, can_resume;
+    bool can_load, can_resume, can_http;
     bool loading;         // what it tells is the past
     bool ready;           // there is a thread
     bool fresh;           // and it knows neither instructions nor the past
@@ -72,3 +76,10 @@ void acp__decide(struct acp_thread *t, struct str ours, bool allow);
 /// Questions that are open are answered with "cancelled"; the calls stay.
 void acp__cancel_questions(struct acp_thread *t);
 void acp__forget_calls(struct acp_thread *t); // the turn is over
+
+// acp_tools.c
+/// gateway_request of the thread.
+void acp__tools_request(void *arg, struct str body, struct gateway_ticket *ticket);
+/// The result of a call that came from there. False: it did not.
+bool acp__tool_answer(struct acp_thread *t, struct str ours, struct str output, bool success);
+void acp__tools_end(struct acp_thread *t); // calls that are open are answered

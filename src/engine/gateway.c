@@ -51,6 +51,12 @@ struct gateway {
     char url[64], key[2 * KEY_BYTES + 1];
     char *session, *kind, *base_url, *provider_key;
     vec(struct conn *) conns;
+    gateway_request *serve; // /mcp; NULL: nothing is there
+    void *serve_arg;
+};
+
+struct gateway_ticket {
+    struct conn *c; // NULL: the peer is gone
 };
 
 struct conn {
@@ -59,6 +65,7 @@ struct conn {
     struct http1 parser;
     struct buf body;
     struct http_call *call;
+    struct gateway_ticket *ticket; // the engine's code has it; NULL: it does not
     bool paused, head_sent, over;
 };
 
@@ -109,6 +116,10 @@ static void conn_close(struct conn *c)
     if (c->call != NULL) {
         http_client_cancel(c->call);
         c->call = NULL;
+    }
+    if (c->ticket != NULL) {
+        c->ticket->c = NULL;
+        c->ticket = NULL;
     }
     uv_close((uv_handle_t *)&c->tcp, on_conn_closed);
 }
@@ -245,6 +256,9 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *r, 
 
 static const struct route *find_route(const struct gateway *g, struct str path)
 {
+    if (g->kind[0] == '\0') { // it has no model of ours
+        return NULL;
+    }
     for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
         if (strcmp(routes[i].kind, g->kind) == 0 && str_eqz(path, routes[i].path)) {
             return &routes[i];
@@ -276,6 +290,16 @@ static void forward(struct conn *c)
     struct err e = {0};
     if (!is_authorized(c)) {
         answer(c, 401, "this is the way of another program to its model");
+        return;
+    }
+    if (g->serve != NULL && str_eqz(path, "/mcp")) {
+        if (c->parser.method != HTTP_POST) {
+            answer(c, 405, "only POST is for this path");
+            return;
+        }
+        c->ticket = xcalloc(1, sizeof *c->ticket);
+        c->ticket->c = c;
+        g->serve(g->serve_arg, buf_str(&c->body), c->ticket);
         return;
     }
     if (to == NULL || c->parser.method != HTTP_POST) {
@@ -379,6 +403,30 @@ static void on_connection(uv_stream_t *server, int status)
 
 // ---- public -------------------------------------------------------------------------------------
 
+void gateway_serve(struct gateway *g, gateway_request *request, void *arg)
+{
+    g->serve = request;
+    g->serve_arg = arg;
+}
+
+void gateway_answer(struct gateway_ticket *t, struct str json)
+{
+    struct conn *c = t->c;
+    struct buf out;
+    free(t);
+    if (c == NULL) {
+        return;
+    }
+    c->ticket = NULL;
+    buf_init(&out, SIZE_MAX);
+    buf_addf(&out, "HTTP/1.1 %s\r\n%scontent-length: %zu\r\nconnection: close\r\n\r\n",
+             json.n != 0 ? "200 OK" : "202 Accepted",
+             json.n != 0 ? "content-type: application/json\r\n" : "", json.n);
+    buf_adds(&out, json);
+    c->head_sent = true;
+    send_bytes(c, &out);
+}
+
 static int listen_here(struct gateway *g)
 {
     struct sockaddr_in at;
@@ -400,11 +448,12 @@ struct gateway *gateway_open(struct engine_world *w, const struct engine_spec *q
     const struct provider_choice *choice = q->choice;
     unsigned char random[KEY_BYTES];
     struct gateway *g = xcalloc(1, sizeof *g);
-    const char *key = provider_choice_key(choice);
+    const char *key = choice != NULL ? provider_choice_key(choice) : NULL;
+    const char *base_url = choice != NULL ? choice->base_url : NULL;
     g->world = w;
     g->session = xstrdup(q->session);
-    g->kind = xstrdup(choice->kind);
-    g->base_url = xstrdup(choice->base_url != NULL ? choice->base_url : "");
+    g->kind = xstrdup(choice != NULL ? choice->kind : "");
+    g->base_url = xstrdup(base_url != NULL ? base_url : "");
     g->provider_key = key != NULL ? xstrdup(key) : NULL;
     uv_tcp_init(&w->loop->uv, &g->server);
     g->server.data = g;

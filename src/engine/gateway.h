@@ -9,7 +9,7 @@
 
 struct gateway;
 
-/// The way for session `q->session`, to the provider of `q->choice`; both are copied. In a box without network the
+/// The way for session `q->session`, to the provider of `q->choice` (NULL: to none); both are copied. In a box without network the
 /// socket comes from the box, by gateway_listen(); else it listens on 127.0.0.1 at once. NULL, `e`: it cannot listen.
 struct gateway *gateway_open(struct engine_world *w, const struct engine_spec *q, bool boxed,
                              struct err *e);
@@ -18,5 +18,13 @@ void gateway_listen(struct gateway *g, uv_stream_t *from);
 /// "http://127.0.0.1:PORT", and what a request has to bring as its key. Borrowed.
 const char *gateway_url(const struct gateway *g);
 const char *gateway_key(const struct gateway *g);
+/// A request that the engine's own code answers.
+struct gateway_ticket;
+/// A whole request; gateway_answer() follows, once. `body` is borrowed for the call.
+typedef void gateway_request(void *arg, struct str body, struct gateway_ticket *ticket);
+/// Hand POSTs for /mcp to `request`; NULL: not any more. Other methods are 405 there.
+void gateway_serve(struct gateway *g, gateway_request *request, void *arg);
+/// Answer with JSON (empty: 202 without a body), and free the ticket. Nothing happens when the peer is gone.
+void gateway_answer(struct gateway_ticket *t, struct str json);
 /// Requests under way are given up. NULL is allowed.
 void gateway_close(struct gateway *g);

@@ -90,6 +90,21 @@ def test_a_plugin_sees_and_stops_the_agents_calls(home, start_hub, work, agent):
     assert "not here" in s.events("tool.completed")[-1]["error"] and not (work / "x").exists()
 
 
+def test_the_agent_calls_our_tools_by_mcp(home, start_hub, work, agent):
+    configure(home, NODE, agent)
+    (home.dir / "plugins").mkdir()
+    (home.dir / "plugins" / "dice.lua").write_text("""tool { name = "roll", description = "rolls", input = { sides = "integer" },
+      run = function(ctx, input) return "a " .. input.sides end }""")
+    start_hub()
+    s = start(home, work)  # in a box without network it reaches the hub all the same
+    assert s.ask('tool roll {"sides": 6}')["text"] == "true false a 6"
+    [called], [done] = s.events("tool.called"), s.events("tool.completed")
+    assert called["tool"] == "roll" and called["input"] == {"sides": 6} and done["output"] == "a 6"
+    assert s.ask('tool roll {"sides": "x"}')["text"].startswith("true true")
+    s = start(home, work, permission="plan")
+    assert "plan mode" in s.ask('tool roll {"sides": 6}')["text"]
+
+
 def test_a_turn_is_interrupted_and_one_that_follows_works(home, start_hub, work, agent):
     configure(home, NODE, agent)
     start_hub()

@@ -2,11 +2,14 @@
 //   "run CMD"   asks, then runs CMD         "edit FILE TEXT"  asks with a diff, then writes
 //   "rash CMD"  runs CMD without asking, and waits until it is cancelled      "hang"  only waits
 //   "plan"      shows a plan                "die"             ends in the middle
+//   "tool NAME JSON"  calls a tool of the MCP server that it was given
 // Anything else is answered with "you said ...". It keeps its sessions in a file beside it, and can load them.
 import { execSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
 const mode = process.argv[2] ?? "";
 const stream = acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin));
@@ -14,6 +17,17 @@ const store = `${process.env.ACP_AGENT_DIR ?? "."}/.acp-agent.json`;
 const load = () => (existsSync(store) ? JSON.parse(readFileSync(store, "utf8")) : {});
 let cancelled = () => {};
 let calls = 0;
+let servers = [];
+
+async function useTool(name, input) {
+  const headers = Object.fromEntries(servers[0].headers.map((h) => [h.name, h.value]));
+  const client = new Client({ name: "peer", version: "1" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(servers[0].url), { requestInit: { headers } }));
+  const listed = (await client.listTools()).tools.map((t) => t.name);
+  const got = await client.callTool({ name, arguments: input });
+  await client.close();
+  return `${listed.includes(name)} ${got.isError} ${got.content[0].text}`;
+}
 
 async function act(text, sessionId, client) {
   const update = (u) => client.notify("session/update", { sessionId, update: u });
@@ -53,6 +67,8 @@ async function act(text, sessionId, client) {
     writeFileSync(path, `${rest[1]}\n`);
     await update({ sessionUpdate: "tool_call_update", toolCallId: id, status: "completed", content });
     await say("edited");
+  } else if (verb === "tool") {
+    await say(await useTool(rest[0], JSON.parse(rest.slice(1).join(" "))));
   } else if (verb === "plan") {
     await update({ sessionUpdate: "plan", entries: [{ content: "first", priority: "high", status: "completed" },
       { content: "then", priority: "low", status: "in_progress" }] });
@@ -77,6 +93,7 @@ acp.agent({ name: "peer" })
     const sessions = load(), sessionId = `s${Object.keys(sessions).length + 1}`;
     writeFileSync(store, JSON.stringify({ ...sessions, [sessionId]: [] }));
     process.chdir(params.cwd);
+    servers = params.mcpServers;
     return { sessionId };
   })
   .onRequest("session/load", async ({ params, client }) => {
