@@ -68,6 +68,7 @@ struct acp {
     bool reads_files;  // the editor gives the text of files, saved or not
     bool writes_files; // and writes them
     bool terminals;    // and runs commands
+    bool forms;        // and asks its user to fill in forms
     bool closed;       // the editor is gone
 };
 

@@ -461,6 +461,8 @@ static void m_initialize(struct acp_request *r)
     a->reads_files = json_bool(json_ptr(can, "/fs/readTextFile"), false);
     a->writes_files = json_bool(json_ptr(can, "/fs/writeTextFile"), false);
     a->terminals = json_bool(json_get(can, "terminal"), false);
+    const struct json *form = json_ptr(can, "/elicitation/form");
+    a->forms = form != NULL && form->type == JSON_OBJ;
     buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);

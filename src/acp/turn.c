@@ -183,7 +183,7 @@ static void on_answered(void *arg, const struct json *v, const char *why)
     }
 }
 
-static void send_answer(struct acp_session *s, const char *question, struct str text)
+static void send_value(struct acp_session *s, const char *question, const struct json *answer)
 {
     char path[2 * ACP_ID + 32];
     struct buf body;
@@ -191,11 +191,16 @@ static void send_answer(struct acp_session *s, const char *question, struct str 
     buf_init(&body, SIZE_MAX);
     jw_init(&w, &body);
     jw_obj(&w);
-    jw_kstr(&w, "answer", text);
+    jw_kvalue(&w, "answer", answer);
     jw_end_obj(&w);
     snprintf(path, sizeof path, "/session/%s/answer/%s", s->id, question);
     acp__call(s->acp, "POST", path, buf_str(&body), on_answered, s);
     buf_fini(&body);
+}
+
+static void send_answer(struct acp_session *s, const char *question, struct str text)
+{
+    send_value(s, question, &(struct json){.type = JSON_STR, .s = text});
 }
 
 static void on_composed(void *arg, struct str text, struct str images)
@@ -355,12 +360,50 @@ static void ask_permission(struct acp_session *s, const struct json *ev)
     arena_fini(&a);
 }
 
+/// The user has filled in a form, or not: {action, content?}. An editor that fails is taken for a "no".
+static void on_filled(void *arg, const struct json *result)
+{
+    static const struct json_member cancel[] = {
+        {{"action", 6}, {.type = JSON_STR, .s = {"cancel", 6}}}};
+    static const struct json cancelled = {
+        .type = JSON_OBJ, .n = 1, .members = (struct json_member *)(uintptr_t)cancel};
+    struct asking q = *(struct asking *)arg;
+    free(arg);
+    if (!q.s->acp->closed && !q.s->cancelled) {
+        send_value(q.s, q.id, json_get(result, "action") != NULL ? result : &cancelled);
+    }
+}
+
+/// What a running tool asks for, for an editor that shows forms.
+static void ask_form(struct acp_session *s, struct str id, const struct json *form)
+{
+    struct buf text;
+    struct jw w;
+    struct asking *q = xcalloc(1, sizeof *q);
+    q->s = s;
+    snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
+    buf_init(&text, SIZE_MAX);
+    jw_init(&w, &text);
+    jw_obj(&w);
+    jw_kstrz(&w, "sessionId", s->id);
+    jw_kstrz(&w, "mode", "form");
+    jw_kvalue(&w, "message", json_get(form, "message"));
+    jw_kvalue(&w, "requestedSchema", json_get(form, "requestedSchema"));
+    jw_end_obj(&w);
+    acp__ask(s->acp, "elicitation/create", buf_str(&text), on_filled, q);
+    buf_fini(&text);
+}
+
 /// A question with choices is one about a call of its own; one without is a message that the next prompt answers.
 static void ask_question(struct acp_session *s, const struct json *ev)
 {
     struct str id = json_str(json_get(ev, "question_id"), "");
     struct str question = json_str(json_get(ev, "question"), "");
-    const struct json *choices = json_get(ev, "choices");
+    const struct json *choices = json_get(ev, "choices"), *form = json_get(ev, "form");
+    if (s->acp->forms && json_get(form, "requestedSchema") != NULL) {
+        ask_form(s, id, form);
+        return;
+    }
     if (choices == NULL || choices->type != JSON_ARR || choices->n == 0) {
         snprintf(s->question, sizeof s->question, STR_FMT, STR_ARG(id));
         say(s, question);

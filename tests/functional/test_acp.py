@@ -16,18 +16,19 @@ from test_agent import one_call, work  # noqa: F401 (a fixture)
 class Editor:
     """A client on the standard streams of `afloat acp`."""
 
-    def __init__(self, home, dir, scenario=(), *args, files=None, writes=False, terminal=False, **more):
+    def __init__(self, home, dir, scenario=(), *args, files=None, writes=False, terminal=False, forms=None, **more):
         dir.mkdir(exist_ok=True)
         path = dir / "scenario.jsonl"
         path.write_text("".join(json.dumps(x) + "\n" for x in scenario))
         env = {"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(path)}
         self.process = home.popen("acp", *args, env=env, stdin=-1, **more)
-        self.home, self.dir, self.files = home, dir, files
+        self.home, self.dir, self.files, self.forms = home, dir, files, forms
         self.rest, self.id, self.updates, self.asked = b"", 0, [], []
         self.choose = lambda options: options[0]["optionId"]
         self.methods, self.terminals, self.servers = [], {}, []
         self.hello = self.ask("initialize", protocolVersion=1, clientCapabilities={"fs": {
-            "readTextFile": files is not None, "writeTextFile": writes}, "terminal": terminal})
+            "readTextFile": files is not None, "writeTextFile": writes}, "terminal": terminal,
+            **({"elicitation": {"form": {}}} if forms else {})})
 
     def send(self, message):
         self.process.stdin.write((json.dumps({"jsonrpc": "2.0", **message}) + "\n").encode())
@@ -53,6 +54,9 @@ class Editor:
             chosen = self.choose(m["params"]["options"])
             outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
             self.send({"id": m["id"], "result": {"outcome": outcome}})
+        elif m.get("method") == "elicitation/create":
+            self.asked.append(m["params"])
+            self.send({"id": m["id"], "result": self.forms})
         elif m.get("method", "").startswith("terminal/"):
             self.methods.append(m["method"])
             answer = self.in_terminal(m["id"], m["method"], m["params"])
@@ -436,6 +440,41 @@ def test_questions_of_the_model_are_asked(edit):
     assert e.asked[0]["toolCall"]["title"] == "Which?"
     assert e.prompt() == "end_turn" and e.said().endswith("What name?")
     assert e.prompt("Ada") == "end_turn" and e.said().endswith("named")
+
+
+def test_a_form_of_a_server_is_shown_by_an_editor_that_shows_forms(edit, home):
+    answer = {"action": "accept", "content": {"name": "Ada"}}
+    e = edit([one_call("s__elicit"), {"text": "done"}], forms=answer)
+    e.servers = [{"name": "s", "command": "/usr/bin/python3", "args": [str(FAKE), "asks"], "env": []}]
+    e.new()
+    assert e.prompt() == "end_turn" and json.loads(results(home, e.session)[0]["output"]) == answer
+    [form] = e.asked
+    assert (form["mode"], form["message"], form["sessionId"]) == ("form", "Who?", e.session)
+    assert form["requestedSchema"]["required"] == ["name"]
+
+
+def test_a_form_of_a_server_is_asked_in_any_other_editor(edit, home):
+    e = edit([one_call("s__elicit"), {"text": "done"}])
+    e.servers = [{"name": "s", "command": "/usr/bin/python3", "args": [str(FAKE), "asks"], "env": []}]
+    e.new()
+    assert e.prompt() == "end_turn" and e.said().startswith("Who?")
+    assert e.prompt("Ada") == "end_turn"
+    assert json.loads(results(home, e.session)[0]["output"]) == {"action": "accept", "content": {"name": "Ada"}}
+
+
+def test_a_flood_of_requests_is_answered_and_an_endless_line_ends_it(edit, home):
+    e = edit([{"text": "x"}])
+    n = 2000
+    e.process.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", "id": i, "method": "no/such"}).encode() + b"\n" for i in range(1000, 1000 + n)))
+    assert sorted(e.read()["id"] for _ in range(n)) == list(range(1000, 1000 + n))
+    e.new()
+    assert e.prompt() == "end_turn"
+    other = edit()
+    with pytest.raises(BrokenPipeError):
+        for _ in range(40):
+            other.process.stdin.write(b"x" * (1 << 20))
+    assert other.process.wait(DEADLINE) == 0
+    other.close = lambda: None
 
 
 def test_a_failed_turn_and_a_busy_session_are_errors(edit):
