@@ -228,7 +228,8 @@ bool inquiry__write_question(const struct tool_call *c, struct jw *w)
     struct str url = json_str(json_get(params_of(q), "url"), "");
     struct buf text;
     buf_init(&text, SIZE_MAX);
-    buf_adds(&text, json_str(json_get(params_of(q), "message"), ""));
+    buf_addf(&text, STR_FMT " asks: " STR_FMT, STR_ARG(c->name),
+             STR_ARG(json_str(json_get(params_of(q), "message"), "")));
     if (url.n != 0) {
         buf_addf(&text, "\n" STR_FMT, STR_ARG(url));
     }

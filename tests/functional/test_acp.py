@@ -457,7 +457,7 @@ def test_a_form_of_a_server_is_asked_in_any_other_editor(edit, home):
     e = edit([one_call("s__elicit"), {"text": "done"}])
     e.servers = [{"name": "s", "command": "/usr/bin/python3", "args": [str(FAKE), "asks"], "env": []}]
     e.new()
-    assert e.prompt() == "end_turn" and e.said().startswith("Who?")
+    assert e.prompt() == "end_turn" and e.said().startswith("s__elicit asks: Who?")
     assert e.prompt("Ada") == "end_turn"
     assert json.loads(results(home, e.session)[0]["output"]) == {"action": "accept", "content": {"name": "Ada"}}
 
