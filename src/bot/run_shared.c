@@ -397,7 +397,7 @@ static void on_claimed(void *arg, const struct fleet_claim *c)
         rec.epoch = c->epoch;
         log_info(LOG_BOT, "run=%s bot=%s taken=true epoch=%lld", rec.run_id, rec.bot,
                  (long long)c->epoch);
-        if (run__has_begun(&rec) && !moves) {
+        if (!moves && (c->lost || run__has_begun(&rec))) {
             rec.running = true;
             run_recover(b, &rec);
         } else {

@@ -215,6 +215,7 @@ static void reopen_record(struct record *rec)
 {
     rec->end_reason = rec->action = rec->summary = rec->error = "";
     rec->ended_at = rec->discarded_at = 0;
+    rec->epoch = 0; // of hubs that share a store: a new lease
     rec->wants_merge = false;
     rec->notes.n = rec->not_kept.n = 0;
 }

@@ -29,6 +29,7 @@ struct fleet_opts {
 struct fleet_claim {
     struct str id, body, env; // its document; the client's environment, an object
     int64_t epoch;
+    bool lost; // a hub had it
 };
 
 /// What runs bots on this hub, told by that part itself.

@@ -25,7 +25,7 @@ enum { POLL_MS = 500 };
 static const struct pg_stmt stmt_look = {"run_look",
                                          "SELECT * FROM afloat.run_look($1, $2, $3, $4)"};
 static const struct pg_stmt stmt_claim = {
-    "run_claim", "SELECT id, epoch, body, env FROM afloat.run_claim($1, $2, $3, $4)"};
+    "run_claim", "SELECT id, epoch, body, env, lost FROM afloat.run_claim($1, $2, $3, $4)"};
 static const struct pg_stmt stmt_return = {"run_return",
                                            "SELECT afloat.run_return($1, $2, $3, $4, $5)"};
 
@@ -170,7 +170,8 @@ static void on_claimed(void *arg, const struct pg_result *r, const struct err *e
         struct fleet_claim c = {.id = pg_get(r, 0, 0),
                                 .epoch = pg_get_int(r, 0, 1),
                                 .body = pg_get(r, 0, 2),
-                                .env = pg_get(r, 0, 3)};
+                                .env = pg_get(r, 0, 3),
+                                .lost = pg_get_bool(r, 0, 4)};
         lease__add(f, c.id, c.epoch);
         f->runner.claimed(f->runner.arg, &c);
     }

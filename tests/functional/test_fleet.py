@@ -116,6 +116,31 @@ def test_a_run_starts_here_and_is_seen_everywhere(team, repo):
     check_history(made["bellows"].home, run.id)
 
 
+def test_a_run_is_resumed_on_another_hub(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    scenes = [shell("echo one > one.txt"), *DONE]
+    first = made["anvil"].start(scenes).wait()
+    again = made["bellows"].start([*scenes, shell("cat one.txt"), *DONE], resume=first["run_id"])
+    record = again.wait()
+    assert again.id == first["run_id"] and record["hub"] == "bellows" and record["epoch"] == 2
+    last = events(made["anvil"].home, record["iterations"][-1]["session_id"])
+    assert [e["output"].strip() for e in last if e["type"] == "tool.completed"][0] == "one"
+    assert made["anvil"].start(DONE, resume=again.id, on="nowhere") and row(made["anvil"].home, again.id)["state"] == "queued"
+
+
+def test_a_run_that_cannot_move_waits_for_its_own_hub_and_keeps_its_work(team, repo):
+    made = rigs(team, repo, "anvil", "bellows", keys="sleep_secs = 0\n")
+    run = made["anvil"].start([shell("echo one > one.txt"), gate(), *DONE])
+    run.at_gate()
+    team.kill("anvil")
+    retry(lambda: hubs(made["bellows"].home)["anvil"]["state"] == "lost")
+    assert row(made["bellows"].home, run.id)["hub"] == "anvil"
+    team.start("anvil")
+    record = retry(lambda: (r := row(made["bellows"].home, run.id))["state"] == "ended" and r)
+    assert record["end_reason"] == "crashed" and record["hub"] == "anvil"
+    assert repo.show(record["branch"], "one.txt") == "one\n"
+
+
 def test_labels_place_a_run_and_it_waits_until_a_hub_has_them(team, repo):
     made = rigs(team, repo, "anvil", "bellows")
     started = made["anvil"].start([shell("echo one > one.txt"), *DONE], on="gpu")

@@ -116,9 +116,10 @@ BEGIN
             SELECT (SELECT r.project FROM afloat.runs r WHERE r.owner = current_user
                     AND r.state = 'queued' AND r.project > w.project ORDER BY r.project LIMIT 1)
             FROM waiting w WHERE w.project IS NOT NULL)
-        SELECT w.project FROM waiting w WHERE w.project IS NOT NULL
-        ORDER BY (SELECT count(*) FROM afloat.runs r WHERE r.owner = current_user
-                  AND r.state = 'running' AND r.project = w.project), random()
+        SELECT w.project FROM waiting w LEFT JOIN (
+                SELECT project, count(*) AS n FROM afloat.runs
+                WHERE owner = current_user AND state = 'running' GROUP BY project) AS busy USING (project)
+        WHERE w.project IS NOT NULL ORDER BY coalesce(busy.n, 0), random()
     LOOP
         SELECT r.id INTO found_id FROM afloat.runs r
             WHERE r.owner = current_user AND r.state = 'queued' AND r.project = p
@@ -132,16 +133,18 @@ BEGIN
 END $$;
 
 -- Take a run, if this hub lives, is not draining and has fewer than `p_max`. Sessions that a lost hub had
--- claimed for it come along: from here on that hub cannot write them.
+-- claimed for it come along: from here on that hub cannot write them. `lost`: another hub, or this one before
+-- a restart, had it.
 CREATE FUNCTION afloat.run_claim(p_hub text, p_hub_epoch bigint, p_bots text[], p_max integer)
-    RETURNS SETOF afloat.runs LANGUAGE plpgsql AS $$
+    RETURNS TABLE (id text, epoch bigint, body text, env text, lost boolean) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
     h afloat.hubs;
     r afloat.runs;
     next_id text;
 BEGIN
     SELECT * INTO h FROM afloat.hubs WHERE owner = current_user AND name = p_hub
-        AND epoch = p_hub_epoch AND state = 'live' AND lease_until > clock_timestamp();
+        AND hubs.epoch = p_hub_epoch AND state = 'live' AND lease_until > clock_timestamp();
     IF NOT FOUND OR (SELECT count(*) FROM afloat.runs WHERE owner = current_user AND hub = p_hub
                      AND state = 'running') >= p_max THEN
         RETURN;
@@ -150,14 +153,15 @@ BEGIN
     IF next_id IS NULL THEN
         RETURN;
     END IF;
-    SELECT * INTO r FROM afloat.runs WHERE owner = current_user AND id = next_id;
+    SELECT * INTO r FROM afloat.runs x WHERE x.owner = current_user AND x.id = next_id;
     IF r.hub IS NOT NULL THEN
         UPDATE afloat.sessions s SET hub = p_hub, epoch = s.epoch + 1
             WHERE s.owner = current_user AND s.hub = r.hub AND s.meta::jsonb ->> 'run_id' = next_id;
     END IF;
     RETURN QUERY UPDATE afloat.runs x SET hub = p_hub, hub_epoch = p_hub_epoch, epoch = x.epoch + 1,
             state = 'running', moves = r.moves OR r.state = 'queued', stops = CASE WHEN x.state = 'queued' THEN x.stops ELSE 0 END
-        WHERE x.owner = current_user AND x.id = next_id RETURNING x.*;
+        WHERE x.owner = current_user AND x.id = next_id
+        RETURNING x.id, x.epoch, x.body, x.env, r.state = 'running';
 END $$;
 
 -- The runs that this hub holds, and what other hubs want of them; without any, one row without an id. It renews the lease of all of them, and
