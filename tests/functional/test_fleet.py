@@ -154,6 +154,40 @@ def test_labels_place_a_run_and_it_waits_until_a_hub_has_them(team, repo):
     check_history(made["anvil"].home, started.id)
 
 
+def test_secrets_of_the_client_stay_on_its_machine(team, repo):
+    made = rigs(team, repo, "anvil")["anvil"]
+    env = {**made.env(DONE), "OPENAI_API_KEY": "sk-not-for-others", "MY_TOKEN": "hush-hush", "PLAIN": "seen"}
+    here, queued = made.start(DONE, env=env), made.start(DONE, env=env, on="nowhere")
+    here.wait()
+    for run in (here, queued):
+        stored = team.database.sql(f"SELECT env, body FROM afloat.runs WHERE id = '{run.id}'")
+        assert "PLAIN" in stored and "sk-not-for-others" not in stored and "hush-hush" not in stored
+
+
+def test_a_hub_takes_only_runs_of_its_own_bots(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    made["anvil"].bot("smith")
+    made["anvil"].home.ok("hubs", "label", "bellows", "gpu")
+    run = made["anvil"].start(DONE, bot="smith", on="gpu")
+    other = made["anvil"].start(DONE, on="gpu")
+    retry(lambda: row(made["anvil"].home, other.id)["state"] == "ended")
+    assert row(made["anvil"].home, run.id)["state"] == "queued"
+    made["bellows"].bot("smith")
+    record = retry(lambda: (r := row(made["anvil"].home, run.id))["state"] == "ended" and r)
+    assert record["hub"] == "bellows" and record["end_reason"] == "complete"
+
+
+def test_the_command_waits_with_a_queued_run_and_shows_it(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    command = made["anvil"].popen([say("hello from afar")], "go", "--on", "gpu", "--json")
+    waiting = retry(lambda: call(made["anvil"].home, "GET", "/runs?state=queued")["runs"])[0]
+    made["bellows"].home.ok("hubs", "label", "bellows", "gpu")
+    out, err = command.communicate(timeout=60)
+    assert command.returncode == 0 and b"hello from afar" in out, (out, err)
+    assert b"waits for a hub" in err
+    assert row(made["anvil"].home, waiting["run_id"])["hub"] == "bellows"
+
+
 def test_a_draining_hub_passes_its_runs_on(team, repo):
     made = rigs(team, repo, "anvil", "bellows")
     first = made["anvil"].start([gate(), *DONE])
