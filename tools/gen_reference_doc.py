@@ -65,7 +65,7 @@ def turn_codes():
     """Codes that end a turn; those of other tables are explained there."""
     agent = "".join(p.read_text() for p in sorted((ROOT / "src/agent").glob("*.[ch]")))
     faults = re.findall(rf"^    X\(\w+, {TEXT}, (?:true|false)\)", source("agent/provider.h"), re.M)
-    raised = re.findall(rf"turn__fail\(t, {TEXT}|problem = {TEXT}|\"code\", {TEXT}", agent)
+    raised = re.findall(rf"(?:turn__fail|turn__stop_engine|set_stopped)\(t, {TEXT}|problem = {TEXT}|\"code\", {TEXT}", agent)
     return dict.fromkeys([*faults, *(next(filter(None, found)) for found in raised)])
 
 

@@ -465,9 +465,10 @@ struct turn_engine {
     bool wants_more; // the request under way made a call: another one will follow
     bool counted;    // one request to the model at least
     bool has_held;
-    struct str held;     // the last whole message, which is not in the journal yet
-    struct buf said;     // what was said to it before it had the turn
-    const char *stopped; // it was told to stop: the code of the failure; NULL: it was not
+    struct str held; // the last whole message, which is not in the journal yet
+    struct buf said; // what was said to it before it had the turn
+    bool told_to_end;
+    const char *stopped; // the code of the failure that ends the turn; NULL: none so far
     enum engine_end end;
     struct timer patience;
 };

@@ -93,7 +93,7 @@ bool agent__engine_usable(const struct session *s, struct agent_no *no)
         return false;
     }
     if (!has_program(s, program.p)) {
-        agent__no(no, PROBLEM_INVALID_BODY, kind->install,
+        agent__no(no, PROBLEM_INVALID_BODY, NULL,
                   "the engine '%.60s' needs the program '%.100s', which is not installed%s%s",
                   s->engine, program.p, kind->install != NULL ? ": " : "",
                   kind->install != NULL ? kind->install : "");

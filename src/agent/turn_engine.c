@@ -115,7 +115,7 @@ static void set_stopped(struct turn *t, const char *code, const char *text)
 static void on_impatient(void *arg)
 {
     struct turn *t = arg;
-    if (!t->interrupted && t->engine.stopped == NULL) {
+    if (!t->engine.told_to_end) {
         set_stopped(t, "ENGINE_IDLE", "the engine said nothing for too long ([retry] idle_ms)");
     }
     kill_engine(t);
@@ -125,13 +125,22 @@ static void on_impatient(void *arg)
 static void be_patient(struct turn *t)
 {
     struct turn_engine *g = &t->engine;
-    if (g->stopped != NULL || t->interrupted) {
-        return; // it ends within STOP_MS
+    if (g->told_to_end) {
+        return; // it does within STOP_MS
     }
     timer_stop(&g->patience);
     if (t->n_open == 0) {
         timer_start(&g->patience, t->s->choice.retry.idle_ms);
     }
+}
+
+static void tell_to_end(struct turn *t)
+{
+    struct engine_thread *th = t->s->live->thread;
+    t->engine.told_to_end = true;
+    timer_start(&t->engine.patience, STOP_MS);
+    th->ops->interrupt(th);
+    turn__cancel_tools(t);
 }
 
 void turn__stop_engine(struct turn *t, const char *code, const char *fmt, ...)
@@ -142,11 +151,8 @@ void turn__stop_engine(struct turn *t, const char *code, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     set_stopped(t, code, text);
-    if (t->engine.under_way) {
-        struct engine_thread *th = t->s->live->thread;
-        timer_start(&t->engine.patience, STOP_MS);
-        th->ops->interrupt(th);
-        turn__cancel_tools(t);
+    if (t->engine.under_way && !t->engine.told_to_end) {
+        tell_to_end(t);
     }
 }
 
@@ -160,10 +166,10 @@ void turn__cancel_engine(struct turn *t)
         turn__go(t, TURN_DONE);
     } else if (!g->under_way) {
         turn__cancel_tools(t);
-    } else if (g->stopped != NULL && strcmp(g->stopped, "interrupted") == 0) {
+    } else if (g->told_to_end) {
         kill_engine(t); // asked twice
     } else {
-        turn__stop_engine(t, "interrupted", "%s", "");
+        tell_to_end(t);
     }
 }
 
@@ -301,7 +307,7 @@ static struct turn *turn_of(const struct session *s)
     if (has) {
         be_patient(t);
     }
-    return has && !t->interrupted && t->engine.stopped == NULL ? t : NULL;
+    return has && !t->engine.told_to_end ? t : NULL;
 }
 
 static struct tool_call *find_call(const struct turn *t, struct str id)
@@ -546,6 +552,11 @@ void turn__engine(struct turn *t)
         turn__fail(t, "ENGINE_FAILED",
                    "the engine '%s' speaks to providers of kind %s; '%s' is %s (--provider)",
                    t->s->engine, kind->provider, t->s->choice.provider, t->s->choice.kind);
+        return;
+    }
+    if (t->images != NULL) {
+        turn__fail(t, "INVALID_REQUEST",
+                   "the engine '%s' is given no pictures here: say it in words", t->s->engine);
         return;
     }
     t->site.ended = on_call_ended;
