@@ -522,8 +522,9 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     t->resume = spec->thread != NULL ? arena_strdup(&t->arena, str_of(spec->thread)) : NULL;
     t->boxed = engine_child_boxed(spec->env);
     t->tools = json_clone(&t->arena, spec->tools);
+    struct engine_spec no_model = {.session = spec->session}; // it has its own
     t->gateway =
-        gateway_open(w, NULL, t->boxed, NULL); // without it the agent has only its own tools
+        gateway_open(w, &no_model, t->boxed, NULL); // without it the agent has only its own tools
     if (t->gateway != NULL) {
         gateway_serve(t->gateway, acp__tools_request, t);
     }
