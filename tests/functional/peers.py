@@ -1,11 +1,13 @@
 """Programs from npm that tests talk to, installed once from tests/NAME/package-lock.json into build/NAME."""
 import fcntl
+import os
 import shutil
 import subprocess
 
 import pytest
 
 from conftest import ROOT
+
 
 def install(name="peers"):
     """The directory of the installed modules."""
@@ -24,3 +26,12 @@ def install(name="peers"):
                            capture_output=True, timeout=300)
             done.write_text(want)
     return dir / "node_modules"
+
+
+def script(file):
+    """A program of tests/peers/, put where it finds the modules; in one step, since tests run in parallel."""
+    dir = install().parent
+    new = dir / f".{file}.{os.getpid()}"
+    shutil.copy(ROOT / "tests" / "peers" / file, new)
+    new.rename(dir / file)
+    return dir / file

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 import peers
-from conftest import DEADLINE, ROOT
+from conftest import DEADLINE
 from test_providers import CALL, KEY, KINDS, anthropic_message, model, sse  # noqa: F401 (`model` is a fixture)
 
 USAGE = {"input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"}
@@ -118,9 +118,7 @@ def test_a_whole_answer_has_the_same_items(serve):
 def test_the_official_client_uses_a_model_of_every_kind(home, serve, model, kind):  # noqa: F811
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    peers.install()
-    script = peers.DIR / "openai_client.mjs"
-    shutil.copy(ROOT / "tests/peers/openai_client.mjs", script)
+    script = peers.script("openai_client.mjs")
     path, call, text, (header, value) = KINDS[kind]
     model.answers += [call(), text("Grüße")]
     client = serve(provider(model, kind))

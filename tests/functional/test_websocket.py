@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 import peers
-from conftest import ROOT, retry
+from conftest import retry
 
 
 @pytest.fixture
@@ -13,9 +13,7 @@ def serve():
     """Start ws_server.mjs; returns its port."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    peers.install()
-    script = peers.DIR / "ws_server.mjs"
-    shutil.copy(ROOT / "tests/peers/ws_server.mjs", script)
+    script = peers.script("ws_server.mjs")
     running = []
 
     def serve(*args):
