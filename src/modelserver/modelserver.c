@@ -8,18 +8,25 @@
 
 #include "modelserver/modelserver.h"
 
-#include <assert.h>
 #include <stdarg.h>
 
 #include "modelserver/model_int.h"
 
 // ---- calls --------------------------------------------------------------------------------------
 
-void model_call__free(struct model_call *c)
+static void unlink_call(struct model_call *c)
 {
     *(c->prev != NULL ? &c->prev->next : &c->server->calls) = c->next;
     if (c->next != NULL) {
         c->next->prev = c->prev;
+    }
+    c->server = NULL;
+}
+
+void model_call__free(struct model_call *c)
+{
+    if (c->server != NULL) {
+        unlink_call(c);
     }
     arena_fini(&c->arena);
     free(c);
@@ -192,10 +199,14 @@ void modelserver_close(struct modelserver *s)
     if (s == NULL) {
         return;
     }
-    for (struct model_call *c = s->calls, *next; c != NULL; c = next) {
-        next = c->next;
-        assert(c->m == NULL || !c->looking); // the agent has stopped and answered
-        drop(c);
+    while (s->calls != NULL) {
+        struct model_call *c = s->calls;
+        if (c->looking) { // on_session() still comes, and frees it
+            c->m = NULL;
+            unlink_call(c);
+        } else {
+            drop(c);
+        }
     }
     free(s);
 }
