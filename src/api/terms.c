@@ -40,7 +40,7 @@ bool api_terminal_runs(struct api *api, const char *id, int *status)
 {
     struct term *t = api->terms != NULL ? terms_find(api->terms, str_of(id), NULL) : NULL;
     *status = t != NULL ? term_status(t) : -1;
-    return t != NULL ? !term_is_ended(t) : api->terms != NULL && terms_has(api->terms, id);
+    return t != NULL && !term_is_ended(t);
 }
 
 static void on_ended(void *arg, struct str text, const struct err *e)

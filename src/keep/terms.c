@@ -343,7 +343,8 @@ struct term *terms_find(struct terms *all, struct str id, struct err *e)
     struct term *found = NULL;
     vec_foreach (at, &all->list) {
         struct term *t = *at;
-        if (!is_listed(t) || id.n == 0 || strncmp(t->id, id.p, id.n) != 0) {
+        bool is_there = !t->dying && (t->row != NULL || t->started == NULL);
+        if (!is_there || id.n == 0 || strncmp(t->id, id.p, id.n) != 0) {
             continue;
         }
         if (found != NULL) {
@@ -357,16 +358,6 @@ struct term *terms_find(struct terms *all, struct str id, struct err *e)
         err_set(e, ERR_NOT_FOUND, "there is no terminal '" STR_FMT "'", (int)MIN(id.n, 60), id.p);
     }
     return found;
-}
-
-bool terms_has(const struct terms *all, const char *id)
-{
-    vec_foreach (t, &all->list) {
-        if (strcmp((*t)->id, id) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 size_t terms_count(const struct terms *all)

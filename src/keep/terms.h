@@ -52,10 +52,9 @@ void terms_screen(struct terms *all, struct term *t, terms_text *done, void *arg
 /// Type `bytes` into it.
 void terms_type(struct term *t, struct str bytes);
 
-/// By id or a beginning of it that only one terminal has; NULL with `e` filled in.
+/// By id or a beginning of it that only one terminal has; NULL with `e` filled in. One that was found counts before its
+/// keeper has said what it keeps; see terms_settle().
 struct term *terms_find(struct terms *all, struct str id, struct err *e);
-/// Is there a keeper of that very id? Also before it said what it keeps.
-bool terms_has(const struct terms *all, const char *id);
 size_t terms_count(const struct terms *all);
 struct term *terms_at(const struct terms *all, size_t i); // in order of their start, newest first
 

@@ -331,6 +331,7 @@ def test_the_first_question_to_a_new_hub_knows_the_terminals(ptys):
     for _ in range(5):
         hub.close()
         hub = Hub(ptys)
+        assert [Terminal(ptys, id).status for id in made] == [101] * 3
         assert {r["id"] for r in rows(ptys)} == made
     hub.close()
 
