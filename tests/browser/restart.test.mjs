@@ -18,12 +18,17 @@ export const tests = {
     await p.send.click();
     await p.talk.getByText("part5.").waitFor();
     await p.message.fill("a draft");
+    await p.page.getByRole("tab", { name: "Files" }).click();
+    hub.write("before.txt", "");
+    await p.page.getByRole("treeitem", { name: "before.txt" }).waitFor();
     await hub.kill();
     await p.page.getByRole("alert").getByText("The hub is away").waitFor();
     await p.talk.getByText("before the kill").waitFor(); // what was there stays
     await hub.start();
     await p.page.getByRole("alert").getByText("The hub is away").waitFor({ state: "detached" });
     equal(await p.message.inputValue(), "a draft");
+    hub.write("after.txt", ""); // the new hub watches what is on screen
+    await p.page.getByRole("treeitem", { name: "after.txt" }).waitFor();
     await p.send.waitFor(); // the killed turn has ended
     await p.message.fill("three");
     await p.send.click();

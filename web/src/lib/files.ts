@@ -62,6 +62,7 @@ const listings = createStore<Record<string, number>>({});
 /** By path of a file: counts up when it was written, made or removed. */
 const written = createStore<Record<string, number>>({});
 const shown = new Map<string, number>(); // directories on screen, and how often
+let watched: ReadonlySet<string> = new Set(); // by the hub, as it last said
 const RENEW_MS = 25_000; // the hub lets go of what is not asked for in a minute
 let asking = 0;
 let renewing = 0;
@@ -70,8 +71,12 @@ function ask(): void {
   asking ||= window.setTimeout(() => {
     asking = 0;
     clearTimeout(renewing);
-    if (shown.size === 0 || document.hidden || link.get() !== "online") return;
-    call("files.watch", { dirs: [...shown.keys()].slice(0, 256) }).catch(() => undefined); // without it a look at the page refreshes
+    if (shown.size === 0 || document.hidden || link.get() !== "online") return; // asked again when that changes
+    call("files.watch", { dirs: [...shown.keys()].slice(0, 256) }).then(({ watching }) => {
+      const fresh = watching.filter((dir) => !watched.has(dir)); // what came before the watch is seen by another look
+      watched = new Set(watching);
+      if (fresh.length > 0) listings.set((l) => fresh.reduce(plus, l));
+    }, () => undefined); // without it a look at the page refreshes
     renewing = window.setTimeout(ask, RENEW_MS);
   }, 50);
 }
@@ -116,7 +121,8 @@ export function startFiles(): void {
   onEvent("session.rewound", touch);
   onEvent("bot.run.ended", touch);
   onEvent("tool.completed", () => deep.clear());
-  onResync(() => { touch(); ask(); });
+  onResync(touch);
+  link.subscribe(() => { watched = new Set(); ask(); }); // a hub that was away has forgotten what is on screen
   window.addEventListener("focus", touch); // for file systems that tell of no changes
   document.addEventListener("visibilitychange", ask);
 }
