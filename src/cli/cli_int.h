@@ -40,6 +40,9 @@ int cli__fail(struct cli *c, const struct err *e);
 /// Stop the hub and end its terminals, with notes only; the exit code.
 int cli__stop_all(struct cli *c);
 
+/// Keep hubs out of the home until `*fd` is closed; the exit code, and why not was said.
+int cli__take_home(struct cli *c, int *fd) MUST_CHECK;
+
 /// Read all of descriptor `fd` into `out`, whose maximum bounds it.
 int cli__read_all(int fd, struct buf *out, struct err *e) MUST_CHECK;
 

@@ -29,7 +29,7 @@ static int open_lock(struct cli *c, bool *writable)
     return fd;
 }
 
-static int take_home(struct cli *c, int *fd)
+int cli__take_home(struct cli *c, int *fd)
 {
     const char *path = c->home.lock;
     char text[32];
@@ -80,7 +80,7 @@ int cmd_fsck(struct cli *c)
     struct buf report = {.max = FSCK_REPORT_MAX};
     struct err e = {0};
     int fd;
-    int code = take_home(c, &fd);
+    int code = cli__take_home(c, &fd);
     if (code != EXIT_OK) {
         return code;
     }

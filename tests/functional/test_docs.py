@@ -351,10 +351,26 @@ def test_each_block_of_the_readme_works_in_a_fresh_home(user, number):
     KINDS[kind](user, "README.md", text)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES[1:] if blocks(page)])
+TEAMS = "docs/guide/teams.md"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES[1:] if blocks(page) and page != TEAMS])
 def test_the_blocks_of_a_guide_work_one_after_the_other(user, page):
     for kind, text in blocks(page):
         KINDS[kind](user, page, text)
+
+
+def test_the_guide_for_teams_works_with_a_server(user, postgres):
+    """The reader is who may create roles there; the server has its socket in a place of its own."""
+    user.env.update(PGHOST=str(postgres.dir), PGUSER="boss", PATH=f"{postgres.bin}:{user.env['PATH']}")
+    try:
+        for kind, text in blocks(TEAMS):
+            KINDS[kind](user, TEAMS, text.replace('@/team"', f'@/team?host={postgres.dir}"'))
+        assert json.loads(user.ok("afloat store status --json"))["kind"] == "postgresql"
+    finally:
+        user.sh("afloat stop --wait")
+        postgres.sql("postgres", "DROP DATABASE IF EXISTS team WITH (FORCE)")
+        postgres.sql("postgres", "DROP ROLE IF EXISTS ann; DROP ROLE IF EXISTS team")
 
 
 def test_an_edit_after_env_init_reaches_the_running_shell(user):

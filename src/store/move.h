@@ -1,0 +1,38 @@
+#pragma once
+
+#include "base/err.h"
+
+// A store as one file, and back: from files to PostgreSQL and the other way, without loss. All of it blocks:
+// for commands.
+//
+//     {"afloat":"store","format":1}
+//     {"session":"ID","dir":"sessions/ID","events":2,"meta":"{...}"}
+//     {"seq":1,"ts":"...","type":"session.created",...}        its events, as its journal has them
+//     {"seq":2,...}
+//     {"document":"choices.json","body":"{...}"}
+//     {"end":true,"sessions":1,"events":2,"documents":1}
+
+struct pg_link;
+
+/// One store.
+struct move_side {
+    const char *home;   // in files: its lock is the caller's
+    struct pg_link *pg; // in PostgreSQL; NULL: in files
+};
+
+struct move_counts {
+    size_t sessions, events, documents;
+    size_t skipped; // sessions that were there already, the same
+};
+/// Told after each session.
+typedef void move_told(void *arg, const struct move_counts *n);
+
+/// Write everything to the file `to`, which must not exist. Cut short, it has no end and no import takes it.
+int move_export(const struct move_side *from, const char *to, struct move_counts *n,
+                move_told *told, void *arg, struct err *e) MUST_CHECK;
+
+/// Bring in everything of the file `from`, session by session, each whole or not at all, and read each back
+/// to compare it, event by event. One that is there already and the same is passed over, so an import that was
+/// cut short is just begun again; one that differs is ERR_CONFLICT. ERR_CORRUPT for a file that is not whole.
+int move_import(const struct move_side *to, const char *from, struct move_counts *n,
+                move_told *told, void *arg, struct err *e) MUST_CHECK;
