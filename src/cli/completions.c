@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/visible.h"
-#include "cli/ask.h"
+#include "cli/chat_int.h"
+#include "cli/sessions.h"
+#include "config/secrets.h"
 #include "env/env.h"
 #include "env/spec.h"
 
@@ -63,6 +65,9 @@ static const struct names {
     {"permission", OP_PERMISSION_LIST, "rules", "id", "match"},
     {"model", OP_PROVIDER_LIST, "providers", "name", "kind"},
     {"type", OP_SESSION_TYPES, "types", "name", "description"},
+    {"template", OP_TEMPLATE_LIST, "templates", "name", "description"},
+    {"mcp", OP_MCP_LIST, "servers", "name", "state"},
+    {"pty", OP_PTY_LIST, "ptys", "id", "name"},
     {"x", OP_COMMAND_LIST, "commands", "name", "description"},
 };
 
@@ -119,6 +124,62 @@ static void offer_tasks(struct cli *c, const struct typed *t)
     arena_fini(&arena);
 }
 
+/// The names of secrets; values are not read.
+static void offer_secrets(struct cli *c, const struct typed *t)
+{
+    struct secret_names found = {0};
+    if (secrets_list(c->home.secrets, &found, NULL) == 0) {
+        vec_foreach (name, &found) {
+            offer(c, t, "", str_of(*name), NULL);
+        }
+    }
+    secret_names_fini(&found);
+}
+
+/// Rows of an operation that have a provider and a model, as PROVIDER/MODEL.
+static void offer_used(struct cli *c, const struct typed *t, enum op_id op, const char *rows,
+                       const char *provider)
+{
+    const struct json *v = NULL;
+    struct arena arena = {0};
+    if (ask_parsed(c, op, NULL, 0, &arena, &v) == EXIT_OK) {
+        json_foreach_item (row, json_get(v, rows)) {
+            struct str model = json_str(json_get(row, "model"), "");
+            struct str of = json_str(json_get(row, provider), "");
+            if (model.n != 0 && of.n != 0) {
+                const char *whole =
+                    arena_printf(&arena, STR_FMT "/" STR_FMT, STR_ARG(of), STR_ARG(model));
+                offer(c, t, "", str_of(whole), NULL);
+            }
+        }
+    }
+    arena_fini(&arena);
+}
+
+/// Models: those that providers are set to and sessions used; after "PROVIDER/" all that it offers.
+static void offer_models(struct cli *c, const struct typed *t)
+{
+    const char *slash = strchr(t->start, '/');
+    struct arena arena = {0};
+    struct buf keys = {.max = 64 << 10};
+    const struct json *v = NULL;
+    if (slash == NULL) {
+        offer_used(c, t, OP_PROVIDER_LIST, "providers", "name");
+        offer_used(c, t, OP_SESSION_LIST, "sessions", "provider");
+    } else if (chat__write_keys(c, &keys) == EXIT_OK) {
+        char *provider = xstrndup(t->start, (size_t)(slash - t->start));
+        char *before = xstrndup(t->start, (size_t)(slash - t->start) + 1);
+        models__of(c, provider, keys.n != 0, &arena, &v);
+        json_foreach_item (model, json_get(v, "models")) {
+            offer(c, t, before, json_str(model, ""), NULL);
+        }
+        free(before);
+        free(provider);
+    }
+    buf_fini(&keys);
+    arena_fini(&arena);
+}
+
 // ---- what may stand at a place -------------------------------------------------------------
 
 static void offer_nouns(struct cli *c, const struct typed *t)
@@ -159,6 +220,9 @@ static void offer_value(struct cli *c, const struct typed *t)
               {FLAG_PLUGINS, "plugin"}, {FLAG_PROVIDER, "model"}, {FLAG_SESSION, "session"},
               {FLAG_TO, "generation"},  {FLAG_TYPE, "type"}};
     offer_choices(c, t, flag_choices(t->flag));
+    if (t->flag == &flags[FLAG_MODEL]) {
+        offer_models(c, t);
+    }
     for (size_t i = 0; i < ARRAY_LEN(of); i++) {
         if (t->flag == &flags[of[i].flag]) {
             offer_names(c, t, of[i].noun);
@@ -183,6 +247,8 @@ static void offer_argument(struct cli *c, const struct typed *t)
         offer_names(c, t, word.p[0] == 'B' ? "bot" : "runs");
     } else if (strcmp(t->row->verb, "task") == 0) {
         offer_tasks(c, t);
+    } else if (strcmp(t->row->noun, "secret") == 0) {
+        offer_secrets(c, t);
     } else if (strcmp(t->row->noun, "reload") == 0) {
         offer_names(c, t, "plugin");
     } else if (t->n == 0 && strcmp(t->row->verb, "new") != 0 &&

@@ -107,6 +107,25 @@ def test_names_of_what_exists_are_offered_and_no_hub_is_started(home, tmp_path):
     assert complete("chat", "--permission", "e") == {"edits"}
     assert complete("plugin", "new", "") == set()  # a new name is the user's
     assert complete("shell", "ls", "--") == set()  # another program's
+    assert {"github", "bot-docs"} <= complete("template", "install", "")
+    assert complete("chat", "-m", "scr") == {"scripted/scripted"}  # used by a session
+    assert complete("chat", "-m", "scripted/") == {"scripted/any"}  # what the provider says it has
+
+
+def test_names_of_secrets_are_offered_and_values_are_not(home, tmp_path):
+    path = script(home, tmp_path, "bash")
+    home.ok("secret", "set", "WORK_KEY", input="s3cret")
+    for verb in ("set", "remove"):
+        assert bash_complete(home, path, "secret", verb, "") == {"WORK_KEY"}
+
+
+def test_a_mistyped_place_offers_nothing(home, hub, tmp_path):
+    path = script(home, tmp_path, "bash")
+    complete = lambda *words: bash_complete(home, path, *words, cwd=tmp_path)
+    assert complete("chat", "-m", "nobody/") == set()
+    home.ok("pty", "new", "--detach", "--", "sleep", "1000")
+    assert len(complete("pty", "kill", "")) == 1
+    home.ok("stop", "--all")
 
 
 def test_a_title_cannot_reach_the_terminal_through_a_completion(home):
