@@ -78,8 +78,8 @@ static int take(struct pg_link *l, PGresult *res, struct pg_result **out, struct
 int pg_link_run(struct pg_link *l, const char *sql, const struct pg_param *params, int n,
                 struct pg_result **out, struct err *e)
 {
-    const char *values[PARAMS_MAX];
-    int lengths[PARAMS_MAX], formats[PARAMS_MAX];
+    const char *values[PARAMS_MAX] = {0};
+    int lengths[PARAMS_MAX] = {0}, formats[PARAMS_MAX] = {0};
     vec(char *) copies = {0}; // libpq wants texts with their NUL
     for (int i = 0; i < n; i++) {
         struct str v = params[i].value;
