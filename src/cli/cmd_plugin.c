@@ -162,6 +162,7 @@ static void print_why(struct cli *c, const struct json *v)
         if (pending.n != 0) {
             out_add(&c->out, STR("a newer version was refused, the last good one goes on\n"));
         }
+        report_print_problems(&c->out, v); // before the list of what is unused, which may be long
         if (print_unused(c, v) == 0 && json_at(json_get(v, "prompts"), 0) == NULL) {
             out_add(&c->out,
                     STR("but it registers nothing: no hook, tool, route, command or prompt\n"));
@@ -174,9 +175,9 @@ static void print_why(struct cli *c, const struct json *v)
         show_fill(c, &text, means, v, STR_NULL);
         buf_addc(&text, '\n');
         view_text(&c->out, buf_str(&text));
+        report_print_problems(&c->out, v);
     }
     buf_fini(&text);
-    report_print_problems(&c->out, v);
 }
 
 static int judge_why(struct cli *c, const struct json *v)

@@ -21,6 +21,7 @@
 #include "base/visible.h"
 #include "client/interrupt.h"
 #include "pty/tty.h"
+#include "term/charset.h"
 
 enum { FLUSH_AT = 64 << 10, DATA_MAX = 1 << 30 };
 
@@ -43,6 +44,7 @@ void out_init(struct out *o, enum out_color color, bool quiet)
     buf_init(&o->data, DATA_MAX);
     panel_init(&o->panel);
     o->terminal = isatty(STDOUT_FILENO) == 1;
+    o->ascii = o->terminal && !charset_is_utf8();
     o->color = wants_color(color);
 }
 
@@ -138,6 +140,13 @@ void out_body(struct out *o, struct str body)
 // blocking: so Ctrl-C is heard while a slow reader holds us up.
 static void write_out(struct out *o)
 {
+    if (o->ascii) {
+        struct buf plain = {.max = SIZE_MAX};
+        charset_add_ascii(&plain, buf_str(&o->data));
+        buf_clear(&o->data);
+        buf_adds(&o->data, buf_str(&plain));
+        buf_fini(&plain);
+    }
     struct str rest = buf_str(&o->data);
     while (rest.n != 0 && o->fault == 0) {
         struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};

@@ -22,6 +22,7 @@ struct out {
     bool quiet;
     enum color_depth color; // what stdout takes
     bool terminal;          // stdout is a terminal
+    bool ascii;             // it takes no UTF-8
     bool drawing;           // between out_begin() and out_end()
     bool gathers;           // nothing is written: see out_init_rows()
     struct panel panel;

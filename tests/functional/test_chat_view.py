@@ -526,3 +526,20 @@ def test_who_attaches_speaks_to_the_turn_and_can_interrupt_it(home, fake):
     t.type("\x03")
     assert t.rest() == 130 and t.is_usual()
     assert "afloat chat --resume s-1" in t.screen()
+
+
+def test_a_terminal_of_another_encoding_gets_ascii(home, hub, tmp_path):
+    """Marks and rows of the chat as ASCII; the file that the tool writes is UTF-8 all the same."""
+    home.env.update(AFLOAT_PROVIDER="scripted", LANG="de_DE.ISO-8859-1", TERM="xterm")
+    for name in ("LC_ALL", "LC_CTYPE"):
+        home.env.pop(name, None)
+    process, terminal = home.on_terminal("chat", "--permission", "auto", 'write "naïve" to a.txt', cwd=tmp_path)
+    seen = b""
+    try:
+        while chunk := terminal.read(65536):
+            seen += chunk
+    except OSError:
+        pass  # the terminal is closed
+    assert process.wait() == 0
+    assert all(byte < 0x80 for byte in seen), seen
+    assert b"* \x1b[1mwrite_file" in seen and "naïve" in (tmp_path / "a.txt").read_text()
