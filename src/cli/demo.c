@@ -231,21 +231,23 @@ static int begin_shell(struct demo *d)
     return read_shell(d, prompt);
 }
 
-/// Type a line, and wait for what it must print and for the prompt after it. The output, which a terminal
-/// echoes what was typed into, is left in `d->typed`.
+/// Type a line and wait for the prompt after it; again, until it printed what it must: a saved file takes a moment to
+/// reach the shell. The output of the last time, which a terminal echoes what was typed into, is left in `d->typed`.
 static int type_line(struct demo *d, const struct demo_step *s)
 {
     int rc = d->shell == 0 ? begin_shell(d) : 0;
     bool ends = strcmp(s->typed, "exit") == 0;
     char *line = arena_printf(&d->arena, "%s\n", s->typed);
-    buf_clear(&d->typed);
-    if (rc == 0 && write(d->pty, line, strlen(line)) < 0) {
-        rc = -errno;
+    const char *after = ends ? NULL : arena_printf(&d->arena, "\n%s", prompt);
+    uint64_t deadline = interrupt_deadline(UNTIL_MS);
+    for (bool done = false; rc == 0 && !done;) {
+        buf_clear(&d->typed);
+        rc = write(d->pty, line, strlen(line)) < 0 ? -errno : read_shell(d, after);
+        done = s->until == NULL || strstr(buf_z(&d->typed), s->until) != NULL;
+        if (rc == 0 && !done) {
+            rc = time_mono_ns() < deadline ? interrupt_pause(AGAIN_MS) : ERR_TIMEOUT;
+        }
     }
-    if (rc == 0 && s->until != NULL) {
-        rc = read_shell(d, s->until);
-    }
-    rc = rc == 0 ? read_shell(d, ends ? NULL : arena_printf(&d->arena, "\n%s", prompt)) : rc;
     if (ends) {
         end_shell(d);
     }
