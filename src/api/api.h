@@ -86,10 +86,10 @@ void api_list_plugins(const struct api *api,
 struct mcp;
 /// The MCP servers; NULL while there are none.
 void api_set_mcp(struct api *api, struct mcp *mcp);
-/// A file of a plugin's web side; borrowed until the loop turns.
 /// Call `url` with the address of the module of every plugin with a web side, in load order.
 void api_list_fronts(const struct api *api, void (*url)(void *arg, const char *url), void *arg);
 
+/// A file of a plugin's web side; borrowed until the loop turns.
 struct api_file {
     struct str bytes;
     const char *type; // content type

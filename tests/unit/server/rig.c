@@ -108,6 +108,19 @@ bool api_front_file(const struct api *api, struct str name, struct str revision,
     return str_eqz(name, "demo") && str_eqz(revision, "2") && str_eqz(path, "a b/index.js");
 }
 
+struct terms *api_terms(const struct api *api)
+{
+    (void)api;
+    return NULL; // there are none
+}
+
+void api_list_fronts(const struct api *api, void (*url)(void *arg, const char *url), void *arg)
+{
+    (void)api;
+    (void)url; // there are none
+    (void)arg;
+}
+
 void api_list_plugins(const struct api *api,
                       void (*row)(void *arg, const char *name, const char *state,
                                   const char *error),
