@@ -483,7 +483,7 @@ static void begin(struct pg_session *s, struct op *op)
         s->epoch = 0;
         pg_query(p->pg, s->key, &stmt_release, params, 3, on_done, op);
         break;
-    case OP_APPEND: assert(!"appends go in batches");
+    case OP_APPEND: assert(false); // they go in batches
     }
 }
 
