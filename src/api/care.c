@@ -8,6 +8,7 @@
 #include "api/handlers.h"
 #include "api/openapi.h"
 #include "api/plugin_int.h"
+#include "base/redact.h"
 #include "store/store.h"
 
 enum { ANSWER_MAX = 16 * 1024 * 1024, DEFAULT_LINES = 100, MOST_LINES = 1000 };
@@ -197,6 +198,7 @@ void op_CONFIG_SHOW(struct api *api, struct op_call *c)
 {
     struct jw *w = op_begin(c);
     config_write_json(api->config->now, api->config->diags, w);
+    redact_json(&c->out); // the address of a store may hold its password
     op_end(c, 200);
 }
 

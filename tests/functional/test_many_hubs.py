@@ -269,6 +269,35 @@ def test_connections_that_break_lose_and_double_nothing(team, database, work):
     team.root.mkdir()
 
 
+def test_five_hubs_that_are_killed_in_turn_lose_nothing_that_was_acknowledged(team, database):
+    names = ["a", "b", "c", "d", "e"]
+    homes = dict(zip(names, team.start(*names)))
+    count, stop, acknowledged = itertools.count(), threading.Event(), []
+
+    def begin(name):
+        t = threading.Thread(target=emit_many, args=(homes[name], count, acknowledged, stop))
+        t.start()
+        return t
+
+    threads = [begin(n) for n in names]
+    for i in range(3 * int(os.environ.get("AFLOAT_LOOPS", "1"))):
+        name = names[i % len(names)]
+        before = len(acknowledged)
+        retry(lambda: len(acknowledged) > before + 30)
+        team.kill(name)
+        team.start(name)
+        threads.append(begin(name))
+    before = len(acknowledged)
+    retry(lambda: len(acknowledged) > before + 30)
+    stop.set()
+    for t in threads:
+        t.join()
+    rows = check_history(database)
+    assert set(acknowledged) <= {r["id"] for r in rows} and len(set(acknowledged)) == len(acknowledged)
+    numbers = database.sql("SELECT fields FROM afloat.events WHERE type = 'user.n'").splitlines()
+    assert len(numbers) == len(set(numbers)) >= len(acknowledged)
+
+
 def test_a_restart_of_the_server_is_a_pause(team, postgres, work):
     a = team.start("a")
     s = Session(a, work, [{"text": " ".join(["word"] * 300), "delta_ms": 10}])
@@ -303,6 +332,14 @@ def test_the_address_can_be_a_secret(home, database, start_hub):
     row = call(home, "GET", "/store")
     assert row["kind"] == "postgresql" and row["schema"] >= 1 and row["latency_ms"] > 0
     assert row["version"].split(".")[0].isdigit()
+
+
+def test_a_password_in_the_address_is_shown_to_nobody(team, database):
+    a = team.start("a", url=database.url().replace("boss@", "boss:hush-hush-hush@"))
+    assert call(a, "GET", "/store")["user"] == "boss"
+    shown = a.http("GET", "/config").body + a.http("GET", "/store").body + a.http("GET", "/logs").body
+    assert b"[redacted" in shown and b"hush-hush" not in shown
+    assert "hush-hush" not in a.log.read_text()
 
 
 def test_two_homes_cannot_have_one_name(team):
