@@ -28,6 +28,12 @@
 
 enum { WHERE = WHERE_SPACE | WHERE_MAKE | WHERE_GIT, CLONE_HASH = 16 };
 
+/// Can another hub go on with it? Its files must be elsewhere too.
+static bool moves(const struct record *rec)
+{
+    return !rec->in_place && rec->pushed[0] != '\0';
+}
+
 // ---- writes ---------------------------------------------------------------------------------------
 
 struct shared_save {
@@ -146,7 +152,7 @@ void run__save_shared(struct run *r, store_done *done, void *arg)
                                   .epoch = r->rec.epoch,
                                   .heard = r->heard,
                                   .ended = !r->rec.running,
-                                  .moves = !r->rec.in_place && r->rec.pushed[0] != '\0'};
+                                  .moves = moves(&r->rec)};
         fleet_run_save(f, &save, on_fenced, s);
     }
 }
@@ -393,11 +399,10 @@ static void on_claimed(void *arg, const struct fleet_claim *c)
     if (record_parse(&rec, c->body, &e) < 0 || b->stopping || is_leaving(b, c->id)) {
         fleet_run_return(b->o.fleet, c->id, c->epoch, e.code != 0);
     } else {
-        bool moves = !rec.in_place && rec.pushed[0] != '\0';
         rec.epoch = c->epoch;
         log_info(LOG_BOT, "run=%s bot=%s taken=true epoch=%lld", rec.run_id, rec.bot,
                  (long long)c->epoch);
-        if (!moves && (c->lost || run__has_begun(&rec))) {
+        if (!moves(&rec) && (c->lost || run__has_begun(&rec))) {
             rec.running = true;
             run_recover(b, &rec);
         } else {
@@ -463,7 +468,7 @@ static void remove_tree(void *arg)
 void run__drop(struct run *r)
 {
     log_warn(LOG_BOT, "run=%s dropped=true", r->rec.run_id);
-    if (r->has_tree && r->b->git != NULL) {
+    if (r->has_tree && moves(&r->rec) && r->b->git != NULL) {
         agent_vacate(r->b->o.agent, str_of(r->session));
         run__away(r);
         turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
@@ -506,10 +511,17 @@ static bool has_run(void *arg, struct str id)
     return bots__run_of(arg, id) != NULL;
 }
 
+static bool run_moves(void *arg, struct str id)
+{
+    const struct run *r = bots__run_of(arg, id);
+    return r == NULL || moves(&r->rec);
+}
+
 void bots__join_fleet(struct bots *b)
 {
     fleet_set_runner(b->o.fleet, &(struct fleet_runner){.running = count_runs,
                                                         .has = has_run,
+                                                        .moves = run_moves,
                                                         .claimed = on_claimed,
                                                         .lost = on_lost,
                                                         .wanted = on_wanted,

@@ -34,8 +34,9 @@ struct fleet_claim {
 
 /// What runs bots on this hub, told by that part itself.
 struct fleet_runner {
-    size_t (*running)(void *arg);          // how many runs it has
-    bool (*has)(void *arg, struct str id); // does it have this one?
+    size_t (*running)(void *arg);            // how many runs it has
+    bool (*has)(void *arg, struct str id);   // does it have this one?
+    bool (*moves)(void *arg, struct str id); // could another hub go on with it?
     void (*claimed)(void *arg, const struct fleet_claim *c);
     /// Another hub has the run, or may have it: end all that it does, and write nothing.
     void (*lost)(void *arg, struct str id);

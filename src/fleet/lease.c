@@ -6,7 +6,8 @@
 //
 // One look renews the lease of all runs of this hub. A hub that got no answer for as long as the lease lasts
 // cannot know whether another one has its runs: it gives them up before it asks again. So a hub that was stopped
-// (SIGSTOP) or cut off gives up its runs as the first thing it does.
+// (SIGSTOP) or cut off gives up its runs as the first thing it does. A run that cannot move stays: no other hub
+// takes it, and its files are nowhere else.
 //
 // Invariants:
 //   - `leases` holds a run from the answer that gave it to this hub until it ends, is given back or lost.
@@ -234,8 +235,10 @@ static void on_tick(void *arg)
 {
     struct fleet *f = arg;
     if (loop_now(f->o.loop) - f->renewed > f->hub.lease_s * 1000ull) {
-        while (f->leases.n != 0) {
-            lose(f, f->leases.n - 1, "the lease could not be renewed in time");
+        for (size_t i = f->leases.n; i-- > 0;) {
+            if (f->runner.moves(f->runner.arg, str_of(f->leases.p[i].id))) {
+                lose(f, i, "the lease could not be renewed in time");
+            }
         }
     }
     if (f->looking) { // its answer starts the next

@@ -11,7 +11,7 @@ import pytest
 
 from bots import DONE, FILES, Repo, Rig, Run, call, gate, say, shell  # noqa: F401
 from conftest import retry
-from team_rig import Team
+from team_rig import LEASE_S, Team
 
 ROUNDS = 2 * int(os.environ.get("AFLOAT_LOOPS", "1"))
 
@@ -138,6 +138,21 @@ def test_a_run_that_cannot_move_waits_for_its_own_hub_and_keeps_its_work(team, r
     team.start("anvil")
     record = retry(lambda: (r := row(made["bellows"].home, run.id))["state"] == "ended" and r)
     assert record["end_reason"] == "crashed" and record["hub"] == "anvil"
+    assert repo.show(record["branch"], "one.txt") == "one\n"
+
+
+def test_a_run_that_cannot_move_outlives_a_long_outage_of_the_store(team, repo, postgres):
+    made = rigs(team, repo, "anvil", keys="sleep_secs = 0\n")["anvil"]
+    run = made.start([shell("echo one > one.txt"), gate(), *DONE])
+    dir = run.at_gate()
+    postgres.stop()
+    retry(lambda: made.home.log.read_text().count("store=lost"))
+    select.select([], [], [], LEASE_S + 2)  # longer than the lease
+    assert (dir / "one.txt").read_text() == "one\n"
+    postgres.start()
+    run.open_gate()
+    record = retry(lambda: (r := row(made.home, run.id))["state"] == "ended" and r)
+    assert record["end_reason"] == "complete" and record["epoch"] == 1, record
     assert repo.show(record["branch"], "one.txt") == "one\n"
 
 
