@@ -187,14 +187,17 @@ static int choose(struct answer *x, struct str model, struct err *e)
     return rc;
 }
 
+/// Keys in variables belong to clients with an environment: of those that are missing here the remedy is another one.
 static void refuse_choice(struct answer *x, const struct err *e)
 {
     struct model_call *c = x->c;
-    bool key = str_starts(str_of(e->msg), "no key") && c->variables == NULL;
+    struct str rest = str_of(e->msg), what = str_cut(&rest, ':');
+    bool key = str_starts(what, "no key") && c->variables == NULL;
     answer_free(x);
-    model_call__refuse(c, 404, "invalid_request_error", "model", "model_not_found", "%s%s", e->msg,
-                       key ? "; here keys come from api_key_secret or api_key_file, or from the "
-                             "session that the header Afloat-Session names"
+    model_call__refuse(c, 404, "invalid_request_error", "model", "model_not_found", STR_FMT "%s",
+                       STR_ARG(key ? what : str_of(e->msg)),
+                       key ? ": set api_key_secret or api_key_file for it, or name a session "
+                             "that has one with the header Afloat-Session"
                            : "");
 }
 
