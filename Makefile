@@ -10,7 +10,7 @@ export PREFIX DESTDIR
 
 PARTS := $(wildcard src/*/meson.build tests/unit/*/meson.build)
 
-.PHONY: all run install uninstall deb reproducible test test-build lint soak bench fuzz clean web screenshots setup-build setup-test setup-bench
+.PHONY: all run install uninstall deb reproducible test-fresh test test-build lint soak bench fuzz clean web screenshots setup-build setup-test setup-bench
 
 all: build/build.ninja
 	@$(NINJA) -C build
@@ -31,6 +31,10 @@ deb: all
 # two builds of the same sources are the same bytes
 reproducible: setup-build web
 	@tools/reproducible
+
+# the README's commands in a fresh Debian, with the time that each takes; SUITE=1 runs the tests there, too
+test-fresh:
+	@tools/test-fresh
 
 test: test-build
 	@tools/run-tests quick
