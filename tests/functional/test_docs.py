@@ -277,10 +277,19 @@ def check_env(user, text):
     assert "FOO=1\n" in user.ok("afloat env show")
 
 
+def check_store(user, text):
+    """A database that nobody has: the settings are read, no hub is started with them."""
+    user.write(".afloat/config.toml", text)
+    shown = user.ok("afloat config show --origin")
+    assert "build-1" in shown and "unknown" not in user.said, shown + user.said
+    os.remove(f"{user.path}/.afloat/config.toml")
+
+
 def check_bot(user, text):
     user.write(".afloat/bots/typed/config.md", f"+++\n{text}+++\nInstructions.\n")
     row = json.loads(user.ok("afloat bots show typed --json"))
-    assert not row.get("error") and not row["diagnostics"] and row["description"] == "reads commits", row
+    assert not row.get("error") and not row["diagnostics"], row
+    assert "description" not in text or row["description"] == "reads commits", row
 
 
 SPECIAL = {  # by what a block contains
@@ -288,6 +297,12 @@ SPECIAL = {  # by what a block contains
     "plugins {\n": check_install_list,
 }
 TOML = {"docs/guide/env.md": check_env, "docs/guide/bots.md": check_bot}  # elsewhere it is config.toml
+
+
+def toml_check(page, text):
+    """Which file a block of TOML belongs into: the page says it, or its first table."""
+    tables = {"[store]": check_store, "[worktree]": check_bot}
+    return TOML.get(page) or tables.get(text.split()[0], check_config)
 
 
 def do_lua(user, page, text):
@@ -336,7 +351,7 @@ KINDS = {
     "sh": lambda user, page, text: paste(user, text),
     "console": do_console,
     "lua": do_lua,
-    "toml": lambda user, page, text: TOML.get(page, check_config)(user, text),
+    "toml": lambda user, page, text: toml_check(page, text)(user, text),
     "json": do_json,
     "python": do_hosted("python", "logger.py"),
     "js": do_hosted("node", "logger.mjs"),
