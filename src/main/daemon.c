@@ -99,16 +99,26 @@ static int open_settings(struct daemon *d, struct err *e)
     return rc;
 }
 
-static void on_hangup(int signum, void *arg)
+static void read_anew(void *arg)
 {
-    (void)signum;
     struct daemon *d = arg;
+    d->hung_up = NULL;
     hublog_reopen(d->log);
     if (d->live != NULL && !d->stopping) {
         live_reload(d->live, "signal");
     }
     if (d->settings != NULL) {
         settings_reload(d->settings);
+    }
+}
+
+/// Signals that come while one waits are folded: however many there are, the loop gets on with its work.
+static void on_hangup(int signum, void *arg)
+{
+    struct daemon *d = arg;
+    (void)signum;
+    if (d->hung_up == NULL) {
+        d->hung_up = loop_defer(&d->loop, read_anew, d);
     }
 }
 

@@ -51,6 +51,7 @@ struct daemon {
     struct modelserver *model_server;
     struct editors *editors;
     struct signal_watch *term, *interrupt, *hangup;
+    struct loop_task *hung_up; // everything is about to be read anew; NULL: it is not
     uv_fs_event_t runtime_watch;
     struct timer lost; // runs while the socket could not be made again
     bool watching, ready, stopping, signalled;

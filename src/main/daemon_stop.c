@@ -37,6 +37,10 @@ static void on_store_closed(void *arg, int status, const struct err *e)
     signal_close(d->term);
     signal_close(d->interrupt);
     signal_close(d->hangup);
+    if (d->hung_up != NULL) {
+        loop_cancel(&d->loop, d->hung_up);
+        d->hung_up = NULL;
+    }
 }
 
 static void on_live_closed(void *arg)

@@ -9,6 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 
 import pytest
 from conftest import BIN, DEADLINE, read_line, retry, wait_gone
@@ -253,7 +254,9 @@ def test_hangup_reads_settings_again_and_keeps_the_last_good_over_a_broken_file(
 def test_a_hangup_while_the_hub_comes_up_is_no_end(home):
     for _ in range(5):
         hub = home.popen("hub", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        deadline = time.monotonic() + DEADLINE
         while not select.select([hub.stdout], [], [], 0.0002)[0]:
+            assert time.monotonic() < deadline, "it does not come up"
             hub.send_signal(signal.SIGHUP)
         assert read_line(hub.stdout).startswith("ready "), hub.communicate()[1].decode()
         hub.terminate()
