@@ -302,6 +302,10 @@ function place() {
 function register(kind, fields) {
   if (me.leaving) throw new Error(`${kind}: stale handle: this version of '${me.name}' has been replaced`);
   me.seen.push({ kind, ...fields });
+  if (socket) { // what code registers without a pause reaches the hub at once, as one generation
+    socket.cork();
+    process.nextTick(() => socket.uncork());
+  }
   send({ type: "register", kind, ...fields, ...place() });
 }
 

@@ -201,12 +201,26 @@ me = _Plugin()
 _lock = None   # made with the first thread
 _main = None
 _out = []
+_held = []     # lines that go out together with the next one
+_workers = set()  # threads that run handlers
 
 
 def send(message):
     if me.validating:
         return
     data = (encode(message) + "\n").encode("ascii")
+    if me.loaded and _loop is None and message["type"] == "register" and in_handler():
+        _held.append(data)  # what a handler registers reaches the hub at once, as one generation
+        return
+    put(data)
+
+
+def in_handler():
+    """Does this thread say something when its work is done, or before it waits?"""
+    return _lock is None or __import__("_thread").get_ident() in _workers
+
+
+def put(data):
     if _lock is not None:
         with _lock:
             _write(data)
@@ -214,7 +228,18 @@ def send(message):
         _write(data)
 
 
+def let_go():
+    """Before waiting: nothing is held back."""
+    if _held:
+        put(b"")
+
+
 def _write(data):
+    if _held:
+        before = []
+        while _held:
+            before.append(_held.pop(0))  # another thread may add one meanwhile
+        data = b"".join(before) + data
     view = memoryview(data)
     while view:
         try:
@@ -339,6 +364,7 @@ def read_messages(block):
     while True:
         if not block and not select.select((FD,), (), (), 0)[0]:
             return found
+        let_go()
         data = os.read(FD, READ)
         if not data:
             raise _Gone
@@ -434,12 +460,7 @@ def answer(job, value):
     parts.append("}\n")
     if me.validating:
         return
-    data = "".join(parts).encode("ascii")
-    if _lock is not None:
-        with _lock:
-            _write(data)
-    else:
-        _write(data)
+    put("".join(parts).encode("ascii"))
     flush_state()
 
 
@@ -553,6 +574,7 @@ def run_in_thread(job, fn, args, kwargs):
     _pipe()  # the loop watches it from its next turn on
 
     def body():
+        _workers.add(_thread.get_ident())
         try:
             value = fn(*args, **(kwargs or {}))
             if type(value) is Coroutine:
@@ -562,6 +584,9 @@ def run_in_thread(job, fn, args, kwargs):
                 answer(job, value)
         except BaseException as e:
             fail(job, as_exception(e))
+        finally:
+            _workers.discard(_thread.get_ident())
+            let_go()
     _thread.start_new_thread(body, ())
 
 
@@ -891,6 +916,7 @@ def serve():
             for m in read_messages(True):
                 dispatch(m)
             continue
+        let_go()
         ready = poll.poll(wait)
         for fd, _ in ready:
             if fd == FD:
