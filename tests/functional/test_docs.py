@@ -296,7 +296,7 @@ SPECIAL = {  # by what a block contains
     'name = "logger"': check_logger,
     "plugins {\n": check_install_list,
 }
-TOML = {"docs/guide/env.md": check_env, "docs/guide/bots.md": check_bot}  # elsewhere it is config.toml
+TOML = {"docs/guide/env.md": check_env, "docs/guide/bots.md": check_bot, "docs/guide/teams.md": check_config}  # elsewhere it is config.toml
 
 
 def toml_check(page, text):

@@ -94,7 +94,7 @@ def test_a_prompt_may_come_from_stdin_and_nothing_else_is_read_there(home, fake)
 
 
 @pytest.mark.parametrize("args", [["-n", "x"], ["-n", "-1"], ["--sleep", "soon"], ["--sleep", "-3"], ["--sandbox", "no"],
-                                  ["--engine", "codex"], [" "]])
+                                  [" "]])
 def test_what_makes_no_sense_is_refused_before_anything_begins(home, fake, args):
     hub = fake(one_iteration)
     done = home.cli("run", "tidy", *args)
