@@ -1,4 +1,4 @@
--- The store of a team: sessions, events, documents, files, hubs, runs.
+-- The store of a team: sessions, events, documents, hubs, runs.
 --
 -- Owners. Every row belongs to the role that wrote it, and no other role sees it (row-level security).
 -- A team is a role of its own: its hubs connect with "options=-crole%3Dteam", or as that role.
@@ -80,18 +80,6 @@ CREATE TABLE afloat.documents (
     rev   bigint NOT NULL,
     PRIMARY KEY (owner, name)
 );
-
-CREATE TABLE afloat.files ( -- of bots: memory, skills, configuration
-    owner   name    NOT NULL DEFAULT current_user,
-    path    text    COLLATE "C" NOT NULL,
-    rev     bigint  NOT NULL,
-    mode    integer NOT NULL,
-    hash    text    NOT NULL, -- SHA-256 of body
-    body    bytea,            -- NULL: it was removed
-    hub     text    NOT NULL,
-    PRIMARY KEY (owner, path)
-);
-CREATE INDEX files_rev ON afloat.files (owner, rev);
 
 CREATE TABLE afloat.runs (
     owner       name        NOT NULL DEFAULT current_user,
@@ -418,7 +406,7 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['hubs', 'sessions', 'streams', 'events', 'documents', 'files', 'runs'] LOOP
+    FOREACH t IN ARRAY ARRAY['hubs', 'sessions', 'streams', 'events', 'documents', 'runs'] LOOP
         EXECUTE format('ALTER TABLE afloat.%I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE afloat.%I FORCE ROW LEVEL SECURITY', t);
         EXECUTE format('CREATE POLICY own ON afloat.%I USING (owner = current_user)'
