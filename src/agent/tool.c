@@ -114,26 +114,26 @@ static void on_prepared(void *arg)
     }
 }
 
-/// What runs outside of the box is found anew for each job: a file may have been named since the last.
-static int make_box(struct tool_job *c, struct err *e)
+int tool_make_box(struct box **out, struct box_policy *policy, const char *const *plugins,
+                  const char *const *followed, struct err *e)
 {
     struct trust_guards g = {0};
     vec(const char *) guard = {0};
     bool guarded =
-        c->policy.mode == BOX_WORKSPACE_WRITE; // else nothing can be written, or everything
+        policy->mode == BOX_WORKSPACE_WRITE; // else nothing can be written, or everything
     if (guarded) {
-        trust_guards_read(&g, c->policy.home, c->followed);
-        for (const char *const *it = c->plugins; *it != NULL; it++) {
+        trust_guards_read(&g, policy->home, followed);
+        for (const char *const *it = plugins; *it != NULL; it++) {
             vec_push(&guard, *it);
         }
         for (size_t i = 0; g.paths.p[i] != NULL; i++) {
             vec_push(&guard, g.paths.p[i]);
         }
         vec_push(&guard, NULL);
-        c->policy.guard = guard.p;
+        policy->guard = guard.p;
     }
-    int rc = box_new(&c->box, &c->policy, e);
-    c->policy.guard = NULL;
+    int rc = box_new(out, policy, e);
+    policy->guard = NULL;
     if (guarded) {
         trust_guards_fini(&g);
     }
@@ -144,7 +144,8 @@ static int make_box(struct tool_job *c, struct err *e)
 static void prepare(void *arg)
 {
     struct tool_job *c = arg;
-    int rc = c->box == NULL ? make_box(c, &c->why) : 0;
+    int rc =
+        c->box == NULL ? tool_make_box(&c->box, &c->policy, c->plugins, c->followed, &c->why) : 0;
     c->why.code = rc == 0 ? c->tool->ops->work(c, &c->why) : rc;
 }
 

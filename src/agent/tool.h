@@ -126,6 +126,11 @@ void tool_job_edited(struct tool_job *c, enum tool_edited how, struct str text);
 /// on_done still comes, with error "interrupted" unless it was over already.
 void tool_job_cancel(struct tool_job *c);
 
+/// The box of a command: `policy` with all that runs outside of the box as its guard, found anew each time, since a file
+/// may have been named since the last. `plugins` and `followed` as in struct tool_env. Blocks: for a lane.
+int tool_make_box(struct box **out, struct box_policy *policy, const char *const *plugins,
+                  const char *const *followed, struct err *e) MUST_CHECK;
+
 /// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case does not
 /// count.
 bool tool_drops(struct str name, const char *const *drop);

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include "agent/tool.h"
 #include "base/arena.h"
 #include "base/path.h"
 #include "base/redact.h"
@@ -24,7 +25,6 @@
 #include "loop/timer.h"
 #include "rpc/rpc.h"
 #include "sandbox/box.h"
-#include "trust/guard.h"
 
 enum {
     LINE_MAX_BYTES = 16 << 20,
@@ -213,26 +213,10 @@ static int write_files(struct engine_child *c, struct err *e)
 static void prepare(void *arg) // on the lane
 {
     struct engine_child *c = arg;
-    struct trust_guards g = {0};
-    vec(const char *) guard = {0};
     int rc = write_files(c, &c->why);
-    if (c->policy.mode == BOX_WORKSPACE_WRITE) {
-        trust_guards_read(&g, c->policy.home, c->followed);
-        for (const char *const *it = c->plugins; *it != NULL; it++) {
-            vec_push(&guard, *it);
-        }
-        for (size_t i = 0; g.paths.p[i] != NULL; i++) {
-            vec_push(&guard, g.paths.p[i]);
-        }
-        vec_push(&guard, NULL);
-        c->policy.guard = guard.p;
+    if (rc == 0) {
+        rc = tool_make_box(&c->box, &c->policy, c->plugins, c->followed, &c->why);
     }
-    rc = rc == 0 ? box_new(&c->box, &c->policy, &c->why) : rc;
-    if (c->policy.guard != NULL) {
-        trust_guards_fini(&g);
-    }
-    c->policy.guard = NULL;
-    vec_fini(&guard);
     c->why.code = rc;
 }
 
