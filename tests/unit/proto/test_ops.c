@@ -44,7 +44,7 @@ TEST(every_parameter_says_what_it_means)
         }
     }
     CHECK_STR(op_param_help(op_find("run.list"), STR("state")),
-              "only runs in this state: running or ended");
+              "only runs in this state: queued, running or ended");
     CHECK_STR(op_param_help(op_find("reload"), STR("dry_run")), "only say what would happen");
     CHECK(op_param_help(op_find("session.list"), STR("names")) == NULL);
 }
