@@ -29,7 +29,7 @@ static const char PROGRAM[] = "on_final(function(ctx, text) end)\n";
 
 static struct loop loop;
 static struct home home;
-static struct config *config;
+static struct config_live settings;
 static struct store *store;
 static struct event_log *events;
 static struct gen_engine *engine;
@@ -76,6 +76,7 @@ static void save_programs(const char *dir, long n)
 static void open_home(const char *dir)
 {
     struct err e = {0};
+    struct config *config = NULL;
     struct config_diags diags;
     config_diags_init(&diags);
     if (home_resolve(&home, dir, &e) < 0 || home_prepare(&home, &e) < 0 ||
@@ -84,6 +85,7 @@ static void open_home(const char *dir)
         die(dir, &e);
     }
     config_diags_fini(&diags);
+    settings.now = config;
 }
 
 static void open_store(void)
@@ -126,7 +128,7 @@ static void load_plugins(void)
     engine = gen_open(&loop, NULL, NULL);
     struct bind *bind = bind_open(&(struct bind_opts){.loop = &loop,
                                                       .home = &home,
-                                                      .config = config,
+                                                      .config = &settings,
                                                       .store = store,
                                                       .events = events,
                                                       .watcher = watcher,
@@ -136,7 +138,7 @@ static void load_plugins(void)
                                         .engine = engine,
                                         .watcher = watcher,
                                         .home = &home,
-                                        .config = config,
+                                        .config = &settings,
                                         .store = store,
                                         .choices = choices,
                                         .trust = trust,
