@@ -17,7 +17,7 @@ struct store;
 struct event_log;
 struct event_reader;
 
-enum { EVENT_RING = 4 << 20 }; // default size of the ring in bytes
+enum { EVENT_RING = 2 << 20 }; // default size of the ring in bytes
 
 /// Called once, on the loop thread: the stream can be used, or why it cannot (then close it).
 typedef void event_ready(void *arg, int status, const struct err *e);

@@ -39,7 +39,6 @@
 
 enum {
     LOG_MAX = 8 << 20,
-    RING_BYTES = 4 << 20,
     EXIT_CONFLICT = 7,
     LARGE_BYTES = 128 << 10, // memory from so much on goes back to the system when it is freed
 };
@@ -423,7 +422,7 @@ static void step_events(void *arg, int status, const struct err *fault)
         return;
     }
     if (status == 0) {
-        status = event_open(&d->events, &d->loop, d->store, RING_BYTES, step_choices, d, &e);
+        status = event_open(&d->events, &d->loop, d->store, 0, step_choices, d, &e);
     }
     if (status < 0) {
         fail_start(d, &e);
