@@ -10,6 +10,9 @@
 // The stateless era needs headers that repeat what the message says; they are made here. Cancelling there is closing
 // the connection.
 //
+// An agent that runs as a session's engine gets the session's tools the same way: the engine starts the bridge with
+// AFLOAT_MCP_URL and AFLOAT_MCP_KEY, and it passes messages on to that address instead of the hub's socket.
+//
 // Invariants:
 //   - `session` is not empty exactly while the hub has a session for us.
 //   - while `joining` lines of the client wait in `waiting`.
@@ -90,14 +93,14 @@ static struct wire *post(struct bridge *b, enum what what, const char *line, con
     struct buf headers;
     buf_init(&headers, 64 * 1024);
     buf_addz(&headers, "Accept: application/json, text/event-stream\r\n");
-    buf_addz(&headers, b->project);
+    buf_addz(&headers, b->header);
     if (more != NULL) {
         buf_addz(&headers, more);
     } else if (b->session[0] != '\0' && what != WIRE_HELLO && what != WIRE_JOIN) {
         buf_addf(&headers, "Mcp-Session-Id: %s\r\nMCP-Protocol-Version: %s\r\n", b->session,
                  b->version);
     }
-    struct wire *w = wire__open(b->socket, "POST", buf_z(&headers), str_of(line));
+    struct wire *w = wire__open(b->address, "POST", buf_z(&headers), str_of(line));
     buf_fini(&headers);
     return add_wire(b, w, what);
 }
@@ -109,7 +112,7 @@ static void listen(struct bridge *b)
     snprintf(headers, sizeof headers,
              "Accept: text/event-stream\r\nMcp-Session-Id: %s\r\nMCP-Protocol-Version: %s\r\n",
              b->session, b->version);
-    if (add_wire(b, wire__open(b->socket, "GET", headers, STR_NULL), WIRE_LISTEN) == NULL) {
+    if (add_wire(b, wire__open(b->address, "GET", headers, STR_NULL), WIRE_LISTEN) == NULL) {
         retry_later(b);
     }
 }
@@ -508,7 +511,6 @@ static bool is_done(const struct bridge *b)
     return b->close_at != 0 && (!open || time_mono_ns() >= b->close_at);
 }
 
-/// `afloat mcp`
 /// The header for the directory `dir`; bytes that a header cannot have are written as %XX. NULL: there is none.
 static char *project_header(const char *dir)
 {
@@ -530,19 +532,37 @@ static char *project_header(const char *dir)
     return header;
 }
 
-int cmd_mcp_serve(struct cli *c)
+/// Find the hub, or the address that the engine names; what every request has to bring.
+static int find_hub(struct bridge *b, struct cli *c)
 {
-    struct bridge b = {.socket = c->home.socket, .retry_ms = RETRY_FIRST_MS};
     const char *dir = args_value(&c->args, FLAG_IN_PROJECT);
-    b.project = project_header(dir != NULL ? dir : ".");
-    if (b.project == NULL) {
+    const char *url = getenv("AFLOAT_MCP_URL"), *key = getenv("AFLOAT_MCP_KEY");
+    if (url != NULL && key != NULL) {
+        static const char scheme[] = "http://";
+        if (!str_starts(str_of(url), scheme) || !http1_is_value(str_of(key))) {
+            out_error(&c->out, "AFLOAT_MCP_URL must be http://HOST:PORT, and AFLOAT_MCP_KEY a key");
+            return EXIT_USAGE;
+        }
+        b->address = url + strlen(scheme);
+        b->header = xasprintf("Authorization: Bearer %s\r\n", key);
+        return EXIT_OK;
+    }
+    b->address = c->home.socket;
+    b->header = project_header(dir != NULL ? dir : ".");
+    if (b->header == NULL) {
         out_error(&c->out, "cannot use the directory '%s': %s", dir != NULL ? dir : ".",
                   err_text(-errno));
         return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
-    int code = ask_ensure_hub(c);
+    return ask_ensure_hub(c);
+}
+
+int cmd_mcp_serve(struct cli *c)
+{
+    struct bridge b = {.retry_ms = RETRY_FIRST_MS};
+    int code = find_hub(&b, c);
     if (code != EXIT_OK) {
-        free(b.project);
+        free(b.header);
         return code;
     }
     interrupt_catch();
@@ -565,6 +585,6 @@ int cmd_mcp_serve(struct cli *c)
     vec_fini(&b.waiting);
     rpc_lines_fini(&b.in);
     free(b.hello);
-    free(b.project);
+    free(b.header);
     return b.exit_code;
 }

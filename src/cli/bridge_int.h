@@ -32,8 +32,8 @@ struct wire {
     bool again;               // it was sent before: its acknowledgement is not news
 };
 
-/// Connect to the hub's socket and queue the request. `headers` are lines with CR LF. NULL: nobody is there.
-struct wire *wire__open(const char *socket, const char *method, const char *headers,
+/// Connect to the socket (a path) or HOST:PORT and queue the request. `headers` are lines with CR LF. NULL: nobody is there.
+struct wire *wire__open(const char *address, const char *method, const char *headers,
                         struct str body);
 void wire__free(struct wire *w);
 /// Its descriptor is ready: send and receive. 0: more will come; 1: the answer is complete; negative: it broke.
@@ -43,8 +43,8 @@ short wire__events(const struct wire *w);
 
 /// The bridge; see bridge.c.
 struct bridge {
-    const char *socket;
-    char *project; // the header that names it, with its line end
+    const char *address; // the hub's socket, or HOST:PORT
+    char *header;        // of every request, with its line end: the project, or the key
     struct rpc_lines in;
     struct wire *wires;
     size_t n_wires;

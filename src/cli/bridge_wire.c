@@ -43,10 +43,12 @@ static void on_head(struct wire *w)
     snprintf(w->session, sizeof w->session, STR_FMT, STR_ARG(id));
 }
 
-struct wire *wire__open(const char *socket, const char *method, const char *headers,
+struct wire *wire__open(const char *address, const char *method, const char *headers,
                         struct str body)
 {
-    int fd = dial_unix(socket, interrupt_deadline(DIAL_MS), NULL);
+    uint64_t deadline = interrupt_deadline(DIAL_MS);
+    int fd =
+        address[0] == '/' ? dial_unix(address, deadline, NULL) : dial_tcp(address, deadline, NULL);
     if (fd < 0) {
         return NULL;
     }

@@ -12,6 +12,8 @@
 // What the agent sends is not believed: a line that is no message ends it, answers to nothing are passed over.
 
 #include <assert.h>
+#include <limits.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "engine/acp_int.h"
@@ -173,24 +175,48 @@ static void take_stop(struct acp_thread *t, const struct json *result)
 
 // ---- the thread ---------------------------------------------------------------------------------
 
+static void write_pair(struct jw *w, const char *name, const char *value)
+{
+    jw_obj(w);
+    jw_kstrz(w, "name", name);
+    jw_kstrz(w, "value", value);
+    jw_end_obj(w);
+}
+
+/// Where the agent finds our tools: at the gateway, or, where it cannot speak HTTP, through `afloat mcp`, which can.
+static void write_server(const struct acp_thread *t, struct jw *w)
+{
+    char program[PATH_MAX] = "";
+    char *bearer = xasprintf("Bearer %s", gateway_key(t->gateway));
+    jw_obj(w);
+    jw_kstrz(w, "name", "afloat");
+    if (t->can_http) {
+        jw_kstrz(w, "type", "http");
+        jw_key(w, "url");
+        jw_strf(w, "%s/mcp", gateway_url(t->gateway));
+        jw_karr(w, "headers");
+        write_pair(w, "Authorization", bearer);
+    } else {
+        ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+        jw_kstr(w, "command", n > 0 ? (struct str){program, (size_t)n} : STR("afloat"));
+        jw_karr(w, "args");
+        jw_str(w, STR("mcp"));
+        jw_end_arr(w);
+        jw_karr(w, "env");
+        write_pair(w, "AFLOAT_MCP_URL", gateway_url(t->gateway));
+        write_pair(w, "AFLOAT_MCP_KEY", gateway_key(t->gateway));
+    }
+    jw_end_arr(w);
+    jw_end_obj(w);
+    free(bearer);
+}
+
 static void write_place(const struct acp_thread *t, struct jw *w)
 {
     jw_kstrz(w, "cwd", t->cwd);
     jw_karr(w, "mcpServers");
-    if (t->gateway != NULL && t->can_http && t->tools != NULL && t->tools->n != 0) {
-        jw_obj(w);
-        jw_kstrz(w, "type", "http");
-        jw_kstrz(w, "name", "afloat");
-        jw_key(w, "url");
-        jw_strf(w, "%s/mcp", gateway_url(t->gateway));
-        jw_karr(w, "headers");
-        jw_obj(w);
-        jw_kstrz(w, "name", "Authorization");
-        jw_key(w, "value");
-        jw_strf(w, "Bearer %s", gateway_key(t->gateway));
-        jw_end_obj(w);
-        jw_end_arr(w);
-        jw_end_obj(w);
+    if (t->gateway != NULL && t->tools != NULL && t->tools->n != 0) {
+        write_server(t, w);
     }
     jw_end_arr(w);
 }

@@ -90,8 +90,9 @@ def test_a_plugin_sees_and_stops_the_agents_calls(home, start_hub, work, agent):
     assert "not here" in s.events("tool.completed")[-1]["error"] and not (work / "x").exists()
 
 
-def test_the_agent_calls_our_tools_by_mcp(home, start_hub, work, agent):
-    configure(home, NODE, agent)
+@pytest.mark.parametrize("way", ["http", "stdio"])  # the protocol asks every agent for stdio, and for HTTP nobody
+def test_the_agent_calls_our_tools_by_mcp(home, start_hub, work, agent, way):
+    configure(home, NODE, agent, way)
     (home.dir / "plugins").mkdir()
     (home.dir / "plugins" / "dice.lua").write_text("""tool { name = "roll", description = "rolls", input = { sides = "integer" },
       run = function(ctx, input) return "a " .. input.sides end }""")

@@ -9,6 +9,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
 const mode = process.argv[2] ?? "";
@@ -20,9 +21,11 @@ let calls = 0;
 let servers = [];
 
 async function useTool(name, input) {
-  const headers = Object.fromEntries(servers[0].headers.map((h) => [h.name, h.value]));
+  const pairs = (list) => Object.fromEntries(list.map((p) => [p.name, p.value]));
+  const { url, headers, command, args, env } = servers[0];
   const client = new Client({ name: "peer", version: "1" });
-  await client.connect(new StreamableHTTPClientTransport(new URL(servers[0].url), { requestInit: { headers } }));
+  await client.connect(mode === "stdio" ? new StdioClientTransport({ command, args, env: { ...process.env, ...pairs(env) } })
+    : new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: pairs(headers) } }));
   const listed = (await client.listTools()).tools.map((t) => t.name);
   const got = await client.callTool({ name, arguments: input });
   await client.close();
@@ -87,7 +90,7 @@ async function act(text, sessionId, client) {
 
 acp.agent({ name: "peer" })
   .onRequest("initialize", () => ({ protocolVersion: mode === "v9" ? 9 : 1, agentCapabilities: { loadSession: mode !== "forgetful",
-    mcpCapabilities: { http: true } }, agentInfo: { name: "peer", version: "1" }, authMethods: [] }))
+    mcpCapabilities: { http: mode !== "stdio" } }, agentInfo: { name: "peer", version: "1" }, authMethods: [] }))
   .onRequest("session/new", ({ params }) => {
     if (mode === "locked") throw new acp.RequestError(-32000, "log in first");
     const sessions = load(), sessionId = `s${Object.keys(sessions).length + 1}`;
