@@ -1,7 +1,7 @@
 // What is to serve: for every unit one decision, made from what lies on disk and what people said.
 //
-//     held by an undo ─────────────> the held version, until its file changes or force
 //     switched off ────────────────> nothing
+//     held by an undo ─────────────> the held version, until its file changes or force
 //     not trusted ─────────────────> the version trusted last, if there is one
 //     cannot be read, is not sound ─> what serves; after a restart the version that was good last
 //     sound ───────────────────────> it, unless just this failed before; when it fails, as above
@@ -231,16 +231,6 @@ static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, 
     }
 }
 
-static bool is_unloaded(const struct plugins *ps, const char *unit)
-{
-    for (size_t i = 0; i < ps->unloaded.n; i++) {
-        if (strcmp(ps->unloaded.p[i], unit) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
 {
     const struct plugin_entry *e = p->entry;
@@ -251,10 +241,7 @@ static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
                             .message = "there is no plugin here",
                             .hint = "mend the path, or take the entry out"};
     p->mark = decide__mark(e->place, p->unit);
-    if (!e->enabled || is_unloaded(ps, p->unit)) {
-        p->why = GEN_DISABLE;
-        verdict(p, GEN_DISABLED, NULL);
-    } else if (e->fault != NULL) {
+    if (e->fault != NULL) {
         verdict(p, GEN_FAILED, e->fault);
         fall_back(ps, p, missing);
     } else if (c == NULL) {
@@ -307,6 +294,35 @@ static const struct hold *standing_hold(struct plugins *ps, struct plug *p)
     return h;
 }
 
+// ---- switched off -----------------------------------------------------------------------------
+
+bool plug__is_chosen_off(const struct plug *p)
+{
+    const char *const names[] = {p->unit, p->at.name};
+    const struct json *v = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(names) && v == NULL; i++) {
+        char *key = xasprintf("plugins.%s.enabled", names[i]);
+        v = choices_get(p->owner->opts.choices, str_of(key));
+        free(key);
+    }
+    return !json_bool(v, true);
+}
+
+/// An undo serves what a line of the settings has switched off before it; what was switched off since, or by a
+/// command or by code, is off.
+static bool is_off(const struct plugins *ps, const struct plug *p, const struct hold *h)
+{
+    vec_foreach (unit, &ps->unloaded) {
+        if (strcmp(*unit, p->unit) == 0) {
+            return true;
+        }
+    }
+    if (h != NULL && (p->entry == NULL || h->over_off)) {
+        return plug__is_chosen_off(p);
+    }
+    return p->entry != NULL && !p->entry->enabled;
+}
+
 // ---- all of them ------------------------------------------------------------------------------
 
 static void settle(struct plugins *ps, struct plug *p)
@@ -334,6 +350,9 @@ static void decide(struct plugins *ps, struct plug *p, want_list *missing)
     verdict(p, GEN_LOADED, NULL);
     if (!ps->on) {
         p->why = GEN_DISABLE;
+    } else if (is_off(ps, p, h)) {
+        p->why = GEN_DISABLE;
+        verdict(p, GEN_DISABLED, NULL);
     } else if (h != NULL) {
         decide_held(ps, p, h, missing);
     } else if (p->entry != NULL) {

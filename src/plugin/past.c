@@ -223,6 +223,7 @@ static void holds_write(struct plugins *ps, struct jw *w)
         jw_kstrz(w, "unit", (*h)->unit);
         jw_kstrz(w, "over", (*h)->over);
         jw_kbool(w, "out", (*h)->out);
+        jw_kbool(w, "over_off", (*h)->over_off);
         jw_key(w, "of");
         unit_write(&(*h)->of, w);
         jw_end_obj(w);
@@ -251,7 +252,9 @@ static void holds_read(struct plugins *ps, const struct json *list)
         bool out = json_bool(json_get(it, "out"), false);
         if (unit.n != 0 && (out || is_whole(of))) {
             past__hold_add(ps, unit, of, over);
-            (*vec_last(&ps->holds))->out = out;
+            struct hold *h = *vec_last(&ps->holds);
+            h->out = out;
+            h->over_off = json_bool(json_get(it, "over_off"), false);
         }
         free(over);
     }

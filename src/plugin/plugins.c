@@ -680,7 +680,7 @@ static struct plugin_row row_of(const struct plug *p)
         .project = o.project,
         .host = v != NULL ? v->unit->host : "",
         .state = standing(p),
-        .enabled = p->entry == NULL || p->entry->enabled,
+        .enabled = p->entry != NULL ? p->entry->enabled : !plug__is_chosen_off(p),
         .required = p->entry != NULL && p->entry->place->required,
         .unit = v != NULL ? v->unit : NULL,
         .options = v != NULL ? v->code.options : o.options,

@@ -131,6 +131,7 @@ struct hold {
     char *unit;
     char *over;          // hash of what lay on disk then, "" for nothing: another one ends the hold
     bool out;            // nothing serves in its place; else `of.hash` does
+    bool over_off;       // a line of the settings had switched the plugin off then
     struct past_unit of; // strings in `arena`
     struct str bytes;    // of a text, in `arena`; NULL: it could not be read
     struct arena arena;
@@ -294,6 +295,8 @@ const char *compile__entry(const struct content *c);
 /// have to be fetched first, fetch__begin() is under way.
 bool decide__all(struct plugins *ps);
 bool decide__anything(const struct plugins *ps);
+/// Did a command switch it off? An entry that is required is on all the same.
+bool plug__is_chosen_off(const struct plug *p);
 /// Everything that loading looks at besides the files, as one number.
 uint64_t decide__mark(const struct plugin_place *p, const char *unit);
 

@@ -159,6 +159,7 @@ static void hold_plugin(struct plugins *ps, const char *unit, const struct json 
         past__release(ps, unit); // what lies there, with its entry, is just that version
     } else {
         past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over);
+        past__hold(ps, unit)->over_off = p != NULL && p->entry != NULL && !p->entry->place->enabled;
     }
 }
 

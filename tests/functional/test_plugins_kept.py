@@ -120,6 +120,60 @@ def test_undo_of_a_disabling_serves_again(home, start_hub):
     assert ask(home, "p")["v"] == 1 and rows(home)["p"]["state"] == "held"
 
 
+def is_out(home):
+    row = rows(home)["p"]
+    return (row["state"], row["enabled"], row["serving"]) == ("disabled", False, False) and \
+        call(home, "GET", "/api/plugins/p/")[0] == 404
+
+
+@pytest.mark.parametrize("file", ["there", "gone"])
+def test_disabling_a_held_plugin_takes_it_out_and_enabling_holds_it_again(home, start_hub, file):
+    path = plug(home, "p", answer(1))
+    hub = calm(home, start_hub)
+    plug(home, "p", answer(2)) if file == "there" else path.unlink()
+    reload(home)
+    undo(home)
+    assert ask(home, "p")["v"] == 1 and rows(home)["p"]["state"] == "held"
+    status, row = call(home, "POST", "/plugin/p/disable")
+    assert status == 200 and (row["state"], row["enabled"], row["serving"]) == ("disabled", False, False), row
+    assert is_out(home)
+    hub.close()
+    start_hub()
+    reload(home)
+    assert is_out(home), "also after a restart"
+    status, row = call(home, "POST", "/plugin/p/enable")
+    assert status == 200 and (row["state"], row["enabled"], row["serving"]) == ("held", True, True), row
+    assert ask(home, "p")["v"] == 1
+
+
+def test_a_line_that_switches_a_held_plugin_off_takes_it_out(home, start_hub):
+    path = plug(home, "p", answer(1))
+    start_hub()
+    stream = Stream(home, "plugin.*")
+    configure(home, entry(path))
+    reload(home)
+    plug(home, "p", answer(2))
+    reload(home)
+    undo(home)
+    assert ask(home, "p")["v"] == 1
+    configure(home, entry(path, "enabled = false"))
+    stream.until("plugin.unloaded", plugin="p")
+    assert is_out(home)
+
+
+def test_undo_of_a_line_that_switched_a_plugin_off_serves_until_a_command_disables_it(home, start_hub):
+    path = plug(home, "p", answer(1))
+    configure(home, entry(path))
+    start_hub()
+    stream = Stream(home, "plugin.*")
+    configure(home, entry(path, "enabled = false"))
+    stream.until("plugin.unloaded", plugin="p")
+    undo(home)
+    assert ask(home, "p")["v"] == 1 and rows(home)["p"]["state"] == "held"
+    assert call(home, "POST", "/plugin/p/disable")[0] == 200 and is_out(home)
+    assert call(home, "POST", "/plugin/p/enable")[1]["state"] == "held" and ask(home, "p")["v"] == 1
+
+
 def test_undo_of_changed_options_brings_the_former_ones_back(home, start_hub):
     path = plug(home, "p", "return function(options)\n"
                 "  route('GET', '/', function() return { v = options.word } end)\nend")
