@@ -29,9 +29,8 @@ static void write_text(struct buf *out, uint32_t id, bool is_request, struct str
 
 void build__request(const struct build *b, struct buf *out)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstrz(&w, "command", "build");
@@ -117,9 +116,8 @@ void build__answer(const struct build *b, const struct packet *q, struct buf *ou
         answer_load(b, q, out);
         return;
     }
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     if (str_eqz(command, "on-resolve")) {

@@ -64,8 +64,7 @@ static void fail_all(struct front *f, bool missing, const char *message, const c
 
 static void send_waiting(struct front *f)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     vec_foreach (b, &f->builds) {
         if (!(*b)->sent) {
             (*b)->sent = true;

@@ -52,8 +52,7 @@ static void put(struct buf *out, const struct json *v, bool bytes)
 
 void packet__write(struct buf *out, uint32_t id, bool is_request, const struct json *value)
 {
-    struct buf body;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     put32(&body, id << 1 | (is_request ? 0 : 1));
     put(&body, value, false);
     put_str(out, buf_str(&body));

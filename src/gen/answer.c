@@ -25,8 +25,7 @@ static bool is_header(struct str name, struct str value)
 /// `v` as JSON text in `arena`.
 static struct str text_of(struct arena *arena, const struct json *v)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     json_write(&out, v, 0);
     struct str text = arena_str(arena, buf_str(&out));
     buf_fini(&out);

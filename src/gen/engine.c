@@ -350,16 +350,13 @@ void gen__maybe_free(struct gen_engine *e)
             return;
         }
     }
-    vec_foreach (src, &e->sources) {
-        free(*src);
-    }
+    vec_fini_each(&e->sources, free);
     vec_foreach (d, &e->warnings) {
         gen_diag_fini(d);
     }
     gen__troubles_fini(&e->troubles);
     gen__report_free(e->last);
     gen__index_fini(&e->spare);
-    vec_fini(&e->sources);
     vec_fini(&e->warnings);
     loop_fn *closed = e->closed;
     void *arg = e->closed_arg;

@@ -45,8 +45,7 @@ static const char *change_type(const struct gen_change *c)
 
 static void write_changes(struct jw *w, struct gen_run *run, const char *key, const char *type)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     vec_foreach (c, &run->stage.changes) {
         if (strcmp(change_type(c), type) == 0) {
             jw_strz(w, c->new != NULL ? c->new->name : c->old->name);

@@ -229,15 +229,9 @@ void gen__free(struct gen *g)
     vec_foreach (d, &g->conflicts) {
         gen_diag_fini(d);
     }
-    vec_foreach (it, &g->items) {
-        gen__item_unref(*it);
-    }
-    vec_foreach (u, &g->units) {
-        gen__unit_unref(*u);
-    }
+    vec_fini_each(&g->items, gen__item_unref);
+    vec_fini_each(&g->units, gen__unit_unref);
     vec_fini(&g->conflicts);
-    vec_fini(&g->items);
-    vec_fini(&g->units);
     g->engine->alive--;
     free(g);
 }

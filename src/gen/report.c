@@ -214,8 +214,7 @@ const char *gen_need_name(enum gen_need need)
 static void write_names(const struct gen_report *r, struct jw *w, const char *key,
                         enum gen_state state)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; i < r->n_rows; i++) {
         if (r->rows[i].change == state || r->rows[i].state == state) {
             jw_strz(w, r->rows[i].name);
@@ -238,8 +237,7 @@ void gen_report_write(const struct gen_report *r, struct jw *w)
     write_names(r, w, "removed", GEN_REMOVED);
     jw_kint(w, "kept", (int64_t)r->kept);
     write_names(r, w, "failed", GEN_FAILED);
-    jw_key(w, "plugins");
-    jw_arr(w);
+    jw_karr(w, "plugins");
     for (size_t i = 0; i < r->n_rows; i++) {
         jw_obj(w);
         jw_kstrz(w, "name", r->rows[i].name);
@@ -249,14 +247,12 @@ void gen_report_write(const struct gen_report *r, struct jw *w)
         jw_end_obj(w);
     }
     jw_end_arr(w);
-    jw_key(w, "diagnostics");
-    jw_arr(w);
+    jw_karr(w, "diagnostics");
     for (size_t i = 0; i < r->n_diags; i++) {
         gen_diag_write(&r->diags[i], w);
     }
     jw_end_arr(w);
-    jw_key(w, "needs");
-    jw_arr(w);
+    jw_karr(w, "needs");
     for (size_t i = 0; i < r->n_needs; i++) {
         jw_obj(w);
         jw_kstrz(w, "plugin", r->needs[i].plugin);

@@ -7,14 +7,13 @@
 /// A value as the model reads it.
 static struct str text_of(struct arena *a, const struct json *v)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (v == NULL || v->type == JSON_NULL) {
         return STR("");
     }
     if (v->type == JSON_STR) {
         return v->s;
     }
-    buf_init(&text, SIZE_MAX);
     json_write(&text, v, 0);
     struct str s = arena_str(a, buf_str(&text));
     buf_fini(&text);
@@ -24,8 +23,7 @@ static struct str text_of(struct arena *a, const struct json *v)
 /// The texts of content blocks, as lines; what is no text is named by its type.
 static struct str text_of_blocks(struct arena *a, const struct json *content)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     json_foreach_item (block, content) {
         struct str type = json_str(json_get(block, "type"), "content");
         bool is_text = str_eqz(type, "text");

@@ -118,13 +118,10 @@ void gen__stage_init(struct gen_stage *s, struct gen_engine *e, const struct gen
 
 void gen__stage_fini(struct gen_stage *s)
 {
-    vec_foreach (u, &s->units) {
-        gen__unit_unref(*u);
-    }
+    vec_fini_each(&s->units, gen__unit_unref);
     vec_foreach (n, &s->needs) {
         need_fini(n);
     }
-    vec_fini(&s->units);
     vec_fini(&s->needs);
     vec_fini(&s->changes);
     gen__troubles_fini(&s->troubles);

@@ -188,20 +188,14 @@ void gen__unit_unref(struct gen_unit *u)
     if (--u->refs != 0) {
         return;
     }
-    vec_foreach (it, &u->items) {
-        gen__item_unref(*it);
-    }
+    vec_fini_each(&u->items, gen__item_unref);
     if (u->owner->ops->release != NULL) {
         u->owner->ops->release(u->owner->arg, u);
     }
     vec_foreach (d, &u->diags) {
         gen_diag_fini(d);
     }
-    vec_foreach (name, &u->prefer) {
-        free(*name);
-    }
-    vec_fini(&u->prefer);
-    vec_fini(&u->items);
+    vec_fini_each(&u->prefer, free);
     vec_fini(&u->diags);
     free(u->name);
     free(u->path);

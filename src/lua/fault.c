@@ -55,8 +55,7 @@ static bool means(struct str place, const char *path)
 
 static char *text_of(struct str s)
 {
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     s.n = utf8_cut(s.p, s.n, VM__TEXT_MAX);
     while (s.n > 0) {
         size_t good = utf8_valid_prefix(s);
@@ -134,8 +133,7 @@ struct fault *fault__of_stack(enum fault_code code, lua_State *L, struct str mes
     message.n = MIN(message.n, VM__TEXT_MAX);
     locate(f, L, &message);
     f->message = text_of(message);
-    struct buf b;
-    buf_init(&b, TRACE_MAX);
+    struct buf b = {.max = TRACE_MAX};
     add_traceback(&b, L, 0);
     f->traceback = text_of(buf_str(&b));
     buf_fini(&b);
@@ -160,8 +158,7 @@ struct fault *fault__of_text(enum fault_code code, const char *path, struct str 
 
 void fault__push_traceback(lua_State *L, lua_State *of, int level)
 {
-    struct buf b;
-    buf_init(&b, TRACE_MAX);
+    struct buf b = {.max = TRACE_MAX};
     add_traceback(&b, of, level);
     vm_of(L)->lenient++; // an error here would lose the buffer
     lua_pushlstring(L, buf_z(&b), b.n);

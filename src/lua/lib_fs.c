@@ -214,10 +214,7 @@ void lib_fs_keep(struct lib_fs_job *j)
 void lib_fs_free(struct lib_fs_job *j)
 {
     assert(j->box == NULL);
-    vec_foreach (name, &j->names) {
-        free(*name);
-    }
-    vec_fini(&j->names);
+    vec_fini_each(&j->names, free);
     buf_fini(&j->bytes);
     free(j->path);
     free(j->other);

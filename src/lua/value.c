@@ -82,8 +82,7 @@ static int read_value(struct reader *r, int idx, struct json *out);
 /// Fail with the way to where we are in front.
 static int refuse(struct reader *r, int code, const char *what)
 {
-    struct buf path;
-    buf_init(&path, 120);
+    struct buf path = {.max = 120};
     buf_addz(&path, "value");
     for (int i = 0; i < r->depth; i++) {
         const struct open *o = &r->open[i];

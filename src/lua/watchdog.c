@@ -127,10 +127,9 @@ void watchdog__wake(void)
 
 static void write_mark(const struct watchdog *w, const struct watchdog_stall *s)
 {
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     struct jw jw;
     struct err e = {0};
-    buf_init(&b, SIZE_MAX);
     jw_init(&jw, &b);
     jw_obj(&jw);
     jw_kstrz(&jw, "unit", s->unit);
@@ -327,10 +326,9 @@ bool watchdog_last(struct watchdog *w, struct watchdog_stall *out)
 
 bool watchdog_read(const char *mark, struct watchdog_stall *out)
 {
-    struct arena a;
+    struct arena a = {0};
     struct buf b;
     struct json *v = NULL;
-    arena_init(&a);
     buf_init(&b, 64 * 1024);
     *out = (struct watchdog_stall){0};
     if (path_read(mark, &b, NULL) == 0 && json_parse(&v, &a, buf_str(&b), NULL, NULL) == 0) {

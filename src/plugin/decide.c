@@ -136,8 +136,7 @@ static bool was_asked(const struct plugins *ps, const char *unit)
 uint64_t decide__mark(const struct plugin_place *p, const char *unit)
 {
     static const uint64_t seed[2] = {3, 4};
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     json_write(&b, p->options, 0);
     json_write(&b, p->prefer, 0);
     buf_addf(&b, "%s %s %d", unit, plugin_layer_name(p->layer), p->hot == HOT_NO);

@@ -74,9 +74,8 @@ static void on_done(struct host_call *c, int status, const struct json *value,
     struct call_job *j = container_of(c, struct call_job, call);
     struct gen_call *gen = j->gen;
     const struct json *out = NULL;
-    struct arena a;
+    struct arena a = {0};
     struct err e = {0};
-    arena_init(&a);
     int rc = status < 0 ? take_fault(fault, status, &e) : take_ctx(j, &e);
     if (rc == 0) {
         rc = take_value(j->offer, &a, value, &out, &e);
@@ -127,11 +126,9 @@ static void send_call(struct call_job *j)
 {
     const struct offer *o = j->offer;
     const struct hook_args none = {.ctx = j->gen->ctx};
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
-    struct arena a;
-    arena_init(&a);
-    buf_init(&text, SIZE_MAX);
+    struct arena a = {0};
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);

@@ -37,9 +37,8 @@ static void on_done(struct host_call *c, int status, const struct json *value,
     struct route_job *j = container_of(c, struct route_job, call);
     struct gen_route_call *gen = j->gen;
     struct gen_answer a = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct err e = {0};
-    arena_init(&arena);
     int rc = status < 0 ? err_set(&e, status, "%s", fault->message)
                         : gen_answer_read(&a, &arena, value, &e);
     host__count(j->offer, j->since_ns, rc < 0);
@@ -52,13 +51,11 @@ static void on_done(struct host_call *c, int status, const struct json *value,
 static void send_route(struct route_job *j)
 {
     const struct gen_route_call *g = j->gen;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     const struct json params = gen_route_params(g, &a), headers = gen_route_headers(g, &a),
                       query = gen_route_query(g, &a);
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstrz(&w, "name", j->offer->name);

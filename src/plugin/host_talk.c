@@ -127,8 +127,7 @@ static void send_line(struct host_talk *t, struct buf *line)
 /// `{"type":TYPE,"id":ID,FIELDS}`; no id when it is 0.
 static void send_message(struct host_talk *t, const char *type, int64_t id, struct str fields)
 {
-    struct buf line;
-    buf_init(&line, SIZE_MAX);
+    struct buf line = {.max = SIZE_MAX};
     buf_addf(&line, "{\"type\":\"%s\"", type);
     if (id != 0) {
         buf_addf(&line, ",\"id\":%lld", (long long)id);
@@ -145,9 +144,8 @@ static void send_message(struct host_talk *t, const char *type, int64_t id, stru
 static void send_text(struct host_talk *t, const char *type, int64_t id, const char *key,
                       struct str text)
 {
-    struct buf fields;
+    struct buf fields = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&fields, SIZE_MAX);
     buf_addf(&fields, "\"%s\":", key);
     jw_init(&w, &fields);
     jw_str(&w, text);
@@ -472,8 +470,7 @@ static void op_answer(struct host *host, int64_t id, int status, struct str text
         send_text(t, "error", id, "message", text);
         return;
     }
-    struct buf fields;
-    buf_init(&fields, SIZE_MAX);
+    struct buf fields = {.max = SIZE_MAX};
     buf_addz(&fields, "\"value\":");
     buf_adds(&fields, text.n != 0 ? text : STR("null"));
     send_message(t, "result", id, buf_str(&fields));
@@ -501,12 +498,11 @@ static void drop_event(struct host_talk *t)
 static void op_event(struct host *host, struct str name, struct str data)
 {
     struct host_talk *t = talk_of(host);
-    struct buf line;
+    struct buf line = {.max = SIZE_MAX};
     struct jw w;
     if (t->state == HOST_ENDED || t->closed) {
         return;
     }
-    buf_init(&line, SIZE_MAX);
     buf_addz(&line, "{\"type\":\"event\",\"name\":");
     jw_init(&w, &line);
     jw_str(&w, name);
@@ -582,13 +578,12 @@ void host_talk_load(struct host_talk *t, struct str fields, uint32_t ms)
 
 void host_talk_line(struct host_talk *t, struct str line)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *m;
     struct err e = {0};
     if (t->state == HOST_ENDED || t->closed) {
         return;
     }
-    arena_init(&a);
     if (json_parse(&m, &a, line, NULL, &e) < 0 || m->type != JSON_OBJ) {
         host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not speak the protocol: %s",
                        t->name, e.msg[0] != '\0' ? e.msg : "a line is not an object");

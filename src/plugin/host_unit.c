@@ -95,16 +95,14 @@ static int register_hook(struct host_unit *u, const struct json *what, struct er
 /// What people and models are told of an offer: these members of the message (NULL at the end), as they are.
 static char *about_of(const struct json *what, const char *const *members)
 {
-    struct buf text;
+    struct buf text = {.max = ABOUT_MAX};
     struct jw w;
-    buf_init(&text, ABOUT_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
     for (size_t i = 0; members[i] != NULL; i++) {
         const struct json *v = json_get(what, members[i]);
         if (v != NULL) {
-            jw_key(&w, members[i]);
-            jw_value(&w, v);
+            jw_kvalue(&w, members[i], v);
         }
     }
     jw_end_obj(&w);
@@ -266,8 +264,7 @@ static int register_ui(struct host_unit *u, const struct json *what, struct err 
 
 static int register_route(struct host_unit *u, const struct json *what, struct err *e)
 {
-    struct buf name;
-    buf_init(&name, SIZE_MAX);
+    struct buf name = {.max = SIZE_MAX};
     int rc = gen_route_name(&name, json_str(json_get(what, "method"), ""),
                             json_str(json_get(what, "path"), ""), e);
     if (rc == 0) {
@@ -391,10 +388,7 @@ void host_unit_unref(struct host_unit *u)
     if (u == NULL || --u->refs != 0) {
         return;
     }
-    vec_foreach (o, &u->offers) {
-        offer_free(*o);
-    }
-    vec_fini(&u->offers);
+    vec_fini_each(&u->offers, offer_free);
     assert(u->jobs.n == 0);
     vec_fini(&u->jobs);
     free(u);

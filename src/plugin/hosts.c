@@ -149,9 +149,8 @@ static void write_state(const struct hosted_past *p, struct jw *w)
 static void on_state(void *arg, struct str key, const struct json *value)
 {
     struct hosted *v = arg;
-    struct buf text;
+    struct buf text = {.max = STATE_VALUE_MAX};
     char *name = str_dup(key), *json = NULL;
-    buf_init(&text, STATE_VALUE_MAX);
     if (value != NULL && value->type != JSON_NULL) {
         json_write(&text, value, 0);
         json = buf_ok(&text) ? buf_take(&text, NULL) : NULL;
@@ -385,8 +384,7 @@ static int spawn(struct hosted *v, struct err *e)
     struct hosts *hs = v->owner;
     const struct plugin_code *c = v->head.code;
     const char *lang = plugin_lang_name(c->shape->lang);
-    struct buf load;
-    buf_init(&load, SIZE_MAX);
+    struct buf load = {.max = SIZE_MAX};
     write_load(v, &load);
     char *memory = xasprintf("AFLOAT_HOST_MEMORY_MB=%u", *hs->opts.memory_mb);
     vec(const char *) env = {0};
@@ -477,10 +475,9 @@ static void runner_enter(struct plugin_version *head, enum gen_reason why,
                          struct gen_life_call *call)
 {
     struct hosted *v = hosted_of(head);
-    struct buf data;
+    struct buf data = {.max = SIZE_MAX};
     struct jw w;
     vec_push(&v->owner->serving, v);
-    buf_init(&data, SIZE_MAX);
     jw_init(&w, &data);
     jw_obj(&w);
     jw_kstrz(&w, "reason", gen_reason_name(why));
@@ -673,10 +670,7 @@ void hosts_close(struct hosts *hs)
         past_free(past);
     }
     map_fini(&hs->pasts);
-    vec_foreach (one, &hs->env) {
-        free(*one);
-    }
-    vec_fini(&hs->env);
+    vec_fini_each(&hs->env, free);
     vec_fini(&hs->serving);
     free(hs);
 }

@@ -181,8 +181,7 @@ static void on_call(void *arg, int64_t id, struct str op, const struct json *par
         host_answer(v->host, id, ERR_DENIED, STR("not before it serves"));
         return;
     }
-    struct buf answer;
-    buf_init(&answer, SIZE_MAX);
+    struct buf answer = {.max = SIZE_MAX};
     const struct improvement_call c = {.name = v->file->name, .op = op, .params = params};
     int rc = o->call(o->arg, &c, &answer);
     host_answer(v->host, id, rc, buf_str(&answer));
@@ -215,9 +214,8 @@ static void write_load(const struct version *v, struct buf *out)
 {
     const struct file *f = v->file;
     const struct improvements_opts *o = &f->owner->opts;
-    struct buf config;
+    struct buf config = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&config, SIZE_MAX);
     o->config(o->arg, &config);
     jw_init(&w, out);
     jw_obj(&w);
@@ -239,8 +237,7 @@ static void write_load(const struct version *v, struct buf *out)
 static int version_start(struct version *v, struct err *e)
 {
     struct file *f = v->file;
-    struct buf load;
-    buf_init(&load, SIZE_MAX);
+    struct buf load = {.max = SIZE_MAX};
     write_load(v, &load);
     const char *const argv[] = {f->owner->opts.program, "host", "lua", f->path, NULL};
     const struct host_proc_opts opts = {

@@ -149,10 +149,7 @@ static bool was_asked(const struct improvements *imp, const struct file *f)
 
 static void asked_clear(struct improvements *imp)
 {
-    vec_foreach (name, &imp->asked.names) {
-        free(*name);
-    }
-    vec_fini(&imp->asked.names);
+    vec_fini_each(&imp->asked.names, free);
     imp->asked.force = false;
 }
 

@@ -61,12 +61,10 @@ static void unit_write(const struct past_unit *u, struct jw *w)
     jw_kint(w, "revision", (int64_t)u->revision);
     jw_kint(w, "mark", (int64_t)u->mark);
     if (u->options != NULL) {
-        jw_key(w, "options");
-        jw_value(w, u->options);
+        jw_kvalue(w, "options", u->options);
     }
     if (u->prefer != NULL) {
-        jw_key(w, "prefer");
-        jw_value(w, u->prefer);
+        jw_kvalue(w, "prefer", u->prefer);
     }
     jw_end_obj(w);
 }
@@ -334,8 +332,7 @@ uint64_t past__number(const struct past *r, const char *key)
 
 static void write_names(struct jw *w, const char *key, struct gen_unit *const *units, size_t n)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; i < n; i++) {
         jw_strz(w, units[i]->name);
     }
@@ -429,14 +426,13 @@ static void save_soon(struct plugins *ps)
 void past__committed(const struct gen_committed *c, void *arg)
 {
     struct plugins *ps = arg;
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     struct jw w;
     ps->number = c->generation;
     if (strcmp(c->trigger, "register") == 0) {
         return;
     }
     bool base = is_base(ps, c->trigger), undone = ps->undo_to != 0;
-    buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);
     jw_kint(&w, "id", (int64_t)++ps->last_id);
@@ -504,9 +500,8 @@ static void on_written(void *arg, int status, const struct err *e)
 
 static void write_document(struct plugins *ps, struct past__write *write)
 {
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);
     jw_kint(&w, "number", (int64_t)ps->number);
@@ -517,10 +512,8 @@ static void write_document(struct plugins *ps, struct past__write *write)
     holds_write(ps, &w);
     jw_key(&w, "now");
     now_write(ps, &w);
-    jw_key(&w, "chosen");
-    jw_value(&w, ps->chosen);
-    jw_key(&w, "past");
-    jw_arr(&w);
+    jw_kvalue(&w, "chosen", ps->chosen);
+    jw_karr(&w, "past");
     vec_foreach (r, &ps->past) {
         jw_raw(&w, str_of((*r)->text));
     }
@@ -604,9 +597,8 @@ static void take_document(struct plugins *ps, const struct json *doc)
 static void on_document(void *arg, int status, struct str text, const struct err *e)
 {
     struct plugins *ps = arg;
-    struct arena a;
+    struct arena a = {0};
     struct json *doc = NULL;
-    arena_init(&a);
     if (status < 0) {
         log_warn(LOG_HUB, "kept generations cannot be read reason=%s", LOGQ(str_of(e->msg)).z);
     } else if (text.n != 0 && json_parse(&doc, &a, text, NULL, NULL) == 0) {
@@ -635,14 +627,8 @@ void past__free(struct plugins *ps)
         now_free(now);
     }
     map_fini(&ps->now);
-    vec_foreach (r, &ps->past) {
-        record_free(*r);
-    }
-    vec_foreach (h, &ps->holds) {
-        hold_free(*h);
-    }
-    vec_fini(&ps->past);
-    vec_fini(&ps->holds);
+    vec_fini_each(&ps->past, record_free);
+    vec_fini_each(&ps->holds, hold_free);
     vec_fini(&ps->members);
     vec_fini(&ps->waiting);
     arena_fini(&ps->chosen_arena);

@@ -28,10 +28,9 @@ static bool is_same(const struct json *a, const struct json *b)
 
 static void take(struct plugins *ps, const struct json *all)
 {
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     struct jw w;
     struct json *v = NULL;
-    buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);
     json_foreach_member (m, all) {
@@ -101,8 +100,7 @@ void plugins_chosen(struct plugins *ps)
 
 void past__choose_again(struct plugins *ps, struct str key, const struct json *was)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     if (was != NULL && was->type != JSON_NULL) {
         json_write(&text, was, 0);
     }

@@ -205,8 +205,7 @@ static const struct gen_source_ops source_ops = {
 static char *slug_of(const char *root)
 {
     struct str base = path_base(str_of(root));
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     for (size_t i = 0; i < base.n; i++) {
         char c = base.p[i];
         c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -383,8 +382,7 @@ static uint64_t config_mark(const struct config *c)
 {
     static const uint64_t seed[2] = {5, 6};
     const struct config_entry *e;
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
         struct str key = str_of(e->key);
         if (str_starts(key, "plugins.") || str_starts(key, "watch.") || str_eqz(key, "profile")) {
@@ -495,29 +493,20 @@ static void free_now(void *arg)
 {
     struct plugins *ps = arg;
     plugins__end_run(ps);
-    vec_foreach (p, &ps->plugs) {
-        plug__free(*p);
-    }
+    vec_fini_each(&ps->plugs, plug__free);
     vec_foreach (pr, &ps->projects) {
         project_fini(pr);
     }
     stays_fini(&ps->stays);
-    vec_foreach (w, &ps->warned) {
-        free(*w);
-    }
-    vec_foreach (u, &ps->unloaded) {
-        free(*u);
-    }
+    vec_fini_each(&ps->warned, free);
+    vec_fini_each(&ps->unloaded, free);
     places_fini(&ps->installed);
-    vec_fini(&ps->unloaded);
     names_free(ps);
     look__free(ps);
     past__free(ps);
-    vec_fini(&ps->plugs);
     vec_fini(&ps->run);
     map_fini(&ps->units);
     vec_fini(&ps->projects);
-    vec_fini(&ps->warned);
     vec_fini(&ps->names);
     vec_fini(&ps->fetched);
     free(ps->versions);

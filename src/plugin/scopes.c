@@ -51,11 +51,9 @@ static void read_row(struct scopes *s, const struct json_member *row)
 
 static int read_file(struct scopes *s, struct err *e)
 {
-    struct buf text;
-    struct arena a;
+    struct buf text = {.max = FILE_MAX};
+    struct arena a = {0};
     struct json *doc;
-    buf_init(&text, FILE_MAX);
-    arena_init(&a);
     int rc = path_read(s->path, &text, e);
     if (rc == 0) {
         rc = json_parse(&doc, &a, buf_str(&text), NULL, e);
@@ -122,8 +120,7 @@ static void save(struct scopes *s)
     buf_init(&j->text, SIZE_MAX);
     jw_init(&w, &j->text);
     jw_obj(&w);
-    jw_key(&w, "improvements");
-    jw_obj(&w);
+    jw_kobj(&w, "improvements");
     write_rows(s, &w);
     jw_end_obj(&w);
     jw_end_obj(&w);

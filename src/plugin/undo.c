@@ -82,14 +82,13 @@ const struct json *plugins_past_set(const struct plugins *ps, size_t at, struct 
 {
     struct going *g = going_new((struct plugins *)(uintptr_t)ps);
     struct json *set = NULL;
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     struct jw w;
     struct str unit;
     void *p;
     for (size_t i = 0; i < at; i++) {
         going_take(g, ps->past.p[i]);
     }
-    buf_init(&b, SIZE_MAX);
     jw_init(&w, &b);
     jw_obj(&w);
     for (size_t i = 0; map_next(&ps->now, &i, &unit, &p);) {

@@ -27,10 +27,7 @@ static void place_fini(struct trust__place *p)
 
 void trust__book_fini(struct trust__book *b)
 {
-    vec_foreach (p, &b->places) {
-        place_fini(*p);
-    }
-    vec_fini(&b->places);
+    vec_fini_each(&b->places, place_fini);
     map_fini(&b->by_path);
     arena_fini(&b->arena);
 }

@@ -124,22 +124,19 @@ void trust__encode(const struct trust__book *b, struct buf *out)
     jw_init(&w, out);
     jw_obj(&w);
     jw_kint(&w, "version", VERSION);
-    jw_key(&w, "places");
-    jw_arr(&w);
+    jw_karr(&w, "places");
     vec_foreach (p, &b->places) {
         jw_obj(&w);
         jw_kstrz(&w, "path", (*p)->path);
         jw_kbool(&w, "follow", (*p)->follow);
-        jw_key(&w, "items");
-        jw_arr(&w);
+        jw_karr(&w, "items");
         vec_foreach (it, &(*p)->items) {
             char at[TIME_TEXT];
             jw_obj(&w);
             jw_kstrz(&w, "kind", trust_kind_name((*it)->kind));
             jw_kstrz(&w, "path", (*it)->path);
             jw_kstrz(&w, "trusted_at", time_format((*it)->trusted_at, at));
-            jw_key(&w, "hashes");
-            jw_arr(&w);
+            jw_karr(&w, "hashes");
             vec_foreach (h, &(*it)->hashes) {
                 jw_strz(&w, *h);
             }

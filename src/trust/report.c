@@ -10,8 +10,7 @@ static void write_found(struct jw *w, const struct trust_item *it, const char *s
     jw_kstrz(w, "name", it->name);
     jw_kstrz(w, "path", it->path);
     jw_kstrz(w, "hash", it->error == NULL ? it->tree.hash : NULL);
-    jw_key(w, "files");
-    jw_arr(w);
+    jw_karr(w, "files");
     vec_foreach (f, &it->tree.files) {
         jw_strz(w, f->path);
     }
@@ -28,14 +27,12 @@ void trust_write(const struct trust *t, struct buf *out)
     struct jw w;
     jw_init(&w, out);
     jw_obj(&w);
-    jw_key(&w, "places");
-    jw_arr(&w);
+    jw_karr(&w, "places");
     vec_foreach (p, &t->book.places) {
         jw_obj(&w);
         jw_kstrz(&w, "path", (*p)->path);
         jw_kbool(&w, "follow", (*p)->follow);
-        jw_key(&w, "items");
-        jw_arr(&w);
+        jw_karr(&w, "items");
         vec_foreach (at, &(*p)->items) {
             const struct trust__item *it = *at;
             char when[TIME_TEXT];
@@ -67,8 +64,7 @@ void trust_write_scan(const struct trust *t, const struct trust_place *p,
     jw_kstrz(&w, "place", p->place);
     jw_kbool(&w, "follow", follow || (place != NULL && place->follow));
     jw_kbool(&w, "dry_run", dry_run);
-    jw_key(&w, "items");
-    jw_arr(&w);
+    jw_karr(&w, "items");
     vec_foreach (it, &s->items) {
         write_found(&w, it, trust_state(t, p, it));
     }
