@@ -288,7 +288,7 @@ static char *make_identifier(lua_State *L, struct str name)
 static int l_subscribe(lua_State *L)
 {
     static const char who[] = "action_cable.subscribe";
-    struct bind_reg *r = bind__own_reg(L, 1, cable_ops.what);
+    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, 1), cable_ops.what);
     struct str name = args_str(L, 2, who, "the channel");
     if (lua_isfunction(L, 3)) {
         lua_pushnil(L);
@@ -309,7 +309,7 @@ static int l_subscribe(lua_State *L)
 
 static struct channel *check_channel(lua_State *L)
 {
-    struct bind_reg *r = bind__own_reg(L, 1, channel_ops.what);
+    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, 1), channel_ops.what);
     return r != NULL ? channel_of(r) : NULL;
 }
 
@@ -350,7 +350,7 @@ static int l_perform(lua_State *L)
 
 static int l_close(lua_State *L)
 {
-    struct bind_reg *r = bind__own_reg(L, 1, cable_ops.what);
+    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, 1), cable_ops.what);
     if (r != NULL) {
         struct cable *c = cable_of(r);
         c->closed = true;

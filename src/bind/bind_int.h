@@ -260,9 +260,15 @@ struct bind_reg {
 
 /// Register `r` for the running owner with the function at `idx`; pushes its id, or nil and a
 /// message, and returns how many. `name` is what people see. On failure `r` is freed.
-int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *ops, struct str name,
-                  int idx);
-/// The registration of that kind with this id; NULL when there is none (any more).
+typedef int bind__reg_adder(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *ops,
+                            struct str name, int idx);
+bind__reg_adder bind__reg_add;
+/// The same, but pushes a handle whose off() takes it back, whoever calls it.
+bind__reg_adder bind__reg_add_handle;
+/// Push the table {off = `off`}, with `id` as the upvalue of that function. Returns 1.
+int bind__push_handle(lua_State *L, lua_CFunction off, uint64_t id);
+/// The running owner's registration of that kind with this id; NULL when it has none (any more). An id is a number that
+/// anyone can guess: what others own is never found by it.
 struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what);
 /// Take it back. False when its unit has left already.
 bool bind__reg_off(struct bind_reg *r);
@@ -339,8 +345,8 @@ int bind__on(lua_State *L);
 
 // ---- events.c ---------------------------------------------------------------------------------
 
-/// Subscribe the function at `idx` to events of that name; pushes as bind__reg_add().
-int bind__events_on(lua_State *L, struct str name, int idx);
+/// Subscribe the function at `idx` to events of that name; pushes what `add` pushes.
+int bind__events_on(lua_State *L, struct str name, int idx, bind__reg_adder *add);
 
 // ---- plugin_load.c ----------------------------------------------------------------------------
 

@@ -147,11 +147,11 @@ static const struct bind_reg_ops sub_ops = {
     .free = sub_free,
 };
 
-int bind__events_on(lua_State *L, struct str name, int idx)
+int bind__events_on(lua_State *L, struct str name, int idx, bind__reg_adder *add)
 {
     struct bind__sub *s = xcalloc(1, sizeof *s);
     s->pattern = str_dup(name);
-    return bind__reg_add(L, &s->reg, &sub_ops, name, idx);
+    return add(L, &s->reg, &sub_ops, name, idx);
 }
 
 void bind_emit(struct bind *b, const char *name, struct str data)
@@ -175,7 +175,7 @@ int bind__event_on(lua_State *L, const char *who, struct str name)
 {
     (void)who;
     bind__owner(L);
-    return bind__events_on(L, name, 2);
+    return bind__events_on(L, name, 2, bind__reg_add);
 }
 
 bool bind__event_off(lua_State *L, uint64_t id)

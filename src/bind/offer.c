@@ -116,11 +116,7 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
         offer_free(f);
         return args_fail(L, "%s: %s", kind->what, e.msg);
     }
-    lua_createtable(L, 0, 1); // the handle
-    lua_pushinteger(L, (lua_Integer)gen_item_id(it));
-    lua_pushcclosure(L, l_off, 1);
-    lua_setfield(L, -2, "off");
-    return 1;
+    return bind__push_handle(L, l_off, gen_item_id(it));
 }
 
 // ---- calls ----------------------------------------------------------------------------------------

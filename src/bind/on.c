@@ -162,26 +162,6 @@ bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum 
 
 // ---- handles ----------------------------------------------------------------------------------
 
-/// handle:off() of what has an id; the upvalues are its kind and its id.
-static int l_reg_off(lua_State *L)
-{
-    const char *what = lua_tostring(L, lua_upvalueindex(1));
-    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, lua_upvalueindex(2)), what);
-    lua_pushboolean(L, r != NULL && bind__reg_off(r));
-    return 1;
-}
-
-static int push_handle(lua_State *L, const char *what)
-{
-    lua_Integer id = lua_tointeger(L, -1);
-    lua_createtable(L, 0, 1);
-    lua_pushstring(L, what);
-    lua_pushinteger(L, id);
-    lua_pushcclosure(L, l_reg_off, 2);
-    lua_setfield(L, -2, "off");
-    return 1;
-}
-
 /// handle:off() of a hook. The handler is found by its order, which no other has.
 static int l_hook_off(lua_State *L)
 {
@@ -222,11 +202,7 @@ static int on_point(lua_State *L, const char *who, const struct hook_point *p, i
     if (refused != 0) {
         return refused;
     }
-    lua_createtable(L, 0, 1);
-    lua_pushinteger(L, (lua_Integer)gen_item_hook(it)->order);
-    lua_pushcclosure(L, l_hook_off, 1);
-    lua_setfield(L, -2, "off");
-    return 1;
+    return bind__push_handle(L, l_hook_off, gen_item_hook(it)->order);
 }
 
 static NORETURN void unknown(lua_State *L, struct str name)
@@ -263,9 +239,8 @@ int bind__on(lua_State *L)
     lua_settop(L, fn);
     for (enum bind_life i = BIND_START; i <= BIND_SHUTDOWN; i++) {
         if (str_eqz(name, life_ops[i].what)) {
-            int n =
-                bind__reg_add(L, xcalloc(1, sizeof(struct bind_reg)), &life_ops[i], STR_NULL, fn);
-            return n == 1 ? push_handle(L, life_ops[i].what) : n;
+            struct bind_reg *r = xcalloc(1, sizeof *r);
+            return bind__reg_add_handle(L, r, &life_ops[i], STR_NULL, fn);
         }
     }
     bool known = // a pattern ends in `*`
@@ -276,8 +251,7 @@ int bind__on(lua_State *L)
     if (!known) {
         unknown(L, name);
     }
-    int n = bind__events_on(L, name, fn);
-    return n == 1 ? push_handle(L, "event") : n;
+    return bind__events_on(L, name, fn, bind__reg_add_handle);
 }
 
 static int l_on_point(lua_State *L)

@@ -253,7 +253,33 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
 struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what)
 {
     struct bind_reg *r = map_get(&bind_of(L)->regs, id_key(&id));
-    return r != NULL && strcmp(r->ops->what, what) == 0 ? r : NULL;
+    bool own = r != NULL && r->o == bind_owner_running(L);
+    return own && strcmp(r->ops->what, what) == 0 ? r : NULL;
+}
+
+/// handle:off(); the upvalue is the id.
+static int l_off(lua_State *L)
+{
+    uint64_t id = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
+    struct bind_reg *r = map_get(&bind_of(L)->regs, id_key(&id));
+    lua_pushboolean(L, r != NULL && bind__reg_off(r));
+    return 1;
+}
+
+int bind__push_handle(lua_State *L, lua_CFunction off, uint64_t id)
+{
+    lua_createtable(L, 0, 1);
+    lua_pushinteger(L, (lua_Integer)id);
+    lua_pushcclosure(L, off, 1);
+    lua_setfield(L, -2, "off");
+    return 1;
+}
+
+int bind__reg_add_handle(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *ops,
+                         struct str name, int idx)
+{
+    int n = bind__reg_add(L, r, ops, name, idx);
+    return n == 1 ? bind__push_handle(L, l_off, (uint64_t)lua_tointeger(L, -1)) : n;
 }
 
 bool bind__reg_off(struct bind_reg *r)

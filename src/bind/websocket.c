@@ -130,12 +130,6 @@ void bind__push_dispatch(lua_State *L, int opts)
     lua_pushcclosure(L, l_dispatch, 1);
 }
 
-struct bind_reg *bind__own_reg(lua_State *L, int idx, const char *what)
-{
-    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, idx), what);
-    return r != NULL && r->o == bind__owner(L) ? r : NULL;
-}
-
 void bind__check_handlers(lua_State *L, int opts, const char *who, const char *const *keys)
 {
     args_keys(L, opts, who, keys);
@@ -240,7 +234,7 @@ static int l_connect(lua_State *L)
 
 static struct socket *check_socket(lua_State *L)
 {
-    struct bind_reg *r = bind__own_reg(L, 1, ops.what);
+    struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, 1), ops.what);
     return r != NULL && socket_of(r)->link.ws != NULL ? socket_of(r) : NULL;
 }
 

@@ -20,7 +20,5 @@ void bind__link_free(struct bind__link *k);
 void bind__check_handlers(lua_State *L, int opts, const char *who, const char *const *keys);
 /// Push the function that hands events to the handlers of the table at `opts`.
 void bind__push_dispatch(lua_State *L, int opts);
-/// The registration of that kind with the id at `idx`, if it is of the code that runs; else NULL.
-struct bind_reg *bind__own_reg(lua_State *L, int idx, const char *what);
 /// Post an event to it: on_TYPE is called with what it takes.
 void bind__post_event(struct bind_reg *r, const char *type, int code, struct str text, bool binary);

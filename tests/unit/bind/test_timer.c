@@ -113,3 +113,27 @@ TEST(a_handler_that_waits_too_long_is_given_up)
     CHECK(!rig_said("woken"));
     rig_close();
 }
+
+TEST(an_id_reaches_only_what_the_running_unit_owns)
+{
+    struct test_clock clock;
+    test_clock_init(&clock);
+    rig_open_with(NULL, &clock.clock);
+    rig_load("a", rig_code("timer.after(1, function() say('once') end) "
+                           "beat = timer.every(1, function() say('beat') end) "
+                           "events.on('ping', function() say('pong') end) "
+                           "watch.directory('%s', function() end)",
+                           rig_path("")));
+    size_t registrations = gen_unit_count(gen_at(gen_current(rig.engine), 0));
+    const char *guess = "for id = 1, 99 do if timer.cancel(id) or events.off(id) or "
+                        "watch.unwatch(id) then say('reached', id) end end say('guessed')";
+    rig_load("b", guess);
+    rig_load("other", guess);
+    CHECK_STR(buf_z(&rig.said), "guessed\nguessed\n");
+    CHECK_INT(gen_unit_count(gen_at(gen_current(rig.engine), 0)), registrations);
+    rig_load("c", "events.emit('ping')");
+    test_clock_advance(&clock, &l, 1000);
+    rig_settle();
+    CHECK(rig_said("once") && rig_said("beat") && rig_said("pong"));
+    rig_close();
+}
