@@ -44,13 +44,7 @@ static void on_idle(void *arg)
     a->idle_task = NULL;
     if (a->n_busy == 0 && a->stopped != NULL) {
         loop_fn *stopped = a->stopped;
-        size_t at = 0;
-        struct str id;
-        void *s;
         a->stopped = NULL;
-        while (map_next(&a->sessions, &at, &id, &s)) {
-            agent__engine_close(s);
-        }
         lane_close(a->files);
         lane_close(a->requests);
         lane_close(a->tools);

@@ -192,6 +192,7 @@ struct session {
     struct session *warmer, *cooler;
     struct turn *turn;           // NULL: none runs
     struct session_engine *live; // the engine's process; NULL: none runs
+    unsigned engine_processes;   // that are not gone, of this one and of those before
     char *engine_thread;         // what the engine calls the conversation; NULL: it knows none
     char *engine_dir; // where the engine keeps it; NULL: its own place, when a thread is opened
     struct rewind_session *rewind; // what its tools changed; NULL: not used yet, or a bot's run
@@ -623,7 +624,7 @@ void agent__engine_close(struct session *s);
 void agent__engine_forget(struct session *s);
 /// `s` goes on with the conversation of `from`.
 void agent__engine_inherit(struct session *s, struct session *from);
-/// No turn runs: it ends after a while, or at once when the hub stops.
+/// The turn leaves it: it ends when the next one is long in coming.
 void agent__engine_rest(struct session *s);
 /// The instructions, when they are others than the thread was told; else empty. They are told now.
 struct str agent__engine_system(struct session *s, struct str system);

@@ -44,8 +44,8 @@ struct engine_call {
 /// How a turn ended.
 enum engine_end { ENGINE_COMPLETED, ENGINE_INTERRUPTED, ENGINE_FAILED };
 
-/// Everything that is passed is borrowed for the call. Outside of a turn only on_thread and on_died mean anything;
-/// the rest is ignored, and a call is refused.
+/// Everything that is passed is borrowed for the call. Outside of a turn only on_thread, on_died, on_spawn and on_reaped
+/// mean anything; the rest is ignored, and a call is refused. on_spawn alone is called from inside of open().
 struct engine_cb {
     /// The thread can be resumed by this id from now on, also by another process.
     void (*on_thread)(void *arg, struct str id);
@@ -69,6 +69,10 @@ struct engine_cb {
     /// The process is gone or of no more use; the last that comes. A turn under way fails. The thread is to be
     /// closed, and can be opened again by its id.
     void (*on_died)(void *arg, const struct err *e);
+    /// A process of the thread is about to start. on_reaped follows when it and all that it started are gone, also
+    /// after close(): `arg` stays until then.
+    void (*on_spawn)(void *arg);
+    void (*on_reaped)(void *arg);
 };
 
 // ---- what it is told ----------------------------------------------------------------------------
@@ -109,7 +113,7 @@ struct engine_ops {
     void (*refuse)(struct engine_thread *t, struct str id, struct str reason);
     /// The result of a tool of ours.
     void (*answer)(struct engine_thread *t, struct str id, struct str output, bool success);
-    /// No callback follows. Its process and all that it started end: at first it is asked to.
+    /// No callback but on_reaped follows. Its process and all that it started end: at first it is asked to.
     void (*close)(struct engine_thread *t);
 };
 
@@ -125,7 +129,8 @@ struct engine_kind {
     const char *provider; // the kind of provider that it speaks to; NULL: any
     bool edits;           // allow() may bring another input than on_call did
     bool fixed_tools;     // a thread keeps the tools that it was begun with
-    /// Begin or resume a thread. What goes wrong comes by on_died. `cb` and `arg` stay until close().
+    /// Begin or resume a thread. What goes wrong comes by on_died. `cb` and `arg` stay until close(), and until the last
+    /// on_reaped.
     struct engine_thread *(*open)(struct engine_world *w, const struct engine_spec *spec,
                                   const struct engine_cb *cb, void *arg);
 };

@@ -459,8 +459,11 @@ void agent__session_finish_end(struct session *s)
         return; // an interrupt found it so
     }
     assert(s->ending && s->turn == NULL);
-    s->closing = true;
     agent__engine_close(s);
+    if (s->engine_processes != 0) {
+        return; // the last one comes back here when it is gone
+    }
+    s->closing = true;
     book_forget_session(s->agent->book, s->id);
     agent__session_leave(s);
     if (s->state == SESSION_ENDED) {

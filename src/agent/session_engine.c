@@ -9,8 +9,9 @@
 // id is forgotten, and a new thread is told the past as text.
 //
 // Invariants:
-//   - `live` exactly while a thread is open. It is closed when the session is cooled, ended or freed, when nobody has
-//     used it for IDLE_MS, and before agent_stop() is done.
+//   - `live` exactly while a thread is open. It is closed when the session is cooled or ended, when nobody has used it for
+//     IDLE_MS, and before agent_stop() is done.
+//   - a session ends, and agent_stop() is done, when `engine_processes` is 0: no process outlives its session.
 
 #include <assert.h>
 #include <unistd.h>
@@ -204,11 +205,8 @@ static void on_idle(void *arg)
 
 void agent__engine_rest(struct session *s)
 {
-    struct session_engine *e = s->live;
-    if (e != NULL && s->agent->stopping) {
-        agent__engine_close(s);
-    } else if (e != NULL) {
-        timer_start(&e->idle, IDLE_MS);
+    if (s->live != NULL) {
+        timer_start(&s->live->idle, IDLE_MS);
     }
 }
 

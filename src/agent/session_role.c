@@ -122,7 +122,7 @@ void agent__session_forget(struct session *s)
 {
     bool needed = s->state != SESSION_ENDED || s->ending || s->talk != NULL || s->notes != NULL ||
                   s->queue.n != 0 || s->waiters.n != 0 || s->entering || s->arriving != 0 ||
-                  s->rewinding != 0 || s->task != NULL;
+                  s->rewinding != 0 || s->task != NULL || s->engine_processes != 0;
     if (!needed) {
         map_remove(&s->agent->sessions, str_of(s->id));
         agent__session_free(s);

@@ -332,6 +332,7 @@ void agent__session_next(struct session *s)
     }
     if (s->ending || s->agent->stopping) {
         agent__session_drop_queue(s);
+        agent__engine_close(s);
     }
     if (s->queue.n == 0) {
         if (s->state == SESSION_RUNNING || s->state == SESSION_WAITING) {

@@ -88,7 +88,7 @@ void agent__session_default(struct session *s, const struct config *c, unsigned 
 
 void agent__session_free(struct session *s)
 {
-    assert(s->turn == NULL && !s->entering && s->rewinding == 0);
+    assert(s->turn == NULL && !s->entering && s->rewinding == 0 && s->engine_processes == 0);
     agent__session_cool(s);
     char *texts[] = {s->id,     s->title,          s->working_dir,      s->closing_summary,
                      s->action, s->want_provider,  s->want_model,       s->provider,

@@ -495,6 +495,24 @@ static void on_died(void *arg, const struct err *e)
     }
 }
 
+static void on_spawn(void *arg)
+{
+    struct session *s = arg;
+    s->engine_processes++;
+    agent__hold(s->agent);
+}
+
+static void on_reaped(void *arg)
+{
+    struct session *s = arg;
+    struct agent *a = s->agent;
+    assert(s->engine_processes != 0);
+    if (--s->engine_processes == 0 && s->ending) {
+        agent__session_next(s);
+    }
+    agent__release(a);
+}
+
 const struct engine_cb turn__engine_cb = {.on_thread = on_thread,
                                           .on_delta = on_delta,
                                           .on_void = on_void,
@@ -504,7 +522,9 @@ const struct engine_cb turn__engine_cb = {.on_thread = on_thread,
                                           .on_result = on_result,
                                           .on_usage = on_usage,
                                           .on_end = on_end,
-                                          .on_died = on_died};
+                                          .on_died = on_died,
+                                          .on_spawn = on_spawn,
+                                          .on_reaped = on_reaped};
 
 // ---- the beginning ------------------------------------------------------------------------------
 

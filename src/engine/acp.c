@@ -565,7 +565,9 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
                                   .without = none,
                                   .place = spec->env,
                                   .dir = spec->dir,
-                                  .gateway = t->gateway};
+                                  .gateway = t->gateway,
+                                  .owner = cb,
+                                  .owner_arg = arg};
     t->child = engine_child_start(w, &q, &child_cb, t);
     vec_fini(&argv);
     say_hello(t);

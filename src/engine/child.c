@@ -7,8 +7,8 @@
 // network it has 127.0.0.1 only, where the gateway listens.
 //
 // Invariants:
-//   - `preparing` exactly while the lane has it, `proc` exactly while the process lives. It is in world->children until
-//     it is closed and neither holds.
+//   - `preparing` exactly while the lane has it, `proc` exactly while the process lives. It is freed, and its owner told,
+//     when it is closed and neither holds; not from inside of engine_child_close().
 
 #include "engine/child.h"
 
@@ -38,6 +38,8 @@ struct engine_child {
     struct engine_world *world;
     struct engine_child_cb cb;
     void *arg;
+    const struct engine_cb *owner;
+    void *owner_arg;
     bool closed, preparing, ended, paused;
     struct arena arena;
     const char *const *argv, *const *env, *const *plugins, *const *followed;
@@ -55,12 +57,12 @@ struct engine_child {
     struct buf tail, queued;
 };
 
-static void free_if_idle(struct engine_child *c)
+static void reap(void *arg)
 {
-    struct engine_world *w = c->world;
-    if (!c->closed || c->preparing || c->proc != NULL) {
-        return;
-    }
+    struct engine_child *c = arg;
+    const struct engine_cb *owner = c->owner;
+    void *owner_arg = c->owner_arg;
+    assert(c->closed && !c->preparing && c->proc == NULL);
     timer_stop(&c->grace);
     gateway_close(c->gateway);
     box_free(c->box);
@@ -69,15 +71,8 @@ static void free_if_idle(struct engine_child *c)
     buf_fini(&c->tail);
     buf_fini(&c->queued);
     arena_fini(&c->arena);
-    size_t i = 0;
-    while (w->children.p[i] != c) {
-        i++;
-    }
-    vec_remove(&w->children, i);
     free(c);
-    if (w->children.n == 0 && w->closed != NULL) {
-        engine_world_close(w, w->closed, w->closed_arg);
-    }
+    owner->on_reaped(owner_arg);
 }
 
 static void end(struct engine_child *c, const struct err *e)
@@ -155,7 +150,7 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
     }
     buf_fini(&words);
     if (c->closed) {
-        free_if_idle(c);
+        reap(c);
     } else {
         end(c, &e); // who hears it closes it
     }
@@ -225,7 +220,7 @@ static void on_prepared(void *arg)
     struct engine_child *c = arg;
     c->preparing = false;
     if (c->closed) {
-        free_if_idle(c);
+        reap(c);
     } else if (c->why.code != 0) {
         end(c, &c->why);
     } else {
@@ -347,7 +342,9 @@ struct engine_child *engine_child_start(struct engine_world *w, const struct eng
                                            arena_str(&c->arena, q->files[i].text)};
     }
     c->gateway = q->gateway;
-    vec_push(&w->children, c);
+    c->owner = q->owner;
+    c->owner_arg = q->owner_arg;
+    c->owner->on_spawn(c->owner_arg);
     c->preparing = true;
     work_submit(w->lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
     return c;
@@ -401,6 +398,7 @@ void engine_child_close(struct engine_child *c)
         proc_pause(c->proc, false);
         proc_close_stdin(c->proc);
         timer_start(&c->grace, c->ended ? 0 : CLOSE_MS);
+    } else if (!c->preparing) {
+        loop_defer(c->world->loop, reap, c);
     }
-    free_if_idle(c);
 }

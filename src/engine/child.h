@@ -36,7 +36,9 @@ struct engine_child_spec {
     const char *dir;              // its own directory, which it may write
     const struct engine_file *files;
     size_t n_files;
-    struct gateway *gateway; // NULL: it needs no way to a model
+    struct gateway *gateway;       // NULL: it needs no way to a model
+    const struct engine_cb *owner; // on_spawn and on_reaped are called
+    void *owner_arg;
 };
 
 /// Does a command of this place run in a box without network, so that a gateway must be `boxed`?
@@ -57,5 +59,5 @@ struct jw *engine_line_begin(struct engine_line *line);
 void engine_line_send(struct engine_child *c, struct engine_line *line);
 /// Stop reading it, or go on.
 void engine_child_pause(struct engine_child *c, bool paused);
-/// No callback follows. Its stdin is closed; what does not end by that is ended.
+/// No callback but on_reaped of its owner follows. Its stdin is closed; what does not end by that is ended.
 void engine_child_close(struct engine_child *c);

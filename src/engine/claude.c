@@ -350,7 +350,9 @@ static void start_child(struct claude *c, const struct engine_spec *q, struct ga
                                      .without = without,
                                      .place = q->env,
                                      .dir = q->dir,
-                                     .gateway = g};
+                                     .gateway = g,
+                                     .owner = c->cb,
+                                     .owner_arg = c->arg};
     c->child = engine_child_start(c->world, &spec, &cb, c);
     initialize(c);
 }

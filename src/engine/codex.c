@@ -348,7 +348,9 @@ static void start_child(struct codex *c, const struct tool_env *place)
                                   .dir = c->dir,
                                   .files = &file,
                                   .n_files = 1,
-                                  .gateway = c->gateway};
+                                  .gateway = c->gateway,
+                                  .owner = c->cb,
+                                  .owner_arg = c->arg};
     c->gateway = NULL;
     c->child = engine_child_start(c->world, &q, &cb, c);
     buf_fini(&config);
@@ -364,9 +366,8 @@ static void start_child(struct codex *c, const struct tool_env *place)
     end_request(c, &m);
 }
 
-static void on_checked(void *arg, const struct err *why)
+static void on_checked(struct codex *c, const struct err *why)
 {
-    struct codex *c = arg;
     c->check = NULL;
     if (why != NULL) {
         struct err e;
@@ -425,7 +426,7 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
         tell_later(c);
         return &c->base;
     }
-    c->check = codex_check_start(w, c->program, q->env, c->dir, on_checked, c);
+    c->check = codex_check_start(c, q->env, on_checked);
     start_child(c, q->env);
     return &c->base;
 }

@@ -36,8 +36,8 @@ struct codex_check {
     struct engine_child *child;
     bool cancelled;
     struct err why;
-    void (*done)(void *arg, const struct err *why);
-    void *arg;
+    void (*done)(struct codex *c, const struct err *why);
+    struct codex *c; // not to be touched once `cancelled`
     struct loop_task *task;
 };
 
@@ -114,7 +114,7 @@ static void on_looked(void *arg)
         vec_push(&k->world->checked, xstrdup(k->program));
     }
     if (!k->cancelled) {
-        k->done(k->arg, k->why.code != 0 ? &k->why : NULL);
+        k->done(k->c, k->why.code != 0 ? &k->why : NULL);
     }
     check_free(k);
 }
@@ -139,33 +139,37 @@ static void on_known(void *arg)
 {
     struct codex_check *k = arg;
     k->task = NULL;
-    k->done(k->arg, NULL);
+    k->done(k->c, NULL);
     check_free(k);
 }
 
-struct codex_check *codex_check_start(struct engine_world *w, const char *program,
-                                      const struct tool_env *place, const char *dir,
-                                      void (*done)(void *arg, const struct err *why), void *arg)
+struct codex_check *codex_check_start(struct codex *c, const struct tool_env *place,
+                                      void (*done)(struct codex *c, const struct err *why))
 {
     static const struct engine_child_cb cb = {.on_line = on_line, .on_end = on_end};
     struct codex_check *k = xcalloc(1, sizeof *k);
-    k->world = w;
+    k->world = c->world;
     k->done = done;
-    k->arg = arg;
-    k->program = xstrdup(program);
-    k->dir = path_join(dir, "schema");
-    vec_foreach (it, &w->checked) {
-        if (strcmp(*it, program) == 0) {
-            k->task = loop_defer(w->loop, on_known, k);
+    k->c = c;
+    k->program = xstrdup(c->program);
+    k->dir = path_join(c->dir, "schema");
+    vec_foreach (it, &c->world->checked) {
+        if (strcmp(*it, c->program) == 0) {
+            k->task = loop_defer(c->world->loop, on_known, k);
             return k;
         }
     }
-    char *home = xasprintf("CODEX_HOME=%s", dir);
+    char *home = xasprintf("CODEX_HOME=%s", c->dir);
     const char *const argv[] = {
-        program, "app-server", "generate-json-schema", "--experimental", "--out", k->dir, NULL};
+        c->program, "app-server", "generate-json-schema", "--experimental", "--out", k->dir, NULL};
     const char *const env[] = {home, NULL};
-    struct engine_child_spec q = {.argv = argv, .env = env, .place = place, .dir = dir};
-    k->child = engine_child_start(w, &q, &cb, k);
+    struct engine_child_spec q = {.argv = argv,
+                                  .env = env,
+                                  .place = place,
+                                  .dir = c->dir,
+                                  .owner = c->cb,
+                                  .owner_arg = c->arg};
+    k->child = engine_child_start(c->world, &q, &cb, k);
     free(home);
     return k;
 }

@@ -81,9 +81,8 @@ void codex__forget_calls(struct codex *c); // the turn is over
 
 // codex_check.c
 struct codex_check;
-/// Look if the program has all methods that we use, once for each program. `done` later, not from inside; `why` NULL:
-/// it has.
-struct codex_check *codex_check_start(struct engine_world *w, const char *program,
-                                      const struct tool_env *place, const char *dir,
-                                      void (*done)(void *arg, const struct err *why), void *arg);
+/// Look if the program of `c` has all methods that we use, once for each program. `done` later, not from inside; `why`
+/// NULL: it has.
+struct codex_check *codex_check_start(struct codex *c, const struct tool_env *place,
+                                      void (*done)(struct codex *c, const struct err *why));
 void codex_check_cancel(struct codex_check *k); // `done` does not come any more

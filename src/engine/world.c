@@ -18,15 +18,9 @@ struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
     return w;
 }
 
-void engine_world_close(struct engine_world *w, loop_fn *done, void *arg)
+void engine_world_close(struct engine_world *w)
 {
-    w->closed = done;
-    w->closed_arg = arg;
-    if (w->children.n == 0) {
-        lane_close(w->lane);
-        vec_fini(&w->children);
-        vec_fini_each(&w->checked, free);
-        free(w);
-        done(arg);
-    }
+    lane_close(w->lane);
+    vec_fini_each(&w->checked, free);
+    free(w);
 }

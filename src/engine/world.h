@@ -5,9 +5,8 @@
 #include "loop/loop.h"
 #include "loop/work.h"
 
-// What engines share: the loop, a lane for files, the way to providers, and the processes under way.
+// What engines share: the loop, a lane for files, and the way to providers.
 
-struct engine_child;
 struct http_client;
 
 struct engine_world {
@@ -16,17 +15,14 @@ struct engine_world {
     const char *version; // of Afloat
     const char *socket;  // the hub's own
     struct lane *lane;
-    vec(char *) checked;                 // programs that have what we need of them
-    vec(struct engine_child *) children; // until nothing of them is left
-    loop_fn *closed;                     // of engine_world_close(); NULL: not asked
-    void *closed_arg;
+    vec(char *) checked; // programs that have what we need of them
 };
 
 /// Everything is borrowed until it is closed.
 struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
                                        const char *version, const char *socket);
-/// All threads are closed; `done` when the last process is gone. Frees it.
-void engine_world_close(struct engine_world *w, loop_fn *done, void *arg);
+/// All threads are closed, and no process of theirs is left. Frees it.
+void engine_world_close(struct engine_world *w);
 
 /// The kinds there are, NULL at the end.
 extern const struct engine_kind *const engine_kinds[];

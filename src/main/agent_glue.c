@@ -248,18 +248,13 @@ struct providers *agent_glue_providers(struct agent_glue *g)
     return g->providers;
 }
 
-static void on_engines_closed(void *arg)
-{
-    struct agent_glue *g = arg;
-    g->o.bind = NULL;
-    g->done(g->done_arg);
-}
-
 static void on_stopped(void *arg)
 {
     struct agent_glue *g = arg;
     agent_env_close(g->env);
-    engine_world_close(g->engines, on_engines_closed, g);
+    engine_world_close(g->engines);
+    g->o.bind = NULL;
+    g->done(g->done_arg);
 }
 
 void agent_glue_stop(struct agent_glue *g, loop_fn *done, void *arg)

@@ -155,9 +155,12 @@ class Engine:
                              env={"HERE_CRED": KEY, **more}, timeout=60)
 
     def new(self, **params):
-        row = post(self.home, "/session", working_dir=str(self.work), engine=self.name,
-                   env={"HERE_CRED": KEY, "PATH": self.home.env["PATH"]}, **params)
-        return row["id"]
+        env = {"HERE_CRED": KEY, "PATH": self.home.env["PATH"], **params.pop("env", {})}
+        return post(self.home, "/session", working_dir=str(self.work), engine=self.name, env=env, **params)["id"]
+
+    def new_with(self, **env):
+        """A session whose engine has these variables."""
+        return self.new(env=env)
 
     def send(self, id, text, wait=True):
         return post(self.home, f"/session/{id}/message", text=text, wait=wait)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,8 @@ def play():
             if message:
                 send(**message)
         finish("odd, but done")
+    elif MODE == "stubborn":
+        finish("done")
     elif MODE == "unasked":
         send(method="item/completed", params={"item": {"type": "commandExecution", "id": "c", "command": "rm -rf x", "exitCode": 0,
                                                        "status": "completed", "aggregatedOutput": ""}})
@@ -89,6 +92,10 @@ def main():
         elif method == "turn/interrupt" and MODE == "unasked":
             send(id=id, result={})
             send(method="turn/completed", params={"turn": {"id": "u", "status": "interrupted"}})
+    if MODE == "stubborn":  # neither the end of its input nor SIGTERM ends it
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            signal.pause()
 
 
 main()

@@ -1,5 +1,4 @@
 """Engines that crash, hang, flood or talk nonsense: the turn fails with its reason, and nothing is left running."""
-import os
 import pathlib
 
 import pytest
@@ -50,14 +49,22 @@ def test_an_engine_that_says_nothing_is_ended(fake, home):
 
 
 def test_an_engine_that_does_not_hear_an_interrupt_is_ended(fake, home, hub):
-    id = post(home, "/session", working_dir=str(fake.work), engine="codex",
-              env={"HERE_CRED": "k", "PATH": os.environ["PATH"], "FAKE": "silent"})["id"]
+    id = fake.new_with(FAKE="silent")
     fake.send(id, "go", wait=False)
     retry(lambda: of_type(fake.events(id), "message.delta"))
     post(home, f"/session/{id}/interrupt")
     post(home, f"/session/{id}/interrupt")  # asked twice: at once
     retry(lambda: of_type(fake.events(id), "turn.interrupted"))
     retry(lambda: not left_running(home, "fake_codex"))
+
+
+@pytest.mark.parametrize("purge", ["", "?purge=true"])
+def test_a_session_ends_after_its_process(fake, home, hub, purge):
+    id = fake.new_with(FAKE="stubborn")
+    assert fake.send(id, "go")["text"] == "done"
+    assert left_running(home, "fake_codex")
+    assert home.http("DELETE", f"/session/{id}{purge}").status < 300
+    assert not left_running(home, "fake_codex")  # it ignores SIGTERM: the answer came after SIGKILL
 
 
 def test_a_flood_is_journaled_as_fast_as_the_disk_takes_it(fake, home):
