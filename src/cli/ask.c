@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "client/holder.h"
 #include "client/start.h"
 #include "proto/problems.h"
 
@@ -292,7 +293,7 @@ bool ask_health(struct cli *c, struct client_answer *a)
 {
     struct client_peer to = {.socket = c->home.socket};
     struct client_request r = {.method = "GET", .path = ops[OP_HEALTH].path, .timeout_ms = 2000};
-    return client_call(&to, &r, a, NULL) == 0 && a->status == 200;
+    return !holder_is_dormant(&c->home) && client_call(&to, &r, a, NULL) == 0 && a->status == 200;
 }
 
 int ask_parsed(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,

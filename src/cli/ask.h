@@ -44,7 +44,8 @@ int ask_exit_of(const struct client_answer *a);
 /// names them in the note that tells of a failure. Without a hub nothing happens.
 void ask_nudge(struct cli *c, enum op_id op, const char *what);
 
-/// True when the home's hub answers; then `a` holds its health.
+/// True when the home's hub answers; then `a` holds its health. Never starts one, see
+/// holder_is_dormant().
 bool ask_health(struct cli *c, struct client_answer *a);
 
 /// One line when the hub is of another build than we are.

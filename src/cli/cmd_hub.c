@@ -179,7 +179,7 @@ static void end_terminals(struct cli *c)
 static int stop_hub(struct cli *c)
 {
     pid_t pid = holder_find(&c->home);
-    int outcome = ask_to_stop(c);
+    int outcome = holder_is_dormant(&c->home) ? STOP_UNHEARD : ask_to_stop(c);
     if (outcome >= 0) {
         return outcome;
     }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/path.h"
 #include "client/interrupt.h"
 
 static pid_t read_pid(const char *path)
@@ -53,6 +53,15 @@ pid_t holder_find(const struct home *h)
     struct stat lock;
     pid_t pid = read_pid(h->lock);
     return pid > 0 && stat(h->lock, &lock) == 0 && has_open(pid, &lock) ? pid : 0;
+}
+
+bool holder_is_dormant(const struct home *h)
+{
+    struct stat st;
+    char *link = path_join(h->runtime, HOLDER_SYSTEMD);
+    bool listens = lstat(link, &st) == 0;
+    free(link);
+    return listens && holder_find(h) == 0;
 }
 
 int holder_wait_gone(pid_t pid, uint64_t deadline_ns)

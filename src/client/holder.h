@@ -9,5 +9,10 @@
 /// behind and now belongs to somebody else is nobody's hub.
 pid_t holder_find(const struct home *h);
 
+/// Is there no hub, but systemd listens in its place, so that a connection would start one? The unit afloat.socket
+/// makes HOLDER_SYSTEMD in the runtime directory, a link to the socket that is there as long as it listens.
+bool holder_is_dormant(const struct home *h);
+#define HOLDER_SYSTEMD "systemd.sock"
+
 /// Wait until process `pid` is gone: 0, ERR_TIMEOUT at `deadline_ns` (0 is never) or -EINTR.
 int holder_wait_gone(pid_t pid, uint64_t deadline_ns) MUST_CHECK;

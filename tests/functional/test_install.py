@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import pathlib
+import select
 import socket
 import subprocess
 
@@ -63,7 +64,8 @@ def test_completions_and_the_unit_are_installed(root):
     assert "complete -c afloat" in (share / "fish/vendor_completions.d/afloat.fish").read_text()
     unit = (root / "usr/lib/systemd/user/afloat.service").read_text()
     assert "ExecStart=/usr/bin/afloat hub" in unit and "KillMode=process" in unit
-    assert "ListenStream=%t/afloat/hub.sock" in (root / "usr/lib/systemd/user/afloat.socket").read_text()
+    socket_unit = (root / "usr/lib/systemd/user/afloat.socket").read_text()
+    assert "ListenStream=%t/afloat/hub.sock" in socket_unit and "Symlinks=%t/afloat/systemd.sock" in socket_unit
 
 
 def test_installing_again_is_fine_and_uninstalling_leaves_nothing(root, tmp_path):
@@ -157,6 +159,7 @@ def activated(home):
         hub = subprocess.Popen(words, env=home.env, preexec_fn=move, pass_fds=[3], stdout=subprocess.PIPE, text=True)
         hubs.append(hub)
         return hub
+    start.listener = listener
     yield path, start
     for hub in hubs:
         hub.terminate()
@@ -188,6 +191,15 @@ def test_a_stop_leaves_the_socket_to_systemd_and_the_next_connection_starts_anew
     second = start()
     assert second.stdout.readline().startswith("ready ")
     assert home.json("status")["pid"] == second.pid
+
+
+@pytest.mark.parametrize("words, code", [(["status"], 5), (["doctor"], 0), (["stop"], 0)])
+def test_looking_for_a_hub_does_not_connect_and_so_starts_none(home, activated, words, code):
+    path, start = activated
+    path.with_name("systemd.sock").symlink_to(path)  # as the unit's Symlinks= does
+    done = home.cli(*words)
+    assert done.returncode == code and "not running" in done.stdout + done.stderr
+    assert not select.select([start.listener], [], [], 0)[0]  # no connection waits: systemd would start a hub for it
 
 
 def test_a_socket_for_another_home_is_passed_over(home, tmp_path):
