@@ -206,12 +206,15 @@ static bool slash_rewind(struct chat *t, struct str arg)
     struct ask_param plan[] = {{"id", t->id}, {"to", to}, {"dry_run", "true"}};
     if (ask_value(t->c, OP_SESSION_REWIND, plan, ARRAY_LEN(plan), &arena, &v) == EXIT_OK) {
         bool conflict = json_at(json_get(v, "conflicts"), 0) != NULL;
-        struct str turn = text_of(v, "to");
-        to = arena_strdup(&arena, turn);
+        bool files = json_at(json_get(v, "restored"), 0) != NULL ||
+                     json_at(json_get(v, "deleted"), 0) != NULL;
+        to = arena_strdup(&arena, text_of(v, "to"));
         sessions__print_rewound(t->c, v);
         enum chat_line line =
-            chat__ask(t, conflict ? "rewind, and overwrite what changed since? [y/N] "
-                                  : "rewind files and conversation? [y/N] ");
+            chat__ask(t, arena_printf(&arena, "go back to before turn %s%s? [y/N] ", to,
+                                      conflict ? ", and overwrite what changed since"
+                                      : files  ? ": these files and the conversation"
+                                               : ": the conversation only, no file changes"));
         struct ask_param params[] = {
             {"id", t->id}, {"to", to}, {"force", conflict ? "true" : NULL}};
         if (line == CHAT_LINE && str_caseeqz(str_trim(edit_text(&t->reply)), "y") &&

@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/time.h"
 #include "base/visible.h"
+#include "cli/report.h"
 #include "pty/tty.h"
 #include "term/diff.h"
 #include "term/text.h"
@@ -277,7 +278,9 @@ static void print_output(struct view *v, const struct json *output)
     struct buf text;
     buf_init(&text, SIZE_MAX);
     if (output != NULL && output->type == JSON_STR) {
-        buf_adds(&text, output->s);
+        if (!report_add_brief(&text, output->s)) {
+            buf_adds(&text, output->s);
+        }
     } else if (output != NULL && output->type != JSON_NULL) {
         json_write(&text, output, 0);
     }

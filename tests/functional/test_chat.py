@@ -393,7 +393,7 @@ def test_a_turn_is_taken_back_when_the_user_agrees(home, hub, script, place, ans
     assert (place / "a.txt").read_text() == "after\n"
     t.type("/rewind\r")
     t.read(rb"restored  .*a.txt")
-    t.asked("rewind files and conversation? [y/N] ")
+    t.asked("go back to before turn t1: these files and the conversation? [y/N] ")
     t.type(answer + ("" if answer == "\x1b" else "\r"))
     t.prompt()
     t.type("/quit\r")

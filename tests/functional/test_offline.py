@@ -33,6 +33,15 @@ def test_a_conversation_with_files(talk):
     assert "have none for that" in last and "list the files" in last
 
 
+def test_what_it_offers_can_be_typed_as_it_stands(talk):
+    (talk.place / "README.md").write_text("TODO\n")
+    (answer,) = talk("hello")
+    offers = [line[2:].split(":")[0].strip("`") for line in answer.splitlines() if line.startswith("- `")]
+    assert len(offers) == 8 and 'write "hello" to notes.txt' in offers, answer
+    for offer, said in zip(offers, talk(*offers)):
+        assert "did not work" not in said and "have none for that" not in said, (offer, said)
+
+
 def test_a_failed_tool_is_told(talk):
     (answer,) = talk("read missing.txt")
     assert "did not work" in answer and "missing.txt" in answer
