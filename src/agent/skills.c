@@ -108,14 +108,13 @@ int skill_parse(struct skill *out, struct str text, struct str name, struct aren
 
 // ---- a directory --------------------------------------------------------------------------------
 
-static void add_fault(struct skills *s, const char *file, const char *message)
+void skills_add_fault(struct skills *s, const char *file, const char *message)
 {
     vec_push(&s->faults, ((struct skill_fault){arena_str(&s->arena, str_of(file)),
                                                arena_str(&s->arena, str_of(message))}));
 }
 
-/// Add the skill in `bytes`, whose file is called `entry`. False, and a fault, when it is none.
-static bool add_skill(struct skills *s, const char *file, struct str name, struct str bytes)
+bool skills_add(struct skills *s, const char *file, struct str name, struct str bytes)
 {
     struct skill sk;
     struct err e = {0};
@@ -123,7 +122,7 @@ static bool add_skill(struct skills *s, const char *file, struct str name, struc
                                    : skill_parse(&sk, arena_str(&s->arena, bytes),
                                                  arena_str(&s->arena, name), &s->arena, &e);
     if (rc < 0) {
-        add_fault(s, file, e.msg);
+        skills_add_fault(s, file, e.msg);
         return false;
     }
     sk.file = arena_str(&s->arena, str_of(file));
@@ -146,7 +145,7 @@ static bool add_tree(struct skills *s, const struct tree *t, const char *path, s
         return false; // not a skill
     }
     char *file = t->is_file ? xstrdup(path) : path_join(path, "SKILL.md");
-    bool added = add_skill(s, file, stem_of(entry), f->bytes);
+    bool added = skills_add(s, file, stem_of(entry), f->bytes);
     free(file);
     return added;
 }
@@ -159,7 +158,7 @@ static void read_entry(struct skills *s, const char *dir, const char *entry, con
     struct err e = {0};
     char *path = path_join(dir, entry);
     if (tree_read(&t, path, &e) < 0) {
-        add_fault(s, path, e.msg);
+        skills_add_fault(s, path, e.msg);
     } else {
         if (add_tree(s, &t, path, str_of(entry)) && hashed) {
             struct skill *sk = vec_last(&s->list);
@@ -202,7 +201,7 @@ void skills_read_tree(struct skills *s, const struct tree *t, const char *root, 
         bool is_file = rest.p == NULL && str_ends(entry, ".md");
         if (entry.n != 0 && entry.p[0] != '.' && (is_file || str_eqz(rest, "SKILL.md"))) {
             char *file = path_join(root, f->path);
-            add_skill(s, file, is_file ? stem_of(entry) : entry, f->bytes);
+            skills_add(s, file, is_file ? stem_of(entry) : entry, f->bytes);
             free(file);
         }
     }

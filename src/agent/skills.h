@@ -45,8 +45,14 @@ int skill_parse(struct skill *out, struct str text, struct str name, struct aren
 /// the path being `prefix`/NAME. What cannot be read is a fault. A missing directory has none.
 void skills_read(struct skills *s, const char *dir, const char *prefix, bool hashed);
 
+/// Add the skill whose text is `bytes`; `name` is what it is called when it does not say, `file` is where it is
+/// from. False, and a fault, when it is none.
+bool skills_add(struct skills *s, const char *file, struct str name, struct str bytes);
+/// Note that the skills of `file` cannot be read, and why.
+void skills_add_fault(struct skills *s, const char *file, const char *message);
+
 struct tree;
-/// The same for those below `under` ("skills/") in a tree that was read from `root`, without path and hash.
+/// Add the skills below `under` ("skills/") in a tree that was read from `root`, without path and hash.
 void skills_read_tree(struct skills *s, const struct tree *t, const char *root, const char *under);
 
 /// Add the skills that come with the program, those without one of their name in the list; `file` is empty.

@@ -58,7 +58,7 @@ void bots_list(struct bots *b, const struct json *params, bots_text_cb *cb, void
 struct shown {
     struct skillset skills;
     struct memory memory;
-    int64_t sessions; // in the workspace
+    size_t sessions; // in the workspace
 };
 
 static void free_shown(void *data)
@@ -115,7 +115,7 @@ static void write_shown(struct ask *a)
     if (a->ws.dir != NULL) {
         jw_kstrz(w, "project", a->ws.slug);
         jw_kint(w, "memory_count", (int64_t)s->memory.list.n);
-        jw_kint(w, "session_count", s->sessions);
+        jw_kint(w, "session_count", (int64_t)s->sessions);
     }
     write_diags(w, a->bot, s);
     jw_end_obj(w);
@@ -123,9 +123,9 @@ static void write_shown(struct ask *a)
 }
 
 /// A directory in `history` each.
-static int64_t count_sessions(const char *space)
+static size_t count_sessions(const char *space)
 {
-    int64_t n = 0;
+    size_t n = 0;
     char *dir = path_join(space, "history");
     DIR *d = opendir(dir);
     for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
@@ -141,12 +141,18 @@ static int64_t count_sessions(const char *space)
 static void read_shown(struct ask *a) // on the lane
 {
     struct shown *s = a->data;
-    skillset_read(&s->skills, a->b->o.home->dir, a->bot, a->real);
-    if (a->ws.dir != NULL && memory_load(&s->memory, a->ws.dir, &a->e) < 0) {
-        a->rc = a->e.code;
+    struct shelf *sh = store_shelf(a->b->o.store);
+    skillset_read(&s->skills, sh, a->b->o.home->dir, a->bot, a->real);
+    if (a->ws.dir == NULL) {
+        return;
     }
-    if (a->ws.dir != NULL) {
+    a->rc = memory_load(&s->memory, sh, a->ws.dir, &a->e);
+    if (sh == NULL) {
         s->sessions = count_sessions(a->ws.dir);
+    } else if (a->rc == 0) {
+        char *history = path_join(a->ws.dir, "history");
+        a->rc = shelf_count(sh, history, &s->sessions, &a->e);
+        free(history);
     }
 }
 
@@ -317,7 +323,8 @@ static void free_report(void *data)
 
 static void import(struct ask *a) // on the lane
 {
-    a->rc = import_openbot(a->data, a->b->o.home->dir, ask__z(a, "path"), ask__z(a, "as"), &a->e);
+    a->rc = import_openbot(a->data, store_shelf(a->b->o.store), a->b->o.home->dir,
+                           ask__z(a, "path"), ask__z(a, "as"), &a->e);
 }
 
 static void imported(struct ask *a)

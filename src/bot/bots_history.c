@@ -1,12 +1,11 @@
 // The sessions of a bot in a workspace, for people; models have a tool (tools.c).
 
-#include "base/path.h"
 #include "base/time.h"
 #include "bot/ask.h"
 #include "bot/history.h"
 #include "bot/history_view.h"
 
-enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000, META_BYTES = 1 << 20 };
+enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
 
 /// A number among the parameters. False: it was out of range, and that is answered.
 static bool take_number(struct ask *a, const char *key, int64_t fallback, int64_t max, int64_t *out)
@@ -97,26 +96,11 @@ void bots_history_list(struct bots *b, const struct json *params, bots_text_cb *
 
 // ---- show ---------------------------------------------------------------------------------------
 
-static void write_meta(struct ask *a, const char *dir)
-{
-    struct buf text;
-    struct json *meta = NULL;
-    char *path = path_join(dir, "metadata.json");
-    buf_init(&text, META_BYTES);
-    if (path_read(path, &text, NULL) == 0 &&
-        json_parse(&meta, &a->arena, buf_str(&text), NULL, NULL) == 0) {
-        json_foreach_member (m, meta) {
-            jw_key_str(&a->w, m->key);
-            jw_value(&a->w, &m->value);
-        }
-    }
-    buf_fini(&text);
-    free(path);
-}
-
 static void read_session(struct ask *a) // on the lane
 {
-    const char *dir = a->data;
+    const struct history_row *row = a->data;
+    struct shelf *sh = store_shelf(a->b->o.store);
+    struct json *meta = NULL;
     struct buf view;
     struct history_wish wish = {.offset = (uint64_t)json_int(json_get(a->params, "offset"), 0),
                                 .limit = (uint64_t)json_int(json_get(a->params, "limit"), 0)};
@@ -127,11 +111,16 @@ static void read_session(struct ask *a) // on the lane
     }
     buf_init(&view, SIZE_MAX);
     jw_obj(&a->w);
-    write_meta(a, dir);
-    a->rc = history_view(&view, dir, &wish, &a->e);
+    if (json_parse(&meta, &a->arena, row->meta, NULL, NULL) == 0) {
+        json_foreach_member (m, meta) {
+            jw_key_str(&a->w, m->key);
+            jw_value(&a->w, &m->value);
+        }
+    }
+    a->rc = history_view(&view, sh, row->dir.p, &wish, &a->e);
     jw_kstr(&a->w, "view", buf_str(&view));
     if (a->rc == 0) {
-        a->rc = history_view_write(&a->w, dir, &a->e);
+        a->rc = history_view_write(&a->w, sh, row->dir.p, &a->e);
     }
     jw_end_obj(&a->w);
     buf_fini(&view);
@@ -144,7 +133,11 @@ static void on_found(void *arg, int status, const struct history_page *p, const 
         ask__fail(a, e);
         return;
     }
-    a->data = arena_printf(&a->arena, "%s/" STR_FMT, a->b->o.home->dir, STR_ARG(p->rows[0].dir));
+    struct history_row *row = arena_calloc(&a->arena, 1, sizeof *row);
+    row->dir =
+        str_of(arena_printf(&a->arena, "%s/" STR_FMT, a->b->o.home->dir, STR_ARG(p->rows[0].dir)));
+    row->meta = arena_str(&a->arena, p->rows[0].meta);
+    a->data = row; // all that is needed of it
     ask__work(a, read_session, ask__answer);
 }
 

@@ -48,7 +48,7 @@ static void close_answer(struct ask *a)
 static void load(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    a->rc = memory_load(&m->memory, a->ws.dir, &a->e);
+    a->rc = memory_load(&m->memory, store_shelf(a->b->o.store), a->ws.dir, &a->e);
 }
 
 // ---- list, get ----------------------------------------------------------------------------------
@@ -102,7 +102,8 @@ void bots_memory_get(struct bots *b, const struct json *params, bots_text_cb *cb
 static void do_set(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    a->rc = memory_set(a->ws.dir, ask__str(a, "key"), ask__str(a, "value"), m->note, &a->e);
+    a->rc = memory_set(store_shelf(a->b->o.store), a->ws.dir, ask__str(a, "key"),
+                       ask__str(a, "value"), m->note, &a->e);
 }
 
 static void was_set(struct ask *a)
@@ -126,7 +127,8 @@ void bots_memory_set(struct bots *b, const struct json *params, bots_text_cb *cb
 static void do_remove(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    a->rc = memory_remove(a->ws.dir, ask__str(a, "key"), m->note, &a->e);
+    a->rc =
+        memory_remove(store_shelf(a->b->o.store), a->ws.dir, ask__str(a, "key"), m->note, &a->e);
 }
 
 static void was_removed(struct ask *a)
@@ -150,7 +152,9 @@ void bots_memory_remove(struct bots *b, const struct json *params, bots_text_cb 
 static void do_clear(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    a->rc = a->ws.exists ? memory_clear(a->ws.dir, &m->removed, m->note, &a->e) : 0;
+    struct shelf *sh = store_shelf(a->b->o.store);
+    bool there = a->ws.exists || sh != NULL;
+    a->rc = there ? memory_clear(sh, a->ws.dir, &m->removed, m->note, &a->e) : 0;
 }
 
 static void was_cleared(struct ask *a)

@@ -11,7 +11,7 @@ static void free_set(void *data)
 
 static void read_set(struct ask *a) // on the lane
 {
-    skillset_read(a->data, a->b->o.home->dir, a->bot, a->real);
+    skillset_read(a->data, store_shelf(a->b->o.store), a->b->o.home->dir, a->bot, a->real);
 }
 
 static void begin_read(struct ask *a, ask_fn *then)
@@ -109,7 +109,7 @@ static void do_save(struct ask *a) // on the lane
     struct skillset_new n = {.name = ask__str(a, "name"),
                              .description = ask__str(a, "description"),
                              .body = ask__str(a, "body")};
-    a->rc = skillset_save(a->b->o.home->dir, a->name, &n, NULL, &a->e);
+    a->rc = skillset_save(store_shelf(a->b->o.store), a->b->o.home->dir, a->name, &n, NULL, &a->e);
 }
 
 static void save(struct ask *a)
@@ -124,7 +124,8 @@ void bots_skill_save(struct bots *b, const struct json *params, bots_text_cb *cb
 
 static void do_remove(struct ask *a) // on the lane
 {
-    a->rc = skillset_remove(a->b->o.home->dir, a->name, ask__str(a, "name"), &a->e);
+    a->rc = skillset_remove(store_shelf(a->b->o.store), a->b->o.home->dir, a->name,
+                            ask__str(a, "name"), &a->e);
 }
 
 static void removed(struct ask *a)

@@ -83,7 +83,7 @@ static void on_skills(void *arg)
 static void read_skills(void *arg) // on the lane
 {
     struct learning *l = arg;
-    skillset_read(&l->skills, l->b->o.home->dir, l->found, l->dir);
+    skillset_read(&l->skills, store_shelf(l->b->o.store), l->b->o.home->dir, l->found, l->dir);
 }
 
 static void on_read(void *arg)
@@ -103,7 +103,7 @@ static void read_bot(void *arg) // on the lane
     struct learning *l = arg;
     l->rc = catalog_read(&l->catalog, l->b->o.home->dir, l->dir, l->bot, &l->e);
     if (l->rc == 0 && !l->in_run) {
-        l->rc = memory_load(&l->memory, l->space, &l->e);
+        l->rc = memory_load(&l->memory, store_shelf(l->b->o.store), l->space, &l->e);
     }
 }
 
@@ -187,7 +187,7 @@ static void open_session(struct ask *a)
 static void take_number(struct ask *a) // on the lane
 {
     struct opening *o = a->arg;
-    a->rc = history_number_take(a->ws.dir, &o->number, &a->e);
+    a->rc = history_number_take(store_shelf(a->b->o.store), a->ws.dir, &o->number, &a->e);
 }
 
 static void located(struct ask *a)

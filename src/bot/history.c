@@ -34,7 +34,8 @@ static int64_t count_of(const struct json *v, int64_t fallback)
 struct history_row history_row_of(const struct store_row *r, struct arena *a)
 {
     struct json *meta = NULL;
-    struct history_row row = {.id = r->id, .dir = r->dir, .started_at = r->started_at};
+    struct history_row row = {
+        .id = r->id, .dir = r->dir, .meta = r->meta, .started_at = r->started_at};
     if (json_parse(&meta, a, r->meta, NULL, NULL) < 0) {
         meta = NULL;
     }
@@ -254,7 +255,11 @@ static bool look_at(struct ask *q, const struct store_row *r)
     bool is_number = q->number != 0 && row.number == q->number;
     bool begins = str_starts(r->id, q->which);
     if (is_number || (begins && q->matches == 0)) {
-        q->found = history_row_of(r, &q->found_arena);
+        struct store_row kept = *r; // the page that it is from goes when the next one comes
+        kept.id = arena_str(&q->found_arena, r->id);
+        kept.dir = arena_str(&q->found_arena, r->dir);
+        kept.meta = arena_str(&q->found_arena, r->meta);
+        q->found = history_row_of(&kept, &q->found_arena);
     }
     q->matches += begins;
     arena_fini(&a);

@@ -12,6 +12,7 @@
 /// One session as its metadata.json tells it.
 struct history_row {
     struct str id, dir; // relative to the home
+    struct str meta;    // the text of all that follows
     uint64_t number;    // 0: it says none
     struct str run_id, summary, prompt, action, end_reason, model, branch;
     int64_t started_at; // milliseconds since 1970

@@ -73,9 +73,13 @@ static int write_last(const char *path, uint64_t last, struct err *e)
 }
 
 /// Move the last number on: by one, or to `at_least`.
-static int move_on(const char *dir, uint64_t at_least, uint64_t *out, struct err *e)
+static int move_on(struct shelf *sh, const char *dir, uint64_t at_least, uint64_t *out,
+                   struct err *e)
 {
     uint64_t last = 0;
+    if (sh != NULL) {
+        return shelf_number(sh, dir, at_least, out, e);
+    }
     int fd = workspace_lock(dir, e);
     if (fd < 0) {
         return fd;
@@ -90,13 +94,13 @@ static int move_on(const char *dir, uint64_t at_least, uint64_t *out, struct err
     return rc;
 }
 
-int history_number_take(const char *dir, uint64_t *out, struct err *e)
+int history_number_take(struct shelf *sh, const char *dir, uint64_t *out, struct err *e)
 {
-    return move_on(dir, 0, out, e);
+    return move_on(sh, dir, 0, out, e);
 }
 
-int history_number_raise(const char *dir, uint64_t n, struct err *e)
+int history_number_raise(struct shelf *sh, const char *dir, uint64_t n, struct err *e)
 {
     uint64_t ignored;
-    return n == 0 ? 0 : move_on(dir, MIN(n, (uint64_t)INT64_MAX - 1), &ignored, e);
+    return n == 0 ? 0 : move_on(sh, dir, MIN(n, (uint64_t)INT64_MAX - 1), &ignored, e);
 }

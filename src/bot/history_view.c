@@ -1,7 +1,7 @@
 // One session as text, from its metadata and its journal.
 //
-//     events.jsonl ── line by line ──> calls (tool.called, tool.completed) and what was said
-//                                      (message.completed; deltas where a message never completed)
+//     events ── line by line ──> calls (tool.called, tool.completed) and what was said
+//                                (message.completed; deltas where a message never completed)
 //
 // What a killed or interrupted session said is in its deltas only: they count until a completed message
 // replaces them, and are shown when none does. Lines that are no events, a torn last one among them, are
@@ -208,19 +208,14 @@ static int read_events(const char *dir, struct buf *out, struct err *e)
     return rc;
 }
 
-/// The row that the metadata gives; `*there` is false without any.
-static struct history_row read_meta(const char *dir, struct arena *a, bool *there)
+/// What a home has of the session. ERR_NOT_FOUND without metadata and journal.
+static int read_files(const char *dir, struct buf *meta, struct buf *lines, struct err *e)
 {
-    struct buf text;
     char *path = path_join(dir, "metadata.json");
-    buf_init(&text, META_BYTES);
-    *there = path_read(path, &text, NULL) == 0;
-    struct store_row row = {.id = arena_str(a, path_base(str_of(dir))),
-                            .meta = arena_str(a, buf_str(&text))};
-    struct history_row out = history_row_of(&row, a);
-    buf_fini(&text);
+    bool has_meta = path_read(path, meta, NULL) == 0;
+    int rc = read_events(dir, lines, e);
     free(path);
-    return out;
+    return rc == -ENOENT && has_meta ? 0 : rc;
 }
 
 struct session {
@@ -236,26 +231,29 @@ static void session_fini(struct session *s)
 }
 
 /// The caller ends `s` in any case.
-static int session_read(struct session *s, const char *dir, struct err *e)
+static int session_read(struct session *s, struct shelf *sh, const char *dir, struct err *e)
 {
-    struct buf text;
-    bool has_meta;
+    struct buf meta, lines;
     struct err why = {0};
     arena_init(&s->arena);
     replay_init(&s->replay);
-    s->row = read_meta(dir, &s->arena, &has_meta);
-    buf_init(&text, HISTORY_VIEW_BYTES + 64 * 1024);
-    int rc = read_events(dir, &text, &why);
-    if (rc == -ENOENT) {
-        rc = has_meta ? 0 : err_set(&why, ERR_NOT_FOUND, "there is no session in '%s'", dir);
-    }
-    struct str rest = buf_str(&text);
+    buf_init(&meta, META_BYTES);
+    buf_init(&lines, SIZE_MAX);
+    int rc = sh != NULL ? shelf_session(sh, dir, HISTORY_VIEW_BYTES, &meta, &lines, &why)
+                        : read_files(dir, &meta, &lines, &why);
+    struct store_row row = {.id = arena_str(&s->arena, path_base(str_of(dir))),
+                            .meta = arena_str(&s->arena, buf_str(&meta))};
+    s->row = history_row_of(&row, &s->arena);
+    struct str rest = buf_str(&lines);
     while (rc == 0 && rest.n != 0) {
         on_line(&s->replay, str_cut(&rest, '\n'));
     }
     say(&s->replay, buf_str(&s->replay.pieces));
-    buf_fini(&text);
-    return rc == 0 ? 0 : err_set(e, rc, "%s", why.msg);
+    buf_fini(&lines);
+    buf_fini(&meta);
+    return rc == -ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no session in '%s'", dir)
+           : rc < 0      ? err_set(e, rc, "%s", why.msg)
+                         : 0;
 }
 
 // ---- as text ------------------------------------------------------------------------------------
@@ -344,12 +342,13 @@ static void write_page(struct buf *out, struct str text, const struct history_wi
     buf_addc(out, '\n');
 }
 
-int history_view(struct buf *out, const char *dir, const struct history_wish *w, struct err *e)
+int history_view(struct buf *out, struct shelf *sh, const char *dir, const struct history_wish *w,
+                 struct err *e)
 {
     struct session s;
     struct buf text;
     buf_init(&text, SIZE_MAX);
-    int rc = session_read(&s, dir, e);
+    int rc = session_read(&s, sh, dir, e);
     if (rc == 0) {
         write_header(&text, &s.row, s.replay.calls.n);
         if (w->section != HISTORY_RESPONSE) {
@@ -365,10 +364,10 @@ int history_view(struct buf *out, const char *dir, const struct history_wish *w,
     return rc;
 }
 
-int history_view_write(struct jw *w, const char *dir, struct err *e)
+int history_view_write(struct jw *w, struct shelf *sh, const char *dir, struct err *e)
 {
     struct session s;
-    int rc = session_read(&s, dir, e);
+    int rc = session_read(&s, sh, dir, e);
     if (rc == 0) {
         jw_key(w, "commands");
         jw_arr(w);

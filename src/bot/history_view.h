@@ -3,9 +3,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "store/shelf.h"
 
 // One session as text: a header from its metadata, the commands that ran, and what the model said, rebuilt
-// from the events. Blocking; on any thread.
+// from the events, which lie in files or in a shared store (`sh`, shelf.h). Blocking; on any thread but the loop's.
 
 #define HISTORY_SECTIONS(X)                                                                        \
     X(ALL, "all")                                                                                  \
@@ -27,13 +28,13 @@ struct history_wish {
 
 enum { HISTORY_VIEW_BYTES = 32 << 20, HISTORY_LIMIT = 50 };
 
-/// Write the session whose files lie in `dir` (absolute): the last `limit` lines before `offset`, and when
+/// Write the session of the directory `dir` (absolute): the last `limit` lines before `offset`, and when
 /// there are others `[lines a-b of n] Earlier content: offset=...`. Lines of the journal that are no events
 /// are passed over; of a session above HISTORY_VIEW_BYTES its end is shown.
 /// ERR_NOT_FOUND when there is neither metadata nor journal.
-int history_view(struct buf *out, const char *dir, const struct history_wish *w,
+int history_view(struct buf *out, struct shelf *sh, const char *dir, const struct history_wish *w,
                  struct err *e) MUST_CHECK;
 
 /// `commands: [{command, done, success, error, duration_ms}], response: "..."` for GET
 /// /bots/{bot}/history/{id}, into an object that is open. On failure nothing was written.
-int history_view_write(struct jw *w, const char *dir, struct err *e) MUST_CHECK;
+int history_view_write(struct jw *w, struct shelf *sh, const char *dir, struct err *e) MUST_CHECK;

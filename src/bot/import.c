@@ -327,7 +327,8 @@ static void take_config(struct import *im, const char *from, const char *to, con
 
 // ---- memory -------------------------------------------------------------------------------------
 
-static int merge_memory(const char *theirs, const char *ours, struct memory_merge *m, struct err *e)
+static int merge_memory(struct shelf *sh, const char *theirs, const char *ours,
+                        struct memory_merge *m, struct err *e)
 {
     struct buf text;
     struct arena a;
@@ -343,7 +344,7 @@ static int merge_memory(const char *theirs, const char *ours, struct memory_merg
                  ? 0
                  : err_set(e, ERR_INVALID, "'%s' has no object 'entries'", theirs);
         rc = rc == 0 ? path_mkdirs(ours, 0700, e) : rc;
-        rc = rc == 0 ? memory_merge(ours, entries, m, e) : rc;
+        rc = rc == 0 ? memory_merge(sh, ours, entries, m, e) : rc;
     }
     arena_fini(&a);
     buf_fini(&text);
@@ -357,7 +358,7 @@ static void take_memory(struct import *im, const char *theirs, const char *ours,
     if (!is_there(theirs)) {
         return;
     }
-    if (merge_memory(theirs, ours, &m, &e) < 0) {
+    if (merge_memory(im->shelf, theirs, ours, &m, &e) < 0) {
         import__note(im, IMPORT_FAILED, "memory", label, "%s", e.msg);
     } else if (m.refused != 0) {
         enum import_outcome rest = m.kept != 0 ? IMPORT_KEPT : IMPORT_FAILED;
@@ -460,10 +461,10 @@ static int take_all(struct import *im, const char *as, struct err *e)
     return rc;
 }
 
-int import_openbot(struct import_report *r, const char *home, const char *from, const char *as,
-                   struct err *e)
+int import_openbot(struct import_report *r, struct shelf *sh, const char *home, const char *from,
+                   const char *as, struct err *e)
 {
-    struct import im = {home, from, r};
+    struct import im = {sh, home, from, r};
     char *bots = path_join(from, "bots"), *skills = path_join(from, "skills");
     char *state = path_join(home, "state");
     int rc = import__is_dir(bots) || import__is_dir(skills)

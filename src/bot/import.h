@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "store/shelf.h"
 
 // Take over the home of an openbot: bots with config.md, skills, memory and history (directories, and the
 // single files of old versions). Nothing that is there is overwritten, so a second import adds only what is
@@ -40,9 +41,9 @@ void import_report_fini(struct import_report *r);
 
 /// Import the openbot home `from` into `home`. Fails only when `from` is none (ERR_NOT_FOUND) or another
 /// import runs (ERR_TIMEOUT). Afterwards store_rescan() of "bots/" makes the sessions known to a store.
-/// With `as` (may be NULL) its one bot gets that name; ERR_INVALID when it has more or fewer.
-int import_openbot(struct import_report *r, const char *home, const char *from, const char *as,
-                   struct err *e) MUST_CHECK;
+/// Memory goes to `sh` (shelf.h), all else into files. With `as` (may be NULL) its one bot gets that name; ERR_INVALID when it has more or fewer.
+int import_openbot(struct import_report *r, struct shelf *sh, const char *home, const char *from,
+                   const char *as, struct err *e) MUST_CHECK;
 
 /// `{taken, kept, warned, failed, items: [{outcome, kind, name, message?}]}`
 void import_write(const struct import_report *r, struct jw *w);

@@ -342,7 +342,7 @@ static int choose_number(struct record *r, const char *ours, struct numbers *n, 
 {
     int rc = 0;
     if (r->number == 0 || number_used(n, r->number)) {
-        rc = history_number_take(ours, &r->number, e);
+        rc = history_number_take(NULL, ours, &r->number, e);
     }
     if (rc == 0) {
         vec_push(&n->used, r->number);
@@ -446,7 +446,7 @@ void import__history(struct import *im, const char *theirs, const char *ours, co
         note_numbers(&used, history, &last);
         note_numbers(&theirs_used, theirs, &last);
         int rc = path_mkdirs(history, 0700, &e);
-        rc = rc == 0 ? history_number_raise(ours, last, &e) : rc;
+        rc = rc == 0 ? history_number_raise(NULL, ours, last, &e) : rc;
         if (rc < 0) {
             import__note(im, IMPORT_FAILED, "session", label, "%s", e.msg);
             import__free_list(entries, n);

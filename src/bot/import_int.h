@@ -8,6 +8,7 @@
 enum { IMPORT_ENTRIES = 100000, IMPORT_FILE_BYTES = 64 << 20 };
 
 struct import {
+    struct shelf *shelf; // for memory
     const char *home, *from;
     struct import_report *report;
 };

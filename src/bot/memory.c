@@ -1,44 +1,57 @@
 // What a bot remembers.
 //
-//     change:  lock ── read ── parse ── set a member ── write beside, sync, rename ── unlock
+//     change:  lock ── read ── parse ── set a member ── write ── unlock
+//                       ^                                 │ another hub was faster
+//                       └─────────────────────────────────┘
 //     load:            read ── parse ──> entries by key
 //
 // The file is the only copy, and it is read again under the lock: two runs, or a run and a command, change
-// it in turn. Reading takes no lock, for a rename shows the old file or the new one, never a half.
+// it in turn. Reading takes no lock, for a rename shows the old file or the new one, never a half. A document of
+// a shared store needs no lock: it is written under the revision that was read (shelf.h).
 //
-// Invariant: a damaged file is never written over. It is renamed, under the lock, after it was read again
+// Invariant: a damaged text is never written over. It gets another name, under the lock, after it was read again
 // there and found damaged still.
 
 #include "bot/memory.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "base/path.h"
-#include "base/time.h"
 #include "base/utf8.h"
 #include "bot/workspace.h"
 
 enum { NOTE = 300 };
 
-/// The file as it was read. Strings of `root` point into `text`.
+/// The text as it was read. Strings of `root` point into `text`.
 struct file {
+    struct shelf *sh;
     char *path;
+    int64_t rev;
+    int lock; // -1: none is held
     struct arena arena;
     struct buf text;
     struct json *root; // an object
 };
 
-static void file_init(struct file *f, const char *dir)
+static void file_init(struct file *f, struct shelf *sh, const char *dir)
 {
-    f->path = path_join(dir, "memory.json");
-    f->root = NULL;
+    *f = (struct file){.sh = sh, .path = path_join(dir, "memory.json"), .lock = -1};
     arena_init(&f->arena);
     buf_init(&f->text, MEMORY_BYTES);
 }
 
+/// Keep other writers of a file away until file_fini(). Writers of a document need not wait for each other.
+static int file_lock(struct file *f, const char *dir, struct err *e)
+{
+    f->lock = f->sh == NULL ? workspace_lock(dir, e) : -1;
+    return f->sh == NULL && f->lock < 0 ? f->lock : 0;
+}
+
 static void file_fini(struct file *f)
 {
+    if (f->lock >= 0) {
+        workspace_unlock(f->lock);
+    }
     free(f->path);
     arena_fini(&f->arena);
     buf_fini(&f->text);
@@ -66,7 +79,7 @@ static int parse(struct file *f, struct err *e)
 static int file_read(struct file *f, struct err *e)
 {
     buf_clear(&f->text);
-    int rc = path_read(f->path, &f->text, e);
+    int rc = shelf_read(f->sh, f->path, &f->text, &f->rev, e);
     if (rc == -ENOENT || rc == -ENOTDIR) {
         f->root = arena_calloc(&f->arena, 1, sizeof *f->root);
         f->root->type = JSON_OBJ;
@@ -75,19 +88,16 @@ static int file_read(struct file *f, struct err *e)
     return rc < 0 ? rc : parse(f, e);
 }
 
-/// Rename a damaged file. Under the lock.
+/// Give a damaged text another name. Under the lock.
 static int set_aside(struct file *f, const struct err *why, char note[NOTE], struct err *e)
 {
-    int64_t now = time_wall_ms();
-    char *kept = xasprintf("%s.corrupt-%lld", f->path, (long long)now);
-    while (access(kept, F_OK) == 0) {
-        free(kept);
-        kept = xasprintf("%s.corrupt-%lld", f->path, (long long)++now);
-    }
-    int rc = rename(f->path, kept) == 0
-                 ? 0
-                 : err_sys(e, "'%s' is damaged (%s) and cannot be set aside", f->path, why->msg);
-    if (rc == 0 && note != NULL) {
+    char *kept;
+    struct err own = {0};
+    int rc = shelf_set_aside(f->sh, f->path, &kept, &own);
+    if (rc < 0) {
+        err_set(e, rc, "'%s' is damaged (%s) and cannot be set aside: %s", f->path, why->msg,
+                own.msg);
+    } else if (note != NULL) {
         int n = snprintf(note, NOTE,
                          "the memory was damaged (%.80s) and begins empty; it is kept as '%s'",
                          why->msg, kept);
@@ -146,23 +156,19 @@ static int mend(struct file *f, const char *dir, const struct err *damage, char 
                 struct err *e)
 {
     struct err why = {0};
-    int fd = workspace_lock(dir, &why);
-    if (fd < 0) {
-        return err_set(e, fd, "'%s' is damaged (%s) and cannot be set aside: %s", f->path,
-                       damage->msg, why.msg);
-    }
-    int rc = file_read_locked(f, note, e);
-    workspace_unlock(fd);
-    return rc;
+    int rc = file_lock(f, dir, &why);
+    return rc < 0 ? err_set(e, rc, "'%s' is damaged (%s) and cannot be set aside: %s", f->path,
+                            damage->msg, why.msg)
+                  : file_read_locked(f, note, e);
 }
 
-int memory_load(struct memory *m, const char *dir, struct err *e)
+int memory_load(struct memory *m, struct shelf *sh, const char *dir, struct err *e)
 {
     struct file f;
     struct err why = {0};
     *m = (struct memory){0};
     arena_init(&m->arena);
-    file_init(&f, dir);
+    file_init(&f, sh, dir);
     int rc = file_read(&f, &why);
     if (rc == ERR_CORRUPT) {
         rc = mend(&f, dir, &why, m->note, e);
@@ -222,7 +228,7 @@ static int file_save(struct file *f, const struct json *entries, struct err *e)
     buf_init(&out, MEMORY_BYTES);
     json_write(&out, root, 2);
     buf_addc(&out, '\n');
-    int rc = buf_ok(&out) ? path_write_atomic(f->path, buf_str(&out), 0600, e)
+    int rc = buf_ok(&out) ? shelf_write(f->sh, f->path, buf_str(&out), f->rev, e)
                           : err_set(e, ERR_TOO_LARGE,
                                     "the memory would be above %d bytes: remove something first",
                                     MEMORY_BYTES);
@@ -238,8 +244,9 @@ struct change {
     size_t removed;
 };
 
-static int apply(struct file *f, struct change *ch, struct err *e)
+static int apply(struct file *f, void *arg, struct err *e)
 {
+    struct change *ch = arg;
     const struct json *entries = json_get(f->root, "entries");
     const struct json none = {.type = JSON_OBJ};
     bool there = json_get_str(entries, ch->key) != NULL;
@@ -258,21 +265,24 @@ static int apply(struct file *f, struct change *ch, struct err *e)
     return file_save(f, with_member(&f->arena, entries, ch->key, ch->value), e);
 }
 
-static int change(const char *dir, struct change *ch, char note[NOTE], struct err *e)
+/// What becomes of the memory that was read; writes it.
+typedef int edit_fn(struct file *f, void *arg, struct err *e);
+
+static int edit(struct shelf *sh, const char *dir, char note[NOTE], edit_fn *fn, void *arg,
+                struct err *e)
 {
-    struct file f;
+    int rc;
     if (note != NULL) {
         note[0] = '\0';
     }
-    int fd = workspace_lock(dir, e);
-    if (fd < 0) {
-        return fd;
-    }
-    file_init(&f, dir);
-    int rc = file_read_locked(&f, note, e);
-    rc = rc == 0 ? apply(&f, ch, e) : rc;
-    file_fini(&f);
-    workspace_unlock(fd);
+    do { // another hub that was faster has its change in the text that is read next
+        struct file f;
+        file_init(&f, sh, dir);
+        rc = file_lock(&f, dir, e);
+        rc = rc == 0 ? file_read_locked(&f, note, e) : rc;
+        rc = rc == 0 ? fn(&f, arg, e) : rc;
+        file_fini(&f);
+    } while (rc == ERR_CONFLICT);
     return rc;
 }
 
@@ -301,25 +311,26 @@ static int check_value(struct str value, struct err *e)
                : err_set(e, ERR_INVALID, "a value of the memory is text in UTF-8");
 }
 
-int memory_set(const char *dir, struct str key, struct str value, char note[NOTE], struct err *e)
+int memory_set(struct shelf *sh, const char *dir, struct str key, struct str value, char note[NOTE],
+               struct err *e)
 {
     const struct json v = {.type = JSON_STR, .s = value};
     struct change ch = {.key = key, .value = &v};
     int rc = check_key(key, e);
     rc = rc == 0 ? check_value(value, e) : rc;
-    return rc == 0 ? change(dir, &ch, note, e) : rc;
+    return rc == 0 ? edit(sh, dir, note, apply, &ch, e) : rc;
 }
 
-int memory_remove(const char *dir, struct str key, char note[NOTE], struct err *e)
+int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[NOTE], struct err *e)
 {
     struct change ch = {.key = key};
-    return change(dir, &ch, note, e);
+    return edit(sh, dir, note, apply, &ch, e);
 }
 
-int memory_clear(const char *dir, size_t *n, char note[NOTE], struct err *e)
+int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[NOTE], struct err *e)
 {
     struct change ch = {.all = true};
-    int rc = change(dir, &ch, note, e);
+    int rc = edit(sh, dir, note, apply, &ch, e);
     if (n != NULL) {
         *n = ch.removed;
     }
@@ -352,23 +363,25 @@ static const struct json *merged(struct arena *a, const struct json *entries,
     return out;
 }
 
-int memory_merge(const char *dir, const struct json *entries, struct memory_merge *m, struct err *e)
+struct merging {
+    const struct json *entries;
+    struct memory_merge *m;
+};
+
+static int merge(struct file *f, void *arg, struct err *e)
 {
-    struct file f;
+    const struct merging *q = arg;
+    *q->m = (struct memory_merge){0};
+    const struct json *all = merged(&f->arena, json_get(f->root, "entries"), q->entries, q->m);
+    return q->m->added != 0 ? file_save(f, all, e) : 0;
+}
+
+int memory_merge(struct shelf *sh, const char *dir, const struct json *entries,
+                 struct memory_merge *m, struct err *e)
+{
+    struct merging q = {.entries = entries, .m = m};
     *m = (struct memory_merge){0};
-    int fd = workspace_lock(dir, e);
-    if (fd < 0) {
-        return fd;
-    }
-    file_init(&f, dir);
-    int rc = file_read_locked(&f, NULL, e);
-    if (rc == 0) {
-        const struct json *all = merged(&f.arena, json_get(f.root, "entries"), entries, m);
-        rc = m->added != 0 ? file_save(&f, all, e) : 0;
-    }
-    file_fini(&f);
-    workspace_unlock(fd);
-    return rc;
+    return edit(sh, dir, NULL, merge, &q, e);
 }
 
 void memory_write(const struct memory *m, struct jw *w)

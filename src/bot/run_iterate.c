@@ -20,6 +20,7 @@
 struct gathering {
     struct run *r;
     struct run_lore *l;
+    struct shelf *shelf;
     const char *home, *bot, *dir, *space;
     int rc;
     struct err e;
@@ -30,10 +31,10 @@ static void read_lore(void *arg) // on the lane
     struct gathering *g = arg;
     g->rc = catalog_read(&g->l->catalog, g->home, g->dir, g->bot, &g->e);
     if (g->rc == 0) {
-        g->rc = memory_load(&g->l->memory, g->space, &g->e);
+        g->rc = memory_load(&g->l->memory, g->shelf, g->space, &g->e);
     }
     if (g->rc == 0) {
-        g->rc = history_number_take(g->space, &g->l->number, &g->e);
+        g->rc = history_number_take(g->shelf, g->space, &g->l->number, &g->e);
     }
 }
 
@@ -66,7 +67,7 @@ static void keep_bot(struct run *r, const struct err *e)
 static void read_skills(void *arg) // on the lane
 {
     struct gathering *g = arg;
-    skillset_read(&g->l->skills, g->home, g->l->bot, g->dir);
+    skillset_read(&g->l->skills, g->shelf, g->home, g->l->bot, g->dir);
 }
 
 /// What config.md says in vain, and skills that cannot be read: no reason to stop, but somebody should know.
@@ -132,6 +133,7 @@ void run__gather(struct run *r)
     r->fresh = xcalloc(1, sizeof *r->fresh);
     *g = (struct gathering){.r = r,
                             .l = r->fresh,
+                            .shelf = store_shelf(r->b->o.store),
                             .home = r->b->o.home->dir,
                             .bot = r->rec.bot,
                             .dir = r->rec.working_dir,

@@ -34,27 +34,52 @@ const char *skill_origin_name(enum skill_origin o)
 
 // ---- reading ------------------------------------------------------------------------------------
 
-static void read_own(struct skillset *s, const char *home, const struct catalog_bot *bot)
+/// NAME of `skills/NAME.md`, whose directory is `dir`; empty: it is none.
+static struct str stem_of(struct str name)
+{
+    struct str base = path_base(name);
+    return str_ends(base, ".md") ? (struct str){base.p, base.n - 3} : STR_NULL;
+}
+
+/// Those of a directory: what hubs have in common first.
+static void read_place(struct skills *s, struct shelf *sh, const char *dir)
+{
+    struct shelf_texts shared;
+    struct err e = {0};
+    if (shelf_list(sh, dir, &s->arena, &shared, &e) < 0) {
+        skills_add_fault(s, dir, e.msg);
+    }
+    for (size_t i = 0; i < shared.n; i++) {
+        struct str name = stem_of(str_of(shared.list[i].name));
+        if (name.n != 0) {
+            skills_add(s, shared.list[i].name, name, shared.list[i].text);
+        }
+    }
+    skills_read(s, dir, "skills", false);
+}
+
+static void read_own(struct skillset *s, struct shelf *sh, const char *home,
+                     const struct catalog_bot *bot)
 {
     char *dir = xasprintf("%s/bots/%s/skills", home, bot->name);
-    skills_read(&s->skills, dir, "skills", false);
+    read_place(&s->skills, sh, dir);
     if (bot->origin == BOT_OF_PROJECT) {
         skills_read_tree(&s->skills, &bot->tree, bot->dir, "skills/");
     }
     free(dir);
 }
 
-void skillset_read(struct skillset *s, const char *home, const struct catalog_bot *bot,
-                   const char *dir)
+void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
+                   const struct catalog_bot *bot, const char *dir)
 {
     *s = (struct skillset){0};
     skills_init(&s->skills);
     if (bot != NULL) {
-        read_own(s, home, bot);
+        read_own(s, sh, home, bot);
     }
     s->n_bot = s->skills.list.n;
     char *user = path_join(home, "skills");
-    skills_read(&s->skills, user, "skills", false);
+    read_place(&s->skills, sh, user);
     s->n_user = s->skills.list.n;
     if (dir != NULL && trust_place_of(&s->place, home, dir, NULL) == 0) {
         char *theirs = path_join(s->place.root, ".afloat/skills");
@@ -159,11 +184,11 @@ static char *skills_dir(const char *home, const char *bot)
 }
 
 /// The file of the skill `name` in `dir`, or NULL; caller frees.
-static char *find_file(const char *dir, struct str name)
+static char *find_file(struct shelf *sh, const char *dir, struct str name)
 {
     struct skills s;
     skills_init(&s);
-    skills_read(&s, dir, "skills", false);
+    read_place(&s, sh, dir);
     const struct skill *sk = skills_find(&s, name);
     char *file = sk != NULL ? str_dup(sk->file) : NULL;
     skills_fini(&s);
@@ -177,18 +202,46 @@ static char *entry_of(const char *file)
     return str_dup(str_ends(s, "/SKILL.md") ? path_dir(s) : s);
 }
 
+/// Room in the trash for what is called like `file`; `*kept` is its path, caller frees.
+static int make_room(const char *home, const char *file, char **kept, struct err *e)
+{
+    char *room;
+    struct str base = path_base(str_of(file));
+    int rc = trash_room(home, "skill", &room, e);
+    *kept = rc == 0 ? xasprintf("%s/" STR_FMT, room, STR_ARG(base)) : NULL;
+    free(room);
+    return rc;
+}
+
 /// A copy of the old file in the trash, by a second name for it.
 static int keep_old(const char *home, const char *file, struct err *e)
 {
-    char *room, *kept = NULL;
-    int rc = trash_room(home, "skill", &room, e);
-    if (rc == 0) {
-        struct str base = path_base(str_of(file));
-        kept = xasprintf("%s/" STR_FMT, room, STR_ARG(base));
-        rc = link(file, kept) == 0 ? 0 : err_sys(e, "cannot keep '%s' in the trash", file);
+    char *kept;
+    int rc = make_room(home, file, &kept, e);
+    if (rc == 0 && link(file, kept) != 0) {
+        rc = err_sys(e, "cannot keep '%s' in the trash", file);
     }
     free(kept);
-    free(room);
+    return rc;
+}
+
+/// The same for a text that is in no file.
+static int keep_text(const char *home, const char *name, struct str text, struct err *e)
+{
+    char *kept;
+    int rc = make_room(home, name, &kept, e);
+    rc = rc == 0 ? path_write_atomic(kept, text, 0600, e) : rc;
+    free(kept);
+    return rc;
+}
+
+/// To the trash with it.
+static int drop_file(const char *home, const char *file, struct err *e)
+{
+    char *entry = entry_of(file), *where;
+    int rc = trash_move(home, "skill", entry, &where, e);
+    free(where);
+    free(entry);
     return rc;
 }
 
@@ -202,26 +255,53 @@ static void write_skill(struct buf *out, const struct skillset_new *n)
     buf_addf(out, "\"\n---\n\n" STR_FMT "\n", STR_ARG(str_trim(has_front ? f.body : n->body)));
 }
 
-static int put_file(const char *home, const char *file, const char *old,
-                    const struct skillset_new *n, struct err *e)
+static int put_file(const char *home, const char *file, const char *old, struct str text,
+                    struct err *e)
 {
-    struct buf text;
     int rc = old != NULL && strcmp(old, file) == 0 ? keep_old(home, old, e) : 0;
-    buf_init(&text, SKILL_BYTES);
-    write_skill(&text, n);
-    rc = rc == 0 ? path_write_atomic(file, buf_str(&text), 0600, e) : rc;
-    buf_fini(&text);
-    if (rc == 0 && old != NULL && strcmp(old, file) != 0) {
-        char *entry = entry_of(old), *where;
-        rc = trash_move(home, "skill", entry, &where, e);
-        free(where);
-        free(entry);
-    }
+    rc = rc == 0 ? path_write_atomic(file, text, 0600, e) : rc;
+    return rc == 0 && old != NULL && strcmp(old, file) != 0 ? drop_file(home, old, e) : rc;
+}
+
+// ---- in a shared store --------------------------------------------------------------------------
+
+/// Put `text` in the place of `path`, or nothing (`text.p` NULL). What was there goes to this machine's trash.
+static int replace_shared(struct shelf *sh, const char *home, const char *path, struct str text,
+                          struct err *e)
+{
+    int rc;
+    do { // what another hub has just written goes to the trash too
+        int64_t rev;
+        struct buf old;
+        buf_init(&old, SKILL_BYTES);
+        rc = shelf_read(sh, path, &old, &rev, e);
+        bool there = rc == 0;
+        rc = there ? keep_text(home, path, buf_str(&old), e) : rc == -ENOENT ? 0 : rc;
+        if (rc == 0 && text.p != NULL) {
+            rc = shelf_write(sh, path, text, rev, e);
+        } else if (rc == 0 && there) {
+            rc = shelf_remove(sh, path, rev, e);
+        }
+        buf_fini(&old);
+    } while (rc == ERR_CONFLICT);
     return rc;
 }
 
-int skillset_save(const char *home, const char *bot, const struct skillset_new *n, char **file,
-                  struct err *e)
+static bool is_shared(const char *file)
+{
+    return file[0] != '/'; // read_place()
+}
+
+static int put_shared(struct shelf *sh, const char *home, const char *path, const char *old,
+                      struct str text, struct err *e)
+{
+    int rc = replace_shared(sh, home, path, text, e);
+    bool renamed = old != NULL && is_shared(old) && !str_ends(str_of(path), old);
+    return rc == 0 && renamed ? replace_shared(sh, home, old, STR_NULL, e) : rc;
+}
+
+int skillset_save(struct shelf *sh, const char *home, const char *bot, const struct skillset_new *n,
+                  char **file, struct err *e)
 {
     int rc = bot != NULL ? bot_name_check(str_of(bot), e) : 0;
     rc = rc == 0 ? check_name(n->name, e) : rc;
@@ -232,37 +312,44 @@ int skillset_save(const char *home, const char *bot, const struct skillset_new *
     if (rc < 0) {
         return rc;
     }
+    struct buf text;
     char *dir = skills_dir(home, bot);
     char *path = xasprintf("%s/" STR_FMT ".md", dir, STR_ARG(n->name));
-    char *old = find_file(dir, n->name);
-    rc = path_mkdirs(dir, 0700, e);
-    rc = rc == 0 ? put_file(home, path, old, n, e) : rc;
+    char *old = find_file(sh, dir, n->name);
+    buf_init(&text, SKILL_BYTES);
+    write_skill(&text, n);
+    if (sh != NULL) {
+        rc = put_shared(sh, home, path, old, buf_str(&text), e);
+    } else {
+        rc = path_mkdirs(dir, 0700, e);
+        rc = rc == 0 ? put_file(home, path, old, buf_str(&text), e) : rc;
+    }
     if (rc == 0 && file != NULL) {
         *file = path;
         path = NULL;
     }
+    buf_fini(&text);
     free(old);
     free(path);
     free(dir);
     return rc;
 }
 
-int skillset_remove(const char *home, const char *bot, struct str name, struct err *e)
+int skillset_remove(struct shelf *sh, const char *home, const char *bot, struct str name,
+                    struct err *e)
 {
     int rc = bot != NULL ? bot_name_check(str_of(bot), e) : 0;
     if (rc < 0) {
         return rc;
     }
     char *dir = skills_dir(home, bot);
-    char *file = find_file(dir, name);
+    char *file = find_file(sh, dir, name);
     if (file == NULL) {
         rc = err_set(e, ERR_NOT_FOUND, "there is no skill '%.*s' in '%s'",
                      (int)MIN(name.n, (size_t)64), name.p, dir);
     } else {
-        char *entry = entry_of(file), *where;
-        rc = trash_move(home, "skill", entry, &where, e);
-        free(where);
-        free(entry);
+        rc = is_shared(file) ? replace_shared(sh, home, file, STR_NULL, e)
+                             : drop_file(home, file, e);
     }
     free(file);
     free(dir);

@@ -2,9 +2,13 @@
 
 #include "agent/skills.h"
 #include "bot/catalog.h"
+#include "store/shelf.h"
 
 // The skills of a bot: its own first, then the user's in `$AFLOAT_HOME/skills`, then those of the trusted
 // project. The first of a name wins.
+//
+// With a shared store (`sh`, shelf.h) those that were saved there come before files of the same place: they are the
+// same on every hub. Files that somebody put there by hand stay on their machine.
 //
 //     on a lane: skillset_read ──> on the loop: skillset_judge (asks trust)
 
@@ -39,8 +43,8 @@ struct skillset {
 
 /// Read all skills for `bot` (NULL: those of no bot) and somebody who works in `dir` (NULL: no project).
 /// Blocks; on any thread.
-void skillset_read(struct skillset *s, const char *home, const struct catalog_bot *bot,
-                   const char *dir);
+void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
+                   const struct catalog_bot *bot, const char *dir);
 /// Take out what is not trusted and what has the name of another. On the loop thread.
 void skillset_judge(struct skillset *s, const struct trust *t);
 /// Add those that come with the program, for lists; sessions have them by themselves. After skillset_judge().
@@ -55,10 +59,11 @@ struct skillset_new {
     struct str description, body;
 };
 
-/// Write `bots/<bot>/skills/<name>.md`, or `skills/<name>.md` with `bot` NULL, by rename; one that is there
+/// Write `bots/<bot>/skills/<name>.md`, or `skills/<name>.md` with `bot` NULL, whole; one that is there
 /// is replaced and goes to `trash/`. ERR_INVALID for a bad name, an empty body, or text that is not UTF-8;
 /// ERR_TOO_LARGE. `*file` (may be NULL) is where it went; caller frees.
-int skillset_save(const char *home, const char *bot, const struct skillset_new *n, char **file,
-                  struct err *e) MUST_CHECK;
+int skillset_save(struct shelf *sh, const char *home, const char *bot, const struct skillset_new *n,
+                  char **file, struct err *e) MUST_CHECK;
 /// Move it to `trash/`, NAME.md or NAME/. ERR_NOT_FOUND.
-int skillset_remove(const char *home, const char *bot, struct str name, struct err *e) MUST_CHECK;
+int skillset_remove(struct shelf *sh, const char *home, const char *bot, struct str name,
+                    struct err *e) MUST_CHECK;

@@ -21,6 +21,7 @@ struct tool_use {
     const struct json *input;           // a copy
     const char *bot, *run_id, *session; // whose it is
     const char *rel, *space;            // its workspace, relative to the home and absolute
+    struct shelf *shelf;
     struct tool_ticket *ticket;
     void (*work)(struct tool_use *u); // on the lane
     const char *dir;                  // of a session, absolute
@@ -120,7 +121,7 @@ static void view(struct tool_use *u) // on the lane
         u->rc = err_set(&u->e, ERR_INVALID, "section is all, response or commands");
         return;
     }
-    u->rc = history_view(&u->out, u->dir, &w, &u->e);
+    u->rc = history_view(&u->out, u->shelf, u->dir, &w, &u->e);
 }
 
 static void on_found(void *arg, int status, const struct history_page *p, const struct err *e)
@@ -157,7 +158,7 @@ static void recall(struct tool_use *u)
     struct memory m;
     struct str key = input_str(u, "key");
     bool list = str_eqz(input_str(u, "action"), "list");
-    u->rc = memory_load(&m, u->space, &u->e);
+    u->rc = memory_load(&m, u->shelf, u->space, &u->e);
     const struct memory_entry *one = u->rc == 0 && !list ? memory_find(&m, key) : NULL;
     if (one != NULL) {
         buf_adds(&u->out, one->text);
@@ -182,10 +183,10 @@ static void remember(struct tool_use *u) // on the lane
     if (str_eqz(action, "set") && value == NULL) {
         u->rc = err_set(&u->e, ERR_INVALID, "set needs a value");
     } else if (str_eqz(action, "set")) {
-        u->rc = memory_set(u->space, key, json_str(value, ""), NULL, &u->e);
+        u->rc = memory_set(u->shelf, u->space, key, json_str(value, ""), NULL, &u->e);
         buf_addz(&u->out, "remembered");
     } else if (str_eqz(action, "remove")) {
-        u->rc = memory_remove(u->space, key, NULL, &u->e);
+        u->rc = memory_remove(u->shelf, u->space, key, NULL, &u->e);
         buf_addz(&u->out, "forgotten");
     } else {
         recall(u);
@@ -197,7 +198,7 @@ static void save(struct tool_use *u) // on the lane
     struct skillset_new n = {.name = input_str(u, "name"),
                              .description = input_str(u, "description"),
                              .body = input_str(u, "body")};
-    u->rc = skillset_save(u->b->o.home->dir, u->bot, &n, NULL, &u->e);
+    u->rc = skillset_save(u->shelf, u->b->o.home->dir, u->bot, &n, NULL, &u->e);
     buf_addf(&u->out, "saved: later sessions have the skill '" STR_FMT "'", STR_ARG(n.name));
 }
 
@@ -212,6 +213,7 @@ static struct tool_use *use_new(struct tool_call *c)
     arena_init(&u->arena);
     buf_init(&u->out, SIZE_MAX);
     u->b = b;
+    u->shelf = store_shelf(b->o.store);
     u->ticket = tool_call_ticket(c);
     u->input = json_clone(&u->arena, tool_call_input(c));
     u->bot = arena_strdup(&u->arena, role->bot);

@@ -5,13 +5,16 @@
 //     PostgreSQL ─┘   (in a file between the two)  └──> PostgreSQL     event by event
 //
 // A session is the unit: in files it appears by one rename, in PostgreSQL by one commit. Its events keep their
-// numbers and times. Ids of the stream are given out anew; they belong to the store that gave them.
+// numbers and times. Ids of the stream are given out anew; they belong to the store that gave them. Documents (feature
+// choices, memory and skills of bots) follow, each compared too.
 
 #include "store/move.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -346,37 +349,102 @@ static int compare(const struct move_side *s, const struct record *want, struct 
     return rc;
 }
 
-static int get_document(const struct move_side *s, struct buf *out, struct err *e)
+// ---- documents ----------------------------------------------------------------------------------
+
+/// What becomes of a document that is there already, and differs.
+enum clash { CLASH_REFUSE, CLASH_REPLACE, CLASH_LARGER };
+
+/// Documents that hubs have in common, and where a home has them.
+static const struct {
+    const char *form;
+    enum clash clash;
+} forms[] = {{"choices.json", CLASH_REPLACE},
+             {"skills/*.md", CLASH_REFUSE},
+             {"bots/*/skills/*.md", CLASH_REFUSE},
+             {"bots/*/workspaces/*/memory.json", CLASH_REFUSE},
+             {"bots/*/workspaces/*/session_number", CLASH_LARGER}};
+
+/// Which form a name has; -1: none.
+static int form_of(const char *name)
 {
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        if (fnmatch(forms[i].form, name, FNM_PATHNAME | FNM_PERIOD) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/// Without the space around it; empty when there is none.
+static int get_document(const struct move_side *s, const char *name, struct buf *out, struct err *e)
+{
+    int rc;
     if (s->pg == NULL) {
-        char *path = path_join(s->home, "choices.json");
-        int rc = doc_load(path, out, e);
-        buf_cut(out, str_trim(buf_str(out)).n);
+        char *path = path_join(s->home, name);
+        rc = path_read(path, out, e);
+        rc = rc == -ENOENT ? 0 : rc;
         free(path);
-        return rc;
+    } else {
+        struct pg_result *r;
+        const struct pg_param param = pg_text(str_of(name));
+        rc = pg_link_run(
+            s->pg, "SELECT body FROM afloat.documents WHERE owner = current_user AND name = $1",
+            &param, 1, &r, e);
+        if (rc == 0) {
+            buf_adds(out, pg_rows(r) != 0 ? pg_get(r, 0, 0) : STR_NULL);
+            pg_result_free(r);
+        }
     }
-    struct pg_result *r;
-    int rc = pg_link_run(s->pg,
-                         "SELECT body FROM afloat.documents WHERE owner = current_user"
-                         " AND name = 'choices.json'",
-                         NULL, 0, &r, e);
-    if (rc == 0) {
-        buf_adds(out, pg_rows(r) != 0 ? pg_get(r, 0, 0) : STR_NULL);
-        pg_result_free(r);
-    }
+    buf_cut(out, str_trim(buf_str(out)).n);
     return rc;
 }
 
-static int put_document(const struct move_side *s, struct str body, struct err *e)
+static int put_document(const struct move_side *s, const char *name, struct str body, struct err *e)
 {
-    const struct pg_param param = pg_text(body);
     if (s->pg != NULL) {
-        return pg_link_run(s->pg, "SELECT afloat.document_put('choices.json', $1)", &param, 1, NULL,
-                           e);
+        const struct pg_param params[] = {pg_text(str_of(name)), pg_text(body)};
+        return pg_link_run(s->pg, "SELECT afloat.document_put($1, $2)", params, 2, NULL, e);
     }
-    char *path = path_join(s->home, "choices.json");
-    int rc = doc_save(path, body, e);
+    char *path = path_join(s->home, name), *dir = str_dup(path_dir(str_of(path)));
+    int rc = path_mkdirs(dir, 0700, e);
+    rc = rc == 0 ? path_write_atomic(path, body, 0600, e) : rc;
+    free(dir);
     free(path);
+    return rc;
+}
+
+/// Both are numbers, and `has` is not the smaller one.
+static bool is_past(struct str has, struct str body)
+{
+    uint64_t x, y;
+    return str_to_u64(has, &x) && str_to_u64(body, &y) && x >= y;
+}
+
+/// Bring a document in, and read it back.
+static int take_document(const struct move_side *s, const char *name, struct str body,
+                         struct err *e)
+{
+    struct buf has;
+    int form = form_of(name);
+    if (form < 0) {
+        return err_set(e, ERR_CORRUPT, "the file has a document that is none: '%s'", name);
+    }
+    body = str_trim(body);
+    buf_init(&has, SIZE_MAX);
+    int rc = get_document(s, name, &has, e);
+    bool same = str_eq(buf_str(&has), body);
+    if (rc == 0 && !same && has.n != 0 && forms[form].clash == CLASH_REFUSE) {
+        rc = err_set(e, ERR_CONFLICT, "'%s' is there already, and differs", name);
+    }
+    if (rc == 0 && !same && !(forms[form].clash == CLASH_LARGER && is_past(buf_str(&has), body))) {
+        rc = put_document(s, name, body, e);
+        buf_clear(&has);
+        rc = rc == 0 ? get_document(s, name, &has, e) : rc;
+        if (rc == 0 && !str_eq(buf_str(&has), body)) {
+            rc = err_set(e, ERR_CORRUPT, "'%s' was written, and reads differently", name);
+        }
+    }
+    buf_fini(&has);
     return rc;
 }
 
@@ -455,29 +523,96 @@ static int export_pg(struct exporting *x)
     return rc;
 }
 
-static int export_rest(struct exporting *x)
+static int export_line(struct exporting *x, const struct buf *line)
+{
+    return fwrite(line->p, 1, line->n, x->to) == line->n ? 0
+                                                         : err_sys(x->e, "cannot write the file");
+}
+
+static int export_document(struct exporting *x, const char *name)
 {
     struct buf body, line;
     struct jw w;
     buf_init(&body, SIZE_MAX);
     buf_init(&line, SIZE_MAX);
-    int rc = get_document(x->from, &body, x->e);
+    int rc = get_document(x->from, name, &body, x->e);
     if (rc == 0 && body.n != 0) {
         jw_init(&w, &line);
         jw_obj(&w);
-        jw_kstrz(&w, "document", "choices.json");
+        jw_kstrz(&w, "document", name);
         jw_kstr(&w, "body", buf_str(&body));
         jw_end_obj(&w);
         buf_addc(&line, '\n');
+        rc = export_line(x, &line);
         x->n->documents++;
     }
+    buf_fini(&line);
+    buf_fini(&body);
+    return rc;
+}
+
+static int export_documents_pg(struct exporting *x)
+{
+    struct pg_result *r;
+    int rc = pg_link_run(
+        x->from->pg, "SELECT name FROM afloat.documents WHERE owner = current_user ORDER BY name",
+        NULL, 0, &r, x->e);
+    size_t n = rc == 0 ? pg_rows(r) : 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *name = str_dup(pg_get(r, i, 0));
+        rc = form_of(name) >= 0 ? export_document(x, name) : 0;
+        free(name);
+    }
+    if (n != 0 || rc == 0) {
+        pg_result_free(r);
+    }
+    return rc;
+}
+
+/// A directory that is not there has no documents; one that cannot be listed may have some.
+static int on_unlisted(const char *path, int error)
+{
+    (void)path;
+    return error != ENOENT && error != ENOTDIR;
+}
+
+static int export_documents_files(struct exporting *x)
+{
+    struct buf home;
+    int rc = 0;
+    buf_init(&home, SIZE_MAX);
+    for (const char *at = x->from->home; *at != '\0'; at++) { // it is no pattern
+        buf_addz(&home, strchr("\\*?[", *at) != NULL ? "\\" : "");
+        buf_addc(&home, *at);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(forms) && rc == 0; i++) {
+        glob_t found = {0};
+        char *pattern = xasprintf("%s/%s", buf_z(&home), forms[i].form);
+        int status = glob(pattern, 0, on_unlisted, &found);
+        rc = status == 0 || status == GLOB_NOMATCH
+                 ? 0
+                 : err_set(x->e, -EIO, "cannot list '%s'", pattern);
+        for (size_t k = 0; k < found.gl_pathc && rc == 0; k++) {
+            rc = export_document(x, found.gl_pathv[k] + strlen(x->from->home) + 1);
+        }
+        globfree(&found);
+        free(pattern);
+    }
+    buf_fini(&home);
+    return rc;
+}
+
+static int export_rest(struct exporting *x)
+{
+    struct buf line;
+    int rc = x->from->pg != NULL ? export_documents_pg(x) : export_documents_files(x);
+    buf_init(&line, SIZE_MAX);
     buf_addf(&line, "{\"end\":true,\"sessions\":%zu,\"events\":%zu,\"documents\":%zu}\n",
              x->n->sessions, x->n->events, x->n->documents);
-    if (rc == 0 && (fwrite(line.p, 1, line.n, x->to) != line.n || fflush(x->to) != 0 ||
-                    fsync(fileno(x->to)) != 0)) {
+    rc = rc == 0 ? export_line(x, &line) : rc;
+    if (rc == 0 && (fflush(x->to) != 0 || fsync(fileno(x->to)) != 0)) {
         rc = err_sys(x->e, "cannot write the file");
     }
-    buf_fini(&body);
     buf_fini(&line);
     return rc;
 }
@@ -572,11 +707,14 @@ static int import_line(struct importing *x, struct str line, struct err *e)
     } else if (json_get(v, "session") != NULL) {
         rc = import_session(x, json_clone(&a, v), e); // the line goes with the next one
     } else if (json_get(v, "document") != NULL) {
-        rc = put_document(x->to, json_str(json_get(v, "body"), "{}"), e);
+        char *name = str_dup(json_str(json_get(v, "document"), ""));
+        rc = take_document(x->to, name, json_str(json_get(v, "body"), "{}"), e);
         x->n->documents++;
+        free(name);
     } else if (json_bool(json_get(v, "end"), false)) {
         x->ended = json_int(json_get(v, "sessions"), -1) == (int64_t)x->n->sessions &&
-                   json_int(json_get(v, "events"), -1) == (int64_t)x->n->events;
+                   json_int(json_get(v, "events"), -1) == (int64_t)x->n->events &&
+                   json_int(json_get(v, "documents"), -1) == (int64_t)x->n->documents;
     } else {
         rc = err_set(e, ERR_CORRUPT, "the file has a line that is no session and no document");
     }

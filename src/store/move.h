@@ -9,7 +9,7 @@
 //     {"session":"ID","dir":"sessions/ID","events":2,"meta":"{...}"}
 //     {"seq":1,"ts":"...","type":"session.created",...}        its events, as its journal has them
 //     {"seq":2,...}
-//     {"document":"choices.json","body":"{...}"}
+//     {"document":"choices.json","body":"{...}"}               and memory and skills of bots
 //     {"end":true,"sessions":1,"events":2,"documents":1}
 
 struct pg_link;
@@ -33,6 +33,6 @@ int move_export(const struct move_side *from, const char *to, struct move_counts
 
 /// Bring in everything of the file `from`, session by session, each whole or not at all, and read each back
 /// to compare it, event by event. One that is there already and the same is passed over, so an import that was
-/// cut short is just begun again; one that differs is ERR_CONFLICT. ERR_CORRUPT for a file that is not whole.
+/// cut short is just begun again; one that differs is ERR_CONFLICT, and so is a document but for feature choices. ERR_CORRUPT for a file that is not whole.
 int move_import(const struct move_side *to, const char *from, struct move_counts *n,
                 move_told *told, void *arg, struct err *e) MUST_CHECK;

@@ -5,7 +5,7 @@
 //     care:   every hour: partitions for the next month, what is too old goes
 //     close:  requests are answered ──> the row says that the hub has stopped ──> pool
 //
-// Shared: sessions, their journals, the stream, feature choices. The rest of a home stays on its machine:
+// Shared: sessions, their journals, the stream, feature choices, texts of bots (shelf.c). The rest of a home stays on its machine:
 // documents that say what this user trusts, allows or holds back go to files as ever (doc.c).
 //
 // There is no way back to files: a store that cannot be used is an error, at the start and later.
@@ -97,6 +97,7 @@ static void finish_close(void *arg)
 {
     struct pg_store *p = arg;
     pg_sessions_fini(p);
+    shelf__close(p->shelf);
     docs_fini(&p->docs);
     lane_close(p->files);
     if (p->closed != NULL) {
@@ -734,6 +735,7 @@ int store__pg_open(struct store **out, struct loop *l, const struct store_opts *
     timer_init(&p->beat, l, on_beat, p);
     timer_init(&p->care, l, on_care, p);
     pg_stream_init(p);
+    p->shelf = shelf__open(p);
     struct opening *o = xcalloc(1, sizeof *o);
     o->p = p;
     pg_store__hold(p);

@@ -13,6 +13,7 @@
 //     pg_store.c    opened and closed; lists, documents, the hub's own row, health
 //     pg_session.c  sessions: queues of requests, appends in batches, claims
 //     pg_stream.c   the stream over all hubs: followed, written, read
+//     shelf.c       texts of bots, for workers
 
 struct pg_session;
 
@@ -42,6 +43,7 @@ struct pg_store {
     void *closed_arg;
     struct loop_task *close_task;
     struct timer beat, care;
+    struct shelf *shelf; // texts of bots
 
     struct map sessions; // struct pg_session by id
 
@@ -70,6 +72,13 @@ int64_t pg_store__token(void);
     "id, dir, kind, state, title, meta, started_at, updated_at, last_seq, coalesce(hub, '')"
 /// A row that begins at column `at`; borrowed from the result.
 struct store_row pg_store__row(const struct pg_result *r, size_t row, int at);
+
+// shelf.c
+
+struct shelf;
+struct shelf *shelf__open(struct pg_store *p);
+/// Nobody may ask any more.
+void shelf__close(struct shelf *sh);
 
 // pg_session.c
 

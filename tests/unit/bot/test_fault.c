@@ -77,13 +77,13 @@ static void memory_before(void)
 
 static int memory_run(struct err *e)
 {
-    return memory_set(at("home/w"), STR("new"), STR("2"), NULL, e);
+    return memory_set(NULL, at("home/w"), STR("new"), STR("2"), NULL, e);
 }
 
 static void memory_after(bool failed)
 {
     struct memory m;
-    CHECK_INT(memory_load(&m, at("home/w"), NULL), 0);
+    CHECK_INT(memory_load(&m, NULL, at("home/w"), NULL), 0);
     CHECK_STR(m.note, "");
     CHECK(memory_find(&m, STR("old")) != NULL);
     CHECK(failed || memory_find(&m, STR("new")) != NULL);
@@ -181,7 +181,7 @@ static int number_run(struct err *e)
 {
     struct workspace w;
     int rc = workspace_of_path(&w, at("home"), "b", "/one/api", WORKSPACE_MAKE, e);
-    rc = rc == 0 ? history_number_take(w.dir, &given, e) : rc;
+    rc = rc == 0 ? history_number_take(NULL, w.dir, &given, e) : rc;
     workspace_fini(&w);
     return rc;
 }
@@ -209,7 +209,7 @@ static void skill_before(void)
 static int skill_run(struct err *e)
 {
     struct skillset_new n = {STR("s"), STR("d"), STR("the new one")};
-    return skillset_save(at("home"), NULL, &n, NULL, e);
+    return skillset_save(NULL, at("home"), NULL, &n, NULL, e);
 }
 
 static void skill_after(bool failed)
@@ -231,7 +231,7 @@ static int import_run(struct err *e)
 {
     struct import_report r;
     import_report_init(&r);
-    int rc = import_openbot(&r, at("home"), at("open"), NULL, e);
+    int rc = import_openbot(&r, NULL, at("home"), at("open"), NULL, e);
     if (rc == 0 && r.counts[IMPORT_FAILED] != 0) {
         rc = err_set(e, ERR_INVALID, "%zu failed", r.counts[IMPORT_FAILED]);
     }

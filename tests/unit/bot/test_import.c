@@ -16,7 +16,7 @@ static int import(struct err *e)
 {
     import_report_fini(&report);
     import_report_init(&report);
-    return import_openbot(&report, at("home"), at("open"), NULL, e);
+    return import_openbot(&report, NULL, at("home"), at("open"), NULL, e);
 }
 
 /// What the report says about `name`: its message, "" without one, NULL when it is not there.
@@ -77,7 +77,7 @@ TEST(an_openbot_home_is_taken_over)
     CHECK_STR(b->config.stop_phrase, "TASK COMPLETE");
     CHECK_STR(b->config.instructions, "Review.");
     catalog_fini(&c);
-    CHECK_INT(memory_load(&m, at("home/bots/rev/workspaces/api"), NULL), 0);
+    CHECK_INT(memory_load(&m, NULL, at("home/bots/rev/workspaces/api"), NULL), 0);
     CHECK_INT(m.list.n, 2);
     CHECK_SPAN(memory_find(&m, STR("k"))->text, "v"); // the workspace's own
     CHECK_SPAN(memory_find(&m, STR("g"))->text, "global");
@@ -93,7 +93,7 @@ static const char *view(const char *id)
     struct history_wish w = {0};
     buf_fini(&b);
     buf_init(&b, SIZE_MAX);
-    if (history_view(&b, at("home/bots/rev/workspaces/api/history/%s", id), &w, &e) < 0) {
+    if (history_view(&b, NULL, at("home/bots/rev/workspaces/api/history/%s", id), &w, &e) < 0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
     return buf_z(&b);

@@ -15,7 +15,7 @@ static const char *all(const char *bot, const char *dir, struct trust *t)
     CHECK_INT(catalog_read(&c, at("home"), dir, bot, NULL), 0);
     catalog_judge(&c, t);
     CHECK_INT(catalog_find(&c, str_of(bot), &b, NULL), 0);
-    skillset_read(&s, at("home"), b, dir);
+    skillset_read(&s, NULL, at("home"), b, dir);
     skillset_judge(&s, t);
     vec_foreach (it, &s.list) {
         buf_addf(&out, STR_FMT "(%s):" STR_FMT ";", STR_ARG(it->skill->name),
@@ -31,7 +31,7 @@ static int save(const char *bot, const char *name, const char *description, cons
 {
     struct skillset_new n = {str_of(name), str_of(description), str_of(body)};
     char *file = NULL;
-    int rc = skillset_save(at("home"), bot, &n, &file, e);
+    int rc = skillset_save(NULL, at("home"), bot, &n, &file, e);
     free(file);
     return rc;
 }
@@ -65,7 +65,7 @@ TEST(a_broken_skill_is_told_and_stops_nothing)
     put_file("home/skills/bad.md", "+++\nname = \n+++\n");
     put_file("home/skills/good.md", "good");
     put_file("home/skills/notes.txt", "no skill");
-    skillset_read(&s, at("home"), NULL, NULL);
+    skillset_read(&s, NULL, at("home"), NULL, NULL);
     skillset_judge(&s, NULL);
     CHECK_INT(s.list.n, 1);
     CHECK_INT(s.skills.faults.n, 1);
@@ -118,9 +118,9 @@ TEST(a_removed_skill_is_in_the_trash)
 {
     struct err e = {0};
     put_file("home/skills/a.md", "---\nname: other\n---\nbody");
-    CHECK_INT(skillset_remove(at("home"), NULL, STR("a"), &e), ERR_NOT_FOUND);
-    CHECK_INT(skillset_remove(at("home"), NULL, STR("other"), &e), 0);
+    CHECK_INT(skillset_remove(NULL, at("home"), NULL, STR("a"), &e), ERR_NOT_FOUND);
+    CHECK_INT(skillset_remove(NULL, at("home"), NULL, STR("other"), &e), 0);
     CHECK(!is_there(at("home/skills/a.md")));
     CHECK_INT(count_in(at("home/trash")), 1);
-    CHECK_INT(skillset_remove(at("home"), NULL, STR("other"), &e), ERR_NOT_FOUND);
+    CHECK_INT(skillset_remove(NULL, at("home"), NULL, STR("other"), &e), ERR_NOT_FOUND);
 }

@@ -177,13 +177,13 @@ TEST(numbers_go_up_and_never_come_again)
 {
     uint64_t n;
     make_dir("w");
-    CHECK_INT(history_number_take(at("w"), &n, NULL), 0);
+    CHECK_INT(history_number_take(NULL, at("w"), &n, NULL), 0);
     CHECK_INT(n, 1);
-    CHECK_INT(history_number_take(at("w"), &n, NULL), 0);
+    CHECK_INT(history_number_take(NULL, at("w"), &n, NULL), 0);
     CHECK_INT(n, 2);
-    CHECK_INT(history_number_raise(at("w"), 40, NULL), 0);
-    CHECK_INT(history_number_raise(at("w"), 7, NULL), 0);
-    CHECK_INT(history_number_take(at("w"), &n, NULL), 0);
+    CHECK_INT(history_number_raise(NULL, at("w"), 40, NULL), 0);
+    CHECK_INT(history_number_raise(NULL, at("w"), 7, NULL), 0);
+    CHECK_INT(history_number_take(NULL, at("w"), &n, NULL), 0);
     CHECK_INT(n, 41);
 }
 
@@ -196,7 +196,7 @@ TEST(a_lost_counter_begins_above_the_history)
     put_file("w/history/c/metadata.json", "{");
     for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
         put_file("w/session_number", lost[i]);
-        CHECK_INT(history_number_take(at("w"), &n, NULL), 0);
+        CHECK_INT(history_number_take(NULL, at("w"), &n, NULL), 0);
         CHECK_INT(n, 13);
     }
 }
@@ -208,7 +208,7 @@ static void take_numbers(int i)
     (void)i;
     for (int k = 0; k < TAKEN; k++) {
         uint64_t n;
-        CHECK_INT(history_number_take(at("w"), &n, NULL), 0);
+        CHECK_INT(history_number_take(NULL, at("w"), &n, NULL), 0);
         int fd = open(at("taken-%llu", (unsigned long long)n), O_CREAT | O_EXCL | O_WRONLY, 0600);
         CHECK(fd >= 0); // nobody else has it
         close(fd);
