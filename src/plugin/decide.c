@@ -22,91 +22,74 @@ typedef vec(struct past_unit) want_list;
 
 // ---- contents in memory -----------------------------------------------------------------------
 
-static struct content *have(const struct plugins *ps, const char *hash)
+/// The content of that hash, or NULL and a note that it has to be fetched.
+static struct content *get(struct plugins *ps, const char *hash, const char *path,
+                           want_list *missing)
 {
-    for (size_t i = 0; i < ps->fetched.n; i++) {
-        if (strcmp(ps->fetched.p[i]->tree.hash, hash) == 0) {
-            return ps->fetched.p[i];
+    struct str key;
+    void *slot;
+    vec_foreach (c, &ps->fetched) {
+        if (strcmp((*c)->tree.hash, hash) == 0) {
+            return *c;
         }
     }
-    struct str path;
-    void *slot;
-    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
+    for (size_t at = 0; map_next(&ps->slots, &at, &key, &slot);) {
         struct content *c = ((struct slot *)slot)->content;
         if (c != NULL && strcmp(c->tree.hash, hash) == 0) {
             return c;
         }
     }
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        const struct loaded *v = ps->plugs.p[i]->serving;
+    vec_foreach (p, &ps->plugs) {
+        const struct loaded *v = (*p)->serving;
         if (v != NULL && strcmp(v->content->tree.hash, hash) == 0) {
             return v->content;
         }
     }
+    vec_push(missing, ((struct past_unit){.hash = hash, .path = path}));
     return NULL;
-}
-
-/// The content of that hash, or NULL and a note that it has to be fetched.
-static struct content *get(struct plugins *ps, const char *hash, const char *path,
-                           want_list *missing)
-{
-    struct content *c = have(ps, hash);
-    if (c == NULL) {
-        vec_push(missing, ((struct past_unit){.hash = hash, .path = path}));
-    }
-    return c;
 }
 
 // ---- trust ------------------------------------------------------------------------------------
 
-static const struct trust_place *place_of(const struct plugins *ps, const char *root)
-{
-    for (size_t i = 0; i < ps->projects.n; i++) {
-        if (strcmp(ps->projects.p[i].place.root, root) == 0) {
-            return &ps->projects.p[i].place;
-        }
-    }
-    return NULL;
-}
-
-/// The path of a project's plugin in it; NULL: a line of its settings leads out of `.afloat`. What lies
+/// The path of a project's plugin in it; NULL: a line of its settings leads out of `.afloat`. What is
 /// there is no part of what is trusted, and may be a model's work: it can write all but that directory.
 static const char *rel_of(const struct plugin_place *p)
 {
     char *ours = path_join(p->project, ".afloat");
-    bool inside = look__is_beneath(p->path, ours);
+    bool inside = path_below(ours, p->path) != NULL;
     free(ours);
-    return inside ? p->path + strlen(p->project) + 1 : NULL;
+    return inside ? path_below(p->project, p->path) : NULL;
 }
 
 /// A version that was stored when it ran.
 static bool is_trusted(const struct plugins *ps, const struct plugin_place *p, const char *hash)
 {
-    if (p->project == NULL) {
-        return true;
-    }
-    const struct trust_place *tp = place_of(ps, p->project);
-    const char *rel = rel_of(p);
+    const char *rel = p->project != NULL ? rel_of(p) : NULL;
     if (rel == NULL) {
-        return ps->opts.shipped_dir != NULL && look__is_beneath(p->path, ps->opts.shipped_dir);
+        return p->project == NULL ||
+               (ps->opts.shipped_dir != NULL && look__is_beneath(p->path, ps->opts.shipped_dir));
     }
-    return tp != NULL && trust_ask(ps->opts.trust, tp, TRUST_PLUGIN, rel, hash) != TRUST_NO;
+    const struct project *pr = plugins__project(ps, p->project);
+    return pr != NULL && trust_ask(ps->opts.trust, &pr->place, TRUST_PLUGIN, rel, hash) != TRUST_NO;
 }
 
-/// What lies there now.
+/// What is there now.
 static bool is_allowed(const struct plugins *ps, const struct plugin_place *p, const struct tree *t)
 {
-    const struct trust_place *tp = p->project != NULL ? place_of(ps, p->project) : NULL;
     const char *rel = p->project != NULL ? rel_of(p) : NULL;
-    return rel == NULL ? t->foreign == NULL && is_trusted(ps, p, t->hash)
-                       : tp != NULL && trust_allows(ps->opts.trust, tp, TRUST_PLUGIN, rel, t);
+    if (rel == NULL) {
+        return t->foreign == NULL && is_trusted(ps, p, t->hash);
+    }
+    const struct project *pr = plugins__project(ps, p->project);
+    return pr != NULL && trust_allows(ps->opts.trust, &pr->place, TRUST_PLUGIN, rel, t);
 }
 
 static const char *last_trusted(const struct plugins *ps, const struct plugin_place *p)
 {
-    const struct trust_place *tp = place_of(ps, p->project);
+    const struct project *pr = plugins__project(ps, p->project);
     const char *rel = rel_of(p);
-    return tp != NULL && rel != NULL ? trust_last(ps->opts.trust, tp, TRUST_PLUGIN, rel) : NULL;
+    return pr != NULL && rel != NULL ? trust_last(ps->opts.trust, &pr->place, TRUST_PLUGIN, rel)
+                                     : NULL;
 }
 
 // ---- verdicts ---------------------------------------------------------------------------------
@@ -118,19 +101,10 @@ static void verdict(struct plug *p, enum gen_state state, const struct gen_diag 
     p->verdict = d != NULL ? gen_diag_copy(d) : (struct gen_diag){0};
 }
 
-static bool is_said(const struct plug *p)
-{
-    return p->state == p->said_state && gen_diag_equal(&p->verdict, &p->said);
-}
-
 static bool was_asked(const struct plugins *ps, const char *unit)
 {
-    for (size_t i = 0; i < ps->names.n; i++) {
-        if (strcmp(ps->names.p[i], unit) == 0) {
-            return true;
-        }
-    }
-    return ps->names.n == 0;
+    const char *const *names = (const char *const *)ps->names.p;
+    return ps->names.n == 0 || str_lookup(str_of(unit), names, ps->names.n) >= 0;
 }
 
 uint64_t decide__mark(const struct plugin_place *p, const char *unit)
@@ -180,53 +154,27 @@ static void decide_untrusted(struct plugins *ps, struct plug *p, want_list *miss
     }
 }
 
-static void decide_foreign(struct plugins *ps, struct plug *p, const char *what, want_list *missing)
-{
-    char *why = xasprintf(
-        "another user owns or may write '%s', and a plugin runs with your permissions", what);
-    verdict(p, GEN_UNTRUSTED,
-            &(struct gen_diag){.code = DIAG_UNTRUSTED,
-                               .path = p->entry->place->path,
-                               .message = why,
-                               .hint = "make it yours with chown, and chmod go-w"});
-    free(why);
-    fall_back(ps, p, missing);
-}
-
-/// Fixed until the hub restarts, or waiting for somebody to ask: what serves goes on.
-static bool decide_waits(struct plugins *ps, struct plug *p, const struct content *c)
-{
-    const struct plugin_place *place = p->entry->place;
-    bool changed = p->serving != NULL && strcmp(c->tree.hash, p->serving->content->tree.hash) != 0;
-    bool manual = place->hot == HOT_MANUAL && ps->watch_run;
-    p->needs_restart = changed && place->hot == HOT_NO;
-    if (!p->needs_restart && !(changed && manual)) {
-        return false;
-    }
-    if (p->needs_restart) {
-        verdict(p, GEN_KEPT, NULL);
-    }
-    p->want = p->serving->content;
-    p->mark = p->serving->mark;
-    return true;
-}
-
 static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, want_list *missing)
 {
-    const char *good = past__good(ps, p->entry->place->path);
-    if (decide_waits(ps, p, c)) {
-        return;
-    }
+    const struct plugin_place *place = p->entry->place;
+    const char *good = past__good(ps, place->path);
+    bool changed = p->serving != NULL && strcmp(c->tree.hash, p->serving->content->tree.hash) != 0;
     bool failed = strcmp(p->failed, c->tree.hash) == 0 && p->failed_mark == p->mark;
-    if (failed && !p->stale && !ps->force) {
+    p->needs_restart = changed && place->hot == HOT_NO;
+    if (p->needs_restart || (changed && place->hot == HOT_MANUAL && ps->watch_run)) {
+        if (p->needs_restart) { // else it waits for somebody to ask
+            verdict(p, GEN_KEPT, NULL);
+        }
+        fall_back(ps, p, missing);
+    } else if (failed && !p->stale && !ps->force) {
         verdict(p, GEN_FAILED, &p->failure);
         fall_back(ps, p, missing);
-        return;
-    }
-    p->want = c;
-    if (p->serving == NULL && good != NULL && strcmp(good, c->tree.hash) != 0 &&
-        is_trusted(ps, p->entry->place, good)) {
-        p->back = get(ps, good, p->entry->place->path, missing);
+    } else {
+        p->want = c;
+        if (p->serving == NULL && good != NULL && strcmp(good, c->tree.hash) != 0 &&
+            is_trusted(ps, place, good)) {
+            p->back = get(ps, good, place->path, missing);
+        }
     }
 }
 
@@ -235,27 +183,36 @@ static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
     const struct plugin_entry *e = p->entry;
     const struct slot *s = p->slot;
     struct content *c = s != NULL ? s->content : NULL;
-    struct gen_diag gone = {.code = DIAG_ENTRY_MISSING,
-                            .path = e->place->path,
-                            .message = "there is no plugin here",
-                            .hint = "mend the path, or take the entry out"};
+    struct gen_diag fault = {.code = DIAG_ENTRY_MISSING,
+                             .path = e->place->path,
+                             .message = "there is no plugin here",
+                             .hint = "mend the path, or take the entry out"};
+    char *foreign = NULL;
     p->mark = decide__mark(e->place, p->unit);
     if (e->fault != NULL) {
-        verdict(p, GEN_FAILED, e->fault);
-        fall_back(ps, p, missing);
+        fault = *e->fault;
     } else if (c == NULL) {
-        verdict(p, GEN_FAILED, s != NULL && s->fault.message != NULL ? &s->fault : &gone);
-        fall_back(ps, p, missing);
+        fault = s != NULL && s->fault.message != NULL ? s->fault : fault;
     } else if (e->place->project == NULL && c->tree.foreign != NULL) {
-        decide_foreign(ps, p, c->tree.foreign, missing);
+        foreign = xasprintf(
+            "another user owns or may write '%s', and a plugin runs with your permissions",
+            c->tree.foreign);
+        fault = (struct gen_diag){.code = DIAG_UNTRUSTED,
+                                  .path = e->place->path,
+                                  .message = foreign,
+                                  .hint = "make it yours with chown, and chmod go-w"};
     } else if (!is_allowed(ps, e->place, &c->tree)) {
         decide_untrusted(ps, p, missing);
+        return;
     } else if (!c->sound) {
-        verdict(p, GEN_FAILED, &c->fault);
-        fall_back(ps, p, missing);
+        fault = c->fault;
     } else {
         decide_sound(ps, p, c, missing);
+        return;
     }
+    verdict(p, foreign != NULL ? GEN_UNTRUSTED : GEN_FAILED, &fault);
+    free(foreign);
+    fall_back(ps, p, missing);
 }
 
 // ---- held versions ----------------------------------------------------------------------------
@@ -270,7 +227,6 @@ static void decide_held(struct plugins *ps, struct plug *p, const struct hold *h
                                .message = h->out ? "it is kept out by an undo"
                                                  : "an earlier version is held by an undo",
                                .hint = "save the file again, or `afloat reload --force`"});
-    p->why = GEN_REMOVE;
     if (!h->out) {
         p->want = get(ps, of->hash, of->path, missing);
         p->mark = of->mark;
@@ -284,7 +240,7 @@ static const struct hold *standing_hold(struct plugins *ps, struct plug *p)
     if (h == NULL) {
         return NULL;
     }
-    bool changed = strcmp(h->over, look__hash(ps, p)) != 0;
+    bool changed = strcmp(h->over, look__hash(p)) != 0;
     bool forced = ps->force && was_asked(ps, p->unit);
     if (ps->undo_to == 0 && (changed || forced)) {
         past__release(ps, p->unit);
@@ -311,10 +267,9 @@ bool plug__is_chosen_off(const struct plug *p)
 /// command or by code, is off.
 static bool is_off(const struct plugins *ps, const struct plug *p, const struct hold *h)
 {
-    vec_foreach (unit, &ps->unloaded) {
-        if (strcmp(*unit, p->unit) == 0) {
-            return true;
-        }
+    const char *const *unloaded = (const char *const *)ps->unloaded.p;
+    if (str_lookup(str_of(p->unit), unloaded, ps->unloaded.n) >= 0) {
+        return true;
     }
     if (h != NULL && (p->entry == NULL || h->over_off)) {
         return plug__is_chosen_off(p);
@@ -324,24 +279,10 @@ static bool is_off(const struct plugins *ps, const struct plug *p, const struct 
 
 // ---- all of them ------------------------------------------------------------------------------
 
-static void settle(struct plugins *ps, struct plug *p)
-{
-    const struct loaded *now = p->serving;
-    bool same = p->want != NULL && now != NULL && now->mark == p->mark && !p->stale &&
-                strcmp(now->content->tree.hash, p->want->tree.hash) == 0;
-    bool forced = ps->force && ps->undo_to == 0 && p->state == GEN_LOADED;
-    if (p->want != NULL && (!same || forced || plug__is_dead(p))) {
-        p->act = brake__holds(p) ? ACT_NOTHING : ACT_LOAD;
-    } else if (p->want == NULL && now != NULL) {
-        p->act = ACT_REMOVE;
-    } else if (!is_said(p) || p->entry == NULL) {
-        p->act = ACT_SAY;
-    }
-}
-
 static void decide(struct plugins *ps, struct plug *p, want_list *missing)
 {
     const struct hold *h = standing_hold(ps, p);
+    const struct loaded *now = p->serving;
     p->act = ACT_NOTHING;
     p->want = p->back = NULL;
     p->why = GEN_REMOVE;
@@ -357,7 +298,17 @@ static void decide(struct plugins *ps, struct plug *p, want_list *missing)
     } else if (p->entry != NULL) {
         decide_entry(ps, p, missing);
     }
-    settle(ps, p);
+    bool same = p->want != NULL && now != NULL && now->mark == p->mark && !p->stale &&
+                strcmp(now->content->tree.hash, p->want->tree.hash) == 0;
+    bool forced = ps->force && ps->undo_to == 0 && p->state == GEN_LOADED;
+    bool said = p->state == p->said_state && gen_diag_equal(&p->verdict, &p->said);
+    if (p->want != NULL && (!same || forced || plug__is_dead(p))) {
+        p->act = brake__holds(p) ? ACT_NOTHING : ACT_LOAD;
+    } else if (p->want == NULL && now != NULL) {
+        p->act = ACT_REMOVE;
+    } else if (!said || p->entry == NULL) {
+        p->act = ACT_SAY;
+    }
 }
 
 static struct plug *plug_get(struct plugins *ps, const char *unit)
@@ -445,15 +396,6 @@ static void meet_entries(struct plugins *ps)
     }
 }
 
-/// May any version of what is at the place run?
-static bool may_run(const struct plugins *ps, const struct plugin_place *p)
-{
-    const struct slot *s = look__slot(ps, p->path);
-    const struct content *c = s != NULL ? s->content : NULL;
-    return p->project == NULL || c == NULL || is_trusted(ps, p, c->tree.hash) ||
-           last_trusted(ps, p) != NULL;
-}
-
 /// True when there were new ones.
 static bool meet_new_entries(struct plugins *ps)
 {
@@ -461,7 +403,10 @@ static bool meet_new_entries(struct plugins *ps)
     ps->relisted = false;
     if (any) {
         vec_foreach (p, &ps->places.list) {
-            p->untrusted = !may_run(ps, p);
+            const struct slot *s = look__slot(ps, p->path);
+            const struct content *c = s != NULL ? s->content : NULL;
+            p->untrusted = p->project != NULL && c != NULL && !is_trusted(ps, p, c->tree.hash) &&
+                           last_trusted(ps, p) == NULL;
         }
         entries_make(&ps->entries, &ps->places, choices_all(ps->opts.choices));
         say_duplicates(ps);
@@ -491,12 +436,13 @@ bool decide__all(struct plugins *ps)
     if (!again) {
         gather(ps, meet_new_entries(ps) || !ps->watch_run);
     }
-    vec_foreach (p, &ps->run) {
-        if (was_asked(ps, (*p)->unit)) {
-            decide(ps, *p, &missing);
+    vec_foreach (it, &ps->run) {
+        struct plug *p = *it;
+        if (was_asked(ps, p->unit)) {
+            decide(ps, p, &missing);
         } else {
-            (*p)->act = ACT_NOTHING;
-            (*p)->looked = true; // for the next run
+            p->act = ACT_NOTHING;
+            p->looked = true; // for the next run
         }
     }
     bool whole = missing.n == 0 || again; // what is not kept any more is not asked for twice

@@ -60,8 +60,8 @@ struct plugin_places {
     vec(struct plugin_place) list;
     struct arena arena; // of options
 };
-/// An empty list; free it with all its texts.
-void places_init(struct plugin_places *p);
+/// Free a place's texts; the list with all its places. A zeroed list is an empty one.
+void place_fini(struct plugin_place *p);
 void places_fini(struct plugin_places *p);
 
 /// Add what lies directly in `root`: every directory and every file with an ending of a language, in

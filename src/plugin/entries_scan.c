@@ -269,20 +269,19 @@ void places_of_project(struct plugin_places *p, const struct config *c, const ch
 
 // ---- life -----------------------------------------------------------------------------------
 
-void places_init(struct plugin_places *p)
+void place_fini(struct plugin_place *p)
 {
-    *p = (struct plugin_places){0};
-    arena_init(&p->arena);
+    free(p->path);
+    free(p->project);
+    free(p->slug);
+    free(p->said_path);
+    free(p->name);
 }
 
 void places_fini(struct plugin_places *p)
 {
     vec_foreach (it, &p->list) {
-        free(it->path);
-        free(it->project);
-        free(it->slug);
-        free(it->said_path);
-        free(it->name);
+        place_fini(it);
     }
     vec_fini(&p->list);
     arena_fini(&p->arena);

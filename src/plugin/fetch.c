@@ -38,7 +38,7 @@ static void fetch_done(void *arg)
     vec_fini(&f->wanted);
     free(f->versions);
     free(f);
-    plugins__fetched(ps);
+    plugins__decide(ps);
 }
 
 void fetch__begin(struct plugins *ps, const struct past_unit *list, size_t n)

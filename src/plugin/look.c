@@ -22,6 +22,8 @@
 //   - what cannot be read is not gone: a root that cannot be listed keeps the places it had, and a plugin
 //     whose manifest cannot be read the name under which it serves.
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "base/path.h"
 #include "base/time.h"
@@ -68,32 +70,18 @@ struct look {
 
 bool look__is_beneath(const char *path, const char *dir)
 {
-    size_t n = strlen(dir);
-    return path != NULL && strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
-static bool is_dirty(struct look *lk, const char *path)
-{
-    if (lk->kind != LOOK_LISTING) {
-        return true;
-    }
-    vec_foreach (d, &lk->dirty) {
-        if (look__is_beneath(d->path, path)) {
-            return true;
-        }
-    }
-    return false;
+    return path != NULL && path_below(dir, path) != NULL;
 }
 
 static void glance_at(struct look *lk, struct glance *g)
 {
-    if (!is_dirty(lk, g->path)) {
-        g->stamp = g->stamp_before;
-        return;
+    bool dirty = lk->kind != LOOK_LISTING;
+    for (size_t i = 0; i < lk->dirty.n && !dirty; i++) {
+        dirty = look__is_beneath(lk->dirty.p[i].path, g->path);
     }
-    g->stamp = content_stamp(g->path);
-    g->looked =
-        !g->known || lk->force || g->stamp != g->stamp_before || g->built != g->built_before;
+    g->stamp = dirty ? content_stamp(g->path) : g->stamp_before;
+    g->looked = dirty && (!g->known || lk->force || g->stamp != g->stamp_before ||
+                          g->built != g->built_before);
     if (g->looked) {
         bool older = false;
         size_t n = lk->kind == LOOK_WHOLE ? 0 : lk->dirty.n; // who asks means what is there now
@@ -102,9 +90,18 @@ static void glance_at(struct look *lk, struct glance *g)
     }
 }
 
-/// A glance for each place. Two places may name one path: how the first wants it read counts.
-static void add_glances(struct look *lk)
+/// Two places may name one path: how the first wants it read counts.
+static void work(void *arg)
 {
+    struct look *lk = arg;
+    for (size_t i = 0; i < lk->roots.n; i++) {
+        if (places_scan(&lk->places, &lk->roots.p[i], &lk->error) < 0) {
+            vec_push(&lk->unread, i);
+        }
+    }
+    vec_foreach (g, &lk->glances) { // of a narrow look; the others glance at each place
+        glance_at(lk, g);
+    }
     vec_foreach (p, &lk->places.list) {
         struct known *k = map_get(&lk->known, str_of(p->path));
         if (k == NULL) {
@@ -121,23 +118,6 @@ static void add_glances(struct look *lk)
             .there = k->there || g.looked, .glanced = true, .built = g.built, .stamp = g.stamp};
         vec_push(&lk->glances, g);
     }
-}
-
-static void work(void *arg)
-{
-    struct look *lk = arg;
-    for (size_t i = 0; i < lk->roots.n; i++) {
-        if (places_scan(&lk->places, &lk->roots.p[i], &lk->error) < 0) {
-            vec_push(&lk->unread, i);
-        }
-    }
-    if (lk->kind != LOOK_NARROW) {
-        add_glances(lk);
-    } else {
-        vec_foreach (g, &lk->glances) {
-            glance_at(lk, g);
-        }
-    }
     vec_foreach (it, &lk->inputs) {
         it->mark = plugin_input_mark(it->path);
     }
@@ -150,10 +130,9 @@ struct slot *look__slot(const struct plugins *ps, const char *path)
     return map_get(&ps->slots, str_of(path));
 }
 
-const char *look__hash(const struct plugins *ps, const struct plug *p)
+const char *look__hash(const struct plug *p)
 {
     const struct slot *s = p != NULL ? p->slot : NULL;
-    (void)ps;
     return s != NULL && s->content != NULL ? s->content->tree.hash : "";
 }
 
@@ -191,33 +170,26 @@ static void take_glance(struct plugins *ps, struct glance *g, bool force)
     g->fault = (struct gen_diag){0};
 }
 
-/// The name under which something of this path serves; NULL when nothing does.
-static const char *served_name(const struct plugins *ps, const char *path)
-{
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        const struct loaded *v = ps->plugs.p[i]->serving;
-        if (v != NULL && strcmp(v->code.path, path) == 0) {
-            return v->code.name;
-        }
-    }
-    return NULL;
-}
-
-/// The name that the manifest says, else the file's; NULL when nothing is there. The caller frees it.
+/// The name that the manifest says, else the file's; NULL when nothing is there. What is not sound keeps the
+/// name under which something of this path serves. The caller frees it.
 static char *name_at(const struct plugins *ps, const struct slot *s)
 {
     if (s == NULL || (s->content == NULL && s->stamp == 0)) {
         return NULL;
     }
-    bool sound = s->content != NULL && s->content->sound;
-    const char *name = sound ? NULL : served_name(ps, s->path);
-    if (name == NULL && s->content != NULL) {
-        name = s->content->shape.name;
+    vec_foreach (p, &ps->plugs) {
+        const struct loaded *v = (*p)->serving;
+        if (v != NULL && (s->content == NULL || !s->content->sound) &&
+            strcmp(v->code.path, s->path) == 0) {
+            return xstrdup(v->code.name);
+        }
+    }
+    if (s->content != NULL && s->content->shape.name != NULL) {
+        return xstrdup(s->content->shape.name);
     }
     struct str base = path_base(str_of(s->path));
     ptrdiff_t dot = str_index(base, '.');
-    struct str stem = {base.p, dot > 0 ? (size_t)dot : base.n};
-    return name != NULL ? xstrdup(name) : str_dup(stem);
+    return str_dup((struct str){base.p, dot > 0 ? (size_t)dot : base.n});
 }
 
 /// Let go of the entries: they, and the places that they borrow from, are about to change.
@@ -270,11 +242,7 @@ static void glances_free(struct look *lk)
 
 static void look_free(struct look *lk)
 {
-    vec_foreach (r, &lk->roots) {
-        free(r->dir);
-        free(r->project);
-        free(r->slug);
-    }
+    look__roots_free(lk->roots.p, lk->roots.n);
     vec_foreach (d, &lk->dirty) {
         free(d->path);
         free(d->bytes);
@@ -298,22 +266,6 @@ static void look_free(struct look *lk)
     free(lk);
 }
 
-/// A file that the watcher has not called whole yet is no place yet.
-static void drop_unseen(struct look *lk)
-{
-    for (size_t i = lk->places.list.n; i-- > 0;) {
-        if (!lk->glances.p[i].known && !lk->glances.p[i].looked) {
-            struct plugin_place *p = &lk->places.list.p[i];
-            free(p->path);
-            free(p->project);
-            free(p->slug);
-            free(p->said_path);
-            free(p->name);
-            vec_remove(&lk->places.list, i);
-        }
-    }
-}
-
 /// The places that a root had go over to the new look.
 static void keep_places(struct look *lk, const struct plugin_root *root)
 {
@@ -328,17 +280,6 @@ static void keep_places(struct look *lk, const struct plugin_root *root)
         vec_push(&lk->places.list, *p);
         vec_push(&lk->glances, ((struct glance){.path = xstrdup(p->path), .known = true}));
         vec_remove(&before->list, i);
-    }
-}
-
-static void keep_unread(struct look *lk)
-{
-    vec_foreach (i, &lk->unread) {
-        keep_places(lk, &lk->roots.p[*i]);
-    }
-    if (lk->unread.n != 0) {
-        log_warn(LOG_HUB, "plugins reason=%s", LOGQ(str_of(lk->error.msg)).z);
-        lk->ps->all_dirty = true; // whoever runs next looks again
     }
 }
 
@@ -360,43 +301,49 @@ static void take_inputs(struct look *lk)
 static void done_listing(struct look *lk)
 {
     struct plugins *ps = lk->ps;
-    keep_unread(lk);
+    vec_foreach (i, &lk->unread) {
+        keep_places(lk, &lk->roots.p[*i]);
+    }
+    if (lk->unread.n != 0) {
+        log_warn(LOG_HUB, "plugins reason=%s", LOGQ(str_of(lk->error.msg)).z);
+        ps->all_dirty = true; // whoever runs next looks again
+    }
+    assert(lk->glances.n == lk->places.list.n);
     vec_foreach (g, &lk->glances) {
         if (g->looked) {
             take_glance(ps, g, lk->force);
         }
     }
-    drop_unseen(lk);
+    // a file that the watcher has not called whole yet is no place yet
+    for (size_t i = lk->places.list.n; i-- > 0;) {
+        if (!lk->glances.p[i].known && !lk->glances.p[i].looked) {
+            place_fini(&lk->places.list.p[i]);
+            vec_remove(&lk->places.list, i);
+        }
+    }
     drop_entries(ps);
     places_fini(&ps->places);
     ps->places = lk->places;
-    places_init(&lk->places);
+    lk->places = (struct plugin_places){0};
     name_places(ps);
 }
 
-/// Does each plugin at that path have the name that its files say now? Whether a project's may have it
-/// depends on trust in what is there.
-static bool is_named_right(const struct plugins *ps, const struct slot *s)
+/// Mark the plugins at that path. Has each of them the name that its files say now? Whether a project's may have
+/// it depends on trust in what is there.
+static bool mark_looked(struct plugins *ps, const struct slot *s)
 {
     char *name = name_at(ps, s);
     bool any = false, right = name != NULL;
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        const struct plug *p = ps->plugs.p[i];
+    vec_foreach (it, &ps->plugs) {
+        struct plug *p = *it;
         if (p->slot == s) {
             const struct plugin_place *at = p->entry->place;
-            any = true;
+            p->looked = any = true;
             right = right && at->project == NULL && at->name != NULL && strcmp(name, at->name) == 0;
         }
     }
     free(name);
     return any && right; // without a plugin, another place of that name keeps it out
-}
-
-static void mark_looked(struct plugins *ps, const struct slot *s)
-{
-    vec_foreach (p, &ps->plugs) {
-        (*p)->looked = (*p)->looked || (*p)->slot == s;
-    }
 }
 
 /// The entries stay as they are, unless a plugin has another name now.
@@ -407,9 +354,7 @@ static void done_narrow(struct look *lk)
     vec_foreach (g, &lk->glances) {
         if (g->looked) {
             take_glance(ps, g, lk->force);
-            const struct slot *s = look__slot(ps, g->path);
-            mark_looked(ps, s);
-            named = named && is_named_right(ps, s);
+            named = mark_looked(ps, look__slot(ps, g->path)) && named;
         }
     }
     if (!named) {
@@ -418,22 +363,15 @@ static void done_narrow(struct look *lk)
     }
 }
 
-/// A place went: others may take its name, so the roots have to be listed.
-static bool has_gone(struct look *lk)
-{
-    vec_foreach (g, &lk->glances) {
-        if (g->stamp == 0 && g->stamp_before != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void done(void *arg)
 {
     struct look *lk = arg;
     struct plugins *ps = lk->ps;
-    if (lk->kind == LOOK_NARROW && has_gone(lk) && !ps->stopped) {
+    bool gone = false;
+    vec_foreach (g, &lk->glances) {
+        gone = gone || (g->stamp == 0 && g->stamp_before != 0);
+    }
+    if (lk->kind == LOOK_NARROW && gone && !ps->stopped) { // another place may take its name now
         vec_foreach (d, &lk->dirty) {
             vec_push(&ps->dirty, *d);
         }
@@ -450,68 +388,13 @@ static void done(void *arg)
     }
     take_inputs(lk);
     look_free(lk);
-    plugins__looked(ps);
-}
-
-static void copy_roots(struct look *lk)
-{
-    vec_foreach (r, &lk->ps->roots) {
-        struct plugin_root copy = {
-            .dir = xstrdup(r->dir),
-            .layer = r->layer,
-            .project = r->project != NULL ? xstrdup(r->project) : NULL,
-            .slug = r->slug != NULL ? xstrdup(r->slug) : NULL,
-        };
-        vec_push(&lk->roots, copy);
-    }
-}
-
-static void places_copy(struct plugin_places *to, const struct plugin_places *from)
-{
-    vec_foreach (p, &from->list) {
-        struct plugin_place copy = *p;
-        copy.path = xstrdup(p->path);
-        copy.said_path = NULL;
-        copy.options = json_clone(&to->arena, p->options);
-        vec_push(&to->list, copy);
-    }
+    plugins__decide(ps);
 }
 
 const struct config *look__project_config(const struct plugins *ps, const struct project *pr)
 {
     const struct plugins_opts *o = &ps->opts;
     return o->project_config != NULL ? o->project_config(o->project_arg, pr->place.root) : NULL;
-}
-
-static void add_projects_lines(struct look *lk)
-{
-    struct plugins *ps = lk->ps;
-    vec_foreach (pr, &ps->projects) {
-        const struct config *c = look__project_config(ps, pr);
-        if (c != NULL) {
-            places_of_project(&lk->places, c, pr->slug, ps->opts.shipped_dir);
-        }
-    }
-}
-
-/// The slot of the place that `path` belongs to; NULL: it is no known place's.
-static struct slot *slot_around(const struct plugins *ps, const char *path)
-{
-    struct slot *s = NULL;
-    for (struct str p = str_of(path); p.n > 1 && s == NULL; p = path_dir(p)) {
-        s = map_get(&ps->slots, p);
-    }
-    return s;
-}
-
-static bool is_aimed_at(struct look *lk, const struct slot *s)
-{
-    vec_foreach (g, &lk->glances) {
-        if (strcmp(g->path, s->path) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /// Look at what plugins read, if it is `path`; all of it when that is NULL.
@@ -547,10 +430,16 @@ static bool aim(struct look *lk)
 {
     bool known = true;
     vec_foreach (d, &lk->dirty) {
-        bool input = aim_at_inputs(lk, d->path);
-        struct slot *s = slot_around(lk->ps, d->path);
+        struct slot *s = NULL; // of the place that the path belongs to
+        for (struct str p = str_of(d->path); p.n > 1 && s == NULL; p = path_dir(p)) {
+            s = map_get(&lk->ps->slots, p);
+        }
+        bool input = aim_at_inputs(lk, d->path), aimed = s == NULL;
         known = known && (s != NULL || input || is_passed_over(lk->ps, d->path));
-        if (s != NULL && !is_aimed_at(lk, s)) {
+        vec_foreach (g, &lk->glances) {
+            aimed = aimed || strcmp(g->path, s->path) == 0;
+        }
+        if (!aimed) {
             struct glance g = {.path = xstrdup(s->path),
                                .built = s->built,
                                .known = true,
@@ -562,45 +451,38 @@ static bool aim(struct look *lk)
     return known;
 }
 
-static struct look *look_new(struct plugins *ps)
+/// Look at the roots, and at all that the settings and code name. The worker is told what the slots say.
+static void aim_wide(struct look *lk, bool everything)
 {
-    struct look *lk = xcalloc(1, sizeof *lk);
-    lk->ps = ps;
-    lk->force = ps->force;
-    places_init(&lk->places);
-    map_init(&lk->known);
-    vec_foreach (d, &ps->dirty) {
-        vec_push(&lk->dirty, *d);
-    }
-    ps->dirty.n = 0;
-    return lk;
-}
-
-/// What the slots say, for the worker.
-static void tell_known(struct look *lk)
-{
+    struct plugins *ps = lk->ps;
     struct str path;
     void *slot;
-    for (size_t at = 0; map_next(&lk->ps->slots, &at, &path, &slot);) {
+    lk->kind = everything ? LOOK_WHOLE : LOOK_LISTING;
+    ps->all_dirty = ps->list_roots = false;
+    places_configured(&lk->places, ps->opts.config->now, choices_all(ps->opts.choices),
+                      ps->opts.shipped_dir);
+    vec_foreach (pr, &ps->projects) {
+        const struct config *c = look__project_config(ps, pr);
+        if (c != NULL) {
+            places_of_project(&lk->places, c, pr->slug, ps->opts.shipped_dir);
+        }
+    }
+    vec_foreach (p, &ps->installed.list) {
+        struct plugin_place copy = *p;
+        copy.path = xstrdup(p->path);
+        copy.said_path = NULL;
+        copy.options = json_clone(&lk->places.arena, p->options);
+        vec_push(&lk->places.list, copy);
+    }
+    vec_foreach (r, &ps->roots) {
+        vec_push(&lk->roots, look__root(r->dir, r->layer, r->project, r->slug));
+    }
+    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
         const struct slot *s = slot;
         struct known *k = xcalloc(1, sizeof *k);
         *k = (struct known){.there = true, .built = s->built, .stamp = s->stamp};
         map_set(&lk->known, path, k);
     }
-}
-
-/// Look at the roots, and at all that the settings name.
-static void aim_wide(struct look *lk, bool everything)
-{
-    struct plugins *ps = lk->ps;
-    lk->kind = everything ? LOOK_WHOLE : LOOK_LISTING;
-    ps->all_dirty = ps->list_roots = false;
-    places_configured(&lk->places, ps->opts.config->now, choices_all(ps->opts.choices),
-                      ps->opts.shipped_dir);
-    add_projects_lines(lk);
-    places_copy(&lk->places, &ps->installed);
-    copy_roots(lk);
-    tell_known(lk);
     if (everything) {
         aim_at_inputs(lk, NULL);
     }
@@ -610,11 +492,17 @@ void look__begin(struct plugins *ps)
 {
     bool everything = ps->all_dirty || !ps->watch_run;
     if (!everything && !ps->list_roots && ps->dirty.n == 0) { // a run of another source
-        plugins__looked(ps);
+        plugins__decide(ps);
         return;
     }
-    struct look *lk = look_new(ps);
+    struct look *lk = xcalloc(1, sizeof *lk);
+    lk->ps = ps;
     lk->kind = LOOK_NARROW;
+    lk->force = ps->force;
+    vec_foreach (d, &ps->dirty) {
+        vec_push(&lk->dirty, *d);
+    }
+    ps->dirty.n = 0;
     if (!aim(lk) || everything || ps->list_roots) {
         glances_free(lk);
         aim_wide(lk, everything);

@@ -15,48 +15,55 @@
 
 enum { FILE_BYTES = 1 << 20 }; // code is never larger; other files are read where they are
 
-static void add_root(struct plugins *ps, const char *base, const char *sub, enum plugin_layer layer,
-                     const struct project *pr)
+struct plugin_root look__root(const char *dir, enum plugin_layer layer, const char *project,
+                              const char *slug)
 {
-    char *dir = path_join(base, sub);
-    struct plugin_root r = {
+    return (struct plugin_root){
         .dir = path_clean(dir),
         .layer = layer,
-        .project = pr != NULL ? xstrdup(pr->place.root) : NULL,
-        .slug = pr != NULL ? xstrdup(pr->slug) : NULL,
+        .project = project != NULL ? xstrdup(project) : NULL,
+        .slug = slug != NULL ? xstrdup(slug) : NULL,
     };
-    vec_push(&ps->roots, r);
-    free(dir);
 }
 
-static void add_layer_roots(struct plugins *ps, const char *base, const struct project *pr)
+void look__roots_free(struct plugin_root *roots, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(roots[i].dir);
+        free(roots[i].project);
+        free(roots[i].slug);
+    }
+}
+
+static void add_roots(struct plugins *ps, const char *base, const struct project *pr)
 {
     const struct config *own = pr != NULL ? look__project_config(ps, pr) : NULL;
     const struct config *c = own != NULL ? own : ps->opts.config->now;
     char *profile = xasprintf("profiles/%s/plugins", config_str(c, "profile"));
-    add_root(ps, base, "plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
-    add_root(ps, base, "shared/plugins", pr != NULL ? LAYER_REPO : LAYER_USER, pr);
-    add_root(ps, base, profile, pr != NULL ? LAYER_REPO_PROFILE : LAYER_USER_PROFILE, pr);
-    free(profile);
-}
-
-static void roots_free(struct plugins *ps)
-{
-    vec_foreach (r, &ps->roots) {
-        free(r->dir);
-        free(r->project);
-        free(r->slug);
+    const struct {
+        const char *sub;
+        enum plugin_layer users, projects;
+    } all[] = {{"plugins", LAYER_USER, LAYER_REPO},
+               {"shared/plugins", LAYER_USER, LAYER_REPO},
+               {profile, LAYER_USER_PROFILE, LAYER_REPO_PROFILE}};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        char *dir = path_join(base, all[i].sub);
+        vec_push(&ps->roots, pr == NULL
+                                 ? look__root(dir, all[i].users, NULL, NULL)
+                                 : look__root(dir, all[i].projects, pr->place.root, pr->slug));
+        free(dir);
     }
-    ps->roots.n = 0;
+    free(profile);
 }
 
 void look__roots(struct plugins *ps)
 {
-    roots_free(ps);
-    add_layer_roots(ps, ps->opts.home->dir, NULL);
+    look__roots_free(ps->roots.p, ps->roots.n);
+    ps->roots.n = 0;
+    add_roots(ps, ps->opts.home->dir, NULL);
     vec_foreach (pr, &ps->projects) {
         char *base = path_join(pr->place.root, ".afloat");
-        add_layer_roots(ps, base, pr);
+        add_roots(ps, base, pr);
         free(base);
     }
     look__watch(ps);
@@ -179,7 +186,7 @@ void look__unwatch(struct plugins *ps)
     for (size_t i = ps->watches.n; i-- > 0;) {
         close_watch(ps, i);
     }
-    roots_free(ps);
+    look__roots_free(ps->roots.p, ps->roots.n);
     vec_fini(&ps->roots);
     vec_fini(&ps->watches);
     vec_fini(&ps->watched);

@@ -201,16 +201,17 @@ void past__release(struct plugins *ps, const char *unit)
     }
 }
 
-void past__hold_add(struct plugins *ps, struct str unit, const struct json *rec, const char *over)
+struct hold *past__hold_add(struct plugins *ps, struct str unit, const struct json *rec,
+                            const char *over)
 {
     struct hold *h = xcalloc(1, sizeof *h);
-    arena_init(&h->arena);
     h->unit = str_dup(unit);
     h->over = xstrdup(over);
     h->out = rec == NULL;
     h->of = unit_read(&h->arena, unit, rec);
     past__release(ps, h->unit);
     vec_push(&ps->holds, h);
+    return h;
 }
 
 static void holds_write(struct plugins *ps, struct jw *w)
@@ -249,8 +250,7 @@ static void holds_read(struct plugins *ps, const struct json *list)
         const struct json *of = json_get(it, "of");
         bool out = json_bool(json_get(it, "out"), false);
         if (unit.n != 0 && (out || is_whole(of))) {
-            past__hold_add(ps, unit, of, over);
-            struct hold *h = *vec_last(&ps->holds);
+            struct hold *h = past__hold_add(ps, unit, of, over);
             h->out = out;
             h->over_off = json_bool(json_get(it, "over_off"), false);
         }

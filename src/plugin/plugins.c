@@ -16,6 +16,7 @@
 
 #include "plugin/plugins.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/path.h"
@@ -50,14 +51,6 @@ void plugins__ask(struct plugins *ps, const char *trigger)
 
 // ---- preparing a run ----------------------------------------------------------------------------
 
-static void names_free(struct plugins *ps)
-{
-    vec_foreach (n, &ps->names) {
-        free(*n);
-    }
-    ps->names.n = 0;
-}
-
 void plugins__end_run(struct plugins *ps)
 {
     vec_foreach (c, &ps->fetched) {
@@ -74,9 +67,10 @@ void plugins__end_run(struct plugins *ps)
     }
 }
 
-static void prepared(struct plugins *ps)
+void plugins__prepared(struct plugins *ps)
 {
     bool anything = !ps->stopped && decide__anything(ps);
+    assert(ps->preparing && !ps->awaiting);
     ps->preparing = false;
     if (!anything) {
         plugins__end_run(ps);
@@ -84,32 +78,17 @@ static void prepared(struct plugins *ps)
     gen_prepared(ps->source, anything);
 }
 
-static void go_on(struct plugins *ps)
+void plugins__decide(struct plugins *ps)
 {
     if (ps->stopped || (decide__all(ps) && !compile__begin(ps) && trials__begin(ps))) {
-        prepared(ps);
+        plugins__prepared(ps);
     }
-}
-
-void plugins__tried(struct plugins *ps)
-{
-    prepared(ps);
-}
-
-void plugins__looked(struct plugins *ps)
-{
-    go_on(ps);
-}
-
-void plugins__fetched(struct plugins *ps)
-{
-    go_on(ps);
 }
 
 void plugins__compiled(struct plugins *ps)
 {
     if (ps->stopped || trials__begin(ps)) {
-        prepared(ps);
+        plugins__prepared(ps);
     }
 }
 
@@ -142,7 +121,8 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
         gen_prepared(src, false);
         return;
     }
-    names_free(ps);
+    assert(!ps->preparing);
+    vec_fini_each(&ps->names, free);
     for (size_t i = 0; i < req->n_names; i++) {
         vec_push(&ps->names, str_dup(req->names[i]));
     }
@@ -158,28 +138,32 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
 
 // ---- lifecycle ----------------------------------------------------------------------------------
 
-static void src_leave(void *arg, struct gen_unit *u, enum gen_reason why,
+/// A version without a server side has nothing to be told.
+static void tell_life(struct gen_unit *u, bool enters, enum gen_reason why,
                       struct gen_life_call *call)
 {
     const struct loaded *v = u->data;
-    (void)arg;
     if (v->run == NULL) {
         gen_life_done(call, NULL);
+    } else if (enters) {
+        v->run->runner->enter(v->run, why, call);
     } else {
         v->run->runner->leave(v->run, why, call);
     }
 }
 
+static void src_leave(void *arg, struct gen_unit *u, enum gen_reason why,
+                      struct gen_life_call *call)
+{
+    (void)arg;
+    tell_life(u, false, why, call);
+}
+
 static void src_enter(void *arg, struct gen_unit *u, enum gen_reason why,
                       struct gen_life_call *call)
 {
-    const struct loaded *v = u->data;
     (void)arg;
-    if (v->run == NULL) {
-        gen_life_done(call, NULL);
-    } else {
-        v->run->runner->enter(v->run, why, call);
-    }
+    tell_life(u, true, why, call);
 }
 
 static void src_release(void *arg, struct gen_unit *u)
@@ -220,7 +204,7 @@ static char *slug_of(const char *root)
     return b.n != 0 ? buf_take(&b, NULL) : (buf_fini(&b), xstrdup("project"));
 }
 
-static struct project *project_find(struct plugins *ps, const char *root)
+struct project *plugins__project(const struct plugins *ps, const char *root)
 {
     vec_foreach (pr, &ps->projects) {
         if (strcmp(pr->place.root, root) == 0) {
@@ -239,7 +223,7 @@ static void project_fini(struct project *pr)
 /// Open the project of `place`, which is taken over, unless it is open; true when it was not.
 static bool project_open(struct plugins *ps, struct trust_place *place)
 {
-    if (project_find(ps, place->root) != NULL) {
+    if (plugins__project(ps, place->root) != NULL) {
         trust_place_fini(place);
         return false;
     }
@@ -301,29 +285,23 @@ static void on_project_open(const struct gen_report *r, void *arg)
     visit_end(arg);
 }
 
-/// It is where it is: true when its project is opened with it.
-static bool visit_settle(struct visit *v)
-{
-    struct plugins *ps = v->ps;
-    bool counts = v->found && (trust_knows(ps->opts.trust, &v->place) ||
-                               project_find(ps, v->place.root) != NULL);
-    stays_enter(&ps->stays, v->real, counts ? v->place.root : NULL);
-    bool opened = counts && project_open(ps, &v->place);
-    if (v->found && !counts) {
-        trust_place_fini(&v->place);
-    }
-    projects_close_empty(ps);
-    return opened;
-}
-
 static void visit_done(void *arg)
 {
     struct visit *v = arg;
     struct plugins *ps = v->ps;
-    if (ps->stopped && v->found) {
+    bool counts =
+        v->found && !ps->stopped &&
+        (trust_knows(ps->opts.trust, &v->place) || plugins__project(ps, v->place.root) != NULL);
+    bool opened = false;
+    if (v->found && !counts) {
         trust_place_fini(&v->place);
     }
-    if (ps->stopped || v->real == NULL || !visit_settle(v)) {
+    if (v->real != NULL && !ps->stopped) {
+        stays_enter(&ps->stays, v->real, counts ? v->place.root : NULL);
+        opened = counts && project_open(ps, &v->place);
+        projects_close_empty(ps);
+    }
+    if (!opened) {
         visit_end(v);
         return;
     }
@@ -348,31 +326,24 @@ void plugins_leave_dir(struct plugins *ps, const char *real_dir)
     }
 }
 
-/// Is there a plugin of a project around `dir` that has the same name?
-static bool is_shadowed(const struct plugins *ps, const struct plug *p, const char *dir)
-{
-    for (size_t i = 0; i < ps->plugs.n; i++) {
-        const struct plug *q = ps->plugs.p[i];
-        const struct loaded *v = q->serving;
-        if (q != p && v != NULL && v->code.project != NULL &&
-            look__is_beneath(dir, v->code.project) &&
-            strcmp(v->code.name, p->serving->code.name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir)
 {
-    char *name = str_dup(unit);
-    const struct plug *p = plugins__plug(ps, name);
-    free(name);
+    const struct plug *p = map_get(&ps->units, unit);
     if (p == NULL || p->serving == NULL) {
         return p == NULL; // not a plugin: improvements and modules have rules of their own
     }
-    const char *project = p->serving->code.project;
-    return project != NULL ? look__is_beneath(dir, project) : !is_shadowed(ps, p, dir);
+    const struct plugin_code *code = &p->serving->code;
+    if (code->project != NULL) {
+        return look__is_beneath(dir, code->project);
+    }
+    vec_foreach (q, &ps->plugs) { // one of a project around `dir` may have the name there
+        const struct loaded *v = (*q)->serving;
+        if (v != NULL && v->code.project != NULL && look__is_beneath(dir, v->code.project) &&
+            strcmp(v->code.name, code->name) == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -395,20 +366,12 @@ static uint64_t config_mark(const struct config *c)
     return mark;
 }
 
-static void open_repo(struct plugins *ps)
-{
-    struct trust_place place = {0};
-    if (ps->opts.repo != NULL &&
-        trust_place_of(&place, ps->opts.home->dir, ps->opts.repo, NULL) == 0) {
-        stays_enter(&ps->stays, place.root, place.root);
-        project_open(ps, &place);
-    }
-}
-
 static void on_trust(const struct trust *t, void *arg)
 {
+    struct plugins *ps = arg;
     (void)t;
-    plugins_trust_changed(arg);
+    ps->all_dirty = true;
+    plugins__ask(ps, "trust");
 }
 
 static void on_settings(void *arg)
@@ -426,6 +389,7 @@ static void on_settings(void *arg)
 struct plugins *plugins_open(const struct plugins_opts *o)
 {
     struct plugins *ps = xcalloc(1, sizeof *ps);
+    struct trust_place place = {0};
     ps->opts = *o;
     ps->on = !o->off;
     ps->all_dirty = true;
@@ -434,20 +398,16 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->lane = lane_open(o->loop, "plugins", 1);
     ps->keeper = lane_open(o->loop, "versions", 1);
     ps->versions = path_join(o->home->state, "versions");
-    map_init(&ps->good);
-    map_init(&ps->slots);
-    map_init(&ps->units);
-    map_init(&ps->now);
-    arena_init(&ps->chosen_arena);
     stays_init(&ps->stays);
-    places_init(&ps->places);
-    places_init(&ps->installed);
     brake__init(ps);
     trials__init(ps);
     ps->source = gen_source_add(o->engine, &source_ops, ps);
     gen_on_commit(o->engine, past__committed, ps);
     look__roots(ps);
-    open_repo(ps);
+    if (o->repo != NULL && trust_place_of(&place, o->home->dir, o->repo, NULL) == 0) {
+        stays_enter(&ps->stays, place.root, place.root);
+        project_open(ps, &place);
+    }
     trust_listen(o->trust, on_trust, ps);
     config_listen(o->config, on_settings, ps);
     past__load(ps);
@@ -476,7 +436,7 @@ void plugins_stop(struct plugins *ps)
     timer_stop(&ps->patience);
     if (ps->awaiting) {
         ps->awaiting = false;
-        prepared(ps);
+        plugins__prepared(ps);
     }
     if (ps->remembered) {
         past__save(ps);
@@ -501,13 +461,12 @@ static void free_now(void *arg)
     vec_fini_each(&ps->warned, free);
     vec_fini_each(&ps->unloaded, free);
     places_fini(&ps->installed);
-    names_free(ps);
+    vec_fini_each(&ps->names, free);
     look__free(ps);
     past__free(ps);
     vec_fini(&ps->run);
     map_fini(&ps->units);
     vec_fini(&ps->projects);
-    vec_fini(&ps->names);
     vec_fini(&ps->fetched);
     free(ps->versions);
     free(ps);
@@ -551,30 +510,18 @@ bool plugins_is_on(const struct plugins *ps)
     return ps->on;
 }
 
-void plugins_trust_changed(struct plugins *ps)
-{
-    ps->all_dirty = true;
-    plugins__ask(ps, "trust");
-}
-
 // ---- installing while the hub runs --------------------------------------------------------------
-
-static void drop_installed(struct plugins *ps, const char *owner)
-{
-    for (size_t i = ps->installed.list.n; i-- > 0;) {
-        struct plugin_place *p = &ps->installed.list.p[i];
-        if (strcmp(p->said_path, owner) == 0) {
-            free(p->path);
-            free(p->said_path);
-            vec_remove(&ps->installed.list, i);
-        }
-    }
-}
 
 void plugins_install(struct plugins *ps, const char *owner, const struct plugin_install *list,
                      size_t n)
 {
-    drop_installed(ps, owner);
+    for (size_t i = ps->installed.list.n; i-- > 0;) {
+        struct plugin_place *p = &ps->installed.list.p[i];
+        if (strcmp(p->said_path, owner) == 0) {
+            place_fini(p);
+            vec_remove(&ps->installed.list, i);
+        }
+    }
     for (size_t i = 0; i < n; i++) {
         struct plugin_place p = {.path = path_clean(list[i].path),
                                  .layer = LAYER_CONFIG,
@@ -608,8 +555,7 @@ bool plugins_forget_hold(struct plugins *ps, struct str name)
     char *unit = str_dup(name);
     bool held = past__hold(ps, unit) != NULL;
     if (held) {
-        past__release(ps, unit);
-        past__save(ps);
+        past_unhold(ps, unit);
     }
     free(unit);
     return held;
@@ -632,35 +578,16 @@ size_t plugins_count(const struct plugins *ps)
     return ps->plugs.n;
 }
 
-static void row_pending(struct plugin_row *r, const struct slot *s, const struct loaded *v)
-{
-    const struct content *c = s != NULL ? s->content : NULL;
-    if (c != NULL && (v == NULL || strcmp(c->tree.hash, v->content->tree.hash) != 0)) {
-        r->pending_hash = c->tree.hash;
-        r->pending_at = s->seen_at;
-    }
-}
-
-static void row_content(struct plugin_row *r, const struct content *c)
-{
-    r->shape = c->sound ? &c->shape : NULL;
-    r->tree = &c->tree;
-}
-
-/// How it stands: what is only about to be loaded is as it was.
-static enum gen_state standing(const struct plug *p)
-{
-    if (p->state != GEN_LOADED || p->serving != NULL) {
-        return p->state;
-    }
-    return p->said_state != GEN_LOADED ? p->said_state : GEN_REMOVED;
-}
-
 static struct plugin_row row_of(const struct plug *p)
 {
     const struct loaded *v = p->serving;
-    const struct slot *s = p->slot;
+    const struct content *there = p->slot != NULL ? p->slot->content : NULL;
+    const struct content *c = v != NULL ? v->content : there;
     struct plug_origin o = plug__origin(p);
+    enum gen_state state = p->state;
+    if (state == GEN_LOADED && v == NULL) { // it is about to be loaded, and stands as before
+        state = p->said_state != GEN_LOADED ? p->said_state : GEN_REMOVED;
+    }
     struct plugin_row r = {
         .name = p->unit,
         .path = o.path,
@@ -668,22 +595,22 @@ static struct plugin_row row_of(const struct plug *p)
         .layer = o.layer,
         .project = o.project,
         .host = v != NULL ? v->unit->host : "",
-        .state = standing(p),
+        .state = state,
         .enabled = p->entry != NULL ? p->entry->enabled : !plug__is_chosen_off(p),
         .required = p->entry != NULL && p->entry->place->required,
         .unit = v != NULL ? v->unit : NULL,
+        .shape = c != NULL && c->sound ? &c->shape : NULL,
+        .tree = c != NULL ? &c->tree : NULL,
         .options = v != NULL ? v->code.options : o.options,
         .hash = v != NULL ? v->content->tree.hash : NULL,
+        .pending_error = state == GEN_FAILED ? p->verdict.message : NULL,
         .metadata = v != NULL && v->run != NULL ? v->run->metadata : NULL,
         .memory = v != NULL && v->run != NULL ? v->run->runner->memory(v->run) : 0,
     };
-    if (v != NULL) {
-        row_content(&r, v->content);
-    } else if (s != NULL && s->content != NULL) {
-        row_content(&r, s->content);
+    if (there != NULL && (v == NULL || strcmp(there->tree.hash, r.hash) != 0)) {
+        r.pending_hash = there->tree.hash;
+        r.pending_at = p->slot->seen_at;
     }
-    row_pending(&r, s, v);
-    r.pending_error = r.state == GEN_FAILED ? p->verdict.message : NULL;
     if (p->entry != NULL) {
         r.shadows = p->entry->shadows.p;
         r.n_shadows = p->entry->shadows.n;
@@ -693,6 +620,7 @@ static struct plugin_row row_of(const struct plug *p)
 
 struct plugin_row plugins_at(const struct plugins *ps, size_t i)
 {
+    assert(i < ps->plugs.n);
     return row_of(ps->plugs.p[i]);
 }
 

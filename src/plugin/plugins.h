@@ -49,8 +49,6 @@ void plugins_project_changed(struct plugins *ps);
 /// The feature `plugins` is on or off: off unloads all of them.
 void plugins_switch(struct plugins *ps, bool on);
 bool plugins_is_on(const struct plugins *ps);
-/// Trust changed.
-void plugins_trust_changed(struct plugins *ps);
 
 /// `dir` is the real path, borrowed for the call; NULL: there is no such directory, or the hub stops.
 typedef void plugins_entered(void *arg, const char *dir);

@@ -255,12 +255,11 @@ uint64_t content_stamp(const char *path);
 
 // ---- look.c: what lies on disk ----------------------------------------------------------------
 
-/// Look at the roots and at whatever is dirty; ends with plugins__looked().
+/// Look at the roots and at whatever is dirty; ends with plugins__decide().
 void look__begin(struct plugins *ps);
-void plugins__looked(struct plugins *ps);
 struct slot *look__slot(const struct plugins *ps, const char *path); // NULL when not known
-/// The hash of what lies on disk for a plug, "" for nothing; `p` may be NULL.
-const char *look__hash(const struct plugins *ps, const struct plug *p);
+/// The hash of what is on disk for a plug, "" for nothing; `p` may be NULL.
+const char *look__hash(const struct plug *p);
 /// Is `path` the directory `dir` or something below it? NULL is not.
 bool look__is_beneath(const char *path, const char *dir);
 /// The settings with those that a project brings; NULL: it brings none.
@@ -269,6 +268,10 @@ void look__free(struct plugins *ps);
 
 // ---- look_watch.c: where to look --------------------------------------------------------------
 
+/// A root with copies of the texts; `project` and `slug` may be NULL. Free what `n` of them own.
+struct plugin_root look__root(const char *dir, enum plugin_layer layer, const char *project,
+                              const char *slug);
+void look__roots_free(struct plugin_root *roots, size_t n);
 /// Open the roots of the user and of every project, and watch them and all configured places.
 void look__roots(struct plugins *ps);
 void look__watch(struct plugins *ps);
@@ -276,9 +279,8 @@ void look__unwatch(struct plugins *ps); // at the end: roots and watches go
 
 // ---- fetch.c: kept versions -------------------------------------------------------------------
 
-/// Read kept versions into `fetched`; ends with plugins__fetched().
+/// Read kept versions into `fetched`; ends with plugins__decide().
 void fetch__begin(struct plugins *ps, const struct past_unit *list, size_t n);
-void plugins__fetched(struct plugins *ps);
 
 // ---- compile.c: web sides ------------------------------------------------------------------------
 
@@ -303,10 +305,9 @@ uint64_t decide__mark(const struct plugin_place *p, const char *unit);
 // ---- trials.c: what takes time ----------------------------------------------------------------
 
 /// Begin what the loads of this run need before they are staged. False: they are waited for, and
-/// plugins__tried() follows. A run that does not wait leaves those that are not ready to a later one.
+/// plugins__prepared() follows. A run that does not wait leaves those that are not ready to a later one.
 bool trials__begin(struct plugins *ps);
 void trials__init(struct plugins *ps);
-void plugins__tried(struct plugins *ps);
 /// Take the trial of `c` over; NULL: there is none.
 struct loaded *trials__take(struct plug *p, const struct content *c);
 void trials__drop(struct plug *p);
@@ -343,8 +344,9 @@ void past__free(struct plugins *ps);
 gen_commit_cb past__committed;
 struct hold *past__hold(const struct plugins *ps, const char *unit);
 /// Hold `unit` at the version of the record `rec`, or out when it is NULL, as long as `over` is the hash
-/// of what lies on disk.
-void past__hold_add(struct plugins *ps, struct str unit, const struct json *rec, const char *over);
+/// of what is on disk.
+struct hold *past__hold_add(struct plugins *ps, struct str unit, const struct json *rec,
+                            const char *over);
 void past__release(struct plugins *ps, const char *unit); // end a hold
 uint64_t past__number(const struct past *r, const char *key);
 bool past__is_change(const struct past *r);
@@ -385,8 +387,14 @@ void past__choose_again(struct plugins *ps, struct str key, const struct json *w
 
 // ---- plugins.c --------------------------------------------------------------------------------
 
+/// What the run needs is on disk and in memory: decide, and begin what comes before staging.
+void plugins__decide(struct plugins *ps);
+/// All that the run needs is there: tell the engine.
+void plugins__prepared(struct plugins *ps);
+/// Ask for a run, unless the hub stops.
 void plugins__ask(struct plugins *ps, const char *trigger);
-struct plug *plugins__plug(const struct plugins *ps, const char *unit); // NULL when not known
+struct project *plugins__project(const struct plugins *ps, const char *root); // NULL when not open
+struct plug *plugins__plug(const struct plugins *ps, const char *unit);       // NULL when not known
 void plug__free(struct plug *p);
 /// The run is over, or there was nothing to do: let go of what was read for it.
 void plugins__end_run(struct plugins *ps);

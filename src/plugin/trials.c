@@ -73,7 +73,7 @@ static void on_ready(void *arg)
     } else if (all_ready(ps)) {
         ps->awaiting = false;
         timer_stop(&ps->patience);
-        plugins__tried(ps);
+        plugins__prepared(ps);
     }
 }
 
@@ -111,7 +111,7 @@ static void on_patience(void *arg)
     struct plugins *ps = arg;
     ps->awaiting = false;
     leave_out(ps);
-    plugins__tried(ps);
+    plugins__prepared(ps);
 }
 
 void trials__init(struct plugins *ps)

@@ -46,9 +46,6 @@ static struct going *going_new(struct plugins *ps)
 {
     struct going *g = xcalloc(1, sizeof *g);
     g->ps = ps;
-    arena_init(&g->arena);
-    map_init(&g->was);
-    map_init(&g->chosen);
     return g;
 }
 
@@ -142,23 +139,19 @@ static bool take_after(struct going *g, uint64_t number)
 
 // ---- doing it -----------------------------------------------------------------------------------
 
-static bool is_version(const struct json *rec, const char *hash, uint64_t mark)
-{
-    return str_eqz(json_str(json_get(rec, "hash"), ""), hash) &&
-           (uint64_t)json_int(json_get(rec, "mark"), 0) == mark;
-}
-
 static void hold_plugin(struct plugins *ps, const char *unit, const struct json *rec)
 {
     const struct plug *p = plugins__plug(ps, unit);
-    const char *over = look__hash(ps, p);
-    bool plain = p != NULL && p->entry != NULL && p->entry->enabled && !is_nothing(rec) &&
-                 is_version(rec, over, decide__mark(p->entry->place, unit));
+    const struct plugin_entry *e = p != NULL ? p->entry : NULL;
+    const char *over = look__hash(p);
+    bool plain = e != NULL && e->enabled && !is_nothing(rec) &&
+                 str_eqz(json_str(json_get(rec, "hash"), ""), over) &&
+                 (uint64_t)json_int(json_get(rec, "mark"), 0) == decide__mark(e->place, unit);
     if (plain) {
-        past__release(ps, unit); // what lies there, with its entry, is just that version
+        past__release(ps, unit); // what is on disk, with its entry, is just that version
     } else {
-        past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over);
-        past__hold(ps, unit)->over_off = p != NULL && p->entry != NULL && !p->entry->place->enabled;
+        past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over)->over_off =
+            e != NULL && !e->place->enabled;
     }
 }
 
@@ -174,8 +167,7 @@ static void hold_text(struct plugins *ps, const struct past__joined *j, const ch
     if (str_eqz(hash, over)) {
         past__release(ps, unit); // what lies there, or that nothing does, is just what it was
     } else {
-        past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over);
-        struct hold *h = past__hold(ps, unit);
+        struct hold *h = past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over);
         h->bytes = bytes.p != NULL ? arena_str(&h->arena, bytes) : STR_NULL;
     }
     j->m->held(j->arg, unit);
@@ -223,25 +215,12 @@ static void apply(struct plugins *ps, struct past__fetch *f, void *arg)
                 on_undone, g);
 }
 
-static void begin(struct going *g)
-{
-    struct past__fetch *f = past__fetch_new(g->ps);
-    struct str unit;
-    void *rec;
-    for (size_t at = 0; map_next(&g->was, &at, &unit, &rec);) {
-        char *name = str_dup(unit);
-        if (!is_nothing(rec) && past__member(g->ps, name) != NULL) {
-            past__fetch_add(f, json_str(json_get(rec, "hash"), ""));
-        }
-        free(name);
-    }
-    past__fetch_run(f, apply, g);
-}
-
 int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg, struct err *e)
 {
     struct going *g = going_new(ps);
     const struct past *last = to == 0 ? find_last(ps) : NULL;
+    struct str unit;
+    void *rec;
     g->cb = cb;
     g->arg = arg;
     if (last != NULL) {
@@ -252,6 +231,14 @@ int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg, 
                        : err_set(e, ERR_NOT_FOUND, "generation %llu is not kept",
                                  (unsigned long long)to);
     }
-    begin(g);
+    struct past__fetch *f = past__fetch_new(ps);
+    for (size_t at = 0; map_next(&g->was, &at, &unit, &rec);) {
+        char *name = str_dup(unit);
+        if (!is_nothing(rec) && past__member(ps, name) != NULL) {
+            past__fetch_add(f, json_str(json_get(rec, "hash"), ""));
+        }
+        free(name);
+    }
+    past__fetch_run(f, apply, g);
     return 0;
 }

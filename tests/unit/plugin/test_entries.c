@@ -109,7 +109,7 @@ static const char *shadows(size_t i)
 
 TEST(a_root_takes_directories_and_files_alike_in_path_order)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     write_file("plugins/b.lua", "");
     write_file("plugins/c/init.lua", "");
     write_file("plugins/a.py", "");
@@ -132,7 +132,7 @@ TEST(a_root_takes_directories_and_files_alike_in_path_order)
 
 TEST(the_order_of_a_directory_is_not_that_of_its_entries)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     for (int i = 0; i < 26; i++) { // 7 and 26 have no common factor: every letter once
         write_file(arena_printf(&mem, "plugins/%c.lua", 'a' + i * 7 % 26), "");
     }
@@ -149,7 +149,7 @@ TEST(what_cannot_be_a_plugin_is_passed_over)
     static const char *const odd[] = {
         "README.md", ".hidden.lua", ".git/config",        "x.lua~",           ".x.lua.swp", "4913",
         "#x.lua#",   "notes",       "node_modules/a.lua", "__pycache__/a.py", "x.luac"};
-    places_init(&places);
+    places = (struct plugin_places){0};
     for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
         write_file(arena_printf(&mem, "plugins/%s", odd[i]), "");
     }
@@ -162,7 +162,7 @@ TEST(what_cannot_be_a_plugin_is_passed_over)
 
 TEST(a_link_is_what_it_leads_to)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     write_file("elsewhere/thing/init.lua", "");
     CHECK_INT(mkdir(at("plugins"), 0700), 0);
     CHECK_INT(symlink("../elsewhere/thing", at("plugins/thing")), 0);
@@ -174,7 +174,7 @@ TEST(a_link_is_what_it_leads_to)
 
 TEST(a_root_that_does_not_exist_holds_nothing_and_a_file_is_no_root)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     CHECK_INT(scan("none", LAYER_USER, NULL), 0);
     CHECK_INT(places.list.n, 0);
     write_file("file", "");
@@ -184,7 +184,7 @@ TEST(a_root_that_does_not_exist_holds_nothing_and_a_file_is_no_root)
 
 TEST(two_roots_of_one_layer_are_counted_on)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     write_file("plugins/x.lua", "");
     write_file("shared/a.lua", "");
     CHECK_INT(scan("plugins", LAYER_USER, NULL), 0);
@@ -225,7 +225,7 @@ TEST(a_line_of_the_configuration_says_all_about_its_place)
              "enabled = false\nrequired = true\nprefer = [\"shell\"]\n"
              "[plugins.options]\nn = 1\n[[plugins]]\npath = \"/abs/x.lua\"\nhot = false\n",
              NULL);
-    places_init(&places);
+    places = (struct plugin_places){0};
     places_configured(&places, c, NULL, NULL);
     config_free(c); // places have copies
     CHECK_INT(places.list.n, 2);
@@ -251,7 +251,7 @@ TEST(a_shipped_plugin_is_found_by_name_and_a_bad_name_leads_nowhere)
 {
     struct config *c =
         load("[[plugins]]\nname = \"ask-user\"\n[[plugins]]\nname = \"../../etc\"\n", NULL);
-    places_init(&places);
+    places = (struct plugin_places){0};
     places_configured(&places, c, NULL, "/usr/share/p");
     CHECK_STR(places.list.p[0].path, "/usr/share/p/ask-user");
     CHECK_STR(places.list.p[0].name, "ask-user");
@@ -262,7 +262,7 @@ TEST(a_shipped_plugin_is_found_by_name_and_a_bad_name_leads_nowhere)
     CHECK_STR(d->path, at("config.toml"));
     CHECK_INT(d->line, 3);
     done();
-    places_init(&places);
+    places = (struct plugin_places){0};
     places_configured(&places, c, NULL, NULL);
     CHECK_STR(places.list.p[0].path, "");
     places_fini(&places);
@@ -272,7 +272,7 @@ TEST(a_shipped_plugin_is_found_by_name_and_a_bad_name_leads_nowhere)
 TEST(lines_of_a_projects_file_belong_to_the_project)
 {
     struct config *c = load("[[plugins]]\npath = \"/p/mine\"\n", "[[plugins]]\npath = \"extra\"\n");
-    places_init(&places);
+    places = (struct plugin_places){0};
     places_of_project(&places, c, "repo", NULL);
     CHECK_INT(places.list.n, 1);
     CHECK_INT(places.list.p[0].layer, LAYER_REPO);
@@ -290,7 +290,7 @@ TEST(what_was_added_by_command_is_a_place_and_nonsense_is_none)
         json("{\"plugin_entries\":[{\"path\":\"/p/a/../b\",\"hot\":false,\"options\":{\"k\":[1]}},"
              "{\"path\":\"relative\"},{\"path\":1},7,{\"path\":\"/p/x\\u0000y\"},"
              "{\"path\":\"/p/said\",\"hot\":\"manual\",\"options\":{\"z\":1}}]}");
-    places_init(&places);
+    places = (struct plugin_places){0};
     places_configured(&places, c, choices, NULL);
     CHECK_INT(places.list.n, 2);
     const struct plugin_place *said = &places.list.p[0], *p = &places.list.p[1];
@@ -313,7 +313,7 @@ TEST(what_was_added_by_command_is_a_place_and_nonsense_is_none)
 
 TEST(a_later_layer_replaces_an_earlier_one_and_lists_it)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/s/x", LAYER_SHIPPED, NULL, "x");
     put("/u/x", LAYER_USER, NULL, "x");
     put("/u/y", LAYER_USER, NULL, "y");
@@ -326,7 +326,7 @@ TEST(a_later_layer_replaces_an_earlier_one_and_lists_it)
 
 TEST(lines_of_the_configuration_come_first_and_projects_last)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/r/.afloat/plugins/e", LAYER_REPO_PROFILE, "/r", "e");
     put("/r/.afloat/plugins/d", LAYER_REPO, "/r", "d");
     put("/pr/c", LAYER_USER_PROFILE, NULL, "c");
@@ -340,7 +340,7 @@ TEST(lines_of_the_configuration_come_first_and_projects_last)
 
 TEST(a_name_twice_in_one_layer_is_a_conflict_that_names_both_places)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/u/a", LAYER_USER, NULL, "x");
     put("/u/b", LAYER_USER, NULL, "x");
     put("/u/c", LAYER_USER, NULL, "x");
@@ -357,7 +357,7 @@ TEST(a_name_twice_in_one_layer_is_a_conflict_that_names_both_places)
 TEST(a_conflict_of_two_lines_names_the_lines)
 {
     struct config *c = load("[[plugins]]\npath = \"/p/a\"\n[[plugins]]\npath = \"/p/b\"\n", NULL);
-    places_init(&places);
+    places = (struct plugin_places){0};
     places_configured(&places, c, NULL, NULL);
     config_free(c);
     places.list.p[0].name = xstrdup("x");
@@ -376,7 +376,7 @@ TEST(a_conflict_of_two_lines_names_the_lines)
 
 TEST(a_line_for_a_plugin_that_is_discovered_too_is_one_plugin)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/u/x", LAYER_USER, NULL, "x");
     put("/u/x", LAYER_CONFIG, NULL, "x")->options = NULL;
     CHECK_STR(made(NULL), "x=/u/x");
@@ -388,7 +388,7 @@ TEST(a_line_for_a_plugin_that_is_discovered_too_is_one_plugin)
 TEST(a_configured_place_with_nothing_in_it_is_no_fallback)
 {
     struct config *c = load("\n[[plugins]]\npath = \"/gone/x.lua\"\n", NULL);
-    places_init(&places);
+    places = (struct plugin_places){0};
     places_configured(&places, c, NULL, NULL);
     config_free(c);
     put("/u/x", LAYER_USER, NULL, "x");
@@ -403,7 +403,7 @@ TEST(a_configured_place_with_nothing_in_it_is_no_fallback)
 
 TEST(a_bad_name_is_listed_and_does_not_load)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/u/My Plugin", LAYER_USER, NULL, "My Plugin");
     CHECK_STR(made(NULL), "My Plugin=/u/My Plugin!NAME_INVALID");
     CHECK_STR(entries.list.p[0].fault->path, "/u/My Plugin");
@@ -415,7 +415,7 @@ TEST(a_bad_name_is_listed_and_does_not_load)
 
 TEST(projects_do_not_see_each_other_and_each_has_its_winner)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/u/x", LAYER_USER, NULL, "x");
     put("/s/x", LAYER_SHIPPED, NULL, "x");
     put("/r/a/p/x", LAYER_REPO, "/r/a", "x");
@@ -430,7 +430,7 @@ TEST(projects_do_not_see_each_other_and_each_has_its_winner)
 
 TEST(the_first_open_project_has_the_plain_name)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/r/b/p/x", LAYER_REPO, "/r/b", "x");
     put("/r/a/p/x", LAYER_REPO, "/r/a", "x");
     CHECK_STR(made(NULL), "x=/r/b/p/x x@a=/r/a/p/x");
@@ -439,7 +439,7 @@ TEST(the_first_open_project_has_the_plain_name)
 
 TEST(projects_with_one_slug_still_have_units_of_their_own)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/u/x", LAYER_USER, NULL, "x");
     put("/1/user/x", LAYER_REPO, "/1/user", "x");
     put("/2/user/x", LAYER_REPO, "/2/user", "x");
@@ -449,7 +449,7 @@ TEST(projects_with_one_slug_still_have_units_of_their_own)
 
 TEST(a_name_twice_in_one_projects_layer_is_a_conflict_there_only)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/r/a/1", LAYER_REPO, "/r/a", "x");
     put("/r/a/2", LAYER_REPO, "/r/a", "x");
     put("/r/b/1", LAYER_REPO, "/r/b", "x");
@@ -461,7 +461,7 @@ TEST(a_name_twice_in_one_projects_layer_is_a_conflict_there_only)
 
 TEST(a_choice_wins_over_the_configuration_but_not_over_required)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/u/a", LAYER_USER, NULL, "a");
     put("/u/b", LAYER_USER, NULL, "b")->enabled = false;
     struct plugin_place *c = put("/u/c", LAYER_USER, NULL, "c");
@@ -479,7 +479,7 @@ TEST(a_choice_wins_over_the_configuration_but_not_over_required)
 
 TEST(a_choice_for_a_unit_wins_over_that_for_its_name)
 {
-    places_init(&places);
+    places = (struct plugin_places){0};
     put("/u/x", LAYER_USER, NULL, "x");
     put("/r/a/x", LAYER_REPO, "/r/a", "x");
     CHECK_STR(made("{\"plugins.x.enabled\":false}"), "-x@user=/u/x -x=/r/a/x");
