@@ -457,6 +457,8 @@ struct session_engine {
     struct buf tools;  // of ours that it knows
     struct buf system; // the instructions that it was told last
     struct timer idle; // it ends when nobody needs it
+    bool known;        // it has told its thread
+    bool useless;      // it has lost the thread: the next turn opens another one
 };
 
 /// A turn that an engine runs: see turn_engine.c.
@@ -622,8 +624,8 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
 void agent__engine_close(struct session *s);
 /// And forget it: the next turn begins a new one, which is told the past.
 void agent__engine_forget(struct session *s);
-/// `s` goes on with the conversation of `from`.
-void agent__engine_inherit(struct session *s, struct session *from);
+/// `s` goes on with the engine's conversation of `from`, which has it no more. False: it had none that fits.
+bool agent__engine_inherit(struct session *s, struct session *from);
 /// The turn leaves it: it ends when the next one is long in coming.
 void agent__engine_rest(struct session *s);
 /// The instructions, when they are others than the thread was told; else empty. They are told now.

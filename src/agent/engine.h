@@ -47,8 +47,9 @@ enum engine_end { ENGINE_COMPLETED, ENGINE_INTERRUPTED, ENGINE_FAILED };
 /// Everything that is passed is borrowed for the call. Outside of a turn only on_thread, on_died, on_spawn and on_reaped
 /// mean anything; the rest is ignored, and a call is refused. on_spawn alone is called from inside of open().
 struct engine_cb {
-    /// The thread can be resumed by this id from now on, also by another process.
-    void (*on_thread)(void *arg, struct str id);
+    /// The thread can be resumed by this id from now on, also by another process. `resumed`: it is the one that was
+    /// asked for; else it is a new one, which is told the past.
+    void (*on_thread)(void *arg, struct str id, bool resumed);
     /// A piece of what the model says; exactly one of the two is not empty.
     void (*on_delta)(void *arg, const struct provider_delta *d);
     /// The pieces since the last whole message are void: the answer begins anew. `why` may be empty.

@@ -186,13 +186,16 @@ void agent__engine_forget(struct session *s)
     agent__session_set(&s->engine_dir, STR(""));
 }
 
-void agent__engine_inherit(struct session *s, struct session *from)
+bool agent__engine_inherit(struct session *s, struct session *from)
 {
-    if (from->engine_thread != NULL && s->engine != NULL && strcmp(from->engine, s->engine) == 0) {
+    bool fits =
+        from->engine_thread != NULL && s->engine != NULL && strcmp(from->engine, s->engine) == 0;
+    if (fits) {
         agent__session_set(&s->engine_thread, str_of(from->engine_thread));
         agent__session_set(&s->engine_dir, str_of(from->engine_dir));
+        agent__engine_forget(from);
     }
-    agent__engine_close(from);
+    return fits;
 }
 
 static void on_idle(void *arg)
@@ -318,7 +321,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
     jw_value(&w, q.tools);
     write_fixed(&fixed, &q);
     struct session_engine *e = s->live;
-    if (e != NULL && (!str_eq(buf_str(&e->fixed), buf_str(&fixed)) ||
+    if (e != NULL && (e->useless || !str_eq(buf_str(&e->fixed), buf_str(&fixed)) ||
                       (!kind->fixed_tools && !str_eq(buf_str(&e->tools), buf_str(&tools))))) {
         agent__engine_close(s);
         e = NULL;

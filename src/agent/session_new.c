@@ -1,6 +1,6 @@
 // A session is made: its settings are taken, its directory entered, its files written, its event synced.
 //
-//     agent_session_new ──> choose_mode (lane) ──> enter ──> store ──> session.created ──> the caller
+//     agent_session_new ──> choose_mode (lane) ──> the session before it ──> enter ──> store ──> session.created ──> the caller
 //
 // Nobody sees it before the event is in the journal; whatever fails before that leaves no session.
 
@@ -48,8 +48,8 @@ static void on_created(void *arg, int status, const struct err *e)
         return;
     }
     map_set(&s->agent->sessions, str_of(s->id), s);
-    agent__session_inherit(s);
     if (!c->copy) {
+        agent__session_inherit(s);
         agent__session_tell_made(s);
     }
     c->cb(c->arg, s, NULL);
@@ -141,10 +141,22 @@ static void on_entered(struct session *s, void *arg)
     buf_fini(&meta);
 }
 
+static void on_before(void *arg, struct session *before, const struct agent_no *no)
+{
+    struct creation *c = arg;
+    (void)before; // in memory now, where agent__session_inherit() finds it
+    (void)no;     // or gone: it begins without a past
+    agent__session_enter(c->s, on_entered, c);
+}
+
 static void on_mode(void *arg)
 {
     struct creation *c = arg;
-    agent__session_enter(c->s, on_entered, c);
+    if (c->s->role.before.n != 0 && !c->copy) {
+        agent_session_get(c->s->agent, c->s->role.before, on_before, c);
+    } else {
+        agent__session_enter(c->s, on_entered, c);
+    }
 }
 
 static void make_id(char out[16])

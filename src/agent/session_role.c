@@ -105,6 +105,18 @@ void agent_session_set_action(struct session *s, struct str action, store_done *
 
 // ---- the conversation goes on -------------------------------------------------------------------
 
+/// Its engine's conversation is another session's now: nobody may resume it from here.
+static void on_left_claimed(struct session *old, const struct agent_no *no, void *arg)
+{
+    (void)no; // another hub has it
+    (void)arg;
+    if (old != NULL) {
+        agent__session_save(old, NULL, NULL);
+        agent__session_unclaim(old);
+        agent__session_forget(old);
+    }
+}
+
 void agent__session_inherit(struct session *s)
 {
     struct agent *a = s->agent;
@@ -114,8 +126,11 @@ void agent__session_inherit(struct session *s)
     }
     s->requests = MAX(s->requests, old->requests);
     agent__session_move_talk(s, old);
-    agent__engine_inherit(s, old);
-    agent__session_forget(old); // a run may have any number of iterations
+    if (agent__engine_inherit(s, old)) {
+        agent__session_claim(old, on_left_claimed, NULL);
+    } else {
+        agent__session_forget(old); // a run may have any number of iterations
+    }
 }
 
 void agent__session_forget(struct session *s)

@@ -320,13 +320,23 @@ static struct tool_call *find_call(const struct turn *t, struct str id)
     return NULL;
 }
 
-static void on_thread(void *arg, struct str id)
+static void on_thread(void *arg, struct str id, bool resumed)
 {
     struct session *s = arg;
-    if (!str_eq(str_of(s->engine_thread), id)) {
-        agent__session_set(&s->engine_thread, id);
-        agent__session_save(s, NULL, NULL);
+    struct note n;
+    s->live->known = true;
+    if (str_eq(str_of(s->engine_thread), id)) {
+        return;
     }
+    if (s->engine_thread != NULL && !resumed) {
+        struct jw *w = note__begin(&n, s, s->turn, EVENT_SESSION_UPDATED);
+        jw_kstr(w, "engine_thread", id);
+        jw_kstrz(w, "reason",
+                 "the engine lost its conversation: a new one was told the past as text");
+        note__end(&n, STORE_WRITTEN, NULL, NULL);
+    }
+    agent__session_set(&s->engine_thread, id);
+    agent__session_save(s, NULL, NULL);
 }
 
 static void on_delta(void *arg, const struct provider_delta *d)
@@ -477,6 +487,10 @@ static void on_end(void *arg, enum engine_end end, struct str why)
         char *text = str_dup(why);
         set_stopped(t, "ENGINE_FAILED", text);
         free(text);
+        if (!s->live->known) { // what it was to resume it cannot: the next one is told the past
+            s->live->useless = true;
+            agent__session_set(&s->engine_thread, STR(""));
+        }
     }
     end_turn(t, end);
 }

@@ -240,7 +240,7 @@ static void take_thread(struct acp_thread *t, struct str id, bool fresh)
     t->thread = str_dup(id);
     t->ready = true;
     t->fresh = fresh;
-    t->cb->on_thread(t->arg, str_of(t->thread));
+    t->cb->on_thread(t->arg, str_of(t->thread), !fresh);
     if (t->in_turn && !t->stopping && t->cb != NULL) {
         begin_prompt(t);
     }

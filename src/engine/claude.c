@@ -191,7 +191,7 @@ static void take_system(struct claude *c, const struct json *msg)
 {
     struct str subtype = json_str(json_get(msg, "subtype"), "");
     if (str_eqz(subtype, "init")) {
-        c->cb->on_thread(c->arg, json_str(json_get(msg, "session_id"), ""));
+        c->cb->on_thread(c->arg, json_str(json_get(msg, "session_id"), ""), c->resumed);
     } else if (str_eqz(subtype, "api_retry")) {
         c->message_open = false;
         c->cb->on_void(c->arg, json_str(json_get(msg, "error"), "the request is repeated"));
@@ -300,8 +300,8 @@ static const char *const *make_argv(struct claude *c, const struct engine_spec *
     for (size_t i = 0; i < n; i++) {
         argv[k++] = arena_strdup(&c->arena, str_of(q->args[i]));
     }
-    c->told_past = has_conversation(c, q);
-    if (c->told_past) {
+    c->resumed = c->told_past = has_conversation(c, q);
+    if (c->resumed) {
         argv[k++] = "--resume";
         argv[k++] = arena_strdup(&c->arena, str_of(q->thread));
     }

@@ -28,7 +28,7 @@ struct claude {
     struct arena arena, line;
     const char *past, *cwd, *system;
     const struct json *tools;
-    bool told_past;
+    bool resumed, told_past;
     vec(struct claude_call *) calls;
     bool in_turn, stopping;
     bool message_open; // pieces of it came, and not its end

@@ -200,7 +200,7 @@ static void take_thread(struct codex *c, const struct json *result, bool resumed
     c->thread = str_dup(id);
     c->ready = true;
     c->told_past = resumed;
-    c->cb->on_thread(c->arg, id);
+    c->cb->on_thread(c->arg, id, resumed);
     if (c->in_turn && !c->stopping) {
         begin_turn(c);
     }

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 KEY = "sk-engine-0123456789abcdef"
+TOLD = "The conversation so far"  # a new thread is told the past as text
 
 
 def sse(*events):

@@ -1,6 +1,7 @@
 """The real Claude Code runs turns: against a model on loopback, in a box that reaches nothing else."""
 import json
 import os
+import shutil
 import signal
 
 import peers
@@ -8,7 +9,7 @@ import pytest
 
 from bots import Repo
 from conftest import retry, wait_gone
-from engine_rig import KEY, Engine, Messages, held, of_type, post  # noqa: F401 (held is a fixture)
+from engine_rig import KEY, TOLD, Engine, Messages, held, of_type, post  # noqa: F401 (held is a fixture)
 
 say, call = Messages.text, Messages.call
 
@@ -161,7 +162,39 @@ def test_engine_and_hub_are_killed_and_the_conversation_goes_on(claude, home, he
     claude.model.answers += [say("blue")]
     done = claude.chat("which colour?", "--resume", id)
     assert done.returncode == 0 and "blue" in done.stdout, done.stderr
-    assert "remember blue" in json.dumps(claude.requests()[-1]["messages"])
+    asked = json.dumps(claude.requests()[-1]["messages"])
+    assert "remember blue" in asked and TOLD not in asked  # Claude Code's own conversation went on
+    # where its file is gone, a new one is told the past, and the journal says so
+    left = claude.processes()
+    home.kill_hub()
+    for pid in left:
+        wait_gone(pid)
+    shutil.rmtree(home.dir / "sessions" / id / "engine" / "projects")
+    claude.model.answers += [say("still blue")]
+    done = claude.chat("sure?", "--resume", id)
+    assert done.returncode == 0 and "still blue" in done.stdout, done.stderr
+    asked = json.dumps(claude.requests()[-1]["messages"])
+    assert "remember blue" in asked and TOLD in asked
+    told = [e for e in of_type(claude.events(id), "session.updated") if "engine_thread" in e]
+    assert len(told) == 1 and "lost" in told[0]["reason"]
+
+
+def test_a_conversation_that_claude_cannot_read_fails_one_turn_only(claude, home):
+    claude.model.answers += [say("I remember blue")]
+    claude.chat("remember blue")
+    id, left = claude.last(), claude.processes()
+    home.kill_hub()
+    for pid in left:
+        wait_gone(pid)
+    file, = (home.dir / "sessions" / id / "engine" / "projects").glob("*/*.jsonl")
+    file.write_text("")
+    done = claude.chat("which colour?", "--resume", id)
+    assert done.returncode == 1 and "No conversation found" in done.stderr
+    claude.model.answers += [say("blue")]
+    done = claude.chat("which colour?", "--resume", id)
+    assert done.returncode == 0 and "blue" in done.stdout, done.stderr
+    asked = json.dumps(claude.requests()[-1]["messages"])
+    assert "remember blue" in asked and TOLD in asked
 
 
 def test_a_bot_commits_remembers_and_completes(claude, home, tmp_path):

@@ -1,6 +1,7 @@
 """The real Codex runs turns: against a model on loopback, in a box that reaches nothing else."""
 import json
 import os
+import shutil
 import signal
 
 import peers
@@ -8,7 +9,7 @@ import pytest
 
 from bots import Repo
 from conftest import retry, wait_gone
-from engine_rig import KEY, Engine, Messages, Responses, held, of_type, post  # noqa: F401 (held is a fixture)
+from engine_rig import KEY, TOLD, Engine, Messages, Responses, held, of_type, post  # noqa: F401 (held is a fixture)
 
 say, call = Responses.text, Responses.call
 
@@ -209,7 +210,24 @@ def test_the_hub_is_killed_in_a_turn_and_nothing_is_left_running(codex, home, he
     codex.model.answers += [say("green")]
     done = codex.chat("which colour?", "--resume", id)
     assert done.returncode == 0 and "green" in done.stdout, done.stderr
-    assert "remember green" in json.dumps(codex.requests()[-1]["input"])
+    asked = json.dumps(codex.requests()[-1]["input"])
+    assert "remember green" in asked and TOLD not in asked  # Codex's own thread went on
+    assert not of_type(codex.events(id), "session.updated")[-1].get("engine_thread")
+
+
+def test_a_thread_that_codex_lost_is_told_the_past_and_the_journal_says_so(codex, home):
+    codex.model.answers += [say("I remember red")]
+    codex.chat("remember red")
+    id = codex.last()
+    home.kill_hub()
+    shutil.rmtree(home.dir / "sessions" / id / "engine" / "sessions")
+    codex.model.answers += [say("red")]
+    done = codex.chat("which colour?", "--resume", id)
+    assert done.returncode == 0 and "red" in done.stdout, done.stderr
+    asked = json.dumps(codex.requests()[-1]["input"])
+    assert "remember red" in asked and TOLD in asked
+    told = [e for e in of_type(codex.events(id), "session.updated") if "engine_thread" in e]
+    assert len(told) == 1 and "lost" in told[0]["reason"] and told[0]["turn"] == "t2"
 
 
 def test_the_process_ends_with_its_session(codex, home, hub):
@@ -350,6 +368,21 @@ def test_defect_7_the_printed_resume_line_works(bots, codex):
     assert more.returncode == 0, more.stderr
     assert "so far" in json.dumps(codex.requests()[-1]["input"])
     assert len(bots.history()) == 2
+
+
+def test_a_run_resumed_after_a_restart_goes_on_with_codexs_thread(bots, codex):
+    codex.model.answers += [say("half done")]
+    done = bots.run("-n", "1")
+    line = next(x for x in done.stderr.splitlines() if x.startswith("resume: ")).split()[2:]
+    bots.home.kill_hub()
+    codex.model.answers += [complete(), say("all of it")]
+    more = bots.home.cli(*line, cwd=bots.repo.root, env={"HERE_CRED": KEY}, timeout=60)
+    assert more.returncode == 0, more.stderr
+    asked = json.dumps(codex.requests()[-1]["input"])
+    assert "half done" in asked and TOLD not in asked
+    # the thread is the second session's now: nothing else may go on with it
+    first, second = bots.history()
+    assert "engine_thread" not in first and second["engine_thread"]
 
 
 def test_defect_8_10_and_13_any_checkout_and_any_path(bots, codex, tmp_path):

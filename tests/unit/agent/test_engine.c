@@ -209,7 +209,7 @@ TEST(what_an_engine_says_is_in_the_journal_in_our_words)
     struct rig r;
     struct session *s = begin(&r, "auto");
     say(&r, s, "hello");
-    stand_in.cb->on_thread(stand_in.arg, STR("th-1"));
+    stand_in.cb->on_thread(stand_in.arg, STR("th-1"), false);
     speak("Let me ");
     speak("look.");
     stand_in.cb->on_message(stand_in.arg, STR("Let me look."));
@@ -301,7 +301,7 @@ TEST(an_engine_that_dies_fails_its_turn_and_the_next_one_resumes)
     struct session *s = begin(&r, "auto");
     struct err e;
     say(&r, s, "hello");
-    stand_in.cb->on_thread(stand_in.arg, STR("th-1"));
+    stand_in.cb->on_thread(stand_in.arg, STR("th-1"), false);
     call("c1", "shell", "{\"cmd\":\"sleep 9\"}", ENGINE_ASKS);
     rig_until(&r, has_logged, "allow c1");
     err_set(&e, UV_EPIPE, "it was ended by signal 9");
@@ -370,7 +370,7 @@ TEST(after_a_rewind_a_new_thread_is_told_the_past)
     struct session *s = begin(&r, "auto");
     bool rewound = false;
     say(&r, s, "first question");
-    stand_in.cb->on_thread(stand_in.arg, STR("th-1"));
+    stand_in.cb->on_thread(stand_in.arg, STR("th-1"), false);
     finish("first answer");
     rig_wait(&r, &r.answered);
     say(&r, s, "second question");
