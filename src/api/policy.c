@@ -331,7 +331,7 @@ void op_SESSION_TYPE_SHOW(struct api *api, struct op_call *c)
 struct ending {
     struct api *api;
     struct arena arena;
-    char *run;
+    const char *terminal; // its id, in the arena
     int status;
 };
 
@@ -345,10 +345,9 @@ static void on_ending(void *arg, const struct json *value, const char *refused)
         action = str_eqz(wish, actions[i]) ? actions[i] : action;
     }
     if (n->api->bots != NULL) {
-        bots_terminal_ended(n->api->bots, str_of(n->run), n->status, action);
+        bots_terminal_ended(n->api->bots, str_of(n->terminal), n->status, action);
     }
     arena_fini(&n->arena);
-    free(n->run);
     free(n);
 }
 
@@ -358,9 +357,9 @@ void api__decide_end(struct api *api, const struct term *t)
     struct buf text = {.max = SIZE_MAX};
     struct json *row = NULL;
     struct jw w;
-    *n = (struct ending){
-        .api = api, .run = str_dup(term_about(t, "run_id")), .status = term_status(t)};
+    *n = (struct ending){.api = api, .status = term_status(t)};
     arena_init(&n->arena);
+    n->terminal = arena_strdup(&n->arena, str_of(term_id(t)));
     jw_init(&w, &text);
     term_write(t, &w);
     int rc = json_parse(&row, &n->arena, arena_str(&n->arena, buf_str(&text)), NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/make.h"
 #include "api/api_int.h"
 #include "api/handlers.h"
 #include "api/policy.h"
@@ -34,7 +35,7 @@ static void on_started(void *arg, const struct term *t, const struct err *e)
     struct opening *o = arg;
     struct op_call *c = o->call;
     if (o->run != NULL && o->api->bots != NULL) {
-        (t != NULL ? bots_terminal_runs : bots_terminal_failed)(o->api->bots, str_of(o->run));
+        (t != NULL ? bots_terminal_runs : bots_terminal_failed)(o->api->bots, str_of(o->id));
     }
     if (t == NULL) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "%s", e->msg);
@@ -51,20 +52,13 @@ static const struct json *plain_env(struct arena *a)
 {
     static const char *const names[] = {"HOME", "LANG",  "LC_ALL", "LOGNAME",
                                         "PATH", "SHELL", "TZ",     "USER"};
-    struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    struct json *env = NULL;
-    jw_init(&w, &text);
-    jw_obj(&w);
+    struct json *env = make_obj(a, ARRAY_LEN(names));
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (getenv(names[i]) != NULL) {
-            jw_kstrz(&w, names[i], getenv(names[i]));
+            make_put(env, names[i], make_strz(getenv(names[i])));
         }
     }
-    jw_end_obj(&w);
-    int rc = json_parse(&env, a, arena_str(a, buf_str(&text)), NULL, NULL);
-    buf_fini(&text);
-    return rc == 0 ? env : NULL;
+    return env;
 }
 
 /// The context that a program in a terminal of ours has: who started it, and how to reach the hub.
@@ -164,7 +158,7 @@ static void on_worktree(void *arg, struct str json, const char *name, const stru
         o->worktree = text_of(c, v, "worktree");
         o->branch = text_of(c, v, "branch");
         o->repository = text_of(c, v, "repository");
-        snprintf(o->id, sizeof o->id, "%s", o->run); // one name for both
+        snprintf(o->id, sizeof o->id, "%s", text_of(c, v, "terminal"));
         start(o);
     }
 }
@@ -172,22 +166,17 @@ static void on_worktree(void *arg, struct str json, const char *name, const stru
 /// A run like a bot's, whose program is this one: with a worktree and a branch of its own.
 static void make_run(struct opening *o)
 {
+    static const char *const kept[] = {"cmd", "args", "name", "type", "resume"};
     struct op_call *c = o->call;
-    struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    struct json *params = NULL;
-    jw_init(&w, &text);
-    jw_obj(&w);
-    jw_kstrz(&w, "working_dir", o->cwd);
-    jw_kvalue(&w, "cmd", json_get(c->params, "cmd"));
-    if (json_get(c->params, "args") != NULL) {
-        jw_kvalue(&w, "args", json_get(c->params, "args"));
+    struct json *params = make_obj(c->arena, ARRAY_LEN(kept) + 1);
+    make_put(params, "working_dir", make_strz(o->cwd));
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        const struct json *v = json_get(c->params, kept[i]);
+        if (v != NULL) {
+            make_put(params, kept[i], *v);
+        }
     }
-    jw_kstrz(&w, "name", o->name);
-    jw_end_obj(&w);
-    int rc = json_parse(&params, c->arena, arena_str(c->arena, buf_str(&text)), NULL, NULL);
-    buf_fini(&text);
-    if (rc < 0 || o->api->bots == NULL) {
+    if (o->api->bots == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
         free(o);
     } else {
@@ -241,17 +230,69 @@ static void open_pty(struct api *api, struct op_call *c)
     o->name = arena_strdup(c->arena, name);
     o->type = arena_strdup(c->arena, json_str(json_get(p, "type"), ""));
     o->prompt = arena_strdup(c->arena, json_str(json_get(p, "prompt"), ""));
-    if (json_bool(json_get(p, "worktree"), false)) {
+    if (json_bool(json_get(p, "worktree"), false) || json_get(p, "resume") != NULL) {
         make_run(o);
     } else {
         start(o);
     }
 }
 
+/// A run that is to go on, while it is looked up.
+struct resuming {
+    struct api *api;
+    struct op_call *call;
+};
+
+/// What the run was started with, where the request does not say it. Its prompt has been typed before.
+static void on_past(void *arg, struct str json, const char *name, const struct agent_no *no)
+{
+    struct resuming r = *(struct resuming *)arg;
+    struct op_call *c = r.call;
+    struct json *past = NULL;
+    free(arg);
+    (void)name;
+    if (no != NULL) {
+        op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+        return;
+    }
+    int rc = json_parse(&past, c->arena, arena_str(c->arena, json), NULL, NULL);
+    assert(rc == 0); // we wrote it
+    (void)rc;
+    const struct json *old = json_get(past, "options");
+    bool other = json_get(c->params, "cmd") != NULL; // then with arguments of its own
+    struct json *params = make_obj(c->arena, c->params->n + old->n + 2);
+    json_foreach_member (m, c->params) {
+        if (!str_eqz(m->key, "cwd") && (other || !str_eqz(m->key, "args"))) {
+            params->members[params->n++] = *m;
+        }
+    }
+    json_foreach_member (m, old) {
+        bool program = str_eqz(m->key, "cmd") || str_eqz(m->key, "args");
+        if (!(other && program) && json_get_str(params, m->key) == NULL) {
+            params->members[params->n++] = *m;
+        }
+    }
+    make_put(params, "cwd", *json_get(past, "working_dir"));
+    if (json_get(params, "prompt") == NULL) {
+        make_put(params, "prompt", make_strz(""));
+    }
+    c->params = params;
+    api__decide(r.api, c, "pty", open_pty);
+}
+
 void op_PTY_NEW(struct api *api, struct op_call *c)
 {
-    if (check_strings(c)) {
+    if (!check_strings(c)) {
+        return;
+    }
+    if (json_get(c->params, "resume") == NULL) {
         api__decide(api, c, "pty", open_pty);
+    } else if (api->bots == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
+    } else {
+        struct resuming *r = xmalloc(sizeof *r);
+        *r = (struct resuming){.api = api, .call = c};
+        bots_terminal_past(api->bots, c->params, on_past, r);
     }
 }
 

@@ -127,17 +127,20 @@ bots_fn bots_run_stop;
 /// Say something to it: `{taken: steered|queued}`.
 bots_fn bots_run_input;
 
-/// A program in a terminal gets a run, with a worktree of its own: `working_dir`, `cmd`, `args`, `name` of
-/// `params`. Answers with the record when the worktree is there; `dir` beside it is where to start. Then
-/// one of the next two has to follow.
+/// A program in a terminal gets a run, with a worktree of its own: `working_dir`, `cmd`, `args`, `name`, `type` of
+/// `params`; with `resume`, the id of such a run, that one goes on in its worktree and on its branch. Answers with
+/// the record when the worktree is there: `dir` beside it is where to start, `terminal` the id that the
+/// terminal has to get. Then one of the next two has to follow.
 bots_fn bots_terminal;
+/// The record of the run that `resume` names, if it can go on: what it was started with is in `options`.
+bots_fn bots_terminal_past;
 /// Its terminal runs.
-void bots_terminal_runs(struct bots *b, struct str run_id);
-/// It could not be started: nothing is left of the run.
-void bots_terminal_failed(struct bots *b, struct str run_id);
+void bots_terminal_runs(struct bots *b, struct str terminal);
+/// It could not be started: nothing is left of the run, or it is as it was before it was resumed.
+void bots_terminal_failed(struct bots *b, struct str terminal);
 /// Its program has ended, with `status`; negative: nobody knows how. `action` is what becomes of its work:
-/// review, merge or discard. Nothing happens when there is no such run.
-void bots_terminal_ended(struct bots *b, struct str run_id, int status, const char *action);
+/// review, merge or discard. Nothing happens when no run has that terminal.
+void bots_terminal_ended(struct bots *b, struct str terminal, int status, const char *action);
 
 /// `{worktrees: [{path, branch, run_id, bot, project, repository, state: live|left, bytes, age_s, uncommitted,
 /// unmerged}], next: null}`; with `repo` `{worktrees: [{path, branch, head}], next: null}`, as git lists them.

@@ -190,10 +190,12 @@ void record_write(const struct record *r, struct jw *w, bool whole)
         jw_null(w);
     }
     jw_key(w, "resume");
-    if (r->terminal[0] != '\0') {
-        jw_null(w); // a program cannot be taken up again
-    } else {
+    if (r->terminal[0] == '\0') {
         jw_strf(w, "afloat run %s --resume %s", r->bot, r->run_id);
+    } else if (r->running) {
+        jw_null(w);
+    } else {
+        jw_strf(w, "afloat pty new --resume %s", r->run_id);
     }
     if (whole) {
 #define X(name) put_list(w, #name, &r->name);

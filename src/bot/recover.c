@@ -61,7 +61,7 @@ void run_recover(struct bots *b, struct record *rec)
     if (run__is_terminal(r)) { // it worked on without us
         r->step = RUN_PTY;
         if (b->o.terminal_runs == NULL || !b->o.terminal_runs(b->o.arg, r->rec.terminal, &status)) {
-            bots_terminal_ended(b, str_of(r->rec.run_id), status, "review");
+            bots_terminal_ended(b, str_of(r->rec.terminal), status, "review");
         }
         return;
     }

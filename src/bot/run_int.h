@@ -144,6 +144,12 @@ void run__lore_free(struct run_lore *l); // NULL is allowed
 struct git_worktree run__worktree(struct run *r);
 /// The record of a new run, of the bot or program `a->name`.
 void run__fill_record(struct ask *a, struct record *rec);
+/// A new id, in the record's arena.
+const char *run__make_id(struct record *rec);
+/// May the run of this record go on, as `a` asks? If not, `no` says why.
+bool run__may_resume(const struct ask *a, const struct record *rec, struct agent_no *no);
+/// Clear from the record what its last end said: it goes on. Returns it as it was; caller frees.
+char *run__reopen(struct record *rec);
 /// What of the request the record shows: all but the environment, and what it has members for.
 const struct json *run__options(const struct ask *a, struct record *rec);
 /// The request is about this run; `rec` is moved.

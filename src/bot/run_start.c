@@ -156,12 +156,12 @@ const struct json *run__options(const struct ask *a, struct record *rec)
     return all;
 }
 
-static void make_id(char out[RECORD_ID])
+const char *run__make_id(struct record *rec)
 {
     uint32_t bits;
     ssize_t n = getrandom(&bits, sizeof bits, 0);
     assert(n == (ssize_t)sizeof bits); // cannot fail for so few, once the machine is up
-    snprintf(out, RECORD_ID, "%08x", bits);
+    return arena_printf(&rec->arena, "%08x", bits);
 }
 
 /// Where it works: in a worktree, where the user is, or not at all.
@@ -188,10 +188,8 @@ static bool choose_place(struct ask *a, const struct bot_config *c, struct recor
 
 void run__fill_record(struct ask *a, struct record *rec)
 {
-    char id[RECORD_ID];
     if (rec->run_id[0] == '\0') {
-        make_id(id);
-        rec->run_id = record_text(rec, str_of(id));
+        rec->run_id = run__make_id(rec);
     }
     rec->bot = record_text(rec, str_of(a->name));
     rec->project = record_text(rec, str_of(a->ws.slug));
@@ -210,14 +208,15 @@ void run__fill_record(struct ask *a, struct record *rec)
     }
 }
 
-/// The record of one that goes on: what its last end said is void.
-static void reopen_record(struct record *rec)
+char *run__reopen(struct record *rec)
 {
+    char *former = record_print(rec);
     rec->end_reason = rec->action = rec->summary = rec->error = "";
     rec->ended_at = rec->discarded_at = 0;
     rec->epoch = 0; // of hubs that share a store: a new lease
     rec->wants_merge = false;
     rec->notes.n = rec->not_kept.n = 0;
+    return former;
 }
 
 bool run__has_begun(const struct record *rec)
@@ -246,8 +245,25 @@ static void relocate(struct ask *a, struct record *rec)
     record_add(rec, &rec->notes, STR("its hub was lost; another one went on with it"));
 }
 
-static bool may_start(struct ask *a, const struct record *rec, bool resumed, struct agent_no *no)
+bool run__may_resume(const struct ask *a, const struct record *rec, struct agent_no *no)
 {
+    struct bots *b = a->b;
+    if (!a->taken && (rec->running || rec->queued || bots__is_running(b, str_of(rec->run_id)))) {
+        bots__no(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it", "run '%s' has not ended",
+                 rec->run_id);
+    } else if (rec->branch_deleted) {
+        bots__no(no, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
+    } else if (map_get(&b->busy, str_of(rec->run_id)) != NULL) {
+        bots__no(no, PROBLEM_CONFLICT, NULL, "run '%s' is being taken over", rec->run_id);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static bool may_start(struct ask *a, const struct record *rec, struct agent_no *no)
+{
+    bool resumed = rec->run_id[0] != '\0';
     struct err e = {0};
     if (!fleet_may_start(a->b->o.fleet, ask__str(a, "on"), &e)) {
         bots__no_err(no, &e);
@@ -255,19 +271,12 @@ static bool may_start(struct ask *a, const struct record *rec, bool resumed, str
         bots__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (a->bot->status < 0) {
         bots__no(no, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
-    } else if (resumed && !a->taken &&
-               (rec->running || rec->queued || bots__is_running(a->b, str_of(rec->run_id)))) {
-        bots__no(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it", "run '%s' has not ended",
-                 rec->run_id);
     } else if (resumed && rec->terminal[0] != '\0') {
-        bots__no(no, PROBLEM_CONFLICT, "`afloat pty new --worktree` starts another",
-                 "run '%s' was that of a program in a terminal: it cannot go on", rec->run_id);
-    } else if (resumed && rec->branch_deleted) {
-        bots__no(no, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
-    } else if (resumed && map_get(&a->b->busy, str_of(rec->run_id)) != NULL) {
-        bots__no(no, PROBLEM_CONFLICT, NULL, "run '%s' is being taken over", rec->run_id);
+        bots__no(no, PROBLEM_CONFLICT, NULL,
+                 "run '%s' is that of a program in a terminal: `afloat pty new --resume %s`",
+                 rec->run_id, rec->run_id);
     } else {
-        return true;
+        return !resumed || run__may_resume(a, rec, no);
     }
     return false;
 }
@@ -285,11 +294,12 @@ static void launch(struct ask *a, struct record *rec)
 {
     struct catalog_bot *bot = a->bot;
     bool fresh = rec->run_id[0] == '\0' || (a->taken && !run__has_begun(rec));
-    char *former = fresh ? NULL : record_print(rec);
-    if (former != NULL && a->taken) {
+    char *former = NULL;
+    if (!fresh && a->taken) {
+        former = record_print(rec);
         relocate(a, rec);
-    } else if (former != NULL) {
-        reopen_record(rec);
+    } else if (!fresh) {
+        former = run__reopen(rec);
     } else {
         run__fill_record(a, rec);
         rec->started_at = rec->started_at != 0 ? rec->started_at : loop_wall(a->b->o.loop);
@@ -330,8 +340,7 @@ void run_start(struct ask *a)
     struct bot_overrides flags = take_flags(a, &a->arena);
     struct agent_no no;
     struct err e = {0};
-    bool resumed = rec->run_id[0] != '\0';
-    if (!may_start(a, rec, resumed, &no)) {
+    if (!may_start(a, rec, &no)) {
         ask__refuse(a, &no);
     } else if (bot_config_apply(&a->bot->config, &flags, &e) < 0) {
         ask__fail(a, &e);
@@ -462,7 +471,7 @@ static void add_tree(void *arg)
 {
     struct run *r = arg;
     static const struct bot_config nothing;
-    const struct bot_config *c = run__is_terminal(r) ? &nothing : run__config(r);
+    const struct bot_config *c = run__config(r) != NULL ? run__config(r) : &nothing;
     struct git_worktree w = run__worktree(r);
     struct git_add add = {.repo = r->rec.root,
                           .dir = r->rec.worktree,

@@ -4,10 +4,12 @@
 //                                     └── it cannot be started ──> UNDO
 //
 // It is a run like that of a bot, so lists, diff, apply, merge, discard and clean know it; only who works there
-// is another. Its id is that of the terminal. A terminal outlives the hub, and so does its run: a hub that stops
-// leaves the record as it is, `running`, and the next one takes both up again (recover.c).
+// is another. Its first terminal has its id; when it is resumed, the new terminal has another one, since the
+// first may still be shown. A terminal outlives the hub, and so does its run: a hub that stops leaves the record
+// as it is, `running`, and the next one takes both up again (recover.c).
 
 #include "bot/run_int.h"
+#include "bot/runs_int.h"
 #include "config/home.h"
 
 #define OF_TERMINALS "pty" // in the place of a bot's name
@@ -37,19 +39,48 @@ static const char *command_of(const struct ask *a, struct record *rec)
     return out;
 }
 
+/// The run that is to go on was found. True: it can; else it has been answered.
+static bool check_past(struct ask *a)
+{
+    const struct record *rec = a->data;
+    struct agent_no no;
+    if (rec->terminal[0] == '\0') {
+        ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' is that of a bot: `afloat run %s --resume %s`",
+                rec->run_id, rec->bot, rec->run_id);
+        return false;
+    }
+    if (!run__may_resume(a, rec, &no)) {
+        ask__refuse(a, &no);
+        return false;
+    }
+    return true;
+}
+
 static void launch(struct ask *a)
 {
-    struct record rec;
-    record_init(&rec);
+    struct record rec, *past = a->data;
+    char *former = NULL;
+    if (past != NULL && !check_past(a)) { // now: two may be asked for at once
+        return;
+    }
     a->name = OF_TERMINALS;
-    run__fill_record(a, &rec);
-    rec.terminal = rec.run_id;
+    if (past != NULL) {
+        rec = *past;
+        record_init(past);
+        former = run__reopen(&rec);
+        rec.terminal = run__make_id(&rec);
+    } else {
+        record_init(&rec);
+        run__fill_record(a, &rec);
+        rec.terminal = rec.run_id;
+        rec.started_at = loop_wall(a->b->o.loop);
+    }
     rec.prompt = command_of(a, &rec);
-    rec.options = json_clone(&rec.arena, a->params);
-    rec.started_at = loop_wall(a->b->o.loop);
+    rec.options = run__options(a, &rec);
     rec.running = rec.full_access = true; // the program is the user's own
     struct run *r = run__new(a->b, &rec);
     r->starter = a;
+    r->former = former;
     r->dir = arena_strdup(&r->arena, str_of(a->real));
     r->ws = a->ws;
     a->ws = (struct workspace){0};
@@ -67,9 +98,34 @@ static void located(struct ask *a)
     }
 }
 
+/// It goes on where it was, wherever its user is now.
+static void locate_past(struct ask *a)
+{
+    const struct record *rec = a->data;
+    ask__set(a, "working_dir", str_of(rec->working_dir));
+    ask__locate(a, WHERE_GIT, located);
+}
+
 void bots_terminal(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_GIT, located);
+    struct ask *a = ask__new(b, params, cb, arg);
+    if (json_get(a->params, "resume") != NULL) {
+        runs__find(a, "resume", locate_past);
+    } else {
+        ask__locate(a, WHERE_GIT, located);
+    }
+}
+
+static void show_past(struct ask *a)
+{
+    if (check_past(a)) {
+        runs__answer(a, a->data);
+    }
+}
+
+void bots_terminal_past(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+{
+    runs__find(ask__new(b, params, cb, arg), "resume", show_past);
 }
 
 // ---- from here to its end -----------------------------------------------------------------------
@@ -78,6 +134,7 @@ void bots_terminal(struct bots *b, const struct json *params, bots_text_cb *cb, 
 void run__pty(struct run *r)
 {
     struct ask *a = r->starter;
+    assert(run__is_terminal(r) && a != NULL);
     r->starter = NULL;
     jw_obj(&a->w);
     record_write(&r->rec, &a->w, true);
@@ -87,32 +144,38 @@ void run__pty(struct run *r)
     ask__answer(a);
 }
 
-/// The run that waits for its program; NULL: there is none.
-static struct run *waiting(struct bots *b, struct str run_id)
+/// The run that waits for the program in that terminal; NULL: there is none.
+static struct run *waiting(struct bots *b, struct str terminal)
 {
-    struct run *r = bots__run_of(b, run_id);
-    return r != NULL && r->step == RUN_PTY && r->next == NULL && r->starter == NULL ? r : NULL;
+    vec_foreach (it, &b->runs) {
+        struct run *r = *it;
+        if (str_eqz(terminal, r->rec.terminal) && !r->lost && r->step == RUN_PTY &&
+            r->next == NULL && r->starter == NULL) {
+            return r;
+        }
+    }
+    return NULL;
 }
 
-void bots_terminal_runs(struct bots *b, struct str run_id)
+void bots_terminal_runs(struct bots *b, struct str terminal)
 {
-    struct run *r = waiting(b, run_id);
+    struct run *r = waiting(b, terminal);
     if (r != NULL) {
         run__tell_start(r);
     }
 }
 
-void bots_terminal_failed(struct bots *b, struct str run_id)
+void bots_terminal_failed(struct bots *b, struct str terminal)
 {
-    struct run *r = waiting(b, run_id);
+    struct run *r = waiting(b, terminal);
     if (r != NULL) {
         run__abort(r, &(struct agent_no){0});
     }
 }
 
-void bots_terminal_ended(struct bots *b, struct str run_id, int status, const char *action)
+void bots_terminal_ended(struct bots *b, struct str terminal, int status, const char *action)
 {
-    struct run *r = waiting(b, run_id);
+    struct run *r = waiting(b, terminal);
     if (r == NULL) {
         return;
     }

@@ -152,17 +152,18 @@ static void find_one(struct ask *a) // on the lane
 {
     struct record *rec = a->data;
     record_fini(rec);
-    a->rc = runs_find(rec, a->b->index, NULL, ask__str(a, "id"), &a->e);
+    a->rc = runs_find(rec, a->b->index, NULL, a->sought, &a->e);
 }
 
-void runs__find(struct ask *a, ask_fn *then)
+void runs__find(struct ask *a, const char *key, ask_fn *then)
 {
     struct record *rec = xmalloc(sizeof *rec);
     record_init(rec);
     a->data = rec;
     a->free_data = free_record;
+    a->sought = ask__str(a, key);
     if (fleet_shared(a->b->o.fleet)) {
-        runs__find_shared(a, ask__str(a, "id"), then);
+        runs__find_shared(a, a->sought, then);
     } else {
         ask__work(a, find_one, then);
     }
@@ -189,7 +190,7 @@ static void show(struct ask *a)
 
 void bots_run_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), show);
+    runs__find(ask__new(b, params, cb, arg), "id", show);
 }
 
 static void answer_found(struct ask *a)
@@ -228,7 +229,7 @@ static void stop(struct ask *a)
 
 void bots_run_stop(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), stop);
+    runs__find(ask__new(b, params, cb, arg), "id", stop);
 }
 
 static void say(struct ask *a)
@@ -253,5 +254,5 @@ void bots_run_input(struct bots *b, const struct json *params, bots_text_cb *cb,
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "'text' is empty");
         return;
     }
-    runs__find(a, say);
+    runs__find(a, "id", say);
 }

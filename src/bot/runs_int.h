@@ -4,8 +4,8 @@
 #include "bot/runs.h"
 #include "store/store.h"
 
-/// Find the run of the parameter `id`; then `then` with its record as a->data, which the ask ends.
-void runs__find(struct ask *a, ask_fn *then);
+/// Find the run that the parameter `key` names; then `then` with its record as a->data, which the ask ends.
+void runs__find(struct ask *a, const char *key, ask_fn *then);
 enum { RUNS_DEFAULT_LIST = 50 };
 
 // runs_shared.c: of hubs that share a store. a->data is a record, and then the one that was found.

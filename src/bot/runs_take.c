@@ -263,7 +263,7 @@ static void diff_found(struct ask *a)
 
 void bots_run_diff(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), diff_found);
+    runs__find(ask__new(b, params, cb, arg), "id", diff_found);
 }
 
 // ---- apply --------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ static void apply_found(struct ask *a)
 
 void bots_run_apply(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), apply_found);
+    runs__find(ask__new(b, params, cb, arg), "id", apply_found);
 }
 
 // ---- merge --------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ static void merge_found(struct ask *a)
 
 void bots_run_merge(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), merge_found);
+    runs__find(ask__new(b, params, cb, arg), "id", merge_found);
 }
 
 // ---- discard ------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ static void discard_found(struct ask *a)
 
 void bots_run_discard(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), discard_found);
+    runs__find(ask__new(b, params, cb, arg), "id", discard_found);
 }
 
 // ---- delete -------------------------------------------------------------------------------------
@@ -480,5 +480,5 @@ static void delete_found(struct ask *a)
 
 void bots_run_delete(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), delete_found);
+    runs__find(ask__new(b, params, cb, arg), "id", delete_found);
 }

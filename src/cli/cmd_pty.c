@@ -40,9 +40,13 @@ static void write_body(struct cli *c, const char *cwd, struct buf *out)
     jw_init(&w, out);
     jw_obj(&w);
     bool typed = args_has(a, FLAG_TYPE); // the type has the program: all words are arguments
+    bool resumed = args_has(a, FLAG_RESUME_PTY); // so has the run, unless another one is named
+    if (resumed) {
+        jw_kstrz(&w, "resume", args_value(a, FLAG_RESUME_PTY));
+    }
     if (typed) {
         jw_kstrz(&w, "type", args_value(a, FLAG_TYPE));
-    } else {
+    } else if (!resumed || a->words.n != 0) {
         jw_kstrz(&w, "cmd",
                  a->words.n != 0                     ? a->words.p[0]
                  : shell != NULL && shell[0] != '\0' ? shell

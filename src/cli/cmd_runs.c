@@ -198,9 +198,11 @@ int cmd_run_attach(struct cli *c)
     int code = ask_value(c, OP_RUN_SHOW, params, ARRAY_LEN(params), &arena, &v);
     char *id = code == EXIT_OK ? str_dup(show_member(v, "run_id")) : NULL;
     if (code == EXIT_OK && show_member(v, "terminal").n != 0) {
-        char *socket = xasprintf("%s/pty/%s.sock", c->home.runtime, id);
-        code = pty_attach(c, socket, id);
+        char *terminal = str_dup(show_member(v, "terminal"));
+        char *socket = xasprintf("%s/pty/%s.sock", c->home.runtime, terminal);
+        code = pty_attach(c, socket, terminal);
         free(socket);
+        free(terminal);
     } else if (code == EXIT_OK) {
         code = chat__with(c, true, attach, id);
     }

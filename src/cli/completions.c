@@ -218,7 +218,7 @@ static void offer_value(struct cli *c, const struct typed *t)
         const char *noun;
     } of[] = {{FLAG_BOT, "bot"},        {FLAG_RESUME, "session"}, {FLAG_RESUME_RUN, "runs"},
               {FLAG_PLUGINS, "plugin"}, {FLAG_PROVIDER, "model"}, {FLAG_SESSION, "session"},
-              {FLAG_TO, "generation"},  {FLAG_TYPE, "type"}};
+              {FLAG_TO, "generation"},  {FLAG_TYPE, "type"},      {FLAG_RESUME_PTY, "runs"}};
     offer_choices(c, t, flag_choices(t->flag));
     if (t->flag == &flags[FLAG_MODEL]) {
         offer_models(c, t);

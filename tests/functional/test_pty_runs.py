@@ -168,3 +168,86 @@ def test_a_viewer_sees_its_last_words(home, hub, repo):
     viewer.send("\r")
     viewer.until(lambda: viewer.exit is not None)
     assert viewer.exit == 0 and b"last words" in viewer.screen + viewer.output
+
+
+LOGGER = 'pwd >> log; echo "$AFLOAT_RUN $AFLOAT_BRANCH" >> log; echo up; read x; exit ${x:-0}'
+
+
+def resume(home, id, status=201, **more):
+    answer = home.http("POST", "/pty", json.dumps({"resume": id, **more}).encode())
+    assert answer.status == status, answer.body
+    return answer.json()
+
+
+def test_it_is_resumed_with_its_program_in_its_worktree_and_on_its_branch(home, hub, repo):
+    row = start(home, repo / "sub", LOGGER)
+    assert "has not ended" in resume(home, row["id"], 409)["detail"]
+    retry(lambda: "up" in home.http("GET", f"/pty/{row['id']}/screen").json()["text"])
+    first = finish(home, row)
+    assert first["resume"] == f"afloat pty new --resume {row['id']}" and first["commits"] == 1
+    (repo / "f").write_text("the user went on\n")
+    again = resume(home, row["id"][:6])
+    assert again["run_id"] == row["id"] and again["id"] != row["id"]  # the first terminal may still be shown
+    assert [again[k] for k in ("cmd", "args", "name", "branch", "worktree", "cwd")] == \
+           [row[k] for k in ("cmd", "args", "name", "branch", "worktree", "cwd")]
+    log = pathlib.Path(again["worktree"]) / "sub" / "log"
+    lines = [f"{row['worktree']}/sub", f"{row['id']} {row['branch']}"] * 2
+    retry(lambda: log.read_text().split("\n")[:-1] == lines)
+    live = run_of(home, row["id"])
+    assert (live["state"], live["terminal"], live["end_reason"]) == ("running", again["id"], None)
+    home.http("POST", f"/pty/{again['id']}/input", json.dumps({"text": "\r"}).encode())
+    record = retry(lambda: (r := run_of(home, row["id"]))["state"] == "ended" and r)
+    assert (record["end_reason"], record["commits"], record["files"]) == ("complete", 2, 1)
+    assert not pathlib.Path(row["worktree"]).exists() and (repo / "f").read_text() == "the user went on\n"
+    assert len(home.json("runs", "list")["runs"]) == 1
+    home.ok("runs", "apply", row["id"], cwd=repo)
+    assert (repo / "sub" / "log").read_text().split("\n")[:-1] == lines
+
+
+def test_the_command_resumes_it_too_and_may_name_another_program(home, hub, repo):
+    row = start(home, repo, LOGGER)
+    finish(home, row, "3")
+    id = home.ok("pty", "new", "--detach", "--resume", row["id"], "--", "sh", "-c", "cat log; read x").strip()
+    retry(lambda: f"{row['id']} {row['branch']}" in home.http("GET", f"/pty/{id}/screen").json()["text"].replace("\n", ""))
+    assert run_of(home, row["id"])["prompt"] == "sh -c cat log; read x"
+    process, terminal = home.on_terminal("runs", "attach", row["id"])
+    read_until(terminal, rb"afloat/pty")
+    terminal.write(b"\r")
+    read_until(terminal, rb"ended with status 0")
+    assert process.wait(20) == 0
+    assert retry(lambda: (r := run_of(home, row["id"]))["state"] == "ended" and r)["error"] is None
+
+
+def test_one_that_cannot_be_resumed_is_as_it_was(home, hub, repo):
+    row = start(home, repo, LOGGER)
+    before = finish(home, row)
+    answer = resume(home, row["id"], 400, cmd="no-such-program")
+    assert "cannot run 'no-such-program'" in answer["detail"]
+    assert retry(lambda: (r := run_of(home, row["id"]))["state"] == "ended" and r) == before
+    retry(lambda: not pathlib.Path(row["worktree"]).exists())
+    assert resume(home, "ffffffff", 404)["detail"].startswith("there is no run")
+    home.ok("runs", "discard", row["id"], "--delete-branch")
+    assert "was deleted" in resume(home, row["id"], 409)["detail"]
+    home.ok("bots", "create", "helper")
+    home.env.update(AFLOAT_PROVIDER="scripted")
+    home.ok("run", "helper", "hello", cwd=repo)
+    bots = home.json("runs", "list", "--bot", "helper")["runs"][0]["run_id"]
+    refused = resume(home, bots, 409)
+    assert "afloat run helper --resume" in refused["detail"] + (refused.get("hint") or "")
+
+
+def test_a_resumed_one_goes_on_while_the_hub_is_killed(home, repo):
+    hub = Hub(home)
+    row = start(home, repo, LOGGER)
+    finish(home, row)
+    again = resume(home, row["id"])
+    retry(lambda: "up" in home.http("GET", f"/pty/{again['id']}/screen").json()["text"])
+    os.kill(hub.pid, signal.SIGKILL)
+    hub.process.communicate()
+    hub = Hub(home)
+    retry(lambda: home.http("GET", f"/pty/{again['id']}").status == 200)
+    assert run_of(home, row["id"])["state"] == "running" and not is_gone(again["pid"])
+    home.http("POST", f"/pty/{again['id']}/input", json.dumps({"text": "\r"}).encode())
+    record = retry(lambda: (r := run_of(home, row["id"]))["state"] == "ended" and r)
+    assert (record["end_reason"], record["commits"]) == ("complete", 2)
+    hub.close()

@@ -86,10 +86,10 @@ int64_t api_generation(const struct api *api)
     return 3;
 }
 
-void bots_terminal_ended(struct bots *b, struct str run_id, int status, const char *action)
+void bots_terminal_ended(struct bots *b, struct str terminal, int status, const char *action)
 {
     (void)b;
-    (void)run_id;
+    (void)terminal;
     (void)status;
     (void)action;
 }
