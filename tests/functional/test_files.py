@@ -141,3 +141,67 @@ def test_a_page_opens_plugins_but_nothing_that_makes_it_the_user(home, hub, tmp_
     assert not (home.dir / "sessions/x").exists(), "nothing is made on the way"
     assert text(home, "GET", tmp_path / "private/key").status == 403
     assert not (home.dir / "token").exists() and (home.dir / "hub.lock").read_text() != "x"
+
+
+def entry(home, op, path, **more):
+    if op == "remove":
+        return home.http("DELETE", f"/files?path={path}" + "".join(f"&{k}={json.dumps(v)}" for k, v in more.items()))
+    return home.http("POST", "/files/" + op, json.dumps({"path": str(path), **{k: str(v) for k, v in more.items()}}).encode())
+
+
+def test_entries_are_made_moved_and_deleted_and_never_over_another(home, hub, tmp_path):
+    place = tmp_path / "place"
+    assert entry(home, "dir", place / "a/b").status == 200 and (place / "a/b").is_dir()
+    again = entry(home, "dir", place / "a/b")
+    assert again.status == 409 and "exists" in again.json()["detail"]
+    (place / "one").write_text("1")
+    (place / "two").write_text("2")
+    over = entry(home, "move", place / "one", to=place / "two")
+    assert over.status == 409 and "already exists" in over.json()["detail"]
+    assert (place / "one").read_text() == "1" and (place / "two").read_text() == "2"
+    assert entry(home, "move", place / "one", to=place / "new/three").json()["to"] == str(place / "new/three")
+    assert (place / "new/three").read_text() == "1" and not (place / "one").exists()
+    assert entry(home, "move", place / "a", to=place / "a/b/c").status == 400, "not into itself"
+    assert entry(home, "move", place / "none", to=place / "x").status == 404
+    assert not (place / "x").exists()
+    counted = entry(home, "remove", place, dry_run=True).json()
+    assert (counted["files"], counted["dirs"], counted["more"]) == (2, 4, False) and (place / "two").exists()
+    removed = entry(home, "remove", place).json()
+    assert (removed["files"], removed["dirs"], removed["trashed"]) == (2, 4, counted["trashed"]) and not place.exists()
+    if removed["trashed"]:
+        assert [p.read_text() for p in home.dir.glob("trash/*/place/new/three")] == ["1"]
+    assert entry(home, "remove", place).status == 404
+    for path in (f"{tmp_path}/.", f"{tmp_path}/..", "/", "relative"):
+        assert entry(home, "remove", path).status in (400, 403), path
+
+
+def test_a_link_is_moved_or_deleted_itself_and_leads_nowhere_else(home, hub, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/kept").write_text("k")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "out").symlink_to(home.dir)
+    assert entry(home, "move", tmp_path / "link", to=tmp_path / "other").status == 200
+    assert (tmp_path / "other").is_symlink() and (tmp_path / "real/kept").read_text() == "k"
+    assert entry(home, "remove", tmp_path / "other", dry_run=True).json()["files"] == 1
+    assert entry(home, "remove", tmp_path / "other").status == 200
+    assert not (tmp_path / "other").is_symlink() and (tmp_path / "real/kept").read_text() == "k"
+    for op, path, more in (("remove", "out/hub.lock", {}), ("move", "out/hub.lock", {"to": tmp_path / "x"}), ("dir", "out/new", {}),
+                           ("move", "real/kept", {"to": tmp_path / "out/trust.json"})):
+        assert entry(home, op, tmp_path / path, **more).status == 403, (op, path)
+    assert (home.dir / "hub.lock").exists() and not (home.dir / "trust.json").exists() and not (home.dir / "new").exists()
+
+
+def test_what_holds_the_hubs_home_or_a_hidden_path_is_not_moved_or_deleted(home, hub, tmp_path):
+    (home.dir / "plugins/sub").mkdir(parents=True)
+    (home.dir / "plugins/sub/p.txt").write_text("")
+    (home.dir / "bots/b/workspaces").mkdir(parents=True)
+    (tmp_path / "shelf/private").mkdir(parents=True)
+    (tmp_path / "shelf/private/key").write_text("k")
+    (home.dir / "config.toml").write_text("[sandbox]\nhide = [\"%s/shelf/private\"]\n" % tmp_path)
+    retry(lambda: "shelf/private" in home.ok("config", "show"))
+    for path in (home.dir, home.dir.parent, home.dir / "plugins", home.dir / "bots/b", home.dir / "bots/b/workspaces",
+                 home.dir / "config.toml", home.dir / "state", tmp_path / "shelf", tmp_path / "shelf/private", tmp_path / "shelf/private/key"):
+        for answer in (entry(home, "remove", path), entry(home, "move", path, to=tmp_path / "taken")):
+            assert answer.status == 403, (path, answer.body)
+    assert (tmp_path / "shelf/private/key").read_text() == "k" and not (tmp_path / "taken").exists()
+    assert entry(home, "remove", home.dir / "plugins/sub").status == 200, "a person's own files"
