@@ -88,8 +88,8 @@ let front: IDockviewPanel | null = null; // stays in front of panels that open b
 function open(api: DockviewApi, request: PanelRequest): void {
   const panel = registry.find("panels", request.panel);
   const key = panel?.key ?? request.panel;
-  const own = typeof request.params.key === "string" && panel?.many ? `#${request.params.key}` : "";
-  const there = api.getPanel(key + own);
+  const own = typeof request.params.key === "string" && panel?.many ? request.params.key : null;
+  const there = api.panels.find((p) => p.params?.panel === key && (own === null || p.params.key === own)); // its key may have changed since
   if (there) {
     if (request.quiet) return;
     there.update({ params: { ...request.params, panel: key } });
@@ -102,8 +102,10 @@ function open(api: DockviewApi, request: PanelRequest): void {
   }
   const placement = panel?.placement ?? "center";
   const beside = api.activePanel && placement !== "center" ? { referencePanel: api.activePanel, direction: direction[placement] } : undefined;
+  let id = own === null ? key : `${key}#${own}`;
+  while (api.getPanel(id)) id += "'"; // of a file that has another name by now
   api.addPanel({
-    id: key + own, component: "panel", title: request.title ?? panel?.title ?? request.panel,
+    id, component: "panel", title: request.title ?? panel?.title ?? request.panel,
     params: { ...request.params, panel: key }, position: beside, renderer: "always",
   });
 }
@@ -156,7 +158,7 @@ export default function Dock() {
       panelsOpen.set({
         panels: api.panels.map((p) => {
           const { panel, ...params } = p.params as { panel: string };
-          return { key: panel, title: p.title ?? panel, params, close: () => p.api.close() };
+          return { key: panel, title: p.title ?? panel, params, update: (more) => { p.update({ params: { ...p.params, ...more } }); moved(); }, close: () => p.api.close() };
         }),
         active: (api.activePanel?.params as { panel?: string } | undefined)?.panel ?? null,
         activeParams: api.activePanel?.params ?? {},

@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { createPortal } from "react-dom";
 import { Icon, type IconName } from "./Icon";
 
 export interface MenuItem {
@@ -25,14 +26,14 @@ export function Menu({ label, items }: { label: string; items: MenuItem[] }) {
   }, [open]);
   useEffect(() => {
     if (!open) return;
-    const outside = (e: Event) => { if (!root.current?.contains(e.target as Node)) setOpen(false); };
+    const outside = (e: Event) => { if (![root, menu].some((r) => r.current?.contains(e.target as Node))) setOpen(false); };
     const events = ["mousedown", "scroll", "resize"];
     for (const name of events) window.addEventListener(name, outside, true);
     return () => { for (const name of events) window.removeEventListener(name, outside, true); };
   }, [open]);
   const close = () => {
     setOpen(false);
-    root.current?.querySelector<HTMLElement>("button")?.focus();
+    (root.current?.closest<HTMLElement>("[role=treeitem]") ?? root.current?.querySelector<HTMLElement>("button"))?.focus(); // in a tree the item has the focus
   };
   const onKey = (e: React.KeyboardEvent) => {
     const all = [...(menu.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
@@ -49,14 +50,14 @@ export function Menu({ label, items }: { label: string; items: MenuItem[] }) {
   return (
     <div className="menu-root" ref={root} onKeyDown={open ? onKey : undefined}>
       <button type="button" className="icon-button" aria-label={label} title={label} aria-haspopup="menu" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
-      {open && (
+      {open && createPortal( // the text of what the button is in does not grow by the menu's
         <div className="menu" role="menu" aria-label={label} ref={menu} popover="manual">
           {items.map((i) => (
             <button key={i.label} type="button" role="menuitem" tabIndex={-1} className={i.danger ? "danger" : undefined} onClick={() => { close(); i.run(); }}>
               {i.icon && <Icon name={i.icon} />} {i.label}
             </button>
           ))}
-        </div>
+        </div>, document.body,
       )}
     </div>
   );

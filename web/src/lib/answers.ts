@@ -179,6 +179,9 @@ export interface Answers {
   "files.watch": { watching: string[]; lease_s: number };
   "files.read": { path: string; text: string; stamp: string };
   "files.write": { path: string; stamp: string };
+  "files.mkdir": { path: string };
+  "files.move": { path: string; to: string };
+  "files.remove": { path: string; files: number; dirs: number; more: boolean; trashed: boolean };
   "session.list": { sessions: SessionRow[]; next: string | null };
   "session.new": SessionRow;
   "session.show": SessionRow;

@@ -32,6 +32,9 @@ export interface Params {
   "files.watch": { dirs: readonly unknown[] };
   "files.read": { path: string };
   "files.write": { path: string; text: string; stamp?: string };
+  "files.mkdir": { path: string };
+  "files.move": { path: string; to: string };
+  "files.remove": { path: string; dry_run?: boolean };
   "session.list": { state?: string; parent?: string; limit?: number; cursor?: string };
   "session.new": { plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; bot?: string; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string; type?: string };
   "session.show": { id: string };
@@ -108,6 +111,9 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "files.watch": ["POST", "/files/watch", []],
   "files.read": ["GET", "/files/text", ["path"]],
   "files.write": ["PUT", "/files/text", []],
+  "files.mkdir": ["POST", "/files/dir", []],
+  "files.move": ["POST", "/files/move", []],
+  "files.remove": ["DELETE", "/files", ["path","dry_run"]],
   "session.list": ["GET", "/session", ["state","parent","limit","cursor"]],
   "session.new": ["POST", "/session", []],
   "session.show": ["GET", "/session/{id}", []],

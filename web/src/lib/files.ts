@@ -4,6 +4,7 @@ import { useEffect } from "react";
 import { call, Problem } from "./client";
 import { link, onEvent, onResync } from "./events";
 import { createStore, useStore } from "./store";
+import { panelsOpen } from "./ui";
 
 async function run(tool: string, dir: string, input: Record<string, unknown>): Promise<string> {
   const answer = await call("tool.run", { name: tool, input, working_dir: dir });
@@ -53,6 +54,31 @@ export async function writeFile(dir: string, path: string, text: string, stamp?:
   return (await call("files.write", { path: join(dir, path), text, stamp })).stamp;
 }
 
+/** What deleting takes away; `more`: there is more than was counted; `trashed`: it can be taken back by hand. */
+export interface Removal {
+  files: number;
+  dirs: number;
+  more: boolean;
+  trashed: boolean;
+}
+export const countEntry = (dir: string, path: string): Promise<Removal> => call("files.remove", { path: join(dir, path), dry_run: true });
+export const removeEntry = (dir: string, path: string): Promise<Removal> => call("files.remove", { path: join(dir, path) });
+export const makeDir = (dir: string, path: string): Promise<unknown> => call("files.mkdir", { path: join(dir, path) });
+
+/** Rename; editors of what was moved follow it with what was typed in them. */
+export async function moveEntry(dir: string, path: string, to: string): Promise<void> {
+  const [from, goal] = [join(dir, path), join(dir, to)];
+  await call("files.move", { path: from, to: goal });
+  for (const p of panelsOpen.get().panels) {
+    if (p.key !== "afloat.file") continue;
+    const base = String(p.params.dir);
+    const whole = join(base, String(p.params.path));
+    if (whole !== from && !whole.startsWith(`${from}/`)) continue;
+    const moved = (goal + whole.slice(from.length)).slice(base === "/" ? 1 : base.length + 1);
+    p.update({ key: `${base}:${moved}`, path: moved });
+  }
+}
+
 // ---- changes ------------------------------------------------------------------------------------
 
 /** Counts up when files may have changed anywhere: whoever shows them looks again. */
@@ -87,6 +113,9 @@ function touch(): void {
 }
 
 const plus = (counts: Record<string, number>, name: string): Record<string, number> => ({ ...counts, [name]: (counts[name] ?? 0) + 1 });
+
+/** The entries of a directory changed here: do not wait for the hub's word. */
+export const relist = (dir: string): void => listings.set((l) => plus(l, dir));
 
 /** Watch a directory while the component is there; counts up when entries of it came or went. */
 export function useListing(dir: string): number {

@@ -45,3 +45,5 @@ export function languageOf(path: string): string {
   if (/^makefile$/i.test(name)) return "makefile";
   return byEnding[name.split(".").at(-1)?.toLowerCase() ?? ""] ?? "";
 }
+
+export const plural = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s"}`;

@@ -72,7 +72,7 @@ export function openPanel(panel: string, params: Record<string, unknown> = {}, t
 
 /** What the dock shows: the panels by key, and the one in front. */
 export const panelsOpen = createStore<{
-  panels: readonly { key: string; title: string; params: Record<string, unknown>; close(): void }[];
+  panels: readonly { key: string; title: string; params: Record<string, unknown>; update(params: Record<string, unknown>): void; close(): void }[];
   active: string | null;
   activeParams: Record<string, unknown>;
 }>({ panels: [], active: null, activeParams: {} });

@@ -1,5 +1,6 @@
 // A file in the editor. It follows the disk: while nothing was typed, a change by the agent shows at once;
-// after typing it is offered, so that no edit is lost on either side.
+// after typing it is offered, so that no edit is lost on either side. A file that is renamed in the tree keeps its
+// editor, and one that was deleted can be saved again.
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting, type LanguageSupport } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
@@ -58,9 +59,11 @@ export default function FileView({ params, setTitle }: PanelProps) {
   const saved = useRef<string | null>(null); // what the file held when it was read or written last
   const stamp = useRef<string | undefined>(undefined); // of that
   const diffing = useRef(new Compartment());
+  const named = useRef(new Compartment()); // what depends on the file's name
   const [dirty, setDirty] = useState(false);
   const [comparing, setComparing] = useState(false);
   const [error, setError] = useState<string | null>(null);
+  const [gone, setGone] = useState(false);
   const [newer, setNewer] = useState<string | null>(null);
   const tick = useWritten(dir, path);
 
@@ -72,6 +75,7 @@ export default function FileView({ params, setTitle }: PanelProps) {
       saved.current = text;
       setDirty(false);
       setNewer(null);
+      setGone(false);
       toast(`Saved ${path}`, "success");
     } catch (e) {
       if (e instanceof Problem && e.code === "CONFLICT") await look(); // shows what is there now, and asks
@@ -95,26 +99,31 @@ export default function FileView({ params, setTitle }: PanelProps) {
 
   useEffect(() => setTitle(`${dirty ? "● " : ""}${baseName(path)}`), [path, dirty]);
   useEffect(() => {
-    let on = true;
-    const language = new Compartment();
     const made = new EditorView({
       parent: host.current!,
       state: EditorState.create({
         extensions: [
           EditorView.cspNonce.of(styleNonce()),
           lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightActiveLineGutter(),
-          highlightSelectionMatches(), search({ top: true }), language.of([]), diffing.current.of([]),
+          highlightSelectionMatches(), search({ top: true }), named.current.of([]), diffing.current.of([]),
           syntaxHighlighting(colours), syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
-          EditorView.contentAttributes.of({ "aria-label": path }),
           keymap.of([{ key: "Mod-s", preventDefault: true, run: () => { void latest.current(); return true; } }, indentWithTab, ...defaultKeymap, ...historyKeymap, ...searchKeymap]),
           EditorView.updateListener.of((u) => { if (u.docChanged) setDirty(u.state.doc.toString() !== saved.current); }),
         ],
       }),
     });
     view.current = made;
-    void languages[languageOf(path)]?.().then((support) => { if (on) made.dispatch({ effects: language.reconfigure(support) }); });
-    return () => { on = false; made.destroy(); view.current = null; saved.current = null; };
-  }, [dir, path]);
+    return () => { made.destroy(); view.current = null; saved.current = null; };
+  }, []);
+  useEffect(() => {
+    let on = true;
+    const name = (support: Extension) => {
+      if (on) view.current?.dispatch({ effects: named.current.reconfigure([support, EditorView.contentAttributes.of({ "aria-label": path })]) });
+    };
+    name([]);
+    void languages[languageOf(path)]?.().then(name);
+    return () => { on = false; };
+  }, [path]);
 
   /** Look at the disk: take what is new there, or offer it when something was typed. */
   const look = async (on = () => true): Promise<void> => {
@@ -123,6 +132,7 @@ export default function FileView({ params, setTitle }: PanelProps) {
       const v = view.current;
       if (!on() || !v) return;
       setError(null);
+      setGone(false);
       const first = saved.current === null;
       const mine = v.state.doc.toString();
       stamp.current = file.stamp;
@@ -134,7 +144,11 @@ export default function FileView({ params, setTitle }: PanelProps) {
       else setNewer(file.text);
       if (first && line) goTo(v, line);
     } catch (e) {
-      if (on()) setError(explain(e));
+      if (!on()) return;
+      const lost = e instanceof Problem && e.status === 404 && saved.current !== null;
+      if (lost) stamp.current = ""; // a save makes it anew, unless another did
+      setGone(lost);
+      setError(lost ? null : explain(e));
     }
   };
   useEffect(() => {
@@ -150,16 +164,17 @@ export default function FileView({ params, setTitle }: PanelProps) {
 
   useEffect(() => {
     const other = newer ?? saved.current ?? "";
-    view.current?.dispatch({ effects: diffing.current.reconfigure(comparing ? unifiedMergeView({ original: other, mergeControls: false }) : []) });
-  }, [comparing, newer]);
+    view.current?.dispatch({ effects: diffing.current.reconfigure(comparing && dirty ? unifiedMergeView({ original: other, mergeControls: false }) : []) });
+  }, [comparing, newer, dirty]); // a save leaves nothing to compare
 
   return (
     <div className="view">
       <header className="view-head">
         <h2 className="mono" title={`${dir}/${path}`}>{path}</h2><span className="grow" />
         {dirty && <button type="button" className="button" aria-pressed={comparing} onClick={() => setComparing(!comparing)}>Compare</button>}
-        <button type="button" className="button primary" disabled={!dirty} onClick={() => void save()}>Save</button>
+        <button type="button" className="button primary" disabled={!dirty && !gone} onClick={() => void save()}>Save</button>
       </header>
+      {gone && <p className="banner" role="alert"><Icon name="warning" /> The file is gone from the disk. Save writes it again.</p>}
       {error && <p className="banner error" role="alert">{error}</p>}
       {newer !== null && (
         <div className="banner" role="alert"><Icon name="warning" /> The file changed on disk while you typed.

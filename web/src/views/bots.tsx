@@ -7,12 +7,12 @@ import { Icon } from "../components/Icon";
 import { attempt } from "../lib/actions";
 import type { BotRow, Run } from "../lib/answers";
 import { call } from "../lib/client";
-import { ago, duration, shortPath } from "../lib/format";
+import { ago, duration, plural, shortPath } from "../lib/format";
 import { refreshBots, refreshRuns, runs } from "../lib/lists";
 import type { PanelProps } from "../lib/registry";
 import { useStore } from "../lib/store";
 import { cover, currentSession, openPanel } from "../lib/ui";
-import { Empty, Failed, PathLink, plural, Segments, text, useLoad, View } from "./parts";
+import { Empty, Failed, PathLink, Segments, text, useLoad, View } from "./parts";
 import { Diagnostics } from "./plugins";
 
 const goTo = (session: string) => { currentSession.set(session); cover.set("none"); };
@@ -226,7 +226,7 @@ export function RunView({ params, setTitle }: PanelProps) {
         {run.state === "running" ? <button type="button" className="button stop" onClick={() => void act("run.stop", "Stopping")}><Icon name="stop" /> Stop</button> : !settled && (
           <>
             <button type="button" className="button" onClick={() => setAsking("discard")}>Discard</button>
-            <button type="button" className="button" onClick={() => setAsking("apply")}>Apply</button>
+            {!run.applied_at && <button type="button" className="button" onClick={() => setAsking("apply")}>Apply</button>}
             <button type="button" className="button primary" onClick={() => setAsking("merge")}><Icon name="merge" /> Merge</button>
           </>
         )}

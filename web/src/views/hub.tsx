@@ -275,7 +275,7 @@ const keys: [string, [string, string][]][] = [
     ["Esc", "Stop the turn; close what is open"],
   ]],
   ["Questions", [["1–5", "Allow, or choose an answer (with Alt while you type)"], ["D", "Deny"]]],
-  ["Files", [["@", "Mention the file in the message"], ["Ctrl/Cmd S", "Save"], ["Ctrl/Cmd F", "Find in the file"]]],
+  ["Files", [["@", "Mention the file in the message"], ["F2", "Rename in the tree"], ["Delete", "Delete in the tree, after a question"], ["Ctrl/Cmd S", "Save"], ["Ctrl/Cmd F", "Find in the file"]]],
   ["Terminal", [["F6", "Leave the terminal"], ["Ctrl Shift K", "Command palette"]]],
 ];
 

@@ -42,7 +42,6 @@ export function Empty({ icon, title, children }: { icon: IconName; title: string
 }
 
 export const text = (v: unknown): string => (typeof v === "string" ? v : "");
-export const plural = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s"}`;
 
 /** Microseconds as people read them. */
 export function micros(us: number): string {

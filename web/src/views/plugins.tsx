@@ -8,12 +8,12 @@ import { attempt } from "../lib/actions";
 import type { Diagnostic, LogLine, PluginDetail, PluginRow, Report } from "../lib/answers";
 import { call } from "../lib/client";
 import { onEvent } from "../lib/events";
-import { ago, clock, languageOf } from "../lib/format";
+import { ago, clock, languageOf, plural } from "../lib/format";
 import { plugins, refreshPlugins } from "../lib/lists";
 import type { PanelProps } from "../lib/registry";
 import { useStore } from "../lib/store";
 import { openPanel, toast } from "../lib/ui";
-import { bytes, Empty, Failed, micros, openPath, PathLink, plural, Table, text, useLoad, View } from "./parts";
+import { bytes, Empty, Failed, micros, openPath, PathLink, Table, text, useLoad, View } from "./parts";
 
 export function Diagnostics({ list }: { list: readonly Diagnostic[] }) {
   if (list.length === 0) return null;

@@ -4,12 +4,12 @@ import { Icon } from "../components/Icon";
 import { attempt, rename, setModel, setPermission } from "../lib/actions";
 import type { Checkpoint, SessionRow } from "../lib/answers";
 import { call, explain, Problem } from "../lib/client";
-import { ago, usageText } from "../lib/format";
+import { ago, plural, usageText } from "../lib/format";
 import type { PanelProps } from "../lib/registry";
 import { noteSession, sessions, sessionTitle } from "../lib/sessions";
 import { useStore } from "../lib/store";
 import { toast } from "../lib/ui";
-import { Empty, Failed, PathLink, plural, Segments, text, useLoad, View } from "./parts";
+import { Empty, Failed, PathLink, Segments, text, useLoad, View } from "./parts";
 
 export function SessionView({ params, setTitle }: PanelProps) {
   const id = text(params.session);
