@@ -132,6 +132,57 @@ export default definePlugin({ panels: [{ id: "main", title: "Kinds", component: 
     remove(hub, "kinds");
   },
 
+  async "lazy components keep their state over a swap, and are mounted anew when their hooks change"({ browser, hub }) {
+    const index = (v) => `
+import { definePlugin } from "afloat";
+import { lazy, Suspense, useState } from "react";
+const Chart = lazy(() => import("./chart"));
+const Legend = lazy(() => import("./legend"));
+function All() {
+  const [n, set] = useState(0);
+  return <Suspense fallback={<p>waiting</p>}><button onClick={() => set(n + 1)}>all ${v} {n}</button><Chart label="Depth" /><Legend /></Suspense>;
+}
+export default definePlugin({ panels: [{ id: "main", title: "Lazy", component: All, open: true }, { id: "own", title: "Own", component: lazy(() => import("./legend")) }] });
+`;
+    const chart = (v, more = "") => `
+import { useState } from "react";
+export default function Chart({ label }) {
+  const [t, set] = useState("");
+  ${more}
+  return <label>chart ${v}<input aria-label={label} value={t} onChange={(e) => set(e.target.value)} /></label>;
+}`;
+    const legend = (v) => `
+import { memo, useState } from "react";
+const Inner = memo(() => { const [n, set] = useState(0); return <button onClick={() => set(n + 1)}>legend ${v} {n}</button>; });
+export default Inner;`;
+    const files = (v, more) => ({ "front/legend.tsx": legend(v), "front/chart.tsx": chart(v, more), "front/index.tsx": index(v) });
+    save(hub, "lazy", files("one"));
+    const { page, watched, close } = await open(browser, hub);
+    const p = panel(page, "lazy.main");
+    await p.getByRole("button", { name: "all one 0" }).click();
+    await p.getByRole("button", { name: "legend one 0" }).click();
+    await p.getByLabel("Depth").fill("12 m");
+    for (const v of ["two", "three"]) {
+      save(hub, "lazy", files(v));
+      await p.getByRole("button", { name: `all ${v} 1` }).waitFor();
+      await p.getByRole("button", { name: `legend ${v} 1` }).waitFor();
+      await p.getByText(`chart ${v}`).waitFor();
+      equal(await p.getByLabel("Depth").inputValue(), "12 m");
+      equal(await p.getByText("waiting").count(), 0, "nothing is waited for again:");
+    }
+    save(hub, "lazy", files("four", "useState(1);"));
+    await p.getByText("chart four").waitFor();
+    equal(await p.getByLabel("Depth").inputValue(), "", "another hook: mounted anew;");
+    await p.getByRole("button", { name: "legend four 1" }).waitFor();
+    watched.allow.push(/off the chart/);
+    save(hub, "lazy", { "front/chart.tsx": 'throw new Error("off the chart");\nexport default () => null;' });
+    await until(async () => /off the chart/.test((await row(hub, "lazy")).front_error ?? ""), "the hub is told");
+    save(hub, "lazy", files("five"));
+    await p.getByText("chart five").waitFor();
+    await close();
+    remove(hub, "lazy");
+  },
+
   async "a hundred swaps leave no error, element or listener behind"({ browser, hub }) {
     save(hub, "notes", { "front/index.tsx": notes("v0", 'import "./a.css";'), "front/a.css": "h2 { color: teal }" });
     const { page, context, close } = await open(browser, hub);

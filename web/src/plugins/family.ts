@@ -13,12 +13,13 @@
 // kept in the same way as components: a new version's context stands for the first one's.
 //
 // A memo and a forwardRef are stand-ins round those of what they wrap. A class keeps its instances: their prototype
-// is exchanged, so they have the new methods and their old state; what the constructor set stays.
+// is exchanged, so they have the new methods and their old state; what the constructor set stays. A lazy component
+// loads the newest version's module behind the one that is shown; that is a component of a family like any other.
 //
 // The names come from the module (`__afloat`, written by the hub's compiler); JSX and `useContext` of plugins go
 // through `afloat/jsx-runtime` and `afloat/react`, which ask here. A plain .js module has no names: only what
 // it contributes directly is kept.
-import { memo, useSyncExternalStore, type Component, type ComponentType, type Context, type ReactNode } from "react";
+import { createElement, lazy, memo, useEffect, useSyncExternalStore, type Component, type ComponentType, type Context, type ReactNode } from "react";
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Fn = (props: any) => ReactNode;
@@ -45,7 +46,17 @@ const [CONTEXT, MEMO, FORWARD] = ["react.context", "react.memo", "react.forward_
 const kindOf = (v: unknown): unknown => (typeof v === "object" && v !== null ? (v as { $$typeof?: unknown }).$$typeof : undefined);
 const isClass = (v: unknown): v is Class =>
   typeof v === "function" && (Boolean((v.prototype as { isReactComponent?: unknown } | undefined)?.isReactComponent) || /^class\b/.test(Function.prototype.toString.call(v)));
-const isComponent = (v: unknown): boolean => typeof v === "function" || kindOf(v) === MEMO || kindOf(v) === FORWARD;
+const isComponent = (v: unknown): boolean => typeof v === "function" || kindOf(v) === MEMO || kindOf(v) === FORWARD || loads.has(v as object);
+
+type Load = () => Promise<{ default: unknown }>;
+const loads = new WeakMap<object, Load>(); // a lazy component of a plugin -> how it is loaded
+
+/** `lazy` for plugins. */
+export function lazyOf(load: Load): object {
+  const made = lazy(load as () => Promise<{ default: ComponentType }>);
+  loads.set(made, load);
+  return made;
+}
 
 /** The hooks that a function calls, in order, with what the plugin's own hooks call. */
 export function signature(fn: unknown, names: Record<string, unknown>, seen: readonly unknown[] = []): string {
@@ -67,12 +78,14 @@ export function withVersion<T extends readonly unknown[] | null | undefined>(dep
 const newSlot = <T,>(now: T): Slot<T> => ({ now, version: 0, readers: new Set() });
 const named = <T extends object>(standIn: T, name: string): T => Object.defineProperty(standIn, "name", { value: name });
 
+const subscriber = (slot: Slot) => (reader: () => void) => {
+  slot.readers.add(reader);
+  return () => void slot.readers.delete(reader);
+};
+
 function functionFamily(fn: Fn, signature: string, name: string): Family {
   const slot = newSlot(fn);
-  const subscribe = (reader: () => void) => {
-    slot.readers.add(reader);
-    return () => void slot.readers.delete(reader);
-  };
+  const subscribe = subscriber(slot);
   const standIn: Fn = (props) => {
     useSyncExternalStore(subscribe, () => slot.version);
     const outer = rendering;
@@ -112,6 +125,45 @@ function classFamily(made: Class, name: string): Family {
 }
 
 type Props = Record<string, unknown>;
+interface Lazy {
+  load: Load;
+  /** The stand-in for what was loaded. */
+  standInOf(component: unknown): ComponentType<Props>;
+}
+
+/** The first module is waited for as React does; those of later versions are loaded while the old one is shown. */
+function lazyFamily(newest: Lazy, name: string): Family {
+  const slot = newSlot(newest);
+  const subscribe = subscriber(slot);
+  let followed: Lazy | null = null; // the version that `shown` is of
+  let shown: ComponentType<Props>;
+  const follow = async (): Promise<ComponentType<Props>> => {
+    const now = slot.now;
+    const module = await now.load();
+    if (now !== slot.now) return follow(); // a newer version came meanwhile
+    followed = now;
+    return now.standInOf(module.default);
+  };
+  const first = lazy(async () => ({ default: (shown = await follow()) }));
+  shown = first as unknown as ComponentType<Props>;
+  let root = shown;
+  const standIn: Fn = (props: Props) => {
+    const version = useSyncExternalStore(subscribe, () => slot.version);
+    useEffect(() => {
+      if (followed === null || followed === slot.now) return;
+      const failed = (e: unknown) => () => { throw e; }; // for the boundary round it
+      void follow().catch(failed).then((made) => {
+        if (made === shown) return;
+        root = shown = made; // its hooks are others
+        slot.version++;
+        for (const reader of [...slot.readers]) reader();
+      });
+    }, [version]);
+    return createElement(root, props);
+  };
+  return { signature: "lazy", slot, standIn: named(standIn, name) };
+}
+
 type Compare = (a: Props, b: Props) => boolean;
 const shallow: Compare = (a, b) => Object.keys(a).length === Object.keys(b).length && Object.keys(a).every((k) => Object.is(a[k], b[k]));
 
@@ -150,6 +202,18 @@ export function adopt(plugin: string, names: Record<string, unknown>, fresh = fa
       const fn: Fn = ({ ref, ...props }: Props) => render(props, ref ?? null);
       const made = `ref ${signature(render, names)}`;
       return join(name, component as object, fn, made, () => functionFamily(fn, made, name));
+    }
+    if (loads.has(component as object)) {
+      const standInOf = (loaded: unknown) => {
+        const there = ofType.get(loaded as object);
+        if (there) return there.standIn as ComponentType<Props>;
+        const one = adopt(plugin, names, false, new Set(Object.values(names))); // only what was loaded
+        const made = one.of(loaded as ComponentType<Props>, `${name}/lazy`);
+        one.commit();
+        return made;
+      };
+      const now: Lazy = { load: loads.get(component as object)!, standInOf };
+      return join(name, component as object, now, "lazy", () => lazyFamily(now, name));
     }
     const { type, compare } = component as { type: unknown; compare: Compare | null };
     const inner = familyOf(`${name}/memo`, type);
