@@ -22,17 +22,10 @@ static void begin(const char *kind, web_fn *answer)
     CHECK(gateway != NULL);
 }
 
-static void on_closed(void *arg)
-{
-    *(bool *)arg = true;
-}
-
 static void end(void)
 {
-    bool closed = false;
     gateway_close(gateway);
-    engine_world_close(world, on_closed, &closed);
-    CHECK(closed);
+    engine_world_close(world);
     web_close(&provider);
     web_end();
 }
