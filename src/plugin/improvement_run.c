@@ -79,49 +79,28 @@ static struct gen_diag diag_of(const struct file *f, const struct host_fault *fa
 
 static void try_bytes(struct file *f, struct str bytes, bool spare);
 
-/// The bytes of a file failed and nothing serves: what was good before the restart is tried.
-static void try_last_good(struct file *f)
+/// The bytes of a file failed. What is wrong with what lies there is what counts; where nothing serves, what was good
+/// before the restart is tried.
+static void on_failed(void *arg, const struct host_fault *fault)
 {
-    const struct improvements *imp = f->owner;
-    struct str good;
-    if (f->serving == NULL && !f->held && imp->opts.past != NULL && !imp->stopped &&
-        past_good(imp->opts.past, f->path, &good) && !str_eq(good, f->now.bytes)) {
-        try_bytes(f, good, true);
-    }
-}
-
-static void trial_failed(struct version *v, const struct host_fault *fault)
-{
+    struct version *v = arg;
     struct file *f = v->file;
+    const struct improvements *imp = f->owner;
     bool spare = v->spare;
+    struct str good;
     v->state = FAILED;
-    if (!spare) { // what is wrong with what lies there is what counts
+    if (!spare) {
         const struct gen_diag d = diag_of(f, fault);
         improvements__verdict(f, &d);
     }
     f->judged = true;
     f->say = SAY_VERDICT;
     improvement__drop_trial(f);
-    if (!spare) {
-        try_last_good(f);
+    if (!spare && f->serving == NULL && !f->held && imp->opts.past != NULL && !imp->stopped &&
+        past_good(imp->opts.past, f->path, &good) && !str_eq(good, f->now.bytes)) {
+        try_bytes(f, good, true);
     }
     improvements__prepare_on(f->owner);
-}
-
-/// What serves has died: nothing of it may be called any more, and its bytes are not tried again.
-static void serving_died(struct version *v, const struct host_fault *fault)
-{
-    struct file *f = v->file;
-    const struct gen_diag d = diag_of(f, fault);
-    if (f->serving != v || f->owner->stopped) {
-        return; // an old version on its way out: its callers were told
-    }
-    if (strcmp(f->now.hash, v->hash) == 0) {
-        improvements__verdict(f, &d);
-        f->judged = true;
-    }
-    f->say = SAY_STOPPED;
-    improvements__request(f->owner, "host");
 }
 
 // ---- what a version's process says ---------------------------------------------------------
@@ -138,11 +117,6 @@ static void on_loaded(void *arg, const struct json *metadata)
     (void)metadata; // a file has none of its own
     v->state = READY;
     improvements__prepare_on(v->file->owner);
-}
-
-static void on_failed(void *arg, const struct host_fault *fault)
-{
-    trial_failed(arg, fault);
 }
 
 static void on_log(void *arg, enum log_level level, struct str text)
@@ -188,14 +162,25 @@ static void on_call(void *arg, int64_t id, struct str op, const struct json *par
     buf_fini(&answer);
 }
 
+/// A process died. Nothing of what serves may be called any more, and its bytes are not tried again.
 static void on_end(void *arg, const struct host_fault *fault)
 {
     struct version *v = arg;
+    struct file *f = v->file;
     if (v->unit == NULL) {
-        trial_failed(v, fault);
-    } else {
-        serving_died(v, fault);
+        on_failed(v, fault);
+        return;
     }
+    if (f->serving != v || f->owner->stopped) {
+        return; // an old version on its way out: its callers were told
+    }
+    if (strcmp(f->now.hash, v->hash) == 0) {
+        const struct gen_diag d = diag_of(f, fault);
+        improvements__verdict(f, &d);
+        f->judged = true;
+    }
+    f->say = SAY_STOPPED;
+    improvements__request(f->owner, "host");
 }
 
 static const struct host_owner owner = {
@@ -270,7 +255,7 @@ static void try_bytes(struct file *f, struct str bytes, bool spare)
     f->trial = v;
     f->n_versions++;
     if (version_start(v, &e) < 0) {
-        trial_failed(v, &(struct host_fault){.code = DIAG_HOST_CRASHED, .message = e.msg});
+        on_failed(v, &(struct host_fault){.code = DIAG_HOST_CRASHED, .message = e.msg});
         return;
     }
     host_unit_attach(v->offers, v->host);

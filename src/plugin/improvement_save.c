@@ -57,8 +57,8 @@ static void on_written(void *arg)
 {
     struct improvement_saving *s = arg;
     struct str unit = str_of(s->unit);
-    if (s->rc < 0) {
-        end(s, NULL, &s->e);
+    if (s->rc < 0 || s->imp->stopped) { // without an error, the hub stops
+        end(s, NULL, s->rc < 0 ? &s->e : NULL);
         return;
     }
     improvements_put(s->imp, str_from(unit, strlen(UNIT_PREFIX)), str_of(s->content));

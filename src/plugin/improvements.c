@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "lua/vm.h"
 #include "plugin/improvements_int.h"
+#include "plugin/manifest.h"
 #include "plugin/past.h"
 
 enum { PATIENCE_MS = 800 }; // longer than a load may take that does not hang
@@ -62,16 +63,6 @@ void improvements__sweep(struct file *f)
     file_free(f);
 }
 
-static bool is_name(struct str s)
-{
-    bool ok = s.n != 0 && s.n <= IMPROVEMENT__NAME && s.p[0] >= 'a' && s.p[0] <= 'z';
-    for (size_t i = 0; i < s.n && ok; i++) {
-        char c = s.p[i];
-        ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    }
-    return ok;
-}
-
 struct file *improvements__find(struct improvements *imp, struct str name)
 {
     vec_foreach (f, &imp->files) {
@@ -98,7 +89,7 @@ struct file *improvements__file(struct improvements *imp, struct str name, const
     f->name = str_dup(name);
     f->unit = xasprintf("improvements/%s", f->name);
     f->path = xstrdup(path);
-    f->invalid = !is_name(name);
+    f->invalid = !plugin_name_valid(name);
     vec_push(&imp->files, f);
     qsort(imp->files.p, imp->files.n, sizeof *imp->files.p, by_name); // the load order
     return f;
@@ -106,45 +97,32 @@ struct file *improvements__file(struct improvements *imp, struct str name, const
 
 // ---- what has to be tried ------------------------------------------------------------------
 
-/// What cannot be tried at all.
-static bool refuse_file(struct file *f)
-{
-    struct gen_diag d = {.path = f->path};
-    if (f->invalid) {
-        d.code = DIAG_NAME_INVALID;
-        d.message = "an improvement's name has to be like 'daily-summary'";
-    } else if (f->now.too_large) {
-        d.code = DIAG_LOAD_FAILED;
-        d.message = "it is larger than an improvement may be";
-    } else {
-        return false;
-    }
-    improvements__verdict(f, &d);
-    f->judged = true;
-    f->say = SAY_VERDICT;
-    return true;
-}
-
+/// Try the bytes of a file, unless they are on their way, or cannot be tried at all.
 static void judge_file(struct file *f)
 {
     if (f->trial != NULL && strcmp(f->trial->hash, f->now.hash) == 0) {
-        return; // on its way
+        return;
     }
     improvement__drop_trial(f);
-    if (!refuse_file(f)) {
-        f->judged = false;
+    f->judged = f->invalid || f->now.too_large;
+    if (!f->judged) {
         improvement__try(f);
+        return;
     }
+    improvements__verdict(
+        f, &(struct gen_diag){
+               .path = f->path,
+               .code = f->invalid ? DIAG_NAME_INVALID : DIAG_LOAD_FAILED,
+               .message = f->invalid ? "an improvement's name has to be like 'daily-summary'"
+                                     : "it is larger than an improvement may be"});
+    f->say = SAY_VERDICT;
 }
 
 static bool was_asked(const struct improvements *imp, const struct file *f)
 {
-    for (size_t i = 0; i < imp->asked.names.n; i++) {
-        if (strcmp(imp->asked.names.p[i], f->unit) == 0) {
-            return true;
-        }
-    }
-    return imp->asked.names.n == 0;
+    const char *const *names = (const char *const *)imp->asked.names.p;
+    size_t n = imp->asked.names.n;
+    return n == 0 || str_lookup(str_of(f->unit), names, n) >= 0;
 }
 
 static void asked_clear(struct improvements *imp)
@@ -169,33 +147,14 @@ static void begin_trials(struct improvements *imp)
     }
 }
 
-static bool is_news(const struct file *f)
-{
-    return f->say != SAID || (f->trial != NULL && f->trial->state == READY);
-}
-
-static bool is_loading(const struct file *f)
-{
-    return f->trial != NULL && f->trial->state == LOADING;
-}
-
-/// For how long a run still waits for files that load, in ms; 0: not at all.
-static uint64_t patience(const struct improvements *imp, bool news)
-{
-    uint64_t now = loop_now(imp->loop), until = 0;
-    vec_foreach (f, &imp->files) {
-        if (is_loading(*f)) {
-            until = MAX(until, (*f)->trial->began + PATIENCE_MS);
-        }
-    }
-    return until > now && (imp->asked.wait || !news) ? until - now : 0;
-}
-
 void improvements__prepare_on(struct improvements *imp)
 {
+    uint64_t now = loop_now(imp->loop), until = 0;
     bool news = false;
     vec_foreach (f, &imp->files) {
-        news = news || is_news(*f);
+        const struct version *v = (*f)->trial;
+        news = news || (*f)->say != SAID || (v != NULL && v->state == READY);
+        until = v != NULL && v->state == LOADING ? MAX(until, v->began + PATIENCE_MS) : until;
     }
     if (!imp->preparing && news) {
         improvements__request(imp, "watch");
@@ -203,9 +162,8 @@ void improvements__prepare_on(struct improvements *imp)
     if (!imp->preparing || !imp->ready) {
         return;
     }
-    uint64_t wait = imp->stopped ? 0 : patience(imp, news);
-    if (wait != 0) {
-        timer_start(&imp->patience, wait);
+    if (until > now && (imp->asked.wait || !news) && !imp->stopped) {
+        timer_start(&imp->patience, until - now);
         return;
     }
     timer_stop(&imp->patience);
@@ -228,21 +186,15 @@ void improvements__request(struct improvements *imp, const char *trigger)
 
 // ---- the watcher ---------------------------------------------------------------------------
 
-static struct holding holding_of(const struct watch_change *c)
-{
-    struct holding h = {.exists = c->kind != WATCH_DELETED};
-    h.too_large = h.exists && c->bytes.p == NULL;
-    h.bytes = c->bytes.p != NULL ? (struct str){str_dup(c->bytes), c->bytes.n} : (struct str){0};
-    sha256_hex(c->hash, h.hash);
-    return h;
-}
-
 static void take_change(struct improvements *imp, const struct watch_change *c)
 {
     struct str base = path_base(str_of(c->path));
     struct str name = {base.p, base.n - strlen(".lua")};
     struct file *f = improvements__file(imp, name, c->path);
-    struct holding h = holding_of(c);
+    struct holding h = {.exists = c->kind != WATCH_DELETED};
+    h.too_large = h.exists && c->bytes.p == NULL;
+    h.bytes = c->bytes.p != NULL ? (struct str){str_dup(c->bytes), c->bytes.n} : STR_NULL;
+    sha256_hex(c->hash, h.hash);
     bool same = f->now.exists && h.exists && strcmp(f->now.hash, h.hash) == 0;
     if (f->held ? !improvements__end_hold(f, &h) : same) { // improvements_put() was first
         improvement__bytes_free(&h.bytes);
@@ -277,29 +229,20 @@ static void on_ready(void *arg)
     }
 }
 
-static void past_await_or_now(struct improvements *imp)
-{
-    if (imp->opts.past != NULL) {
-        past_await(imp->opts.past, on_ready, imp);
-    } else {
-        on_ready(imp);
-    }
-}
-
 static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg)
 {
     struct improvements *imp = arg;
+    bool first = !imp->listed;
     (void)w;
     for (size_t i = 0; i < batch->n; i++) {
         take_change(imp, &batch->changes[i]);
     }
-    bool first = !imp->listed;
     imp->listed = true;
-    if (first) {
-        past_await_or_now(imp);
-        return;
-    }
-    if (batch->n != 0) {
+    if (first && imp->opts.past != NULL) {
+        past_await(imp->opts.past, on_ready, imp);
+    } else if (first) {
+        on_ready(imp);
+    } else if (batch->n != 0) {
         improvements__request(imp, "watch");
     }
 }
@@ -350,47 +293,27 @@ static void stage_trial(struct file *f, struct gen_stage *s)
     f->judged = f->judged || !f->staged; // a name that is taken stays taken
 }
 
-static void stage_file(struct file *f, struct gen_stage *s)
-{
-    if (f->trial != NULL && f->trial->state == READY) {
-        stage_trial(f, s);
-        return;
-    }
-    if (f->say == SAY_GONE || f->say == SAY_STOPPED) {
-        gen_stage_remove(s, f->unit, GEN_REMOVE);
-    }
-    if (f->say == SAY_VERDICT || (f->say == SAY_STOPPED && f->verdict.message != NULL)) {
-        gen_stage_refuse(s, f->unit, GEN_FAILED, &f->verdict);
-    }
-    if (f->say == SAY_GONE || f->say == SAY_HELD) {
-        improvements__say_held(f, s);
-    }
-    f->staged = f->say != SAID;
-}
-
 static void src_stage(void *arg, struct gen_stage *s)
 {
     struct improvements *imp = arg;
-    vec_foreach (f, &imp->files) {
-        stage_file(*f, s);
-    }
-}
-
-static void commit_file(struct file *f)
-{
-    f->staged = false;
-    if (f->trial != NULL && f->trial->unit != NULL) {
-        f->serving = f->trial;
-        f->trial = NULL;
-        improvements__serves(f);
-        if (!f->serving->spare) {
-            f->judged = strcmp(f->serving->hash, f->now.hash) == 0;
-            improvements__verdict(f, NULL);
+    vec_foreach (it, &imp->files) {
+        struct file *f = *it;
+        bool stopped = f->say == SAY_STOPPED;
+        if (f->trial != NULL && f->trial->state == READY) {
+            stage_trial(f, s);
+            continue;
         }
-    } else if (f->say != SAY_VERDICT && f->say != SAY_HELD) {
-        f->serving = NULL;
+        if (f->say == SAY_GONE || stopped) {
+            gen_stage_remove(s, f->unit, GEN_REMOVE);
+        }
+        if (f->say == SAY_VERDICT || (stopped && f->verdict.message != NULL)) {
+            gen_stage_refuse(s, f->unit, GEN_FAILED, &f->verdict);
+        }
+        if (f->say == SAY_GONE || f->say == SAY_HELD) {
+            improvements__say_held(f, s);
+        }
+        f->staged = f->say != SAID;
     }
-    f->say = SAID;
 }
 
 static void src_commit(void *arg)
@@ -398,10 +321,23 @@ static void src_commit(void *arg)
     struct improvements *imp = arg;
     for (size_t i = imp->files.n; i-- > 0;) {
         struct file *f = imp->files.p[i];
-        if (f->staged) {
-            commit_file(f);
-            improvements__sweep(f);
+        if (!f->staged) {
+            continue;
         }
+        f->staged = false;
+        if (f->trial != NULL && f->trial->unit != NULL) {
+            f->serving = f->trial;
+            f->trial = NULL;
+            improvements__serves(f);
+            if (!f->serving->spare) {
+                f->judged = strcmp(f->serving->hash, f->now.hash) == 0;
+                improvements__verdict(f, NULL);
+            }
+        } else if (f->say != SAY_VERDICT && f->say != SAY_HELD) {
+            f->serving = NULL;
+        }
+        f->say = SAID;
+        improvements__sweep(f);
     }
 }
 
@@ -456,43 +392,32 @@ static const char *keep(struct improvements *imp, const char *s)
     return arena_strdup(&imp->strings, str_of(s != NULL ? s : ""));
 }
 
-static void copy_opts(struct improvements *imp, const struct improvements_opts *o)
+int improvements_open(struct improvements **out, struct loop *l, struct gen_engine *e,
+                      struct watcher *wr, const struct improvements_opts *o, struct err *err)
 {
+    struct improvements *imp = xcalloc(1, sizeof *imp);
+    const struct watch_opts opts = {
+        .path = o->dir,
+        .pattern = "*.lua",
+        .want_bytes = true,
+        .bytes_max = VM_CHUNK_MAX,
+        .debounce_ms = o->debounce_ms,
+        .poll_ms = o->poll_ms,
+        .poll = o->poll,
+    };
+    *out = NULL;
+    imp->loop = l;
+    imp->engine = e;
     imp->opts = *o;
     imp->opts.dir = keep(imp, o->dir);
     imp->opts.program = keep(imp, o->program);
     imp->opts.scopes = NULL; // its reader has it
     imp->opts.data_dir = keep(imp, o->data_dir);
-}
-
-static int begin_watch(struct improvements *imp, struct watcher *wr, struct err *e)
-{
-    const struct watch_opts opts = {
-        .path = imp->opts.dir,
-        .pattern = "*.lua",
-        .want_bytes = true,
-        .bytes_max = VM_CHUNK_MAX,
-        .debounce_ms = imp->opts.debounce_ms,
-        .poll_ms = imp->opts.poll_ms,
-        .poll = imp->opts.poll,
-    };
-    return watch_open(&imp->watch, wr, &opts, on_watch, imp, e);
-}
-
-int improvements_open(struct improvements **out, struct loop *l, struct gen_engine *e,
-                      struct watcher *wr, const struct improvements_opts *o, struct err *err)
-{
-    struct improvements *imp = xcalloc(1, sizeof *imp);
-    *out = NULL;
-    imp->loop = l;
-    imp->engine = e;
-    arena_init(&imp->strings);
-    copy_opts(imp, o);
     timer_init(&imp->patience, l, on_patience, imp);
     imp->lane = lane_open(l, "scopes", 1);
     int rc = scopes_init(&imp->scopes, o->scopes, imp->lane, err);
     if (rc == 0) {
-        rc = begin_watch(imp, wr, err);
+        rc = watch_open(&imp->watch, wr, &opts, on_watch, imp, err);
     }
     if (rc < 0) {
         improvements_free(imp);
@@ -517,8 +442,15 @@ void improvements_stop(struct improvements *imp)
     improvements__prepare_on(imp);
 }
 
-void improvements_free(struct improvements *imp)
+static void nothing(void *arg)
 {
+    (void)arg;
+}
+
+/// After the last job of the lane: no file that is being saved comes back to `arg` any more.
+static void free_now(void *arg)
+{
+    struct improvements *imp = arg;
     vec_foreach (f, &imp->files) {
         assert((*f)->n_versions == 0);
         file_free(*f);
@@ -527,9 +459,15 @@ void improvements_free(struct improvements *imp)
     asked_clear(imp);
     scopes_fini(&imp->scopes);
     free(imp->note);
-    lane_close(imp->lane);
     arena_fini(&imp->strings);
     free(imp);
+}
+
+void improvements_free(struct improvements *imp)
+{
+    struct lane *lane = imp->lane;
+    work_submit(lane, 0, nothing, free_now, imp);
+    lane_close(lane);
 }
 
 void improvements_event(struct improvements *imp, struct str name, struct str data)

@@ -46,7 +46,7 @@ int improvements_open(struct improvements **out, struct loop *l, struct gen_engi
 
 /// Before gen_close(): watch no more, end what is being tried.
 void improvements_stop(struct improvements *imp);
-/// When gen_close() is done.
+/// When gen_close() is done. Memory goes when what is being written is on disk.
 void improvements_free(struct improvements *imp);
 
 /// Something happened that improvements may hear of; `data` is a JSON text. Only those that serve and

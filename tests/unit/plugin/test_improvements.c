@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "plugin/host_proc.h"
 #include "plugin/improvements_int.h"
+#include "plugin/sessions.h"
 #include "proto/ops.h"
 #include "unit/plugin/rig.h"
 
@@ -48,6 +49,22 @@ static size_t count_fds(void)
 
 #define ADDS(what)                                                                                 \
     "hooks.intercept('on_final', 'a', function(ctx, text) return text .. '" what "' end)"
+
+static void on_saved(void *arg, const struct gen_report *report, const struct err *e)
+{
+    CHECK(report == NULL && e == NULL); // the hub stops
+    ++*(int *)arg;
+}
+
+TEST(a_save_that_is_on_its_way_to_the_disk_outlives_the_improvements)
+{
+    int saved = 0;
+    rig_begin(&r);
+    struct plugin_view view = {.loop = &r.loop, .engine = r.engine, .improvements = r.imp};
+    plugin_view_save(&view, STR("late"), STR(ADDS("!")), "s-1", on_saved, &saved);
+    rig_end(&r);
+    CHECK_INT(saved, 1);
+}
 
 TEST(a_file_that_is_there_at_the_start_is_served)
 {
