@@ -26,7 +26,6 @@ static struct content *content_new(bool built)
     struct content *c = xcalloc(1, sizeof *c);
     c->refs = 1;
     c->built = built;
-    arena_init(&c->arena);
     return c;
 }
 
@@ -35,8 +34,7 @@ static struct content *content_new(bool built)
 /// Is `file` the part at `part`, or in it? `part` may be NULL.
 static bool is_part(const char *file, const char *part)
 {
-    size_t n = part != NULL ? strlen(part) : 0;
-    return n != 0 && strncmp(file, part, n) == 0 && (file[n] == '\0' || file[n] == '/');
+    return part != NULL && path_below(part, file) != NULL;
 }
 
 /// Is `file` beside `part`, or below what is? That of `front/index.js` is all of `front/`.
@@ -184,23 +182,13 @@ static uint64_t stamp_stat(const struct stat *st, struct str name)
     return h;
 }
 
-static bool is_passed_over(const char *name)
-{
-    static const char *const names[] = {".",    "..",           ".git",       ".hg",
-                                        ".svn", "node_modules", "__pycache__"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// A sum over what lies in `fd`, which is closed: the order in which names come does not matter. A link is
 /// a file: what it leads to is stamped where it is, or is none of the plugin's. Beyond `*left` names a tree
 /// cannot be read anyway.
 static uint64_t stamp_dir(int fd, unsigned depth, size_t *left)
 {
+    static const char *const passed_over[] = {".",    "..",           ".git",       ".hg",
+                                              ".svn", "node_modules", "__pycache__"};
     DIR *d = fdopendir(fd);
     uint64_t sum = 0;
     if (d == NULL) {
@@ -210,7 +198,7 @@ static uint64_t stamp_dir(int fd, unsigned depth, size_t *left)
     for (const struct dirent *de; *left > 0 && (de = readdir(d)) != NULL;) {
         struct stat st;
         --*left;
-        if (is_passed_over(de->d_name) ||
+        if (str_lookup(str_of(de->d_name), passed_over, ARRAY_LEN(passed_over)) >= 0 ||
             fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
             continue;
         }

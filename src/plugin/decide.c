@@ -332,11 +332,6 @@ static int by_order(const void *a, const void *b)
     return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->unit, y->unit);
 }
 
-static bool is_duplicate(const struct plugin_entry *e)
-{
-    return e->fault != NULL && e->fault->code == DIAG_NAME_DUPLICATE;
-}
-
 /// Places that another one of the same name keeps out stand as problems of the hub.
 static void say_duplicates(struct plugins *ps)
 {
@@ -346,7 +341,7 @@ static void say_duplicates(struct plugins *ps)
     }
     ps->warned.n = 0;
     vec_foreach (e, &ps->entries.list) {
-        if (ps->on && is_duplicate(e)) {
+        if (ps->on && entry_is_duplicate(e)) {
             gen_warn(ps->opts.engine, e->fault);
             vec_push(&ps->warned, xstrdup(e->fault->path));
         }
@@ -378,7 +373,7 @@ static void meet_entries(struct plugins *ps)
     }
     for (size_t i = 0; i < ps->entries.list.n; i++) {
         const struct plugin_entry *e = &ps->entries.list.p[i];
-        if (!is_duplicate(e)) {
+        if (!entry_is_duplicate(e)) {
             struct plug *p = plug_get(ps, e->unit);
             p->entry = e;
             p->slot = look__slot(ps, e->place->path);

@@ -61,28 +61,18 @@ static const char *name_of(struct making *m, const struct plugin_place *p)
     return arena_strdup(&m->out->arena, base);
 }
 
-static bool same_layer(const struct plugin_place *a, const struct plugin_place *b)
-{
-    return a->layer == b->layer && same(a->project, b->project);
-}
-
 // ---- load order -----------------------------------------------------------------------------
-
-static int project_index(const struct making *m, const char *project)
-{
-    int i = 0;
-    while (!same(m->projects.p[i], project)) {
-        i++;
-    }
-    return i;
-}
 
 static int rank(const struct making *m, const struct plugin_place *p)
 {
-    if (p->project != NULL) {
-        return LAYER__COUNT * (1 + project_index(m, p->project)) + (int)p->layer;
+    int at = 0;
+    if (p->project == NULL) {
+        return p->layer == LAYER_CONFIG ? -1 : (int)p->layer;
     }
-    return p->layer == LAYER_CONFIG ? -1 : (int)p->layer;
+    while (!same(m->projects.p[at], p->project)) {
+        at++;
+    }
+    return LAYER__COUNT * (1 + at) + (int)p->layer;
 }
 
 /// What was said comes before what was found, also in a project's layer.
@@ -123,7 +113,8 @@ static void sort_places(struct making *m, const struct plugin_places *p)
 static const struct plugin_place *first_in_layer(struct making *m, const struct named *n)
 {
     vec_foreach (it, &m->sorted) {
-        if (same_layer(it->place, n->place) && same(it->name, n->name)) {
+        if (it->place->layer == n->place->layer && same(it->place->project, n->place->project) &&
+            same(it->name, n->name)) {
             return it->place;
         }
     }
@@ -213,17 +204,12 @@ static struct gen_diag *find_fault(struct making *m, const struct named *n)
 
 // ---- units ----------------------------------------------------------------------------------
 
-static bool is_duplicate(const struct plugin_entry *e)
-{
-    return e->fault != NULL && e->fault->code == DIAG_NAME_DUPLICATE;
-}
-
 /// Who has the plain name: the first project's that is trusted, else the user's, else what is there.
 static const struct plugin_entry *owner_of(const struct making *m, const char *name)
 {
     const struct plugin_entry *users = NULL, *any = NULL;
     vec_foreach (it, &m->out->list) {
-        if (is_duplicate(it) || !same(it->name, name)) {
+        if (entry_is_duplicate(it) || !same(it->name, name)) {
             continue;
         }
         if (it->place->project != NULL && !it->place->untrusted) {
@@ -265,7 +251,7 @@ static void name_units(struct making *m)
     vec_foreach (e, &m->out->list) {
         const char *slug = e->place->slug != NULL ? e->place->slug : "user";
         if (e->unit == NULL) {
-            e->unit = unit_beside(m, e->name, is_duplicate(e) ? "duplicate" : slug);
+            e->unit = unit_beside(m, e->name, entry_is_duplicate(e) ? "duplicate" : slug);
         }
         if (e->fault != NULL) {
             e->fault->plugin = e->unit;
@@ -305,7 +291,6 @@ void entries_make(struct plugin_entries *out, const struct plugin_places *p,
 {
     struct making m = {.out = out, .choices = choices};
     *out = (struct plugin_entries){0};
-    arena_init(&out->arena);
     sort_places(&m, p);
     vec_foreach (it, &m.sorted) {
         struct plugin_entry e = {.place = it->place, .name = it->name};
@@ -313,7 +298,7 @@ void entries_make(struct plugin_entries *out, const struct plugin_places *p,
             continue;
         }
         e.fault = find_fault(&m, it);
-        if (!is_duplicate(&e)) {
+        if (!entry_is_duplicate(&e)) {
             find_shadows(&m, &e);
         }
         vec_push(&out->list, e);

@@ -88,6 +88,11 @@ struct plugin_entry {
     struct gen_diag
         *fault; // in `arena`; ENTRY_MISSING, NAME_DUPLICATE, NAME_INVALID: listed, not loaded
 };
+/// Has another place of its layer the name?
+static inline bool entry_is_duplicate(const struct plugin_entry *e)
+{
+    return e->fault != NULL && e->fault->code == DIAG_NAME_DUPLICATE;
+}
 struct plugin_entries {
     vec(struct plugin_entry) list; // in load order
     struct arena arena;

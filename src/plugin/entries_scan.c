@@ -166,12 +166,6 @@ static char *shipped_path(struct str name, const char *shipped_dir)
     return path;
 }
 
-/// <repo>/.afloat/config.toml: the project's root.
-static char *project_of(const char *file)
-{
-    return str_dup(path_dir(path_dir(str_of(file))));
-}
-
 static struct plugin_place configured(struct plugin_places *p, const struct config_entry *c,
                                       const char *shipped_dir)
 {
@@ -260,7 +254,8 @@ void places_of_project(struct plugin_places *p, const struct config *c, const ch
         if (entry->origin == CONFIG_PROJECT) {
             struct plugin_place place = configured(p, entry, shipped_dir);
             place.layer = LAYER_REPO;
-            place.project = project_of(entry->path);
+            place.project =
+                str_dup(path_dir(path_dir(str_of(entry->path)))); // of .afloat/config.toml
             place.slug = xstrdup(slug);
             add(p, place);
         }

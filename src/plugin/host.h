@@ -22,6 +22,13 @@ struct host_fault {
     int line; // 0: not known
 };
 
+/// The member `line` of a message from outside; 0 when it is none.
+static inline int host_line(const struct json *m)
+{
+    int64_t line = json_int(json_get(m, "line"), 0);
+    return line > 0 && line < INT32_MAX ? (int)line : 0;
+}
+
 /// The answer, once, never from inside host_call(): 0 and `value` (may be NULL), or a negative code
 /// and `fault`. `c` may be reused or freed inside.
 typedef void host_call_done(struct host_call *c, int status, const struct json *value,

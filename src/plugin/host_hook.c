@@ -48,19 +48,17 @@ static void note_dropped(const struct hook_job *j, const struct json *dropped)
 {
     struct str name = json_str(json_get(dropped, "name"), "");
     struct str path = json_str(json_get(dropped, "path"), "");
-    int64_t line = json_int(json_get(dropped, "line"), 0);
     if (j->offer->unit->gen == NULL || name.n > 32 || path.n > 4096) {
         return;
     }
     char *text = xasprintf("changed `" STR_FMT "` but returned nothing: add `return " STR_FMT "`",
                            STR_ARG(name), STR_ARG(name));
     char *file = path.n != 0 ? str_dup(path) : NULL;
-    gen_unit_note(j->offer->unit->gen,
-                  &(struct gen_diag){.code = DIAG_CHANGE_DROPPED,
-                                     .path = file,
-                                     .line = line > 0 && line < INT32_MAX ? (int)line : 0,
-                                     .hook = j->offer->name,
-                                     .message = text});
+    gen_unit_note(j->offer->unit->gen, &(struct gen_diag){.code = DIAG_CHANGE_DROPPED,
+                                                          .path = file,
+                                                          .line = host_line(dropped),
+                                                          .hook = j->offer->name,
+                                                          .message = text});
     free(file);
     free(text);
 }
@@ -216,11 +214,8 @@ static enum hook_answer enter(void *data, struct hook_run *run)
 
 static void cancel(void *data, struct hook_run *run)
 {
-    struct offer *o = data;
     struct hook_job *j = run->target_data;
-    if (o->unit->host != NULL) {
-        host_cancel(o->unit->host, &j->call);
-    }
+    host__cancel(data, &j->call);
     end_job(j);
 }
 

@@ -29,18 +29,6 @@ static const char *const types[] = {
     [OFFER_MCP_RESOURCE] = "mcp_resource",
 };
 
-/// What the code left in ctx.
-static int take_ctx(const struct call_job *j, struct err *e)
-{
-    const struct json *state = json_get(j->call.answer, "state");
-    const struct json *memory = json_get(j->call.answer, "memory");
-    struct hook_ctx *ctx = j->gen->ctx;
-    bool counts = ctx != NULL && ctx->arena != NULL && j->offer->unit->rules->whole;
-    return counts && (state != NULL || memory != NULL)
-               ? hook_ctx_take(ctx, &j->seen, state, memory, e)
-               : 0;
-}
-
 /// The answer as its caller wants it.
 static int take_value(const struct offer *o, struct arena *a, const struct json *value,
                       const struct json **out, struct err *e)
@@ -58,25 +46,27 @@ static int take_value(const struct offer *o, struct arena *a, const struct json 
     return 0;
 }
 
-/// What went wrong, with its place in the plugin.
-static int take_fault(const struct host_fault *f, int status, struct err *e)
-{
-    if (f->path == NULL || f->line == 0) {
-        return err_set(e, status, "%s", f->message);
-    }
-    struct str file = path_base(str_of(f->path));
-    return err_set(e, status, "%s (" STR_FMT ":%d)", f->message, STR_ARG(file), f->line);
-}
-
+/// What the code left in ctx comes first, then its answer; a fault is told with its place in the plugin.
 static void on_done(struct host_call *c, int status, const struct json *value,
                     const struct host_fault *fault)
 {
     struct call_job *j = container_of(c, struct call_job, call);
     struct gen_call *gen = j->gen;
+    struct hook_ctx *ctx = gen->ctx;
     const struct json *out = NULL;
     struct arena a = {0};
     struct err e = {0};
-    int rc = status < 0 ? take_fault(fault, status, &e) : take_ctx(j, &e);
+    int rc = 0;
+    if (status < 0 && (fault->path == NULL || fault->line == 0)) {
+        rc = err_set(&e, status, "%s", fault->message);
+    } else if (status < 0) {
+        struct str file = path_base(str_of(fault->path));
+        rc = err_set(&e, status, "%s (" STR_FMT ":%d)", fault->message, STR_ARG(file), fault->line);
+    } else if (ctx != NULL && ctx->arena != NULL && j->offer->unit->rules->whole) {
+        const struct json *state = json_get(c->answer, "state");
+        const struct json *memory = json_get(c->answer, "memory");
+        rc = state != NULL || memory != NULL ? hook_ctx_take(ctx, &j->seen, state, memory, &e) : 0;
+    }
     if (rc == 0) {
         rc = take_value(j->offer, &a, value, &out, &e);
     }
@@ -177,11 +167,8 @@ static void call(void *data, struct gen_call *gen)
 
 static void cancel(void *data, struct gen_call *gen)
 {
-    struct offer *o = data;
     struct call_job *j = gen->target_data;
-    if (o->unit->host != NULL) {
-        host_cancel(o->unit->host, &j->call);
-    }
+    host__cancel(data, &j->call);
     free(j);
 }
 

@@ -17,32 +17,27 @@ struct route_job {
     uint64_t since_ns;
 };
 
-/// Too often out of time: not asked any more.
-static void strike(struct offer *o, bool timeout)
-{
-    o->strikes = timeout ? o->strikes + 1 : 0;
-    if (o->strikes != HOOK_STRIKES) {
-        return;
-    }
-    char text[160];
-    snprintf(text, sizeof text, "route '%.90s' ran out of time %d times in a row", o->name,
-             HOOK_STRIKES);
-    o->off = true;
-    gen_unit_note(o->unit->gen, &(struct gen_diag){.code = DIAG_HOOK_DISABLED, .message = text});
-}
-
 static void on_done(struct host_call *c, int status, const struct json *value,
                     const struct host_fault *fault)
 {
     struct route_job *j = container_of(c, struct route_job, call);
     struct gen_route_call *gen = j->gen;
+    struct offer *o = j->offer;
     struct gen_answer a = {0};
     struct arena arena = {0};
     struct err e = {0};
     int rc = status < 0 ? err_set(&e, status, "%s", fault->message)
                         : gen_answer_read(&a, &arena, value, &e);
-    host__count(j->offer, j->since_ns, rc < 0);
-    strike(j->offer, rc == ERR_TIMEOUT);
+    host__count(o, j->since_ns, rc < 0);
+    o->strikes = rc == ERR_TIMEOUT ? o->strikes + 1 : 0;
+    if (o->strikes == HOOK_STRIKES) { // too often out of time: not asked any more
+        char text[160];
+        snprintf(text, sizeof text, "route '%.90s' ran out of time %d times in a row", o->name,
+                 HOOK_STRIKES);
+        o->off = true;
+        gen_unit_note(o->unit->gen,
+                      &(struct gen_diag){.code = DIAG_HOOK_DISABLED, .message = text});
+    }
     free(j);
     gen->done(gen, rc < 0 ? 0 : a.status, a.headers, rc < 0 ? 0 : a.n, a.body, rc < 0 ? &e : NULL);
     arena_fini(&arena);
@@ -96,11 +91,8 @@ static void call(void *data, struct gen_route_call *gen)
 
 static void cancel(void *data, struct gen_route_call *gen)
 {
-    struct offer *o = data;
     struct route_job *j = gen->target_data;
-    if (o->unit->host != NULL) {
-        host_cancel(o->unit->host, &j->call);
-    }
+    host__cancel(data, &j->call);
     free(j);
 }
 

@@ -101,33 +101,31 @@ static struct host_call *take_open(struct host_talk *t, struct host_open_id *o)
 
 // ---- sending -------------------------------------------------------------------------------
 
+/// Send one line; UV_ENOBUFS when more than `max_unread` bytes wait. A host that left is told by its end.
 /// In JSON a newline can only be space between tokens; as such it may come from outside.
-static void one_line(struct buf *text)
+static int send_line(struct host_talk *t, struct buf *line, size_t max_unread)
 {
-    char *newline = text->p;
-    while ((newline = memchr(newline, '\n', text->n - (size_t)(newline - text->p))) != NULL) {
+    char *newline = line->p;
+    assert(t->state != HOST_ENDED && !t->closed);
+    while ((newline = memchr(newline, '\n', line->n - (size_t)(newline - line->p))) != NULL) {
         *newline = ' ';
     }
+    buf_addc(line, '\n');
+    return t->way->send(t, buf_str(line), max_unread);
 }
 
-static void send_line(struct host_talk *t, struct buf *line)
+static void doom_deaf(struct host_talk *t)
 {
-    if (t->state == HOST_ENDED || t->closed) {
-        return;
-    }
-    one_line(line);
-    buf_addc(line, '\n');
-    if (t->way->send(t, buf_str(line), HOST_UNREAD_MAX) ==
-        UV_ENOBUFS) { // a host that left is told by its end
-        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not read what it is sent",
-                       t->name);
-    }
+    host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not read what it is sent", t->name);
 }
 
 /// `{"type":TYPE,"id":ID,FIELDS}`; no id when it is 0.
 static void send_message(struct host_talk *t, const char *type, int64_t id, struct str fields)
 {
     struct buf line = {.max = SIZE_MAX};
+    if (t->state == HOST_ENDED || t->closed) {
+        return;
+    }
     buf_addf(&line, "{\"type\":\"%s\"", type);
     if (id != 0) {
         buf_addf(&line, ",\"id\":%lld", (long long)id);
@@ -137,70 +135,48 @@ static void send_message(struct host_talk *t, const char *type, int64_t id, stru
         buf_adds(&line, fields);
     }
     buf_addc(&line, '}');
-    send_line(t, &line);
+    if (send_line(t, &line, HOST_UNREAD_MAX) == UV_ENOBUFS) {
+        doom_deaf(t);
+    }
     buf_fini(&line);
 }
 
-static void send_text(struct host_talk *t, const char *type, int64_t id, const char *key,
-                      struct str text)
+static void send_error(struct host_talk *t, int64_t id, struct str message)
 {
     struct buf fields = {.max = SIZE_MAX};
     struct jw w;
-    buf_addf(&fields, "\"%s\":", key);
+    buf_addz(&fields, "\"message\":");
     jw_init(&w, &fields);
-    jw_str(&w, text);
-    send_message(t, type, id, buf_str(&fields));
+    jw_str(&w, message);
+    send_message(t, "error", id, buf_str(&fields));
     buf_fini(&fields);
 }
 
-static void send_error(struct host_talk *t, int64_t id, const char *message)
-{
-    send_text(t, "error", id, "message", str_of(message));
-}
-
-/// The caller's time is over: he is told, and the host has one more second to answer.
-static void expire(struct host_talk *t, struct host_open_id *o)
-{
-    struct host_call *c = o->call;
-    o->call = NULL;
-    o->due = loop_now(t->loop) + HOST_HANG_MS;
-    send_message(t, "cancel", o->id, STR_NULL);
-    const struct host_fault f = {.code = DIAG_HOOK_TIMEOUT, .message = "no answer in time"};
-    tell_caller(c, ERR_TIMEOUT, NULL, &f);
-}
-
-static void on_overdue(struct host_talk *t, const struct host_open_id *o)
-{
-    if (o->id == ID_LOAD) {
-        host_talk_doom(t, DIAG_LOAD_TIMEOUT, "'%s' did not load in time", t->name);
-    } else if (o->id == ID_GONE) {
-        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' closed its socket", t->name);
-    } else {
-        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' hangs: it did not answer in time",
-                       t->name);
-    }
-}
-
-static struct host_open_id *next_due(struct host_talk *t)
-{
-    uint64_t now = loop_now(t->loop);
-    vec_foreach (o, &t->open) {
-        if (o->due <= now) {
-            return o;
-        }
-    }
-    return NULL;
-}
-
+/// A caller's time is over: he is told, and the host has one more second to answer. When that is over too, the host
+/// hangs.
 static void on_due(void *arg)
 {
     struct host_talk *t = arg;
-    struct host_open_id *o;
-    while (t->state != HOST_ENDED && !t->closed && (o = next_due(t)) != NULL) {
-        if (o->call != NULL) {
-            expire(t, o);
+    for (size_t i = 0; i < t->open.n && t->state != HOST_ENDED && !t->closed; i++) {
+        struct host_open_id *o = &t->open.p[i];
+        struct host_call *c = o->call;
+        if (o->due > loop_now(t->loop)) {
+            continue;
+        }
+        if (c != NULL) {
+            o->call = NULL;
+            o->due = loop_now(t->loop) + HOST_HANG_MS;
+            send_message(t, "cancel", o->id, STR_NULL);
+            const struct host_fault f = {.code = DIAG_HOOK_TIMEOUT, .message = "no answer in time"};
+            tell_caller(c, ERR_TIMEOUT, NULL, &f);
+            i = SIZE_MAX; // it may have asked for more, or given others up: from the beginning
+        } else if (o->id == ID_LOAD) {
+            host_talk_doom(t, DIAG_LOAD_TIMEOUT, "'%s' did not load in time", t->name);
+        } else if (o->id == ID_GONE) {
+            host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' closed its socket", t->name);
         } else {
-            on_overdue(t, o);
+            host_talk_doom(t, DIAG_HOST_CRASHED,
+                           "the host of '%s' hangs: it did not answer in time", t->name);
         }
     }
     if (t->state != HOST_ENDED && !t->closed) {
@@ -210,8 +186,7 @@ static void on_due(void *arg)
 
 // ---- what it says --------------------------------------------------------------------------
 
-/// Something that nobody asked for came. A host that talks without end is ended.
-static void count_unasked(struct host_talk *t, size_t bytes)
+void host_talk_unasked(struct host_talk *t, size_t bytes)
 {
     uint64_t now = loop_now(t->loop);
     if (now - t->window >= WINDOW_MS) {
@@ -227,38 +202,24 @@ static void count_unasked(struct host_talk *t, size_t bytes)
     }
 }
 
-/// Which faults a host may report by name; all others are `fallback`.
-static enum gen_code fault_code(const struct json *m, enum gen_code fallback)
+/// The fault of a `failed` or `error`; strings live in `a`. Which faults a host may report by name is a short list:
+/// all others are `fallback`.
+static struct host_fault fault_of(struct arena *a, const struct json *m, enum gen_code fallback)
 {
     static const enum gen_code known[] = {DIAG_LOAD_FAILED, DIAG_LOAD_TIMEOUT, DIAG_HOOK_FAILED,
                                           DIAG_HOOK_TIMEOUT, DIAG_MEMORY_LIMIT};
-    enum gen_code code;
-    if (gen_code_parse(json_str(json_get(m, "code"), ""), &code)) {
-        for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-            if (known[i] == code) {
-                return code;
-            }
-        }
-    }
-    return fallback;
-}
-
-/// The fault of a `failed` or `error`; strings live in `a`.
-static struct host_fault fault_of(struct arena *a, const struct json *m, enum gen_code fallback)
-{
     const struct json *path = json_get(m, "path");
-    int64_t line = json_int(json_get(m, "line"), 0);
+    enum gen_code code;
+    bool named = gen_code_parse(json_str(json_get(m, "code"), ""), &code), usable = false;
+    for (size_t i = 0; i < ARRAY_LEN(known) && named; i++) {
+        usable = usable || known[i] == code;
+    }
     return (struct host_fault){
-        .code = fault_code(m, fallback),
+        .code = usable ? code : fallback,
         .message = arena_strdup(a, json_str(json_get(m, "message"), "no reason given")),
         .path = path != NULL ? arena_strdup(a, json_str(path, "")) : NULL,
-        .line = line > 0 && line < INT32_MAX ? (int)line : 0,
+        .line = host_line(m),
     };
-}
-
-static bool is_limit(enum gen_code code)
-{
-    return code == DIAG_HOOK_TIMEOUT || code == DIAG_LOAD_TIMEOUT || code == DIAG_MEMORY_LIMIT;
 }
 
 struct message {
@@ -271,52 +232,61 @@ static void on_register(struct host_talk *t, const struct message *m)
 {
     struct err e = {0};
     bool late = t->state != HOST_LOADING;
-    count_unasked(t, m->bytes);
+    host_talk_unasked(t, m->bytes);
     if (t->state == HOST_ENDED || t->closed) {
         return;
     }
     if (late && t->owner.on_add == NULL) {
-        send_error(t, 0, "register comes before loaded");
+        send_error(t, 0, STR("register comes before loaded"));
     } else if (t->owner.on_register == NULL) {
-        send_error(t, 0, "nothing can be registered here");
+        send_error(t, 0, STR("nothing can be registered here"));
     } else if ((late ? t->owner.on_add : t->owner.on_register)(t->arg, m->m, &e) < 0) {
-        send_error(t, 0, e.msg);
+        send_error(t, 0, str_of(e.msg));
     }
+}
+
+/// `loaded` and `failed` answer the load; said twice they are words that nobody asked for.
+static bool take_load(struct host_talk *t, const struct message *m)
+{
+    struct host_open_id *load = find_open(t, ID_LOAD);
+    if (t->state != HOST_LOADING || load == NULL) {
+        host_talk_unasked(t, m->bytes);
+        return false;
+    }
+    take_open(t, load);
+    arm(t);
+    return true;
 }
 
 static void on_loaded(struct host_talk *t, const struct message *m)
 {
-    struct host_open_id *load = find_open(t, ID_LOAD);
-    if (t->state != HOST_LOADING || load == NULL) {
-        count_unasked(t, m->bytes);
-        return;
+    if (take_load(t, m)) {
+        t->state = HOST_SERVING;
+        t->owner.on_loaded(t->arg, json_get(m->m, "metadata"));
     }
-    take_open(t, load);
-    t->state = HOST_SERVING;
-    arm(t);
-    t->owner.on_loaded(t->arg, json_get(m->m, "metadata"));
 }
 
 static void on_failed(struct host_talk *t, const struct message *m)
 {
-    struct host_open_id *load = find_open(t, ID_LOAD);
-    if (t->state != HOST_LOADING || load == NULL) {
-        count_unasked(t, m->bytes);
-        return;
-    }
     const struct host_fault f = fault_of(m->arena, m->m, DIAG_LOAD_FAILED);
-    take_open(t, load);
-    arm(t);
-    t->owner.on_failed(t->arg, &f);
+    if (take_load(t, m)) {
+        t->owner.on_failed(t->arg, &f);
+    }
+}
+
+/// The id that a message names; NULL when nobody asked under it.
+static struct host_open_id *find_named(struct host_talk *t, const struct message *m)
+{
+    int64_t id = json_int(json_get(m->m, "id"), 0);
+    return id > 0 ? find_open(t, id) : NULL;
 }
 
 /// Who asked for what this answers; false when nobody did. `*caller` may be NULL.
 static bool take_answered(struct host_talk *t, const struct message *m, struct host_call **caller)
 {
-    int64_t id = json_int(json_get(m->m, "id"), 0);
-    struct host_open_id *o = id > 0 ? find_open(t, id) : NULL;
+    struct host_open_id *o = find_named(t, m);
     if (o == NULL) {
-        count_unasked(t, m->bytes);
+        host_talk_unasked(t, m->bytes);
         return false;
     }
     *caller = take_open(t, o);
@@ -342,7 +312,8 @@ static void on_error(struct host_talk *t, const struct message *m)
     } else if (!answered && !t->closed && t->owner.on_log != NULL) {
         t->owner.on_log(t->arg, LOG_ERROR, str_of(f.message));
     }
-    if (t->end_on_limit && is_limit(f.code)) {
+    if (t->end_on_limit && (f.code == DIAG_HOOK_TIMEOUT || f.code == DIAG_LOAD_TIMEOUT ||
+                            f.code == DIAG_MEMORY_LIMIT)) {
         host_talk_doom(t, f.code, "%s", f.message);
     }
 }
@@ -350,7 +321,7 @@ static void on_error(struct host_talk *t, const struct message *m)
 static void on_log(struct host_talk *t, const struct message *m)
 {
     enum log_level level;
-    count_unasked(t, m->bytes);
+    host_talk_unasked(t, m->bytes);
     if (!log_level_parse(json_str(json_get(m->m, "level"), ""), &level)) {
         level = LOG_INFO;
     }
@@ -362,9 +333,9 @@ static void on_log(struct host_talk *t, const struct message *m)
 static void on_call(struct host_talk *t, const struct message *m)
 {
     int64_t id = json_int(json_get(m->m, "id"), 0);
-    count_unasked(t, m->bytes);
+    host_talk_unasked(t, m->bytes);
     if (t->owner.on_call == NULL) {
-        send_error(t, id, "no operation can be called here");
+        send_error(t, id, STR("no operation can be called here"));
     } else {
         t->owner.on_call(t->arg, id, json_str(json_get(m->m, "op"), ""), json_get(m->m, "params"));
     }
@@ -372,9 +343,9 @@ static void on_call(struct host_talk *t, const struct message *m)
 
 static void on_state(struct host_talk *t, const struct message *m)
 {
-    count_unasked(t, m->bytes);
+    host_talk_unasked(t, m->bytes);
     if (t->owner.on_state == NULL) {
-        send_error(t, 0, "no state is kept here");
+        send_error(t, 0, STR("no state is kept here"));
     } else {
         t->owner.on_state(t->arg, json_str(json_get(m->m, "key"), ""), json_get(m->m, "value"));
     }
@@ -382,9 +353,8 @@ static void on_state(struct host_talk *t, const struct message *m)
 
 static void on_progress(struct host_talk *t, const struct message *m)
 {
-    int64_t id = json_int(json_get(m->m, "id"), 0);
-    struct host_open_id *o = id > 0 ? find_open(t, id) : NULL;
-    count_unasked(t, m->bytes);
+    struct host_open_id *o = find_named(t, m);
+    host_talk_unasked(t, m->bytes);
     if (t->state != HOST_ENDED && o != NULL && o->call != NULL && o->call->progress != NULL) {
         o->call->progress(o->call, json_str(json_get(m->m, "text"), ""));
     }
@@ -394,16 +364,14 @@ static void on_progress(struct host_talk *t, const struct message *m)
 static void on_emit(struct host_talk *t, const struct message *m)
 {
     static const struct json nothing = {.type = JSON_NULL};
-    int64_t id = json_int(json_get(m->m, "id"), 0);
-    struct host_open_id *o = id > 0 ? find_open(t, id) : NULL;
+    struct host_open_id *o = find_named(t, m);
     const struct json *event = json_get(m->m, "event");
     struct host_call *c = o != NULL ? o->call : NULL;
     struct err e = {0};
     if (t->state == HOST_ENDED || c == NULL || c->emit == NULL) {
-        count_unasked(t, m->bytes); // also of a stream that was given up and does not know it yet
-        return;
-    }
-    if (c->emit(c, event != NULL ? event : &nothing, &e) < 0) {
+        host_talk_unasked(t,
+                          m->bytes); // also of a stream that was given up and does not know it yet
+    } else if (c->emit(c, event != NULL ? event : &nothing, &e) < 0) {
         struct host_fault fault = {.code = DIAG_HOOK_FAILED, .message = e.msg};
         host_cancel(&t->host, c);
         c->done(c, e.code, NULL, &fault);
@@ -419,19 +387,6 @@ static const struct {
     {"call", on_call},         {"state", on_state},   {"progress", on_progress},
     {"emit", on_emit},
 };
-
-static void dispatch(struct host_talk *t, const struct message *m)
-{
-    struct str type = json_str(json_get(m->m, "type"), "");
-    for (size_t i = 0; i < ARRAY_LEN(handlers); i++) {
-        if (str_eqz(type, handlers[i].type)) {
-            handlers[i].fn(t, m);
-            return;
-        }
-    }
-    count_unasked(t, m->bytes);
-    send_error(t, json_int(json_get(m->m, "id"), 0), "unknown message");
-}
 
 // ---- the face ------------------------------------------------------------------------------
 
@@ -467,7 +422,7 @@ static void op_answer(struct host *host, int64_t id, int status, struct str text
 {
     struct host_talk *t = talk_of(host);
     if (status < 0) {
-        send_text(t, "error", id, "message", text);
+        send_error(t, id, text);
         return;
     }
     struct buf fields = {.max = SIZE_MAX};
@@ -477,29 +432,14 @@ static void op_answer(struct host *host, int64_t id, int status, struct str text
     buf_fini(&fields);
 }
 
-/// The host has not read what it was sent before, so this event is left out: what others say must
-/// not pile up here. One that reads nothing for long does not come back.
-static void drop_event(struct host_talk *t)
-{
-    uint64_t now = loop_now(t->loop);
-    if (t->n_dropped++ == 0) {
-        t->deaf_since = now;
-    } else if (now - t->deaf_since > HOST_DEAF_MS) {
-        host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not read what it is sent",
-                       t->name);
-    }
-    if (t->deaf_logged == 0 || now - t->deaf_logged > HOST_DEAF_MS) { // it may go on and off
-        t->deaf_logged = now;
-        log_warn(LOG_HUB, "host=%s events=lost reason=\"it does not read them\"",
-                 LOGQ(str_of(t->name)).z);
-    }
-}
-
+/// What others say must not pile up here: a host that has not read what it was sent before does not get this event.
+/// One that reads nothing for long does not come back.
 static void op_event(struct host *host, struct str name, struct str data)
 {
     struct host_talk *t = talk_of(host);
     struct buf line = {.max = SIZE_MAX};
     struct jw w;
+    uint64_t now = loop_now(t->loop);
     if (t->state == HOST_ENDED || t->closed) {
         return;
     }
@@ -509,14 +449,19 @@ static void op_event(struct host *host, struct str name, struct str data)
     buf_addz(&line, ",\"data\":");
     buf_adds(&line, data.n != 0 ? data : STR("null"));
     buf_addc(&line, '}');
-    one_line(&line);
-    buf_addc(&line, '\n');
-    if (t->way->send(t, buf_str(&line), HOST_EVENTS_MAX) == UV_ENOBUFS) {
-        drop_event(t);
-    } else {
-        t->n_dropped = 0;
-    }
+    bool dropped = send_line(t, &line, HOST_EVENTS_MAX) == UV_ENOBUFS;
     buf_fini(&line);
+    t->n_dropped = dropped ? t->n_dropped + 1 : 0;
+    if (t->n_dropped == 1) {
+        t->deaf_since = now;
+    } else if (dropped && now - t->deaf_since > HOST_DEAF_MS) {
+        doom_deaf(t);
+    }
+    if (dropped && (t->deaf_logged == 0 || now - t->deaf_logged > HOST_DEAF_MS)) {
+        t->deaf_logged = now; // it may go on and off
+        log_warn(LOG_HUB, "host=%s events=lost reason=\"it does not read them\"",
+                 LOGQ(str_of(t->name)).z);
+    }
 }
 
 static bool op_alive(struct host *host)
@@ -581,21 +526,27 @@ void host_talk_line(struct host_talk *t, struct str line)
     struct arena a = {0};
     struct json *m;
     struct err e = {0};
+    size_t i = 0;
     if (t->state == HOST_ENDED || t->closed) {
         return;
     }
     if (json_parse(&m, &a, line, NULL, &e) < 0 || m->type != JSON_OBJ) {
         host_talk_doom(t, DIAG_HOST_CRASHED, "the host of '%s' does not speak the protocol: %s",
                        t->name, e.msg[0] != '\0' ? e.msg : "a line is not an object");
+        arena_fini(&a);
+        return;
+    }
+    struct str type = json_str(json_get(m, "type"), "");
+    while (i < ARRAY_LEN(handlers) && !str_eqz(type, handlers[i].type)) {
+        i++;
+    }
+    if (i < ARRAY_LEN(handlers)) {
+        handlers[i].fn(t, &(struct message){m, line.n, &a});
     } else {
-        dispatch(t, &(struct message){m, line.n, &a});
+        host_talk_unasked(t, line.n);
+        send_error(t, json_int(json_get(m, "id"), 0), STR("unknown message"));
     }
     arena_fini(&a);
-}
-
-void host_talk_unasked(struct host_talk *t, size_t bytes)
-{
-    count_unasked(t, bytes);
 }
 
 void host_talk_gone(struct host_talk *t)

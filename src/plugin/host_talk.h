@@ -66,7 +66,7 @@ void host_talk_fini(struct host_talk *t);
 void host_talk_load(struct host_talk *t, struct str fields, uint32_t ms);
 /// The other side sent a line (without its newline).
 void host_talk_line(struct host_talk *t, struct str line);
-/// The other side said `bytes` of something else that nobody asked for.
+/// The other side said `bytes` of something that nobody asked for. One that talks without end is ended.
 void host_talk_unasked(struct host_talk *t, size_t bytes);
 /// The other side will say no more. Its end should follow within a second, and tell why.
 void host_talk_gone(struct host_talk *t);

@@ -57,22 +57,14 @@ static int64_t bounded(const struct json *v, int64_t low, int64_t high)
     return MIN(MAX(json_int(v, 0), low), high);
 }
 
-/// The point that may be used here; NULL: none is.
-static const struct hook_point *open_point(const struct host_unit *u, struct str name)
-{
-    const struct hook_point *p = hook_point_find(name);
-    bool listened = p != NULL && (p->kind == HOOK_OBSERVE || p->kind == HOOK_CHAIN) &&
-                    !u->rules->whole && listed(u->rules->points, name);
-    return listened || u->rules->whole ? p : NULL;
-}
-
 static int register_hook(struct host_unit *u, const struct json *what, struct err *e)
 {
     struct str point = json_str(json_get(what, "point"), "");
-    const struct hook_point *p = open_point(u, point);
+    const struct hook_point *p = hook_point_find(point);
     struct str title = json_str(json_get(what, "name"), "");
     struct str tool = json_str(json_get(what, "tool"), "");
-    if (p == NULL) {
+    if (p == NULL || (!u->rules->whole && ((p->kind != HOOK_OBSERVE && p->kind != HOOK_CHAIN) ||
+                                           !listed(u->rules->points, point)))) {
         return err_set(e, ERR_DENIED, "hook point '" STR_FMT "' is not open here", STR_ARG(point));
     }
     if (title.n > NAME_LEN * 2 || tool.n > NAME_LEN * 2) {
@@ -111,30 +103,49 @@ static char *about_of(const struct json *what, const char *const *members)
     return about;
 }
 
-/// Add an offer that has a name like a plugin's and tells `members` about itself.
-static int add_named(struct host_unit *u, enum offer_kind kind, const char *what_it_is,
+/// Add an offer whose name no other of its kind has and that tells `members` about itself.
+static int add_told(struct host_unit *u, enum offer_kind kind, const char *word, struct str name,
+                    const struct json *what, const char *const *members, struct offer **out,
+                    struct err *e)
+{
+    vec_foreach (o, &u->offers) {
+        if ((*o)->kind == kind && str_eqz(name, (*o)->name)) {
+            return err_set(e, ERR_CONFLICT, "%s '" STR_FMT "' is registered twice", word,
+                           STR_ARG(name));
+        }
+    }
+    char *about = about_of(what, members);
+    if (about == NULL) {
+        return err_set(e, ERR_TOO_LARGE, "what %s '" STR_FMT "' says of itself is too long", word,
+                       STR_ARG(name));
+    }
+    *out = add_offer(u, kind, name);
+    (*out)->title = about;
+    return 0;
+}
+
+/// The same with a name like a plugin's.
+static int add_named(struct host_unit *u, enum offer_kind kind, const char *word,
                      const struct json *what, const char *const *members, struct offer **out,
                      struct err *e)
 {
     struct str name = json_str(json_get(what, "name"), "");
     if (!plugin_name_valid(name)) {
         return err_set(e, ERR_INVALID, "%s '%.*s' has no valid name: it has to be like 'roll-dice'",
-                       what_it_is, (int)MIN(name.n, NAME_LEN), name.p);
+                       word, (int)MIN(name.n, NAME_LEN), name.p);
     }
-    vec_foreach (o, &u->offers) {
-        if ((*o)->kind == kind && str_eqz(name, (*o)->name)) {
-            return err_set(e, ERR_CONFLICT, "%s '" STR_FMT "' is registered twice", what_it_is,
-                           STR_ARG(name));
-        }
+    return add_told(u, kind, word, name, what, members, out, e);
+}
+
+/// The same with a name that may be any text: MCP clients see it.
+static int add_mcp(struct host_unit *u, enum offer_kind kind, const char *word, struct str name,
+                   const struct json *what, const char *const *members, struct err *e)
+{
+    struct offer *o;
+    if (name.n == 0 || name.n > MCP_NAME_MAX) {
+        return err_set(e, ERR_INVALID, "%s: its name has 1 to %d bytes", word, MCP_NAME_MAX);
     }
-    char *about = about_of(what, members);
-    if (about == NULL) {
-        return err_set(e, ERR_TOO_LARGE, "what %s '" STR_FMT "' says of itself is too long",
-                       what_it_is, STR_ARG(name));
-    }
-    *out = add_offer(u, kind, name);
-    (*out)->title = about;
-    return 0;
+    return add_told(u, kind, word, name, what, members, &o, e);
 }
 
 static int register_tool(struct host_unit *u, const struct json *what, struct err *e)
@@ -202,29 +213,6 @@ static int register_provider(struct host_unit *u, const struct json *what, struc
     return add_named(u, OFFER_PROVIDER, "provider", what, members, &o, e);
 }
 
-/// Add what MCP clients see: `name` may be any text, and `members` are told in their words.
-static int add_mcp(struct host_unit *u, enum offer_kind kind, const char *what_it_is,
-                   struct str name, char *about, struct err *e)
-{
-    int rc = 0;
-    vec_foreach (o, &u->offers) {
-        if ((*o)->kind == kind && str_eqz(name, (*o)->name)) {
-            rc = err_set(e, ERR_CONFLICT, "%s '" STR_FMT "' is registered twice", what_it_is,
-                         STR_ARG(name));
-        }
-    }
-    if (rc == 0 && (about == NULL || name.n == 0 || name.n > MCP_NAME_MAX)) {
-        rc = err_set(e, ERR_INVALID, "%s: its name has 1 to %d bytes, what it says of itself %d",
-                     what_it_is, MCP_NAME_MAX, ABOUT_MAX);
-    }
-    if (rc != 0) {
-        free(about);
-        return rc;
-    }
-    add_offer(u, kind, name)->title = about;
-    return 0;
-}
-
 static int register_mcp_prompt(struct host_unit *u, const struct json *what, struct err *e)
 {
     static const char *const members[] = {"title", "description", "arguments", NULL};
@@ -233,8 +221,8 @@ static int register_mcp_prompt(struct host_unit *u, const struct json *what, str
             return err_set(e, ERR_INVALID, "mcp.prompt: each of 'arguments' needs a 'name'");
         }
     }
-    return add_mcp(u, OFFER_MCP_PROMPT, "mcp.prompt", json_str(json_get(what, "name"), ""),
-                   about_of(what, members), e);
+    return add_mcp(u, OFFER_MCP_PROMPT, "mcp.prompt", json_str(json_get(what, "name"), ""), what,
+                   members, e);
 }
 
 static int register_mcp_resource(struct host_unit *u, const struct json *what, struct err *e)
@@ -247,7 +235,7 @@ static int register_mcp_resource(struct host_unit *u, const struct json *what, s
                        "mcp.resource: '%.*s' is no address: it has to be like 'notes://today'",
                        (int)MIN(uri.n, NAME_LEN), uri.p);
     }
-    return add_mcp(u, OFFER_MCP_RESOURCE, "mcp.resource", uri, about_of(what, members), e);
+    return add_mcp(u, OFFER_MCP_RESOURCE, "mcp.resource", uri, what, members, e);
 }
 
 static int register_ui(struct host_unit *u, const struct json *what, struct err *e)
@@ -481,9 +469,4 @@ bool host_unit_listens(const struct host_unit *u)
         }
     }
     return false;
-}
-
-size_t host_unit_count(const struct host_unit *u)
-{
-    return u->offers.n;
 }

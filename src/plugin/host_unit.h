@@ -61,4 +61,3 @@ void host_unit_stage(struct host_unit *u, struct gen_unit *g);
 /// Does it listen to this event?
 bool host_unit_hears(const struct host_unit *u, struct str event);
 bool host_unit_listens(const struct host_unit *u); // to any at all
-size_t host_unit_count(const struct host_unit *u); // registrations

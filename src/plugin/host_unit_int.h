@@ -67,6 +67,14 @@ static inline bool host__is_live(const struct offer *o)
     return o->unit->host != NULL && host_alive(o->unit->host);
 }
 
+/// Nobody waits for a call of the offer any more.
+static inline void host__cancel(const struct offer *o, struct host_call *c)
+{
+    if (o->unit->host != NULL) {
+        host_cancel(o->unit->host, c);
+    }
+}
+
 /// For how long a tool, route, command or prompt section may run.
 uint32_t host__tool_ms(const struct host_unit *u);
 /// A call that began at `since_ns` ended: count it.

@@ -63,6 +63,7 @@ struct hosted {
     bool kept;             // it was committed
     bool left;
     vec(struct kept) early; // state that it set before
+    size_t early_bytes;     // at most STATE_MAX
     loop_fn *ready;
     void *ready_arg;
     struct loop_task *task; // that calls ready
@@ -96,16 +97,6 @@ static struct hosted *hosted_of(const struct plugin_version *v)
 }
 
 // ---- state that outlives versions ---------------------------------------------------------------
-
-static struct hosted_past *past_of(struct hosts *hs, const char *space)
-{
-    struct hosted_past *p = map_get(&hs->pasts, str_of(space));
-    if (p == NULL) {
-        p = xcalloc(1, sizeof *p);
-        map_set(&hs->pasts, str_of(space), p);
-    }
-    return p;
-}
 
 static void kept_free(struct kept *k)
 {
@@ -151,16 +142,21 @@ static void on_state(void *arg, struct str key, const struct json *value)
     struct hosted *v = arg;
     struct buf text = {.max = STATE_VALUE_MAX};
     char *name = str_dup(key), *json = NULL;
+    size_t text_n = 0;
     if (value != NULL && value->type != JSON_NULL) {
         json_write(&text, value, 0);
-        json = buf_ok(&text) ? buf_take(&text, NULL) : NULL;
+        json = buf_ok(&text) ? buf_take(&text, &text_n) : NULL;
     }
     bool fits = value == NULL || value->type == JSON_NULL || json != NULL;
-    if (fits && !v->kept) {
+    if (fits && v->kept) {
+        fits = past_set(v->past, name, json);
+    } else if (fits && v->early_bytes + key.n + text_n > STATE_MAX) {
+        fits = false;
+        free(json);
+    } else if (fits) {
+        v->early_bytes += key.n + text_n;
         vec_push(&v->early, ((struct kept){name, json}));
         name = NULL;
-    } else if (fits) {
-        fits = past_set(v->past, name, json);
     }
     if (!fits) {
         v->owner->opts.log(v->owner->opts.arg, v->head.code->unit, LOG_ERROR,
@@ -207,38 +203,41 @@ static void fail(struct hosted *v, const struct host_fault *f)
     settle(v, FAILED);
 }
 
+/// What cannot be registered is told with its place in the plugin: while it loads, its loading fails for that;
+/// later it is the plugin's mistake, and no reason to end it.
+static void refuse(struct hosted *v, const struct json *what, enum gen_code code,
+                   const struct err *e)
+{
+    char *file = str_dup(json_str(json_get(what, "file"), v->head.code->path));
+    const struct gen_diag d = {.code = code,
+                               .origin = v->head.code->shape->origin,
+                               .path = file,
+                               .line = host_line(what),
+                               .message = e->msg};
+    if (code == DIAG_LOAD_FAILED) {
+        v->fault = gen_diag_copy(&d);
+    } else {
+        gen_unit_note(v->unit, &d);
+    }
+    free(file);
+}
+
 static int on_register(void *arg, const struct json *what, struct err *e)
 {
     struct hosted *v = arg;
     int rc = host_unit_register(v->offers, what, e);
-    if (rc < 0 && v->fault.message == NULL) { // its loading fails for that
-        const struct json *path = json_get(what, "file");
-        char *file = path != NULL ? str_dup(json_str(path, "")) : NULL;
-        const struct gen_diag d = {.code = DIAG_LOAD_FAILED,
-                                   .origin = v->head.code->shape->origin,
-                                   .path = file != NULL ? file : v->head.code->path,
-                                   .line = (int)json_int(json_get(what, "line"), 0),
-                                   .message = e->msg};
-        v->fault = gen_diag_copy(&d);
-        free(file);
+    if (rc < 0 && v->fault.message == NULL) {
+        refuse(v, what, DIAG_LOAD_FAILED, e);
     }
     return rc;
 }
 
-/// What is registered later and cannot be is the plugin's mistake, and no reason to end it.
 static int on_add(void *arg, const struct json *what, struct err *e)
 {
     struct hosted *v = arg;
     int rc = host_unit_add(v->offers, what, e);
     if (rc < 0 && v->unit != NULL) {
-        const struct json *path = json_get(what, "file");
-        char *file = path != NULL ? str_dup(json_str(path, "")) : NULL;
-        gen_unit_note(v->unit, &(struct gen_diag){.code = rc == ERR_CONFLICT ? DIAG_STALE_HANDLE
-                                                                             : DIAG_HOOK_FAILED,
-                                                  .path = file,
-                                                  .line = (int)json_int(json_get(what, "line"), 0),
-                                                  .message = e->msg});
-        free(file);
+        refuse(v, what, rc == ERR_CONFLICT ? DIAG_STALE_HANDLE : DIAG_HOOK_FAILED, e);
     }
     return rc;
 }
@@ -267,13 +266,13 @@ static void on_failed(void *arg, const struct host_fault *f)
 static void on_end(void *arg, const struct host_fault *f)
 {
     struct hosted *v = arg;
+    struct hosted_past *p = v->past;
+    if (!v->kept) {
+        fail(v, f);
+    }
     if (!v->kept || v->left) {
-        if (!v->kept) {
-            fail(v, f);
-        }
         return;
     }
-    struct hosted_past *p = v->past;
     uint64_t now = loop_now(v->owner->opts.loop);
     const char *hash = v->head.code->tree->hash;
     p->given_up = strcmp(p->crashed, hash) == 0 && now - p->crashed_at < CRASH_WINDOW_MS;
@@ -302,7 +301,6 @@ static void on_call(void *arg, int64_t id, struct str op, const struct json *par
         return;
     }
     struct hosts__open *o = xcalloc(1, sizeof *o);
-    arena_init(&o->arena);
     o->version = v;
     o->id = id;
     o->unit = xstrdup(v->head.code->unit);
@@ -421,8 +419,11 @@ static struct plugin_version *runner_start(void *arg, const struct plugin_code *
                          .space = plugin_namespace(code),
                          .ready = ready,
                          .ready_arg = ready_arg};
-    arena_init(&v->arena);
-    v->past = past_of(hs, v->space);
+    v->past = map_get(&hs->pasts, str_of(v->space));
+    if (v->past == NULL) {
+        v->past = xcalloc(1, sizeof *v->past);
+        map_set(&hs->pasts, str_of(v->space), v->past);
+    }
     v->offers = host_unit_new(&hs->rules, hs->opts.args);
     if (v->past->given_up && strcmp(v->past->crashed, code->tree->hash) == 0) {
         fail(v, &(struct host_fault){.code = DIAG_HOST_CRASHED, .message = v->past->crash});
@@ -628,7 +629,6 @@ struct hosts *hosts_open(const struct hosts_opts *o)
     struct hosts *hs = xcalloc(1, sizeof *hs);
     hs->opts = *o;
     hs->rules = (struct host_rules){.whole = true, .hook_ms = o->hook_ms, .tool_ms = o->tool_ms};
-    map_init(&hs->pasts);
     take_env(hs);
     vec_push(&hs->env, xasprintf("AFLOAT_HOST_CACHE=%s", o->cache));
     for (size_t lang = LANG_PYTHON; lang < LANG__COUNT; lang++) {
@@ -648,16 +648,6 @@ struct hosts *hosts_open(const struct hosts_opts *o)
     return hs;
 }
 
-static void past_free(struct hosted_past *p)
-{
-    vec_foreach (k, &p->state) {
-        kept_free(k);
-    }
-    vec_fini(&p->state);
-    free(p->crash);
-    free(p);
-}
-
 void hosts_close(struct hosts *hs)
 {
     if (hs == NULL) {
@@ -667,7 +657,13 @@ void hosts_close(struct hosts *hs)
     struct str key;
     void *past;
     for (size_t at = 0; map_next(&hs->pasts, &at, &key, &past);) {
-        past_free(past);
+        struct hosted_past *p = past;
+        vec_foreach (k, &p->state) {
+            kept_free(k);
+        }
+        vec_fini(&p->state);
+        free(p->crash);
+        free(p);
     }
     map_fini(&hs->pasts);
     vec_fini_each(&hs->env, free);

@@ -219,27 +219,25 @@ static int parse(struct resolve *r, const char *name, const struct json **out)
     return 0;
 }
 
-static int read_package(struct resolve *r)
+static int read_manifest(struct resolve *r)
 {
     const struct json *package;
-    int rc = parse(r, "package.json", &package);
-    const struct json *ours = json_get(package, "afloat");
-    if (rc == 0 && ours == NULL) {
-        r->file = NULL;
-        return 0;
+    int rc = parse(r, "plugin.json", &r->json);
+    if (rc < 0 || r->json != NULL) {
+        return rc;
     }
-    if (rc == 0 && ours->type != JSON_OBJ) {
+    rc = parse(r, "package.json", &package);
+    const struct json *ours = json_get(package, "afloat");
+    if (rc < 0 || ours == NULL) {
+        r->file = rc < 0 ? r->file : NULL;
+        return rc;
+    }
+    if (ours->type != JSON_OBJ) {
         return fail_type(r, "afloat", "an object", ours);
     }
     r->package = package;
     r->json = ours;
-    return rc;
-}
-
-static int read_manifest(struct resolve *r)
-{
-    int rc = parse(r, "plugin.json", &r->json);
-    return rc < 0 || r->json != NULL ? rc : read_package(r);
+    return 0;
 }
 
 // ---- members that are text ------------------------------------------------------------------
@@ -438,9 +436,13 @@ static const char *clean(struct arena *a, struct str said)
     return out;
 }
 
-static int take_declared(struct resolve *r, const struct part *p, const struct json *v,
-                         const char **out)
+static int take_part(struct resolve *r, const struct part *p, const char **out)
 {
+    const struct json *v = json_get(r->json, p->key);
+    *out = v == NULL ? find_first(r, p, p->found, CONVENTIONS) : NULL;
+    if (v == NULL || (v->type == JSON_BOOL && !v->b)) {
+        return 0;
+    }
     if (v->type != JSON_STR || v->s.n == 0) {
         return fail_type(r, p->key, "a path or false", v);
     }
@@ -460,51 +462,27 @@ static int take_declared(struct resolve *r, const struct part *p, const struct j
     return 0;
 }
 
-static int take_part(struct resolve *r, const struct part *p)
-{
-    const struct json *v = json_get(r->json, p->key);
-    const char *found = NULL;
-    int rc = 0;
-    if (v == NULL) {
-        found = find_first(r, p, p->found, CONVENTIONS);
-    } else if (v->type != JSON_BOOL || v->b) {
-        rc = take_declared(r, p, v, &found);
-    }
-    memcpy((char *)r->out + p->field, &found, sizeof found);
-    return rc;
-}
-
 /// What is named as the server side must be of a language.
-static int take_lang(struct resolve *r)
-{
-    const char *server = r->out->server;
-    if (server == NULL) {
-        return 0;
-    }
-    r->out->lang = plugin_lang_of(str_of(server));
-    if (r->out->lang != LANG_NONE) {
-        return 0;
-    }
-    return fail(r, DIAG_MANIFEST_INVALID, about_key(r, "server"),
-                "server: '" STR_FMT "' is of no known language (.lua .py .mjs .js .ts .c)",
-                STR_ARG(shown(str_of(server))));
-}
-
 static int take_parts(struct resolve *r)
 {
     int rc = 0;
     bool any = false;
     for (size_t i = 0; i < ARRAY_LEN(parts) && rc == 0; i++) {
         const char *found;
-        rc = take_part(r, &parts[i]);
-        memcpy(&found, (char *)r->out + parts[i].field, sizeof found);
+        rc = take_part(r, &parts[i], &found);
+        memcpy((char *)r->out + parts[i].field, &found, sizeof found);
         any |= found != NULL;
     }
-    if (rc < 0 || any) {
-        return rc < 0 ? rc : take_lang(r);
+    const char *server = r->out->server;
+    r->out->lang = server != NULL ? plugin_lang_of(str_of(server)) : LANG_NONE;
+    if (rc == 0 && !any) {
+        rc = fail(r, DIAG_ENTRY_MISSING, about_all(r), "there is nothing to load");
+        r->fault->hint = "add init.lua, or name what there is in plugin.json";
+    } else if (rc == 0 && server != NULL && r->out->lang == LANG_NONE) {
+        rc = fail(r, DIAG_MANIFEST_INVALID, about_key(r, "server"),
+                  "server: '" STR_FMT "' is of no known language (.lua .py .mjs .js .ts .c)",
+                  STR_ARG(shown(str_of(server))));
     }
-    rc = fail(r, DIAG_ENTRY_MISSING, about_all(r), "there is nothing to load");
-    r->fault->hint = "add init.lua, or name what there is in plugin.json";
     return rc;
 }
 
@@ -538,39 +516,26 @@ static const char *const members[] = {
     "skills", "options", "permissions", "$schema", "author", "license", "homepage",
 };
 
-static bool is_known(struct str key)
-{
-    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-        if (str_eqz(key, members[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void warn_unknown(struct resolve *r, struct str key)
-{
-    struct plugin_shape *out = r->out;
-    const char *nearest = str_nearest(key, members, ARRAY_LEN(members));
-    out->warnings[out->n_warnings++] = (struct manifest_warning){
-        .path = r->file,
-        .line = about_key(r, arena_strdup(r->a, key)).line,
-        .message = arena_printf(r->a, "unknown member '" STR_FMT "'%s%s%s", STR_ARG(shown(key)),
-                                nearest != NULL ? ", did you mean '" : "",
-                                nearest != NULL ? nearest : "", nearest != NULL ? "'?" : ""),
-    };
-}
-
 static void take_warnings(struct resolve *r)
 {
+    struct plugin_shape *out = r->out;
     json_foreach_member (m, r->json) {
-        if (is_known(m->key) || r->out->n_warnings == WARNINGS_MAX) {
+        if (str_lookup(m->key, members, ARRAY_LEN(members)) >= 0 ||
+            out->n_warnings == WARNINGS_MAX) {
             continue;
         }
-        if (r->out->warnings == NULL) {
-            r->out->warnings = arena_calloc(r->a, WARNINGS_MAX, sizeof *r->out->warnings);
+        if (out->warnings == NULL) {
+            out->warnings = arena_calloc(r->a, WARNINGS_MAX, sizeof *out->warnings);
         }
-        warn_unknown(r, m->key);
+        const char *nearest = str_nearest(m->key, members, ARRAY_LEN(members));
+        out->warnings[out->n_warnings++] = (struct manifest_warning){
+            .path = r->file,
+            .line = about_key(r, arena_strdup(r->a, m->key)).line,
+            .message =
+                arena_printf(r->a, "unknown member '" STR_FMT "'%s%s%s", STR_ARG(shown(m->key)),
+                             nearest != NULL ? ", did you mean '" : "",
+                             nearest != NULL ? nearest : "", nearest != NULL ? "'?" : ""),
+        };
     }
 }
 

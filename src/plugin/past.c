@@ -69,45 +69,38 @@ static void unit_write(const struct past_unit *u, struct jw *w)
     jw_end_obj(w);
 }
 
-static struct past_unit plugin_now(const struct plug *p)
-{
-    struct plug_origin o = plug__origin(p);
-    return (struct past_unit){
-        .unit = p->unit,
-        .name = p->serving->code.name,
-        .path = p->serving->code.path,
-        .layer = p->serving->unit->layer,
-        .source = o.source,
-        .project = p->serving->code.project,
-        .hash = p->serving->content->tree.hash,
-        .revision = p->serving->unit->revision,
-        .mark = p->serving->mark,
-        .options = o.options,
-        .prefer = o.prefer,
-    };
-}
-
 /// What serves as `unit` now; false: nothing that is kept.
 static bool unit_now(const struct plugins *ps, const char *unit, struct past_unit *out)
 {
     const struct past__joined *j = past__member(ps, unit);
     const struct plug *p = j == NULL ? plugins__plug(ps, unit) : NULL;
+    const struct loaded *v = p != NULL ? p->serving : NULL;
     struct past_text t = {0};
-    if (p != NULL && p->serving != NULL) {
-        *out = plugin_now(p);
-        return true;
-    }
-    if (j == NULL || !j->m->serving(j->arg, unit, &t)) {
+    if (v != NULL) {
+        struct plug_origin o = plug__origin(p);
+        *out = (struct past_unit){.unit = unit,
+                                  .name = v->code.name,
+                                  .path = v->code.path,
+                                  .layer = v->unit->layer,
+                                  .source = o.source,
+                                  .project = v->code.project,
+                                  .hash = v->content->tree.hash,
+                                  .revision = v->unit->revision,
+                                  .mark = v->mark,
+                                  .options = o.options,
+                                  .prefer = o.prefer};
+    } else if (j != NULL && j->m->serving(j->arg, unit, &t)) {
+        *out = (struct past_unit){.unit = unit,
+                                  .name = unit,
+                                  .path = t.path,
+                                  .layer = t.layer,
+                                  .source = "file",
+                                  .hash = t.hash,
+                                  .note = t.note,
+                                  .revision = t.revision};
+    } else {
         return false;
     }
-    *out = (struct past_unit){.unit = unit,
-                              .name = unit,
-                              .path = t.path,
-                              .layer = t.layer,
-                              .source = "file",
-                              .hash = t.hash,
-                              .note = t.note,
-                              .revision = t.revision};
     return true;
 }
 
@@ -214,22 +207,6 @@ struct hold *past__hold_add(struct plugins *ps, struct str unit, const struct js
     return h;
 }
 
-static void holds_write(struct plugins *ps, struct jw *w)
-{
-    jw_arr(w);
-    vec_foreach (h, &ps->holds) {
-        jw_obj(w);
-        jw_kstrz(w, "unit", (*h)->unit);
-        jw_kstrz(w, "over", (*h)->over);
-        jw_kbool(w, "out", (*h)->out);
-        jw_kbool(w, "over_off", (*h)->over_off);
-        jw_key(w, "of");
-        unit_write(&(*h)->of, w);
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-}
-
 /// Does the record say all that a row shows? The file may be damaged.
 static bool is_whole(const struct json *rec)
 {
@@ -242,29 +219,15 @@ static bool is_whole(const struct json *rec)
     return whole;
 }
 
-static void holds_read(struct plugins *ps, const struct json *list)
-{
-    json_foreach_item (it, list) {
-        char *over = str_dup(json_str(json_get(it, "over"), ""));
-        struct str unit = json_str(json_get(it, "unit"), "");
-        const struct json *of = json_get(it, "of");
-        bool out = json_bool(json_get(it, "out"), false);
-        if (unit.n != 0 && (out || is_whole(of))) {
-            struct hold *h = past__hold_add(ps, unit, of, over);
-            h->out = out;
-            h->over_off = json_bool(json_get(it, "over_off"), false);
-        }
-        free(over);
-    }
-}
-
 // ---- what serves --------------------------------------------------------------------------------
 
-static struct past__now *now_new(struct str hash, uint64_t mark)
+/// `text` is taken over.
+static struct past__now *now_new(struct str hash, uint64_t mark, struct buf *text)
 {
     struct past__now *n = xcalloc(1, sizeof *n);
     snprintf(n->hash, sizeof n->hash, STR_FMT, STR_ARG(hash));
     n->mark = mark;
+    n->text = buf_take(text, NULL);
     return n;
 }
 
@@ -276,43 +239,29 @@ static void now_free(struct past__now *n)
     }
 }
 
-static void now_write(struct plugins *ps, struct jw *w)
-{
-    struct str unit;
-    void *n;
-    jw_obj(w);
-    for (size_t at = 0; map_next(&ps->now, &at, &unit, &n);) {
-        jw_key_str(w, unit);
-        jw_raw(w, str_of(((struct past__now *)n)->text));
-    }
-    jw_end_obj(w);
-}
-
 static void now_read(struct plugins *ps, const struct json *now)
 {
     json_foreach_member (m, now) {
-        if (!is_whole(&m->value)) {
-            continue;
+        if (is_whole(&m->value)) {
+            struct buf b = {.max = SIZE_MAX};
+            json_write(&b, &m->value, 0);
+            now_free(map_set(&ps->now, m->key,
+                             now_new(json_str(json_get(&m->value, "hash"), ""),
+                                     (uint64_t)json_int(json_get(&m->value, "mark"), 0), &b)));
         }
-        struct past__now *n = now_new(json_str(json_get(&m->value, "hash"), ""),
-                                      (uint64_t)json_int(json_get(&m->value, "mark"), 0));
-        struct buf b;
-        buf_init(&b, SIZE_MAX);
-        json_write(&b, &m->value, 0);
-        n->text = buf_take(&b, NULL);
-        now_free(map_set(&ps->now, m->key, n));
     }
 }
 
 // ---- records ------------------------------------------------------------------------------------
 
-static struct past *record_new(struct str text)
+/// `text` is taken over.
+static struct past *record_new(struct buf *text)
 {
     struct past *r = xcalloc(1, sizeof *r);
     struct json *v = NULL;
-    arena_init(&r->arena);
-    r->text = str_dup(text);
-    if (json_parse(&v, &r->arena, (struct str){r->text, text.n}, NULL, NULL) == 0) {
+    size_t n;
+    r->text = buf_take(text, &n);
+    if (json_parse(&v, &r->arena, (struct str){r->text, n}, NULL, NULL) == 0) {
         r->json = v;
     }
     return r;
@@ -330,15 +279,6 @@ uint64_t past__number(const struct past *r, const char *key)
     return (uint64_t)json_int(json_get(r->json, key), 0);
 }
 
-static void write_names(struct jw *w, const char *key, struct gen_unit *const *units, size_t n)
-{
-    jw_karr(w, key);
-    for (size_t i = 0; i < n; i++) {
-        jw_strz(w, units[i]->name);
-    }
-    jw_end_arr(w);
-}
-
 /// One unit came, changed or went: write down what was there, where that is another version.
 static void note_unit(struct plugins *ps, struct jw *w, const char *unit, bool base)
 {
@@ -352,29 +292,14 @@ static void note_unit(struct plugins *ps, struct jw *w, const char *unit, bool b
         jw_raw(w, old != NULL ? str_of(old->text) : STR("null"));
     }
     if (serves) {
-        now = now_new(str_of(u.hash), u.mark);
-        struct buf b;
+        struct buf b = {.max = SIZE_MAX};
         struct jw own;
-        buf_init(&b, SIZE_MAX);
         jw_init(&own, &b);
         unit_write(&u, &own);
-        now->text = buf_take(&b, NULL);
+        now = now_new(str_of(u.hash), u.mark, &b);
     }
     now_free(now != NULL ? map_set(&ps->now, str_of(unit), now)
                          : map_remove(&ps->now, str_of(unit)));
-}
-
-static void note_units(struct plugins *ps, struct jw *w, const struct gen_committed *c, bool base)
-{
-    struct gen_unit *const *const lists[] = {c->added, c->changed, c->removed};
-    const size_t n[] = {c->n_added, c->n_changed, c->n_removed};
-    jw_obj(w);
-    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
-        for (size_t i = 0; i < n[k]; i++) {
-            note_unit(ps, w, lists[k][i]->name, base);
-        }
-    }
-    jw_end_obj(w);
 }
 
 bool past__is_change(const struct past *r)
@@ -384,25 +309,18 @@ bool past__is_change(const struct past *r)
 }
 
 /// Records beyond the last ten changes go, and so do more than fifty in all.
-static bool trim(struct plugins *ps)
+static void trim(struct plugins *ps)
 {
     size_t changes = 0, keep = 0;
     for (; keep < ps->past.n && keep < RECORDS_KEPT && changes < CHANGES_KEPT; keep++) {
         changes += past__is_change(ps->past.p[keep]);
     }
-    bool any = ps->past.n > keep;
+    if (ps->past.n > keep) {
+        past__prune_soon(ps);
+    }
     while (ps->past.n > keep) {
         record_free(vec_pop(&ps->past));
     }
-    return any;
-}
-
-/// What the first start of a home brings is no change that could be undone.
-static bool is_base(struct plugins *ps, const char *trigger)
-{
-    bool base = ps->fresh && (ps->past.n == 0 || strcmp(trigger, "start") == 0);
-    ps->fresh = base;
-    return base;
 }
 
 static void on_save_time(void *arg)
@@ -412,10 +330,10 @@ static void on_save_time(void *arg)
 
 /// The document names every plugin: with very many, writing it with each commit would make saves slow. A hub that
 /// is killed before it is written finds what it served in the files, unless they changed too; who is told of a
-/// commit by an answer is told after that (plugins_await_saved()).
+/// commit by an answer is told after that (plugins_await_saved()). What an undo holds is nowhere else.
 static void save_soon(struct plugins *ps)
 {
-    if (ps->stopped || ps->now.n <= UNITS_FEW) {
+    if (ps->stopped || ps->now.n <= UNITS_FEW || ps->undo_to != 0) {
         past__save(ps);
     } else if (!timer_running(&ps->saving)) {
         timer_init(&ps->saving, ps->opts.loop, on_save_time, ps);
@@ -428,11 +346,19 @@ void past__committed(const struct gen_committed *c, void *arg)
     struct plugins *ps = arg;
     struct buf b = {.max = SIZE_MAX};
     struct jw w;
+    const struct {
+        const char *key;
+        struct gen_unit *const *units;
+        size_t n;
+    } lists[] = {{"added", c->added, c->n_added},
+                 {"changed", c->changed, c->n_changed},
+                 {"removed", c->removed, c->n_removed}};
     ps->number = c->generation;
     if (strcmp(c->trigger, "register") == 0) {
         return;
     }
-    bool base = is_base(ps, c->trigger), undone = ps->undo_to != 0;
+    // what the first start of a home brings is no change that could be undone
+    ps->fresh = ps->fresh && (ps->past.n == 0 || strcmp(c->trigger, "start") == 0);
     jw_init(&w, &b);
     jw_obj(&w);
     jw_kint(&w, "id", (int64_t)++ps->last_id);
@@ -440,28 +366,30 @@ void past__committed(const struct gen_committed *c, void *arg)
     jw_kint(&w, "to", (int64_t)ps->undo_to);
     jw_kint(&w, "at", time_wall_ms());
     jw_kstrz(&w, "trigger", c->trigger);
-    write_names(&w, "added", c->added, c->n_added);
-    write_names(&w, "changed", c->changed, c->n_changed);
-    write_names(&w, "removed", c->removed, c->n_removed);
-    jw_key(&w, "was");
-    note_units(ps, &w, c, base);
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        jw_karr(&w, lists[k].key);
+        for (size_t i = 0; i < lists[k].n; i++) {
+            jw_strz(&w, lists[k].units[i]->name);
+        }
+        jw_end_arr(&w);
+    }
+    jw_kobj(&w, "was");
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        for (size_t i = 0; i < lists[k].n; i++) {
+            note_unit(ps, &w, lists[k].units[i]->name, ps->fresh);
+        }
+    }
+    jw_end_obj(&w);
     jw_key(&w, "chosen");
-    past__note_choices(ps, &w, base);
+    past__note_choices(ps, &w, ps->fresh);
     jw_end_obj(&w);
     vec_reserve(&ps->past, ps->past.n + 1);
     memmove(ps->past.p + 1, ps->past.p, ps->past.n * sizeof *ps->past.p);
-    ps->past.p[0] = record_new(buf_str(&b));
+    ps->past.p[0] = record_new(&b);
     ps->past.n++;
+    trim(ps);
+    save_soon(ps);
     ps->undo_to = 0;
-    buf_fini(&b);
-    if (trim(ps)) {
-        past__prune_soon(ps);
-    }
-    if (undone) { // what is held is nowhere else
-        past__save(ps);
-    } else {
-        save_soon(ps);
-    }
 }
 
 // ---- the document -------------------------------------------------------------------------------
@@ -502,16 +430,32 @@ static void write_document(struct plugins *ps, struct past__write *write)
 {
     struct buf b = {.max = SIZE_MAX};
     struct jw w;
+    struct str unit;
+    void *now;
     jw_init(&w, &b);
     jw_obj(&w);
     jw_kint(&w, "number", (int64_t)ps->number);
     jw_kint(&w, "id", (int64_t)ps->last_id);
     jw_key(&w, "good");
     past__good_write(ps, &w);
-    jw_key(&w, "held");
-    holds_write(ps, &w);
-    jw_key(&w, "now");
-    now_write(ps, &w);
+    jw_karr(&w, "held");
+    vec_foreach (h, &ps->holds) {
+        jw_obj(&w);
+        jw_kstrz(&w, "unit", (*h)->unit);
+        jw_kstrz(&w, "over", (*h)->over);
+        jw_kbool(&w, "out", (*h)->out);
+        jw_kbool(&w, "over_off", (*h)->over_off);
+        jw_key(&w, "of");
+        unit_write(&(*h)->of, &w);
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
+    jw_kobj(&w, "now");
+    for (size_t at = 0; map_next(&ps->now, &at, &unit, &now);) {
+        jw_key_str(&w, unit);
+        jw_raw(&w, str_of(((struct past__now *)now)->text));
+    }
+    jw_end_obj(&w);
     jw_kvalue(&w, "chosen", ps->chosen);
     jw_karr(&w, "past");
     vec_foreach (r, &ps->past) {
@@ -573,24 +517,29 @@ void plugins_await_saved(struct plugins *ps, loop_fn *cb, void *arg)
 static void take_document(struct plugins *ps, const struct json *doc)
 {
     const struct json *mine = json_get(doc, doc_key);
-    const struct json *past = json_get(mine, "past");
     ps->number = (uint64_t)MAX(json_int(json_get(mine, "number"), 0), 0);
     ps->last_id = (uint64_t)MAX(json_int(json_get(mine, "id"), 0), 0);
-    json_foreach_item (it, past) {
-        struct buf b;
-        buf_init(&b, SIZE_MAX);
-        json_write(&b, it, 0);
-        struct past *r = record_new(buf_str(&b));
-        if (json_get(r->json, "was") != NULL) {
-            vec_push(&ps->past, r);
-        } else {
-            record_free(r); // of a program before this one
+    json_foreach_item (it, json_get(mine, "past")) {
+        if (json_get(it, "was") != NULL) { // else it is of a program before this one
+            struct buf b = {.max = SIZE_MAX};
+            json_write(&b, it, 0);
+            vec_push(&ps->past, record_new(&b));
         }
-        buf_fini(&b);
     }
     past__good_read(ps, json_get(mine, "good"));
     now_read(ps, json_get(mine, "now"));
-    holds_read(ps, json_get(mine, "held"));
+    json_foreach_item (it, json_get(mine, "held")) {
+        char *over = str_dup(json_str(json_get(it, "over"), ""));
+        struct str unit = json_str(json_get(it, "unit"), "");
+        const struct json *of = json_get(it, "of");
+        bool out = json_bool(json_get(it, "out"), false);
+        if (unit.n != 0 && (out || is_whole(of))) {
+            struct hold *h = past__hold_add(ps, unit, of, over);
+            h->out = out;
+            h->over_off = json_bool(json_get(it, "over_off"), false);
+        }
+        free(over);
+    }
     past__take_choices(ps, json_get(mine, "chosen"));
 }
 

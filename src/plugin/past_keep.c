@@ -159,7 +159,6 @@ struct past__fetch *past__fetch_new(struct plugins *ps)
     struct past__fetch *f = xcalloc(1, sizeof *f);
     f->ps = ps;
     f->versions = xstrdup(ps->versions);
-    map_init(&f->texts);
     return f;
 }
 
@@ -215,16 +214,6 @@ bool past__fetch_get(const struct past__fetch *f, struct str hash, struct str *b
     return found;
 }
 
-static bool is_members(const struct plugins *ps, struct str path)
-{
-    bool found = false;
-    for (size_t i = 0; i < ps->members.n && !found; i++) {
-        size_t n = strlen(ps->members.p[i].dir);
-        found = str_starts(path, ps->members.p[i].dir) && path.n > n && path.p[n] == '/';
-    }
-    return found;
-}
-
 static void texts_fetched(struct plugins *ps, struct past__fetch *f, void *arg)
 {
     struct str path, bytes;
@@ -250,8 +239,11 @@ void past__fetch_texts(struct plugins *ps)
     struct str path;
     void *g;
     for (size_t at = 0; map_next(&ps->good, &at, &path, &g);) {
-        if (is_members(ps, path)) {
-            past__fetch_add(f, str_of(((struct good *)g)->hash));
+        vec_foreach (m, &ps->members) {
+            size_t n = strlen(m->dir);
+            if (str_starts(path, m->dir) && path.n > n && path.p[n] == '/') {
+                past__fetch_add(f, str_of(((struct good *)g)->hash));
+            }
         }
     }
     vec_foreach (h, &ps->holds) {
@@ -305,16 +297,6 @@ static void keep_hash(struct pruning *pr, struct str hash)
     map_set(&pr->keep, hash, pr);
 }
 
-static void keep_records(struct pruning *pr)
-{
-    vec_foreach (r, &pr->ps->past) {
-        const struct json *was = json_get((*r)->json, "was");
-        json_foreach_member (m, was) {
-            keep_hash(pr, json_str(json_get(&m->value, "hash"), ""));
-        }
-    }
-}
-
 static void prune(void *arg)
 {
     struct plugins *ps = arg;
@@ -328,8 +310,11 @@ static void prune(void *arg)
     pr->ps = ps;
     pr->versions = xstrdup(ps->versions);
     pr->home = xstrdup(ps->opts.home->dir);
-    map_init(&pr->keep);
-    keep_records(pr);
+    vec_foreach (r, &ps->past) {
+        json_foreach_member (m, json_get((*r)->json, "was")) {
+            keep_hash(pr, json_str(json_get(&m->value, "hash"), ""));
+        }
+    }
     vec_foreach (h, &ps->holds) {
         keep_hash(pr, str_of((*h)->of.hash));
     }

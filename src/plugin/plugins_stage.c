@@ -7,6 +7,8 @@
 // A version belongs to its unit from the moment it is staged: thrown away or drained, the engine's
 // release frees it. What a stage decides is true at commit; a dry run forgets it.
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "plugin/plugins_int.h"
 
@@ -43,28 +45,6 @@ bool plug__is_dead(const struct plug *p)
 {
     const struct plugin_version *run = p->serving != NULL ? p->serving->run : NULL;
     return run != NULL && run->runner->dead != NULL && run->runner->dead(run);
-}
-
-/// What the runner gets to see; everything in it lives as long as the version.
-static int fill_code(struct loaded *v, const struct plug_origin *o, struct gen_diag *fault)
-{
-    const struct plugin_shape *shape = &v->content->shape;
-    const struct json *given = json_clone(&v->arena, o->options);
-    v->code = (struct plugin_code){
-        .unit = arena_strdup(&v->arena, str_of(v->plug->unit)),
-        .name = arena_strdup(&v->arena, str_of(shape->name)),
-        .path = arena_strdup(&v->arena, str_of(o->path)),
-        .tree = &v->content->tree,
-        .shape = shape,
-        .project = o->project != NULL ? arena_strdup(&v->arena, str_of(o->project)) : NULL,
-        .inputs = &v->inputs,
-    };
-    int rc = manifest_options(shape, given, &v->arena, &v->code.options, fault);
-    if (rc < 0) {
-        fault->path = o->said_path != NULL ? o->said_path : o->path;
-        fault->line = o->said_line;
-    }
-    return rc;
 }
 
 // ---- parts that need no code --------------------------------------------------------------------
@@ -120,11 +100,10 @@ static bool skill_name(struct str rest, struct str *name)
 static void add_skills(struct loaded *v)
 {
     const char *dir = v->content->shape.skills;
-    size_t n = dir != NULL ? strlen(dir) : 0;
     vec_foreach (f, &v->content->tree.files) {
+        const char *rest = dir != NULL ? path_below(dir, f->path) : NULL;
         struct str name;
-        if (dir != NULL && strncmp(f->path, dir, n) == 0 && f->path[n] == '/' &&
-            skill_name(str_of(f->path + n + 1), &name)) {
+        if (rest != NULL && skill_name(str_of(rest), &name)) {
             struct buf b;
             struct jw w;
             begin_about(&b, &w, f->path);
@@ -134,55 +113,33 @@ static void add_skills(struct loaded *v)
     }
 }
 
-/// The terminal side is listed with its hash.
-static void add_output(struct loaded *v, const char *name, const char *path)
+/// The web or the terminal side, with the hash of all that a page or a terminal could be given.
+static void add_output(struct loaded *v, const char *side, const char *path, const char *hash)
+{
+    char *name = xasprintf("%s/%s", v->plug->unit, side);
+    struct buf b;
+    struct jw w;
+    begin_about(&b, &w, path);
+    jw_kstrz(&w, "hash", hash);
+    jw_end_obj(&w);
+    add_item(v->unit, GEN_OUTPUT, str_of(name), &b);
+    free(name);
+}
+
+static void add_ui(struct loaded *v, const char *path)
 {
     struct sha256 sum;
     uint8_t hash[SHA256_SIZE];
     char hex[SHA256_HEX];
-    size_t n = path != NULL ? strlen(path) : 0;
-    if (path == NULL) {
-        return;
-    }
     sha256_init(&sum);
     vec_foreach (f, &v->content->tree.files) {
-        bool inside = strncmp(f->path, path, n) == 0 && (f->path[n] == '\0' || f->path[n] == '/');
-        if (inside) {
+        if (path_below(path, f->path) != NULL) {
             sha256_add(&sum, f->path, strlen(f->path) + 1);
             sha256_add(&sum, f->bytes.p, f->bytes.n);
         }
     }
     sha256_final(&sum, hash);
-    struct buf b;
-    struct jw w;
-    begin_about(&b, &w, path);
-    jw_kstrz(&w, "hash", sha256_hex(hash, hex));
-    jw_end_obj(&w);
-    add_item(v->unit, GEN_OUTPUT, str_of(name), &b);
-}
-
-/// The web side, with the hash of all that a page could be given.
-static void add_front(struct loaded *v, const char *name)
-{
-    struct buf b;
-    struct jw w;
-    begin_about(&b, &w, v->content->shape.front);
-    jw_kstrz(&w, "hash", v->content->front_hash);
-    jw_end_obj(&w);
-    add_item(v->unit, GEN_OUTPUT, str_of(name), &b);
-}
-
-static void add_static_parts(struct loaded *v)
-{
-    char *front = xasprintf("%s/front", v->plug->unit), *ui = xasprintf("%s/ui", v->plug->unit);
-    add_prompt(v);
-    add_skills(v);
-    if (v->content->shape.front != NULL) {
-        add_front(v, front);
-    }
-    add_output(v, ui, v->content->shape.ui);
-    free(front);
-    free(ui);
+    add_output(v, "ui", path, sha256_hex(hash, hex));
 }
 
 /// Why its web side was not compiled, with the path made whole; a copy.
@@ -198,15 +155,6 @@ static struct gen_diag front_fault(const struct loaded *v)
 
 // ---- loading ------------------------------------------------------------------------------------
 
-static int no_host(const struct loaded *v, struct gen_diag *fault)
-{
-    char *message = xasprintf("no host for %s", plugin_lang_name(v->content->shape.lang));
-    *fault = gen_diag_copy(
-        &(struct gen_diag){.code = DIAG_LOAD_FAILED, .path = v->code.path, .message = message});
-    free(message);
-    return ERR_UNSUPPORTED;
-}
-
 static int run_server(struct loaded *v, struct gen_stage *s, struct gen_diag *fault)
 {
     enum plugin_lang lang = v->content->shape.lang;
@@ -214,14 +162,15 @@ static int run_server(struct loaded *v, struct gen_stage *s, struct gen_diag *fa
     if (v->content->shape.server == NULL) {
         return 0;
     }
-    if (r == NULL) {
-        return no_host(v, fault);
-    }
-    if (r->start != NULL && v->run == NULL) { // what serves died after this run was decided
-        *fault = gen_diag_copy(&(struct gen_diag){.code = DIAG_HOST_CRASHED,
-                                                  .path = v->code.path,
-                                                  .message = "its host has not been started yet"});
-        return ERR_CONFLICT;
+    // a process that serves may have died after this run was decided
+    if (r == NULL || (r->start != NULL && v->run == NULL)) {
+        char *no_host = xasprintf("no host for %s", plugin_lang_name(lang));
+        *fault = gen_diag_copy(&(struct gen_diag){
+            .code = r == NULL ? DIAG_LOAD_FAILED : DIAG_HOST_CRASHED,
+            .path = v->code.path,
+            .message = r == NULL ? no_host : "its host has not been started yet"});
+        free(no_host);
+        return r == NULL ? ERR_UNSUPPORTED : ERR_CONFLICT;
     }
     return r->load(r->arg, &v->code, v->unit, gen_stage_request(s)->dry_run, &v->run, fault);
 }
@@ -280,28 +229,28 @@ static void add_warnings(const struct loaded *v)
     }
 }
 
-/// What is wanted was tried, whether or not it loads: it is tried again when something that it read is
-/// another.
-static void take_inputs(struct plug *p, struct loaded *v)
-{
-    p->owner->rewatch |= p->inputs.list.n + v->inputs.list.n != 0;
-    plugin_inputs_fini(&p->inputs);
-    p->inputs = v->inputs;
-    v->inputs = (struct plugin_inputs){0};
-    p->stale = false;
-}
-
 struct loaded *loaded__new(struct plug *p, struct content *c, struct gen_diag *fault)
 {
     struct plug_origin o = plug__origin(p);
     struct loaded *v = xcalloc(1, sizeof *v);
-    struct gen_diag borrowed = {0};
-    arena_init(&v->arena);
+    struct arena *a = &v->arena;
+    struct gen_diag wrong = {0};
     v->plug = p;
     v->mark = p->mark;
     v->content = content_ref(c);
-    if (fill_code(v, &o, &borrowed) < 0) {
-        *fault = gen_diag_copy(&borrowed);
+    v->code = (struct plugin_code){
+        .unit = arena_strdup(a, str_of(p->unit)),
+        .name = arena_strdup(a, str_of(c->shape.name)),
+        .path = arena_strdup(a, str_of(o.path)),
+        .tree = &c->tree,
+        .shape = &c->shape,
+        .project = o.project != NULL ? arena_strdup(a, str_of(o.project)) : NULL,
+        .inputs = &v->inputs,
+    };
+    if (manifest_options(&c->shape, json_clone(a, o.options), a, &v->code.options, &wrong) < 0) {
+        wrong.path = o.said_path != NULL ? o.said_path : o.path;
+        wrong.line = o.said_line;
+        *fault = gen_diag_copy(&wrong);
         loaded__free(v);
         return NULL;
     }
@@ -314,22 +263,31 @@ static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *
 {
     struct plug_origin o = plug__origin(p);
     struct loaded *v = trials__take(p, c);
-    if (v == NULL) {
-        v = loaded__new(p, c, fault);
-    }
+    v = v != NULL ? v : loaded__new(p, c, fault);
     if (v == NULL) {
         return NULL;
     }
-    v->unit =
-        begin_unit(v, s, &o); // the version goes with it when the stage ends, unless it is put
+    v->unit = begin_unit(v, s, &o); // the version goes with it, unless it is put
     if (c->front_fault.message != NULL && !c->front_missing) {
         *fault = front_fault(v);
         return NULL;
     }
-    add_static_parts(v);
+    add_prompt(v);
+    add_skills(v);
+    if (c->shape.front != NULL) {
+        add_output(v, "front", c->shape.front, c->front_hash);
+    }
+    if (c->shape.ui != NULL) {
+        add_ui(v, c->shape.ui);
+    }
     int rc = run_server(v, s, fault);
+    // it was tried, whether or not it loads: it is tried again when something that it read is another
     if (c == p->want && !gen_stage_request(s)->dry_run) {
-        take_inputs(p, v);
+        p->owner->rewatch |= p->inputs.list.n + v->inputs.list.n != 0;
+        plugin_inputs_fini(&p->inputs);
+        p->inputs = v->inputs;
+        v->inputs = (struct plugin_inputs){0};
+        p->stale = false;
     }
     if (rc == 0) {
         add_warnings(v);
@@ -355,35 +313,23 @@ struct content *plug__back(const struct plug *p)
     return other ? back : NULL;
 }
 
-/// Load what is good in the place of what failed, where nothing serves or what serves is dead.
-static struct loaded *load_back(struct plug *p, struct gen_stage *s)
-{
-    struct content *back = plug__back(p);
-    if (back == NULL) {
-        return NULL;
-    }
-    struct gen_diag fault = {0};
-    struct loaded *v = load(p, back, s, &fault);
-    gen_diag_fini(&fault);
-    return v;
-}
-
-/// It failed: remember it, so that it is tried again only when something changed, and go on with what
-/// is good.
+/// It failed: remember it, so that it is tried again only when something changed. Where nothing serves, or what
+/// serves is dead, load what is good in its place.
 static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
 {
-    const char *hash = p->want->tree.hash;
-    bool dry_run = gen_stage_request(s)->dry_run;
+    struct content *back = plug__back(p);
+    struct gen_diag unsaid = {0};
     gen_diag_fini(&p->verdict);
     p->state = GEN_FAILED;
     p->verdict = *fault;
-    if (!dry_run) {
-        memcpy(p->failed, hash, sizeof p->failed);
+    if (!gen_stage_request(s)->dry_run) {
+        memcpy(p->failed, p->want->tree.hash, sizeof p->failed);
         p->failed_mark = p->mark;
         gen_diag_fini(&p->failure);
         p->failure = gen_diag_copy(&p->verdict);
     }
-    struct loaded *v = load_back(p, s);
+    struct loaded *v = back != NULL ? load(p, back, s, &unsaid) : NULL;
+    gen_diag_fini(&unsaid);
     if (v != NULL) {
         put(p, v, s);
         return;
@@ -426,25 +372,20 @@ static void stage_remove(struct plug *p, struct gen_stage *s)
     }
 }
 
-static void reorder(struct plugins *ps)
-{
-    vec_foreach (p, &ps->plugs) {
-        if ((*p)->serving != NULL) {
-            gen_stage_reorder((*p)->serving->unit, (*p)->order);
-        }
-    }
-    ps->reordered = false;
-}
-
 void stage__plugins(void *plugins, struct gen_stage *s)
 {
     struct plugins *ps = plugins;
     static void (*const how[])(struct plug *, struct gen_stage *) = {
         [ACT_LOAD] = stage_load, [ACT_REMOVE] = stage_remove, [ACT_SAY] = stage_say};
-    if (ps->reordered) {
-        reorder(ps);
+    for (size_t i = 0; i < ps->plugs.n && ps->reordered; i++) {
+        const struct plug *p = ps->plugs.p[i];
+        if (p->serving != NULL) {
+            gen_stage_reorder(p->serving->unit, p->order);
+        }
     }
+    ps->reordered = false;
     vec_foreach (p, &ps->run) {
+        assert((*p)->staged == NULL);
         if (how[(*p)->act] != NULL) {
             how[(*p)->act](*p, s);
         }
@@ -456,6 +397,7 @@ void stage__plugins(void *plugins, struct gen_stage *s)
 static void commit(struct plug *p)
 {
     if (p->staged != NULL) {
+        assert(p->act == ACT_LOAD);
         p->serving = p->staged;
         p->staged = NULL;
         if (p->serving->run != NULL) {
@@ -473,23 +415,6 @@ static void commit(struct plug *p)
     p->act = ACT_NOTHING;
 }
 
-/// Nothing of it is on disk, serves or is held any more.
-static bool is_over(const struct plug *p)
-{
-    return p->entry == NULL && p->serving == NULL && past__hold(p->owner, p->unit) == NULL;
-}
-
-static void forget(struct plugins *ps, struct plug *p)
-{
-    size_t i = 0;
-    while (ps->plugs.p[i] != p) {
-        i++;
-    }
-    vec_remove(&ps->plugs, i);
-    map_remove(&ps->units, str_of(p->unit));
-    plug__free(p);
-}
-
 void stage__plugins_commit(void *plugins)
 {
     struct plugins *ps = plugins;
@@ -498,9 +423,16 @@ void stage__plugins_commit(void *plugins)
         if (p->act != ACT_NOTHING) {
             commit(p);
         }
-        if (is_over(p)) {
+        // nothing of it is on disk, serves or is held any more
+        if (p->entry == NULL && p->serving == NULL && past__hold(ps, p->unit) == NULL) {
+            size_t at = 0;
+            while (ps->plugs.p[at] != p) {
+                at++;
+            }
+            vec_remove(&ps->plugs, at);
             vec_remove(&ps->run, i);
-            forget(ps, p);
+            map_remove(&ps->units, str_of(p->unit));
+            plug__free(p);
         }
     }
     plugins__end_run(ps);

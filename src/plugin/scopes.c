@@ -30,25 +30,6 @@ static void put(struct scopes *s, struct str name, enum scope_kind kind, struct 
     }
 }
 
-static bool parse_kind(struct str text, enum scope_kind *out)
-{
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (str_eqz(text, names[i])) {
-            *out = (enum scope_kind)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/// A row that cannot be read is for nobody: a session without an id.
-static void read_row(struct scopes *s, const struct json_member *row)
-{
-    enum scope_kind kind = SCOPE_SESSION;
-    bool known = parse_kind(json_str(json_get(&row->value, "scope"), ""), &kind);
-    put(s, row->key, kind, known ? json_str(json_get(&row->value, "of"), "") : STR_NULL);
-}
-
 static int read_file(struct scopes *s, struct err *e)
 {
     struct buf text = {.max = FILE_MAX};
@@ -60,7 +41,13 @@ static int read_file(struct scopes *s, struct err *e)
     }
     if (rc == 0) {
         json_foreach_member (row, json_get(doc, "improvements")) {
-            read_row(s, row);
+            ptrdiff_t kind =
+                str_lookup(json_str(json_get(&row->value, "scope"), ""), names, ARRAY_LEN(names));
+            if (kind >= 0) {
+                put(s, row->key, (enum scope_kind)kind, json_str(json_get(&row->value, "of"), ""));
+            } else { // what cannot be read is for nobody: a session without an id
+                put(s, row->key, SCOPE_SESSION, STR_NULL);
+            }
         }
     }
     arena_fini(&a);
@@ -94,24 +81,12 @@ static void on_written(void *arg)
     free(j);
 }
 
-static void write_rows(const struct scopes *s, struct jw *w)
-{
-    size_t at = 0;
-    struct str name;
-    void *value;
-    while (map_next(&s->by_name, &at, &name, &value)) {
-        const struct scope *row = value;
-        jw_key_str(w, name);
-        jw_obj(w);
-        jw_kstrz(w, "scope", names[row->kind]);
-        jw_kstrz(w, "of", row->of);
-        jw_end_obj(w);
-    }
-}
-
 static void save(struct scopes *s)
 {
     struct jw w;
+    size_t at = 0;
+    struct str name;
+    void *value;
     if (s->path == NULL) {
         return;
     }
@@ -121,7 +96,14 @@ static void save(struct scopes *s)
     jw_init(&w, &j->text);
     jw_obj(&w);
     jw_kobj(&w, "improvements");
-    write_rows(s, &w);
+    while (map_next(&s->by_name, &at, &name, &value)) {
+        const struct scope *row = value;
+        jw_key_str(&w, name);
+        jw_obj(&w);
+        jw_kstrz(&w, "scope", names[row->kind]);
+        jw_kstrz(&w, "of", row->of);
+        jw_end_obj(&w);
+    }
     jw_end_obj(&w);
     jw_end_obj(&w);
     buf_addc(&j->text, '\n');

@@ -593,6 +593,16 @@ def test_the_ending_of_a_saved_file_says_its_language(home, hub, tmp_path, file,
     assert row(home, "kept")["state"] == "loaded"
 
 
+def test_state_that_is_set_while_a_plugin_loads_is_bounded(home, start_hub):
+    """18 MB of values, in two pieces: more in a second is a flood."""
+    start_hub()
+    put(home, "fat.py", "import time\n"
+        "for i in range(18):\n    state.set(f'k{i}', 'x' * 1000000)\n    time.sleep(1.1 if i == 8 else 0)\n")
+    # on a busy machine the first process may be too slow
+    retry(lambda: row(home, "fat")["state"] == "loaded" or not home.cli("reload", "--force", "fat"))
+    assert "all of them than 16 MiB" in home.ok("plugin", "logs", "fat")
+
+
 def test_a_failing_test_of_a_python_plugin_is_told_with_its_line(home, hub):
     path = put(home, "t.py", "def test_ok():\n    pass\n\n\ndef test_bad(t):\n    t.equal(1, 2)\n")
     done = home.cli("plugin", "test", str(path))
