@@ -78,16 +78,21 @@ const withEntry = (name) => outputs.find(([f, o]) => o.entryPoint && path.basena
 const [mainFile, main] = withEntry("main");
 const imports = Object.fromEntries(Object.keys(shared).map((bare) => [bare, url(withEntry(entryName(bare))[0])]));
 
-/** What main needs before it can run: its static imports, and theirs. */
+/** What main and the modules of plugins need before they can run: static imports, and theirs. */
 const needed = new Set();
-(function walk(file) {
+function walk(file) {
   for (const i of result.metafile.outputs[file].imports) {
     if (i.kind === "import-statement" && !needed.has(i.path)) {
       needed.add(i.path);
       walk(i.path);
     }
   }
-})(mainFile);
+}
+walk(mainFile);
+for (const file of Object.keys(shared).filter((bare) => bare.startsWith("afloat")).map((bare) => withEntry(entryName(bare))[0])) {
+  needed.add(file);
+  walk(file);
+}
 
 const html = fs.readFileSync(path.join(here, "src/index.html"), "utf8")
   .replace("%IMPORTMAP%", JSON.stringify({ imports }))

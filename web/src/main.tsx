@@ -35,6 +35,6 @@ startSessions();
 startLists();
 startFiles();
 startTerminals();
-createRoot(document.getElementById("root")!).render(<App />);
-void startEvents();
+void startEvents(); // requests first: they are under way while the page is rendered
 startPlugins();
+createRoot(document.getElementById("root")!).render(<App />);

@@ -96,18 +96,20 @@ function open(api: DockviewApi, request: PanelRequest): void {
     there.api.setActive();
     return;
   }
-  if (request.quiet && api.activePanel && !front) { // once for all that open together
-    front = api.activePanel;
-    setTimeout(() => { front?.api.setActive(); front = null; }, 0);
-  }
   const placement = panel?.placement ?? "center";
   const beside = api.activePanel && placement !== "center" ? { referencePanel: api.activePanel, direction: direction[placement] } : undefined;
+  const behind = request.quiet === true && api.activePanel !== undefined; // something is in front and stays there
+  if (behind && !front) { // once for all that open together; the panel of a new group is active all the same
+    front = api.activePanel!;
+    setTimeout(() => { front?.api.setActive(); front?.group.model.rerender(front); front = null; }, 0);
+  }
   let id = own === null ? key : `${key}#${own}`;
   while (api.getPanel(id)) id += "'"; // of a file that has another name by now
-  api.addPanel({
+  const added = api.addPanel({
     id, component: "panel", title: request.title ?? panel?.title ?? request.panel,
-    params: { ...request.params, panel: key }, position: beside, renderer: "always",
+    params: { ...request.params, panel: key }, position: beside, renderer: behind ? "onlyWhenVisible" : "always", inactive: behind && !beside,
   });
+  if (behind) added.api.setRenderer("always"); // into the page, without the layout that each active panel costs
 }
 
 const Body = memo(function Body({ m, panel }: { m: Mounted; panel: Owned<Panel> | undefined }) {

@@ -2,12 +2,12 @@
 import type { Usage } from "./answers";
 
 const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60]];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
+let relative: Intl.RelativeTimeFormat | undefined; // made when needed: it is slow to make, and the page starts without
 
 /** "5 min ago", "yesterday"; seconds are "now". */
 export function ago(ts: string, now = Date.now()): string {
   const seconds = (Date.parse(ts) - now) / 1000;
-  for (const [unit, size] of units) if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
+  for (const [unit, size] of units) if (Math.abs(seconds) >= size) return (relative ??= new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" })).format(Math.trunc(seconds / size), unit);
   return "now";
 }
 

@@ -53,6 +53,7 @@ const newest = new Map<string, string>(); // by name, what was asked for last
 const mark = (l: Listed): string => l.hash + JSON.stringify(l.options);
 const openedOnce = new Set<string>(); // keys of panels with `open` that were opened
 const asks = new Map<string, number>(); // toasts that offer a reload of the page
+let opening: Promise<void> | undefined; // the first list is being loaded
 let settled = false; // the plugins that were there when the page opened are in place
 
 // ---- telling the hub ----------------------------------------------------------------------------
@@ -277,7 +278,7 @@ async function sync(): Promise<void> {
     const more = list.filter((l) => !owners.includes(l.name));
     if (more.length > 0) registry.batch(() => { for (const l of more) registry.replace(l.name, {}); }); // their places in the order
     const all = Promise.all(due.map(load));
-    void within(all, 5000, "slow").catch(() => undefined).then(() => { settled = true; }); // later ones bring no provider
+    opening ??= within(all, 5000, "slow").catch(() => undefined).then(() => { settled = true; }); // later ones bring no provider
   } while (again);
   running = false;
 }
@@ -307,4 +308,6 @@ export function startPlugins(): void {
   onEvent("hub.started", () => void sync());
   registry.subscribe(() => { for (const name of loaded.keys()) tellAll(name); }); // conflicts come and go
   startCommands();
+  if (document.querySelector('link[href^="/front/"]')) void import("../components/Dock"); // there are plugins, and nearly all have a panel
+  void sync(); // once more when the stream is open, so that nothing is missed between
 }
