@@ -28,9 +28,10 @@ const LIFE = ["plugin_start", "plugin_shutdown"];
 const VALIDATE = process.argv.includes("--validate");
 
 const me = { name: "", path: "", server: "", single: true, files: {}, options: {}, loaded: false, serving: false, leaving: false,
-  hooks: [], tools: new Map(), routes: [], commands: new Map(), prompts: new Map(), flags: new Map(), events: [], keys: [],
-  providers: new Map(), mcpPrompts: new Map(), mcpResources: new Map(),
-  metadata: {}, seen: [], tests: [] };
+  hooks: [], tools: new Map(), routes: new Map(), commands: new Map(), prompts: new Map(), flags: new Map(), events: [], keys: [],
+  providers: new Map(), mcpPrompts: new Map(), mcpResources: new Map(), watches: new Map(),
+  past: new Map(), // what was taken back, by kind and name: a turn may still call it
+  metadata: {}, tests: [] };
 
 // ---- the wire -------------------------------------------------------------------------------------
 
@@ -195,6 +196,7 @@ function droppedPart({ entry, value, before }) {
 
 function onOffer(m, offer, makeArgs, shape) {
   const job = { id: m.id };
+  offer ??= me.past.get(`${m.type} ${m.name}`);
   jobs.set(job.id, job);
   if (!offer) return fail(job, new Error(`there is no ${m.type} '${m.name}'`));
   job.controller = new AbortController();
@@ -223,9 +225,9 @@ class Request {
 
 const matches = (pattern, name) => pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 
-async function tell(name, data) {
+async function tell(name, data, among = me.events) {
   let first = null;
-  for (const { name: pattern, fn } of [...me.events]) {
+  for (const { name: pattern, fn } of [...among]) {
     if (!matches(pattern, name)) continue;
     try {
       await fn(data, name);
@@ -242,7 +244,7 @@ const handlers = {
   load: onLoad,
   hook: onHook,
   tool: m => onOffer(m, me.tools.get(m.name), ctx => [ctx, m.input ?? {}], toolValue),
-  route: m => onOffer(m, me.routes.find(r => r.name === m.name), () => [new Request(m)]),
+  route: m => onOffer(m, me.routes.get(m.name), () => [new Request(m)]),
   command: m => onOffer(m, me.commands.get(m.name), ctx => [m.args ?? [], ctx]),
   prompt: m => onOffer(m, me.prompts.get(m.name), ctx => [ctx]),
   provider: m => {
@@ -250,7 +252,7 @@ const handlers = {
       if (!jobs.has(m.id)) throw new Error("nobody reads this stream any more");
       send({ type: "emit", id: m.id, event: event === undefined ? null : event });
     };
-    const offer = me.providers.get(m.name);
+    const offer = me.providers.get(m.name) ?? me.past.get(`provider ${m.name}`);
     onOffer(m, offer && { run: (...args) => streaming(offer.run(...args), emit) }, ctx => [ctx, m.request ?? {}, emit]);
   },
   mcp_prompt: m => onOffer(m, me.mcpPrompts.get(m.name), ctx => [m.arguments ?? {}, ctx]),
@@ -265,6 +267,10 @@ const handlers = {
       return void refreshFlags().then(() => tell("plugin_start", { reason: m.data?.reason }));
     }
     tell(m.name, m.data);
+  },
+  watch(m) {
+    const watched = me.watches.get(m.ref);
+    if (watched && !me.leaving) tell("watch", { path: m.path, kind: m.kind }, [watched]);
   },
   cancel(m) {
     const job = jobs.get(m.id);
@@ -299,15 +305,43 @@ function place() {
   return line ? { file: path, line } : {};
 }
 
-function register(kind, fields) {
-  if (me.leaving) throw new Error(`${kind}: stale handle: this version of '${me.name}' has been replaced`);
-  me.seen.push({ kind, ...fields });
-  if (socket) { // what code registers without a pause reaches the hub at once, as one generation
-    socket.cork();
-    process.nextTick(() => socket.uncork());
-  }
-  send({ type: "register", kind, ...fields, ...place() });
+/** What code registers and takes back without a pause reaches the hub at once, as one generation. */
+function sendTogether(message) {
+  socket?.cork();
+  send(message);
+  process.nextTick(() => socket?.uncork());
 }
+
+/** What a registration returns: `off()` takes it back. `forget` is what that means here; `ref` is 0 where the hub does not know of it. */
+function makeHandle(ref, forget) {
+  let on = true;
+  return { off() {
+    if (!on || me.leaving) return false;
+    on = false;
+    forget();
+    if (ref) sendTogether({ type: "unregister", ref });
+    return true;
+  } };
+}
+
+let lastRef = 0;
+
+function register(kind, fields, forget) {
+  if (me.leaving) throw new Error(`${kind}: stale handle: this version of '${me.name}' has been replaced`);
+  sendTogether({ type: "register", kind, ref: ++lastRef, ...fields, ...place() });
+  return makeHandle(lastRef, forget);
+}
+
+/** The same for what is called by name. */
+function registerIn(among, kind, name, entry, fields) {
+  among.set(name, entry);
+  return register(kind, fields, () => {
+    me.past.set(`${kind} ${name}`, entry);
+    among.delete(name);
+  });
+}
+
+const removeFrom = (list, entry) => () => { list.splice(list.indexOf(entry), 1); };
 
 function nearest(name, names) {
   const distance = (a, b) => {
@@ -333,9 +367,9 @@ function addHook(point, options, fn) {
   }
   if (![undefined, "continue", "block"].includes(options.on_error)) throw new TypeError(`${point}: on_error must be 'continue' or 'block'`);
   const { file, line } = place();
-  me.hooks.push({ point, fn, options, place: { path: file, line } });
-  register("hook", { point, handler: me.hooks.length, ...options });
-  return fn;
+  const entry = { point, fn, options, place: { path: file, line } };
+  me.hooks.push(entry);
+  return register("hook", { point, handler: me.hooks.length, ...options }, () => { entry.off = true; });
 }
 
 const TYPES = ["string", "integer", "number", "boolean", "array", "object"];
@@ -365,23 +399,20 @@ function tool({ name, description = "", input, input_schema, permission, overrid
   if (typeof fn !== "function") throw new TypeError(`tool '${name}' has no function 'run'`);
   if (input && input_schema) throw new TypeError("tool: give 'input' or 'input_schema', not both");
   const about = { description, input_schema: input_schema ?? (input ? schemaOf(input) : { type: "object" }), permission, override };
-  me.tools.set(name, { run: fn, ...about });
-  register("tool", { name, ...about });
+  return registerIn(me.tools, "tool", name, { run: fn, ...about }, { name, ...about });
 }
 
 function route(method, path, fn) {
   const name = `${String(method).toUpperCase()} ${path}`;
   if (typeof fn !== "function") throw new TypeError(`route '${name}' has no function`);
-  if (me.routes.some(r => r.name === name)) throw new TypeError(`route '${name}' is registered twice`);
-  me.routes.push({ name, run: fn });
-  register("route", { method: String(method).toUpperCase(), path });
+  if (me.routes.has(name)) throw new TypeError(`route '${name}' is registered twice`);
+  return registerIn(me.routes, "route", name, { run: fn }, { method: String(method).toUpperCase(), path });
 }
 
 function command({ name, description = "", run: fn }) {
   checkName("command", name, me.commands);
   if (typeof fn !== "function") throw new TypeError(`command '${name}' has no function 'run'`);
-  me.commands.set(name, { run: fn, description });
-  register("command", { name, description });
+  return registerIn(me.commands, "command", name, { run: fn, description }, { name, description });
 }
 
 function prompt(what) {
@@ -390,8 +421,8 @@ function prompt(what) {
   const name = id ?? (n === 1 ? me.name : `${me.name}-${n}`);
   checkName("prompt", name, me.prompts);
   if (typeof text !== "string" && typeof text !== "function") throw new TypeError("prompt: the text must be a string or a function");
-  me.prompts.set(name, { run: text, text: typeof text === "string" ? text : undefined, priority });
-  register("prompt", { name, priority, ...(typeof text === "string" ? { text } : {}) });
+  const fixed = typeof text === "string" ? text : undefined;
+  return registerIn(me.prompts, "prompt", name, { run: text, text: fixed, priority }, { name, priority, text: fixed });
 }
 
 function provider({ name, models = [], description = "", stream, ...rest }) {
@@ -399,8 +430,7 @@ function provider({ name, models = [], description = "", stream, ...rest }) {
   checkName("provider", name, me.providers);
   if (typeof stream !== "function") throw new TypeError(`provider '${name}' has no function 'stream'`);
   if (!Array.isArray(models) || !models.every(m => typeof m === "string")) throw new TypeError("provider: models must be a list of names");
-  me.providers.set(name, { run: stream, models, description });
-  register("provider", { name, models, description });
+  return registerIn(me.providers, "provider", name, { run: stream, models, description }, { name, models, description });
 }
 
 const mcp = {
@@ -409,16 +439,15 @@ const mcp = {
     if (typeof get !== "function") throw new TypeError(`mcp.prompt '${name}' has no function 'get'`);
     if (me.mcpPrompts.has(name)) throw new TypeError(`mcp.prompt '${name}' is registered twice`);
     const rows = given.map(a => ({ required: false, ...(typeof a === "string" ? { name: a } : a) }));
-    me.mcpPrompts.set(name, { run: get, description, arguments: rows });
-    register("mcp_prompt", { name, title, description, arguments: rows });
+    return registerIn(me.mcpPrompts, "mcp_prompt", name, { run: get, description, arguments: rows }, { name, title, description, arguments: rows });
   },
   resource({ uri, uri_template, name, title, description = "", mime, values: offered, read }) {
     if ((uri === undefined) === (uri_template === undefined)) throw new TypeError("mcp.resource: give either 'uri' or 'uri_template'");
     if (typeof read !== "function") throw new TypeError(`mcp.resource '${name}' has no function 'read'`);
     const where = uri ?? uri_template;
     if (me.mcpResources.has(where)) throw new TypeError(`mcp.resource '${where}' is registered twice`);
-    me.mcpResources.set(where, { run: read, description });
-    register("mcp_resource", { uri: where, template: uri === undefined, name: name ?? where, title, description, mimeType: mime, values: offered });
+    return registerIn(me.mcpResources, "mcp_resource", where, { run: read, description },
+      { uri: where, template: uri === undefined, name: name ?? where, title, description, mimeType: mime, values: offered });
   },
   updated: uri => call("mcp.updated", { uri }),
 };
@@ -429,9 +458,8 @@ function flag({ name, type, default: given, description = "" }) {
   checkName("flag", name, me.flags);
   const row = { type: kind, default: given ?? (kind === "boolean" ? false : undefined), description };
   row.value = row.default;
-  me.flags.set(name, row);
-  register("flag", { name, flag_type: kind, default: row.default, description });
-  return () => row.value;
+  const handle = registerIn(me.flags, "flag", name, row, { name, flag_type: kind, default: row.default, description });
+  return Object.assign(() => row.value, handle);
 }
 
 /** Flags change by command; a handler sees them as they were when it was called. */
@@ -442,10 +470,9 @@ const refreshFlags = () => Promise.all([...me.flags].map(async ([name, row]) => 
 }));
 
 function preserve_ui(...keys) {
-  for (const key of keys) {
-    me.keys.push(key);
-    register("preserve_ui", { name: key });
-  }
+  me.keys.push(...keys);
+  const handles = keys.map(key => register("preserve_ui", { name: key }, removeFrom(me.keys, key)));
+  return makeHandle(0, () => handles.forEach(h => h.off()));
 }
 
 function on(name, options, fn) {
@@ -456,9 +483,29 @@ function on(name, options, fn) {
   }
   const handler = fn ?? options;
   if (typeof handler !== "function") throw new TypeError(`on('${name}'): the handler must be a function`);
-  me.events.push({ name, fn: handler });
-  if (!LIFE.includes(name)) register("event", { name });
+  const entry = { name, fn: handler };
+  me.events.push(entry);
+  const forget = removeFrom(me.events, entry);
+  return LIFE.includes(name) ? makeHandle(0, forget) : register("event", { name }, forget);
 }
+
+const WATCH_OPTIONS = ["recursive", "pattern", "poll"];
+const watch = {
+  /** Be told of each file below `path` whose bytes changed: fn({path, kind: "created" | "changed" | "deleted"}). Returns a number for unwatch(). */
+  directory(path, options, fn) {
+    if (typeof options === "function") [options, fn] = [{}, options];
+    if (typeof fn !== "function") throw new TypeError("watch.directory: the handler must be a function");
+    if (!/^[/~]/.test(path)) throw new TypeError(`watch.directory: '${path}' is not an absolute path`);
+    for (const key of Object.keys(options)) {
+      if (!WATCH_OPTIONS.includes(key)) throw new TypeError(`watch.directory: unknown option '${key}'${nearest(key, WATCH_OPTIONS)}`);
+    }
+    const ref = lastRef + 1;
+    const handle = register("watch", { path, ...options }, () => me.watches.delete(ref));
+    me.watches.set(ref, { name: "watch", path, fn, handle });
+    return ref;
+  },
+  unwatch: ref => me.watches.get(ref)?.handle.off() ?? false,
+};
 
 // ---- modules of the API ---------------------------------------------------------------------------
 
@@ -537,9 +584,9 @@ const hub = new Proxy({}, { get: (_, name) => name === "call" ? call : noun(Stri
 const camel = name => name.replace(/_([a-z])/g, (_, c) => c.toUpperCase());
 
 const api = {
-  tool, route, command, prompt, provider, mcp, flag, preserve_ui, on, state, store, timer, hub, HubError,
+  tool, route, command, prompt, provider, mcp, flag, preserve_ui, on, state, store, timer, watch, hub, HubError,
   response: answer => ({ status: 200, ...answer }),
-  events: { on, emit: (type, data) => call("event.emit", { type, data }) },
+  events: { on, off: handle => handle.off(), emit: (type, data) => call("event.emit", { type, data }) },
   config: { get: async (key, fallback) => await call("config.get", { key }) ?? fallback, all: () => call("config.get") },
   secrets: { get: name => call("secret.get", { name }) },
   log: Object.assign(text => log("info", text), Object.fromEntries(["debug", "info", "warn", "error"].map(
@@ -887,8 +934,8 @@ const t = {
   mcpPrompt: (name, args = {}) => need(me.mcpPrompts.get(name), "mcp.prompt", name).run(args, testCtx()),
   mcpResource: (uri, params = {}) => need(me.mcpResources.get(uri), "mcp.resource", uri).run(uri, params, testCtx()),
   route(method, path, given = {}) {
-    for (const r of me.routes) {
-      const [have, pattern] = r.name.split(" ");
+    for (const [name, r] of me.routes) {
+      const [have, pattern] = name.split(" ");
       const params = have === method && matchPath(pattern, path);
       if (params) return r.run(new Request({ method, path, params, query: {}, headers: {}, body: "", ...given }));
     }
@@ -896,7 +943,7 @@ const t = {
   },
   async hook(point, ...args) {
     const name = POINTS.includes(point) ? point : `on_${point}`;
-    const found = me.hooks.filter(h => h.point === name);
+    const found = me.hooks.filter(h => h.point === name && !h.off);
     need(found.length, "hook", point);
     let result;
     for (const h of found) {
@@ -939,15 +986,17 @@ async function validate() {
   prepare(request);
   try {
     await loadFile();
+    const hooks = me.hooks.filter(h => !h.off);
     const value = {
-      name: me.name, hooks: POINTS.filter(p => me.hooks.some(h => h.point === p)), metadata: { api: "1.0", name: me.name, ...me.metadata },
-      tools: [...me.tools.keys()], routes: me.routes.map(r => r.name), commands: [...me.commands.keys()],
+      name: me.name, hooks: POINTS.filter(p => hooks.some(h => h.point === p)), metadata: { api: "1.0", name: me.name, ...me.metadata },
+      tools: [...me.tools.keys()], routes: [...me.routes.keys()], commands: [...me.commands.keys()],
       contributions: {
-        handlers: me.hooks.map(h => ({ point: h.point, tool: h.options.tool, priority: h.options.priority ?? 0 })),
-        tools: [...me.tools].map(([name, o]) => ({ name, ...without(o, "run") })), routes: me.routes.map(r => r.name),
+        handlers: hooks.map(h => ({ point: h.point, tool: h.options.tool, priority: h.options.priority ?? 0 })),
+        tools: [...me.tools].map(([name, o]) => ({ name, ...without(o, "run") })), routes: [...me.routes.keys()],
         commands: [...me.commands].map(([name, o]) => ({ name, description: o.description })),
         prompts: [...me.prompts].map(([id, o]) => ({ id, ...without(o, "run") })),
         flags: [...me.flags].map(([name, o]) => ({ name, ...without(o, "value") })), preserve_ui: me.keys, events: me.events.map(e => e.name),
+        watches: [...me.watches.values()].map(w => w.path),
         providers: [...me.providers].map(([name, o]) => ({ name, ...without(o, "run") })),
         mcp_prompts: [...me.mcpPrompts].map(([name, o]) => ({ name, description: o.description })),
         mcp_resources: [...me.mcpResources].map(([name, o]) => ({ name, description: o.description })),

@@ -182,9 +182,9 @@ class _Plugin:
     single = True
     options = {}
     validating = serving = leaving = loaded = False
-    hooks = []       # (point, function)
+    hooks = []       # (point, function), also those that were taken back
     tools = {}
-    routes = []      # (name, function)
+    routes = {}
     commands = {}
     prompts = {}
     providers = {}
@@ -192,9 +192,12 @@ class _Plugin:
     mcp_resources = {}
     flags = {}
     events = []      # (name, function)
+    watches = {}     # (function, handle) by number
     keys = []
+    past = {}        # what was taken back, by kind and name: a turn may still call it
+    handles = []     # (function, handle) of all that is registered
     metadata = None
-    seen = []        # registrations, of a validation
+    seen = []        # (kind, fields) of registrations, of a validation
 
 
 me = _Plugin()
@@ -209,7 +212,7 @@ def send(message):
     if me.validating:
         return
     data = (encode(message) + "\n").encode("ascii")
-    if me.loaded and _loop is None and message["type"] == "register" and in_handler():
+    if me.loaded and _loop is None and message["type"] in ("register", "unregister") and in_handler():
         _held.append(data)  # what a handler registers reaches the hub at once, as one generation
         return
     put(data)
@@ -688,8 +691,12 @@ def on_offer(m, offer, args, kwargs=None, shape=None):
         run_in_thread(job, fn, args, kwargs)
 
 
+def find_offer(table, m):
+    return table.get(m.get("name")) or me.past.get((m["type"], m.get("name")))
+
+
 def on_tool(m):
-    offer = me.tools.get(m.get("name"))
+    offer = find_offer(me.tools, m)
     given = m.get("input") or {}
     if offer is not None and offer["spread"]:
         on_offer(m, offer, [Job] if offer["ctx"] else [], given, _tool_value)
@@ -698,18 +705,17 @@ def on_tool(m):
 
 
 def on_route(m):
-    offer = next(({"run": fn} for name, fn in me.routes if name == m.get("name")), None)
-    on_offer(m, offer, [Request(m)])
+    on_offer(m, find_offer(me.routes, m), [Request(m)])
 
 
 def on_command(m):
-    offer = me.commands.get(m.get("name"))
+    offer = find_offer(me.commands, m)
     args = m.get("args") or []
     on_offer(m, offer, [args, Job] if offer is not None and offer["ctx"] else [args])
 
 
 def on_prompt(m):
-    on_offer(m, me.prompts.get(m.get("name")), [Job])
+    on_offer(m, find_offer(me.prompts, m), [Job])
 
 
 def emitter(mid):
@@ -723,7 +729,7 @@ def emitter(mid):
 
 
 def on_provider(m):
-    offer = me.providers.get(m.get("name"))
+    offer = find_offer(me.providers, m)
     emit = emitter(m["id"])
     given = [Job, m.get("request") or {}] + ([emit] if offer is not None and offer["emit"] else [])
     if offer is not None:
@@ -752,13 +758,13 @@ def streaming(fn, emit):
 
 
 def on_mcp_prompt(m):
-    offer = me.mcp_prompts.get(m.get("name"))
+    offer = find_offer(me.mcp_prompts, m)
     given = m.get("arguments") or {}
     on_offer(m, offer, [given, Job] if offer is not None and offer["ctx"] else [given])
 
 
 def on_mcp_resource(m):
-    offer = me.mcp_resources.get(m.get("name"))
+    offer = find_offer(me.mcp_resources, m)
     given = [m.get("uri"), m.get("params") or {}, Job]
     on_offer(m, offer, given[:offer["n"]] if offer is not None else [])
 
@@ -783,16 +789,28 @@ def tell(name, data):
     first = None
     for pattern, fn in list(me.events):
         if match_event(pattern, name):
-            job = Job(0)
-            try:
-                value = call_handler(fn, data, name)
-                if type(value) is Coroutine:
-                    begin(job, value)
-            except Exception as e:
-                first = first or e
-                report(e)
+            first = tell_one(fn, data, name) or first
     flush_state()
     return first
+
+
+def tell_one(fn, data, name):
+    """Returns what it failed with; None: it did not."""
+    try:
+        value = call_handler(fn, data, name)
+        if type(value) is Coroutine:
+            begin(Job(0), value)
+    except Exception as e:
+        report(e)
+        return e
+    return None
+
+
+def on_watch(m):
+    fn, _ = me.watches.get(m.get("ref")) or (None, None)
+    if fn is not None and not me.leaving:
+        tell_one(fn, {"path": m.get("path"), "kind": m.get("kind")}, "watch")
+        flush_state()
 
 
 def call_handler(fn, data, name):
@@ -830,7 +848,7 @@ def on_shutdown(m):
 
 HANDLERS = {"hook": on_hook, "tool": on_tool, "route": on_route, "command": on_command, "prompt": on_prompt,
             "provider": on_provider, "mcp_prompt": on_mcp_prompt, "mcp_resource": on_mcp_resource,
-            "event": on_event, "cancel": on_cancel, "shutdown": on_shutdown}
+            "event": on_event, "watch": on_watch, "cancel": on_cancel, "shutdown": on_shutdown}
 
 
 def dispatch(m):
@@ -961,11 +979,65 @@ def place():
     return {}
 
 
-def register(kind, **fields):
+class Handle:
+    """What was registered. `off()` takes it back."""
+
+    def __init__(self, ref, forget):
+        self.ref, self._forget = ref, forget
+
+    def off(self):
+        """True the first time. False: it is taken back already, or this version of the plugin was replaced."""
+        if self._forget is None or me.leaving:
+            return False
+        forget, self._forget = self._forget, None
+        me.handles[:] = [(fn, h) for fn, h in me.handles if h is not self]
+        forget()
+        if self.ref:
+            send({"type": "unregister", "ref": self.ref})
+        return True
+
+
+_last_ref = 0
+
+
+def register(kind, forget, fn=None, **fields):
+    """Tell the hub of it. `forget` is what taking it back means here; `fn` is what off() may be given."""
+    global _last_ref
     if me.leaving:
         raise RuntimeError(f"{kind}: stale handle: this version of '{me.name}' has been replaced")
-    me.seen.append((kind, fields))
-    send({"type": "register", "kind": kind, **{k: v for k, v in fields.items() if v is not None}, **place()})
+    _last_ref += 1
+    handle = Handle(_last_ref, forget)
+    if me.validating:
+        row = (kind, fields)
+        me.seen.append(row)
+        handle._forget = lambda: (me.seen.remove(row), forget())
+    me.handles.append((fn, handle))
+    send({"type": "register", "kind": kind, "ref": handle.ref, **{k: v for k, v in fields.items() if v is not None},
+          **place()})
+    return handle
+
+
+def register_in(table, kind, key, entry, **fields):
+    """The same for what is called by name."""
+    def forget():
+        me.past[kind, key] = table.pop(key)
+    table[key] = entry
+    return register(kind, forget, entry.get("run"), **fields)
+
+
+def off(what):
+    """Take back what a handle stands for, or all that a function was registered for."""
+    if isinstance(what, Handle):
+        return what.off()
+    return any([handle.off() for fn, handle in list(me.handles) if fn is not None and fn == what])
+
+
+def decorated(add):
+    """A decorator: `add` gets the function, which stays what it was."""
+    def decorate(fn):
+        add(fn)
+        return fn
+    return decorate
 
 
 def nearest(name, names):
@@ -992,15 +1064,13 @@ def add_hook(point, fn, options):
     if not callable(fn):
         raise TypeError(f"{point}: the handler must be a function, not {type(fn).__name__}")
     me.hooks.append((point, fn))
-    register("hook", point=point, handler=len(me.hooks), **options)
-    return fn
+    return register("hook", lambda: None, fn, point=point, handler=len(me.hooks), **options)
 
 
 def decorator(point):
     def hook(fn=None, **options):
-        if fn is None:
-            return lambda f: add_hook(point, f, options)
-        return add_hook(point, fn, options)
+        decorate = decorated(lambda f: add_hook(point, f, options))
+        return decorate if fn is None else decorate(fn)
     hook.__name__ = point
     return hook
 
@@ -1095,24 +1165,21 @@ def tool(fn=None, *, name=None, description=None, input=None, input_schema=None,
         spread = spread or (names and names != ["ctx", "input"] and len(names) != 2 and "ctx" in names and
                             set(names) - {"ctx"} == set(schema.get("properties", ())))
         about = description if description is not None else summary(f)
-        me.tools[title] = {"run": f, "spread": bool(spread), "ctx": "ctx" in names, "description": about,
-                           "input_schema": schema, "permission": permission, "override": override}
-        register("tool", name=title, description=about, input_schema=schema, permission=permission,
-                 override=override)
-        return f
-    return add(fn) if callable(fn) else add
+        entry = {"run": f, "spread": bool(spread), "ctx": "ctx" in names, "description": about,
+                 "input_schema": schema, "permission": permission, "override": override}
+        register_in(me.tools, "tool", title, entry, name=title, description=about, input_schema=schema,
+                    permission=permission, override=override)
+    return decorated(add)(fn) if callable(fn) else decorated(add)
 
 
 def route(method, path, fn=None):
     """Answer requests below /api/plugins/NAME/."""
     def add(f):
         title = f"{str(method).upper()} {path}"
-        if any(title == have for have, _ in me.routes):
+        if title in me.routes:
             raise ValueError(f"route '{title}' is registered twice")
-        me.routes.append((title, f))
-        register("route", method=str(method).upper(), path=path)
-        return f
-    return add(fn) if fn is not None else add
+        return register_in(me.routes, "route", title, {"run": f}, method=str(method).upper(), path=path)
+    return add(fn) if fn is not None else decorated(add)
 
 
 def response(status=200, headers=None, body=None):
@@ -1125,10 +1192,9 @@ def command(fn=None, *, name=None, description=None):
         title = name or f.__name__.replace("_", "-")
         check_name("command", title, me.commands)
         about = description if description is not None else summary(f)
-        me.commands[title] = {"run": f, "ctx": len(parameters(f)) > 1, "description": about}
-        register("command", name=title, description=about)
-        return f
-    return add(fn) if callable(fn) else add
+        register_in(me.commands, "command", title, {"run": f, "ctx": len(parameters(f)) > 1, "description": about},
+                    name=title, description=about)
+    return decorated(add)(fn) if callable(fn) else decorated(add)
 
 
 def prompt(text=None, *, id=None, priority=0):
@@ -1140,10 +1206,10 @@ def prompt(text=None, *, id=None, priority=0):
         dynamic = callable(what)
         if not dynamic and not isinstance(what, str):
             raise TypeError("prompt: the text must be a str or a function")
-        me.prompts[title] = {"run": what, "text": None if dynamic else what, "priority": priority}
-        register("prompt", name=title, priority=priority, text=None if dynamic else what)
-        return what
-    return add if text is None else add(text)
+        return register_in(me.prompts, "prompt", title,
+                           {"run": what, "text": None if dynamic else what, "priority": priority},
+                           name=title, priority=priority, text=None if dynamic else what)
+    return add(text) if isinstance(text, str) else decorated(add) if text is None else decorated(add)(text)
 
 
 def provider(fn=None, *, name=None, models=(), description=None):
@@ -1155,10 +1221,9 @@ def provider(fn=None, *, name=None, models=(), description=None):
         if isinstance(models, str) or not all(isinstance(m, str) for m in models):
             raise TypeError("provider: models must be a list of names")
         about = description if description is not None else summary(f)
-        me.providers[title] = {"run": f, "emit": len(parameters(f)) > 2, "models": list(models), "description": about}
-        register("provider", name=title, models=list(models), description=about)
-        return f
-    return add(fn) if callable(fn) else add
+        entry = {"run": f, "emit": len(parameters(f)) > 2, "models": list(models), "description": about}
+        register_in(me.providers, "provider", title, entry, name=title, models=list(models), description=about)
+    return decorated(add)(fn) if callable(fn) else decorated(add)
 
 
 class _Mcp:
@@ -1174,10 +1239,10 @@ class _Mcp:
                 raise ValueError(f"mcp.prompt '{called}' is registered twice")
             rows = [{"required": False, **({"name": a} if isinstance(a, str) else a)} for a in arguments or ()]
             about = description if description is not None else summary(f)
-            me.mcp_prompts[called] = {"run": f, "ctx": len(parameters(f)) > 1, "description": about, "arguments": rows}
-            register("mcp_prompt", name=called, title=title, description=about, arguments=rows)
-            return f
-        return add(fn) if callable(fn) else add
+            entry = {"run": f, "ctx": len(parameters(f)) > 1, "description": about, "arguments": rows}
+            register_in(me.mcp_prompts, "mcp_prompt", called, entry, name=called, title=title, description=about,
+                        arguments=rows)
+        return decorated(add)(fn) if callable(fn) else decorated(add)
 
     @staticmethod
     def resource(uri=None, *, uri_template=None, name=None, title=None, description=None, mime=None, values=None):
@@ -1190,11 +1255,10 @@ class _Mcp:
             if where in me.mcp_resources:
                 raise ValueError(f"mcp.resource '{where}' is registered twice")
             about = description if description is not None else summary(f)
-            me.mcp_resources[where] = {"run": f, "n": len(parameters(f)), "description": about}
-            register("mcp_resource", uri=where, template=uri is None, name=name or f.__name__, title=title,
-                     description=about, mimeType=mime, values=values)
-            return f
-        return add
+            entry = {"run": f, "n": len(parameters(f)), "description": about}
+            register_in(me.mcp_resources, "mcp_resource", where, entry, uri=where, template=uri is None,
+                        name=name or f.__name__, title=title, description=about, mimeType=mime, values=values)
+        return decorated(add)
 
     @staticmethod
     def updated(uri):
@@ -1215,21 +1279,22 @@ def flag(name, default=None, type=None, description=""):
     check_name("flag", name, me.flags)
     if default is None and kind == "boolean":
         default = False
-    me.flags[name] = {"type": kind, "default": default, "description": description}
-    register("flag", name=name, flag_type=kind, default=default, description=description)
+    handle = register_in(me.flags, "flag", name, {"type": kind, "default": default, "description": description},
+                         name=name, flag_type=kind, default=default, description=description)
 
     def value():
         if not me.serving or me.validating:
             return default
         chosen = call("flag.get", name=name)
         return default if chosen is None else chosen
+    value.off = handle.off
     return value
 
 
 def preserve_ui(*keys):
-    for key in keys:
-        me.keys.append(key)
-        register("preserve_ui", name=key)
+    me.keys.extend(keys)
+    handles = [register("preserve_ui", lambda key=key: me.keys.remove(key), name=key) for key in keys]
+    return Handle(0, lambda: [handle.off() for handle in handles])
 
 
 LIFE = ("plugin_start", "plugin_shutdown")
@@ -1239,18 +1304,45 @@ def on(name, fn=None, **options):
     """Register for a hook point, an event, or the plugin's own start and shutdown."""
     point = name if name in POINTS else "on_" + str(name)
     if point in POINTS:
-        return decorator(point)(fn, **options) if fn is not None else decorator(point)(**options)
+        return add_hook(point, fn, options) if fn is not None else decorator(point)(**options)
     known = name in LIFE or name.endswith("*") or "." in name
     if not known:
         names = [p[3:] for p in POINTS] + list(POINTS) + list(LIFE)
         raise ValueError(f"on: there is no hook point or event '{name}'{nearest(name, names)}")
 
     def add(f):
-        me.events.append((name, f))
+        row = (name, f)
+        me.events.append(row)
         if name not in LIFE:
-            register("event", name=name)
-        return f
-    return add(fn) if fn is not None else add
+            return register("event", lambda: me.events.remove(row), f, name=name)
+        handle = Handle(0, lambda: me.events.remove(row))
+        me.handles.append((f, handle))
+        return handle
+    return add(fn) if fn is not None else decorated(add)
+
+
+class _Watch:
+    """Files below a directory. The handler gets {"path", "kind": "created" | "changed" | "deleted"} for each file whose
+    bytes really changed, while the plugin serves."""
+
+    def directory(self, path, fn=None, *, recursive=True, pattern=None, poll=False):
+        """Returns a number for unwatch(); without `fn` it is a decorator."""
+        path = os.fspath(path)
+        if not path.startswith(("/", "~")):
+            raise ValueError(f"watch.directory: '{path}' is not an absolute path")
+
+        def add(f):
+            if not callable(f):
+                raise TypeError("watch.directory: the handler must be a function")
+            handle = register("watch", lambda: me.watches.pop(handle.ref), f, path=path, recursive=recursive,
+                              pattern=pattern, poll=poll)
+            me.watches[handle.ref] = (f, handle)
+            return handle.ref
+        return add(fn) if fn is not None else decorated(add)
+
+    def unwatch(self, number):
+        _, handle = me.watches.get(number) or (None, None)
+        return handle is not None and handle.off()
 
 
 class _Log:
@@ -1360,6 +1452,9 @@ class _Events:
     def on(self, name, fn=None):
         return on(name, fn)
 
+    def off(self, handle):
+        return off(handle)
+
     def emit(self, name, data=None):
         call("event.emit", type=name, data=data)
 
@@ -1425,9 +1520,9 @@ class _Hub:
 
 
 API = {"PluginContext": PluginContext, "ToolCall": ToolCall, "ToolResult": ToolResult, "tool": tool, "route": route,
-       "response": response, "command": command, "prompt": prompt, "flag": flag, "preserve_ui": preserve_ui, "on": on,
+       "response": response, "command": command, "prompt": prompt, "flag": flag, "preserve_ui": preserve_ui, "on": on, "off": off,
        "provider": provider, "mcp": _Mcp(),
-       "log": _Log(), "state": state, "store": _Store(), "events": _Events(), "timer": _Timer(),
+       "log": _Log(), "state": state, "store": _Store(), "events": _Events(), "timer": _Timer(), "watch": _Watch(),
        "config": _Config(), "secrets": _Secrets(), "hub": _Hub(), "HubError": HubError}
 for _point in POINTS:
     API[_point] = decorator(_point)
@@ -1601,7 +1696,6 @@ def on_load(m):
         return
     me.loaded = True
     me.files = {k: v for k, v in me.files.items() if k != me.server and not me.single}
-    me.seen.clear()
     flush_state()
     send({"type": "loaded", "metadata": {"api": "1.0", "name": me.name, **me.metadata}})
     import gc
@@ -1669,13 +1763,13 @@ class _Test:
         return finish(offer["run"](*([list(args), PluginContext()] if offer["ctx"] else [list(args)])))
 
     def route(self, method, path, **given):
-        for title, fn in me.routes:
+        for title, offer in me.routes.items():
             have, pattern = title.split(" ", 1)
             params = match_path(pattern, path) if have == method else None
             if params is not None:
-                return finish(fn(Request({"method": method, "path": path, "params": params,
-                                          "query": given.get("query", {}), "headers": given.get("headers", {}),
-                                          "body": given.get("body", "")})))
+                request = Request({"method": method, "path": path, "params": params, "query": given.get("query", {}),
+                                   "headers": given.get("headers", {}), "body": given.get("body", "")})
+                return finish(offer["run"](request))
         raise AssertionError(f"the plugin has no route '{method} {path}'")
 
     def provider(self, name, request=None, ctx=None):
@@ -1702,7 +1796,7 @@ class _Test:
 
     def hook(self, point, *args):
         point = point if point in POINTS else "on_" + point
-        found = [fn for name, fn in me.hooks if name == point]
+        found = [me.hooks[f["handler"] - 1][1] for kind, f in me.seen if kind == "hook" and f["point"] == point]
         if not found:
             raise AssertionError(f"the plugin has no hook '{point}'")
         result = None
@@ -1753,17 +1847,17 @@ def test_names(names):
 
 
 def account(request, names):
-    points = [p for p in POINTS if any(p == h for h, _ in me.hooks)]
     handlers = [{"point": f["point"], "tool": f.get("tool"), "priority": f.get("priority") or 0}
                 for kind, f in me.seen if kind == "hook"]
+    points = [p for p in POINTS if any(p == h["point"] for h in handlers)]
     value = {
         "name": me.name, "hooks": points, "metadata": {"api": "1.0", "name": me.name, **me.metadata},
-        "tools": list(me.tools), "routes": [title for title, _ in me.routes], "commands": list(me.commands),
+        "tools": list(me.tools), "routes": list(me.routes), "commands": list(me.commands),
         "contributions": {
             "handlers": handlers,
             "tools": [{"name": n, **{k: t[k] for k in ("description", "input_schema", "permission", "override")
                                      if t[k] is not None}} for n, t in me.tools.items()],
-            "routes": [title for title, _ in me.routes],
+            "routes": list(me.routes),
             "commands": [{"name": n, "description": c["description"]} for n, c in me.commands.items()],
             "prompts": [{"id": n, "priority": p["priority"], **({"text": p["text"]} if p["text"] else {})}
                         for n, p in me.prompts.items()],
@@ -1774,6 +1868,7 @@ def account(request, names):
             "mcp_resources": [{"name": n, "description": r["description"]} for n, r in me.mcp_resources.items()],
             "preserve_ui": me.keys,
             "events": [name for name, _ in me.events],
+            "watches": [f["path"] for kind, f in me.seen if kind == "watch"],
         },
     }
     if request.get("test"):

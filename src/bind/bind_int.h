@@ -16,6 +16,7 @@
 #include "lua/lib.h"
 #include "lua/value.h"
 #include "lua/watchdog.h"
+#include "watch/watch.h"
 
 /// [limits] of the settings.
 struct bind__limits {
@@ -347,6 +348,12 @@ int bind__on(lua_State *L);
 
 /// Subscribe the function at `idx` to events of that name; pushes what `add` pushes.
 int bind__events_on(lua_State *L, struct str name, int idx, bind__reg_adder *add);
+
+// ---- watch.c ----------------------------------------------------------------------------------
+
+/// As watch_open(), with the settings of [watch].
+int bind__watch_open(const struct bind *b, struct watch **out, struct watch_opts *o, watch_cb *cb,
+                     void *arg, struct err *e) MUST_CHECK;
 
 // ---- plugin_load.c ----------------------------------------------------------------------------
 

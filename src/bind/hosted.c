@@ -318,6 +318,13 @@ static void on_log(void *arg, const char *unit, enum log_level level, struct str
     bind_log_add(h->bind, str_of(unit), level, text);
 }
 
+static int on_watch(void *arg, struct watch **out, struct watch_opts *o, watch_cb *cb, void *cb_arg,
+                    struct err *e)
+{
+    struct hosted_plugins *h = arg;
+    return bind__watch_open(h->bind, out, o, cb, cb_arg, e);
+}
+
 static void on_died(void *arg)
 {
     struct hosted_plugins *h = arg;
@@ -394,6 +401,7 @@ struct hosted_plugins *hosted_open(struct bind *b, struct err *e)
         .memory_mb = &b->limits.host_mb,
         .ask = on_ask,
         .log = on_log,
+        .watch = on_watch,
         .died = on_died,
         .arg = h,
     };

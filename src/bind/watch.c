@@ -22,8 +22,6 @@ static struct lua_watch *watch_of(struct bind_reg *r)
 
 static void on_batch(struct watch *watch, const struct watch_batch *batch, void *arg)
 {
-    static const char *const kinds[] = {
-        [WATCH_CREATED] = "created", [WATCH_CHANGED] = "changed", [WATCH_DELETED] = "deleted"};
     struct lua_watch *w = arg;
     struct buf text;
     struct jw jw;
@@ -34,27 +32,33 @@ static void on_batch(struct watch *watch, const struct watch_batch *batch, void 
         jw_init(&jw, &text);
         jw_obj(&jw);
         jw_kstrz(&jw, "path", batch->changes[i].path);
-        jw_kstrz(&jw, "kind", kinds[batch->changes[i].kind]);
+        jw_kstrz(&jw, "kind", watch_kind_name(batch->changes[i].kind));
         jw_end_obj(&jw);
         bind__reg_post(&w->reg, buf_str(&text), NULL);
     }
     buf_fini(&text);
 }
 
+int bind__watch_open(const struct bind *b, struct watch **out, struct watch_opts *o, watch_cb *cb,
+                     void *arg, struct err *e)
+{
+    o->debounce_ms = (unsigned)config_int(b->config->now, "watch.debounce_ms");
+    o->poll_ms = (unsigned)config_int(b->config->now, "watch.poll_ms");
+    o->poll = o->poll || config_bool(b->config->now, "watch.poll");
+    return watch_open(out, b->watcher, o, cb, arg, e);
+}
+
 static void start(struct bind_reg *r)
 {
     struct lua_watch *w = watch_of(r);
-    const struct bind *b = r->o->bind;
     struct err e = {0};
     struct watch_opts opts = {
         .path = w->path,
         .pattern = w->pattern,
         .recursive = w->recursive,
-        .debounce_ms = (unsigned)config_int(b->config->now, "watch.debounce_ms"),
-        .poll_ms = (unsigned)config_int(b->config->now, "watch.poll_ms"),
-        .poll = w->poll || config_bool(b->config->now, "watch.poll"),
+        .poll = w->poll,
     };
-    if (watch_open(&w->watch, b->watcher, &opts, on_batch, w, &e) < 0) {
+    if (bind__watch_open(r->o->bind, &w->watch, &opts, on_batch, w, &e) < 0) {
         bind__note(r->o, DIAG_WATCH_DEGRADED, w->path, 0, e.msg);
     }
 }

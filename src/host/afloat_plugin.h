@@ -91,6 +91,14 @@ struct afloat_timer {
     unsigned every_ms; // at least 10
     afloat_fn *run;    // while the plugin serves; one after another with its hooks
 };
+struct afloat_watch {
+    const char *path; // of a directory: absolute, or from ~
+    afloat_fn *
+        run; // "event.path", "event.kind" (created, changed, deleted): for each file that really changed
+    const char *pattern; // of file names; `*` stands for any run. NULL: all
+    bool flat;           // not the directories below it
+    bool poll;           // look every [watch] poll_ms, where native events do not come
+};
 struct afloat_test {
     const char *name;
     afloat_fn *run; // afloat_try(), afloat_fail()
@@ -111,6 +119,7 @@ struct afloat_plugin {
     const struct afloat_mcp_prompt *mcp_prompts;
     const struct afloat_mcp_resource *mcp_resources;
     const struct afloat_timer *timers;
+    const struct afloat_watch *watches;
 };
 
 /// What the process offers. Set before any function of the plugin runs.
@@ -134,6 +143,9 @@ struct afloat_host {
                           const char *json);
     bool (*emit)(struct afloat_call *c, const char *json);
     bool (*emit_text)(struct afloat_call *c, const char *text);
+    long long (*add)(const char *kind, const void *entry, size_t size);
+    long long (*find)(const char *kind, const char *name);
+    bool (*off)(long long id);
 };
 extern const struct afloat_host *afloat;
 
@@ -167,6 +179,28 @@ extern const struct afloat_host *afloat;
 /// {"usage": {...}}, {"error": {...}}). False: nobody reads it any more, so return.
 #define afloat_emit(c, json)      afloat->emit(c, json)
 #define afloat_emit_text(c, text) afloat->emit_text(c, text)
+/// Register one more while the plugin runs: afloat_add_tool(.name = "roll", .run = roll). The texts are not copied: they stay until it
+/// is taken back. What one function adds and takes back is one new generation. Returns its id; 0: it cannot be registered, which is
+/// logged.
+#define AFLOAT_ADD(kind, type, ...)                                                                \
+    afloat->add(kind, &(const struct type){__VA_ARGS__}, sizeof(struct type))
+#define afloat_add_hook(...)         AFLOAT_ADD("hook", afloat_hook, __VA_ARGS__)
+#define afloat_add_tool(...)         AFLOAT_ADD("tool", afloat_tool, __VA_ARGS__)
+#define afloat_add_command(...)      AFLOAT_ADD("command", afloat_command, __VA_ARGS__)
+#define afloat_add_route(...)        AFLOAT_ADD("route", afloat_route, __VA_ARGS__)
+#define afloat_add_prompt(...)       AFLOAT_ADD("prompt", afloat_prompt, __VA_ARGS__)
+#define afloat_add_event(...)        AFLOAT_ADD("event", afloat_event, __VA_ARGS__)
+#define afloat_add_flag(...)         AFLOAT_ADD("flag", afloat_flag, __VA_ARGS__)
+#define afloat_add_provider(...)     AFLOAT_ADD("provider", afloat_provider, __VA_ARGS__)
+#define afloat_add_mcp_prompt(...)   AFLOAT_ADD("mcp_prompt", afloat_mcp_prompt, __VA_ARGS__)
+#define afloat_add_mcp_resource(...) AFLOAT_ADD("mcp_resource", afloat_mcp_resource, __VA_ARGS__)
+#define afloat_add_timer(...)        AFLOAT_ADD("timer", afloat_timer, __VA_ARGS__)
+#define afloat_add_watch(...)        AFLOAT_ADD("watch", afloat_watch, __VA_ARGS__)
+/// The id of what the plugin registered, by its kind ("tool", "hook", ...) and name: of a hook its point, of a route "GET /path", of a
+/// watch its path as given. 0: there is none.
+#define afloat_find(kind, name) afloat->find(kind, name)
+/// Take back what has this id. False: it is taken back already, or this version of the plugin was replaced.
+#define afloat_off(id) afloat->off(id)
 /// In a test: call a tool, command or hook with JSON arguments; its answer as JSON. NULL: it failed, or there is none.
 #define afloat_try(c, kind, name, json) afloat->try_it(c, kind, name, json)
 

@@ -11,27 +11,21 @@ enum { READ_SIZE = 64 * 1024, REQUEST_MAX = 64 << 20 };
 const char *c_try(struct afloat_call *outer, const char *kind, const char *name, const char *json)
 {
     struct afloat_call *c = c_call_new(0);
-    const struct afloat_tool *tool = C_FIND(tools, str_of(name));
-    const struct afloat_command *command = C_FIND(commands, str_of(name));
-    afloat_fn *run = strcmp(kind, "tool") == 0 && tool != NULL         ? tool->run
-                     : strcmp(kind, "command") == 0 && command != NULL ? command->run
-                                                                       : NULL;
+    const struct c_entry *n = c_entry_find(kind, str_of(name));
+    bool called = strcmp(kind, "tool") == 0 || strcmp(kind, "command") == 0;
+    afloat_fn *run = n != NULL && (called || strcmp(kind, "hook") == 0) ? c_entry_run(n) : NULL;
     struct json *given = NULL;
     struct err e = {0};
     c_call_arg(c, "ctx", NULL);
-    vec_foreach (h, &far.hooks) {
-        run =
-            run == NULL && strcmp(kind, "hook") == 0 && strcmp(h->point, name) == 0 ? h->run : run;
-    }
     struct str text = arena_str(&c->arena, str_of(json));
     const char *out = NULL;
     if (run != NULL && json_parse(&given, &c->arena, text, NULL, &e) == 0) {
-        if (strcmp(kind, "hook") == 0) {
+        if (!called) {
             json_foreach_member (m, given) {
                 c_call_arg(c, arena_strdup(&c->arena, m->key), &m->value);
             }
         } else {
-            c_call_arg(c, tool != NULL ? "input" : "args", given);
+            c_call_arg(c, strcmp(kind, "tool") == 0 ? "input" : "args", given);
             c->last = NULL;
         }
         run(c);
@@ -61,45 +55,38 @@ static void write_tests(struct jw *w)
     jw_end_arr(w);
 }
 
-#define WRITE_NAMES(w, list)                                                                       \
-    do {                                                                                           \
-        jw_karr(w, #list);                                                                         \
-        for (size_t i = 0; far.plugin->list != NULL && far.plugin->list[i].name != NULL; i++) {    \
-            jw_strz(w, far.plugin->list[i].name);                                                  \
-        }                                                                                          \
-        jw_end_arr(w);                                                                             \
-    } while (0)
+/// The names of all of a kind, as a list of that key.
+static void write_names(struct jw *w, const char *key, const char *kind)
+{
+    size_t at = 0;
+    jw_karr(w, key);
+    for (const struct c_entry *n; (n = c_entry_next(kind, &at)) != NULL;) {
+        jw_strz(w, n->name);
+    }
+    jw_end_arr(w);
+}
 
 static void write_account(struct jw *w, const struct json *request)
 {
     jw_kobj(w, "value");
     jw_kstr(w, "name", json_str(json_get(request, "name"), ""));
     jw_karr(w, "hooks");
-    for (size_t i = 0; i < ARRAY_LEN(c_points); i++) {
-        bool has = false;
-        vec_foreach (h, &far.hooks) {
-            has = has || strcmp(h->point, c_points[i].name) == 0;
-        }
-        if (has) {
+    for (size_t i = 0; i < C_POINTS; i++) {
+        if (c_find("hook", c_points[i].name) != 0) {
             jw_strz(w, c_points[i].name);
         }
     }
     jw_end_arr(w);
     c_write_metadata(w, json_str(json_get(request, "name"), ""));
-    WRITE_NAMES(w, tools);
-    WRITE_NAMES(w, commands);
+    write_names(w, "tools", "tool");
+    write_names(w, "commands", "command");
+    write_names(w, "routes", "route");
     jw_kobj(w, "contributions"); // what has no list of its own above
-    WRITE_NAMES(w, providers);
-    WRITE_NAMES(w, mcp_prompts);
-    WRITE_NAMES(w, timers);
+    write_names(w, "providers", "provider");
+    write_names(w, "mcp_prompts", "mcp_prompt");
+    write_names(w, "timers", "timer");
+    write_names(w, "watches", "watch");
     jw_end_obj(w);
-    jw_karr(w, "routes");
-    for (const struct afloat_route *r = far.plugin->routes; r != NULL && r->method != NULL; r++) {
-        char *name = xasprintf("%s %s", r->method, r->path);
-        jw_strz(w, name);
-        free(name);
-    }
-    jw_end_arr(w);
     if (json_bool(json_get(request, "test"), false)) {
         write_tests(w);
     }

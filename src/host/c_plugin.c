@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -78,6 +79,9 @@ static void run_apart(struct afloat_call *c, afloat_fn *run)
     pthread_t thread;
     struct job *j = xcalloc(1, sizeof *j);
     *j = (struct job){c, run};
+    if (far.wake == 0) { // from here on a thread may have something for us while we wait
+        far.wake = MAX(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), 0);
+    }
     c_running(c->id);
     if (pthread_create(&thread, NULL, run_job, j) != 0) {
         run_job(j);
@@ -93,37 +97,34 @@ static uint64_t now_ms(void)
     return (uint64_t)(time_mono_ns() / 1000000);
 }
 
-static void begin_timers(void)
+void c_timers_changed(void)
 {
-    const struct afloat_timer *t = far.plugin->timers;
-    far.serving = true;
-    for (; far.due.n == 0 && t != NULL && t->name != NULL; t++) {
-        vec_push(&far.due, now_ms() + MAX(t->every_ms, TIMER_MIN_MS));
+    if (far.serving && !pthread_equal(pthread_self(), far.main)) {
+        c_wake();
     }
 }
 
-/// How long until the next timer; negative: there is none.
-static int next_timer_ms(void)
+/// Run the timers that are due. Returns how long until the next one; negative: there is none.
+static int run_timers(void)
 {
-    uint64_t now = now_ms(), next = UINT64_MAX;
-    vec_foreach (due, &far.due) {
-        next = MIN(next, *due);
-    }
-    return !far.serving || next == UINT64_MAX ? -1
-           : next <= now                      ? 0
-                                              : (int)MIN(next - now, (uint64_t)INT32_MAX);
-}
-
-static void run_timers(void)
-{
-    for (size_t i = 0; far.serving && i < far.due.n; i++) {
-        const struct afloat_timer *t = &far.plugin->timers[i];
-        if (far.due.p[i] <= now_ms()) {
-            far.due.p[i] = now_ms() + MAX(t->every_ms, TIMER_MIN_MS);
+    uint64_t next = UINT64_MAX;
+    size_t at = 0;
+    for (struct c_entry *n; far.serving && (n = c_entry_next("timer", &at)) != NULL;) {
+        const struct afloat_timer *t = n->data;
+        uint64_t now = now_ms(), every = MAX(t->every_ms, TIMER_MIN_MS);
+        if (n->due != 0 && n->due <= now) {
+            n->due = now + every;
             run_here(c_call_new(0), t->run);
+        } else if (n->due == 0) {
+            n->due = now + every;
         }
+        next = MIN(next, n->due);
     }
+    uint64_t now = now_ms();
+    return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)MIN(next - now, (uint64_t)INT32_MAX);
 }
+
+// ---- messages -------------------------------------------------------------------------------
 
 static struct afloat_call *new_call(const struct json *m)
 {
@@ -135,89 +136,92 @@ static struct afloat_call *new_call(const struct json *m)
 
 static void on_hook(const struct json *m)
 {
-    int64_t number = json_int(json_get(m, "handler"), 0);
-    if (number < 1 || (size_t)number > far.hooks.n) {
+    const struct c_entry *n = c_entry_at(json_int(json_get(m, "handler"), 0));
+    const struct c_point *p = n != NULL ? c_point_find(n->name) : NULL;
+    if (p == NULL) {
         c_send_error(json_int(json_get(m, "id"), 0), "there is no such handler");
         return;
     }
-    const struct hook *h = &far.hooks.p[number - 1];
     struct afloat_call *c = new_call(m);
+    for (size_t i = 0; i < ARRAY_LEN(p->args) && p->args[i] != NULL; i++) {
+        c_call_arg(c, p->args[i], json_at(json_get(m, "args"), i));
+    }
+    run_here(c, c_entry_run(n));
+}
+
+/// A call by name, in a thread of its own. Its arguments are members of the message.
+static void on_offer(const struct json *m)
+{
+    static const struct {
+        const char *kind, *args[2];
+    } offers[] = {{"tool", {"input"}},
+                  {"command", {"args"}},
+                  {"prompt", {NULL}},
+                  {"route", {NULL}},
+                  {"provider", {"request"}},
+                  {"mcp_prompt", {"arguments"}},
+                  {"mcp_resource", {"uri", "params"}}};
+    struct str kind = json_str(json_get(m, "type"), "");
     size_t at = 0;
-    while (strcmp(c_points[at].name, h->point) != 0) {
+    while (!str_eqz(kind, offers[at].kind)) {
         at++;
+        assert(at < ARRAY_LEN(offers));
     }
-    for (size_t i = 0; i < ARRAY_LEN(c_points[at].args) && c_points[at].args[i] != NULL; i++) {
-        c_call_arg(c, c_points[at].args[i], json_at(json_get(m, "args"), i));
+    const struct c_entry *n = c_entry_find(offers[at].kind, json_str(json_get(m, "name"), ""));
+    struct afloat_call *c = new_call(m);
+    for (size_t i = 0; i < ARRAY_LEN(offers[at].args) && offers[at].args[i] != NULL; i++) {
+        c_call_arg(c, offers[at].args[i], json_get(m, offers[at].args[i]));
     }
-    run_here(c, h->run);
-}
-
-static void on_tool(const struct json *m)
-{
-    const struct afloat_tool *t = C_FIND(tools, json_str(json_get(m, "name"), ""));
-    struct afloat_call *c = new_call(m);
-    assert(t != NULL); // the hub knows what was registered
-    c_call_arg(c, "input", json_get(m, "input"));
-    run_apart(c, t->run);
-}
-
-static void on_command(const struct json *m)
-{
-    const struct afloat_command *t = C_FIND(commands, json_str(json_get(m, "name"), ""));
-    struct afloat_call *c = new_call(m);
-    assert(t != NULL);
-    c_call_arg(c, "args", json_get(m, "args"));
-    run_apart(c, t->run);
-}
-
-static void on_prompt(const struct json *m)
-{
-    const struct afloat_prompt *t = C_FIND(prompts, json_str(json_get(m, "name"), ""));
-    assert(t != NULL);
-    run_apart(new_call(m), t->run);
-}
-
-static void on_route(const struct json *m)
-{
-    struct str name = json_str(json_get(m, "name"), "");
-    struct afloat_call *c = new_call(m);
-    c_call_arg(c, "req", m);
-    for (const struct afloat_route *r = far.plugin->routes; r->method != NULL; r++) {
-        char *title = xasprintf("%s %s", r->method, r->path);
-        bool same = str_eqz(name, title);
-        free(title);
-        if (same) {
-            run_apart(c, r->run);
-            return;
-        }
+    if (str_eqz(kind, "route")) {
+        c_call_arg(c, "req", m);
     }
-    c_call_fail(c, "there is no such route");
-    finish(c);
+    c->last = NULL;
+    if (n == NULL) {
+        c_call_fail(c, "there is no %s '" STR_FMT "'", offers[at].kind,
+                    STR_ARG(json_str(json_get(m, "name"), "")));
+        finish(c);
+    } else {
+        run_apart(c, c_entry_run(n));
+    }
+}
+
+static void run_event(afloat_fn *run, const struct json *data)
+{
+    struct afloat_call *c = c_call_new(0);
+    c_call_arg(c, "event", data);
+    run_here(c, run);
 }
 
 static void on_event(const struct json *m)
 {
     struct str name = json_str(json_get(m, "name"), "");
     const struct json *data = json_get(m, "data");
-    afloat_fn *start = str_eqz(name, "plugin_start") ? c_exported("plugin_start") : NULL;
     if (str_starts(name, "on_")) {
         on_hook(data);
         return;
     }
-    if (str_eqz(name, "plugin_start") && json_get(data, "state") != NULL) {
-        far.state = json_clone(&far.arena, json_get(data, "state"));
-    }
     if (str_eqz(name, "plugin_start")) {
-        begin_timers();
-    }
-    const struct afloat_event *e = far.plugin->events;
-    for (; start != NULL || (e != NULL && e->name != NULL); e = start != NULL ? NULL : e + 1) {
-        if (start != NULL || str_glob(str_of(e->name), name)) {
-            struct afloat_call *c = c_call_new(0);
-            c_call_arg(c, "event", data);
-            run_here(c, start != NULL ? start : e->run);
+        afloat_fn *start = c_exported("plugin_start");
+        const struct json *state = json_get(data, "state");
+        far.state = state != NULL ? json_clone(&far.arena, state) : far.state;
+        far.serving = true;
+        if (start != NULL) {
+            run_event(start, data);
         }
-        start = NULL;
+    }
+    size_t at = 0;
+    for (const struct c_entry *n; (n = c_entry_next("event", &at)) != NULL;) {
+        if (str_glob(str_of(n->name), name)) {
+            run_event(c_entry_run(n), data);
+        }
+    }
+}
+
+static void on_watch(const struct json *m)
+{
+    const struct c_entry *n = c_entry_at(json_int(json_get(m, "ref"), 0));
+    if (n != NULL && !n->off) {
+        run_event(c_entry_run(n), m);
     }
 }
 
@@ -225,6 +229,7 @@ static void on_shutdown(const struct json *m)
 {
     afloat_fn *stop = c_exported("plugin_shutdown");
     far.serving = false;
+    far.leaving = true;
     struct afloat_call *c = c_call_new(json_int(json_get(m, "id"), 0));
     c_call_arg(c, "event", m);
     if (stop != NULL) {
@@ -232,37 +237,6 @@ static void on_shutdown(const struct json *m)
     } else {
         finish(c);
     }
-}
-
-static void on_provider(const struct json *m)
-{
-    const struct afloat_provider *p = C_FIND(providers, json_str(json_get(m, "name"), ""));
-    struct afloat_call *c = new_call(m);
-    assert(p != NULL);
-    c_call_arg(c, "request", json_get(m, "request"));
-    c->last = NULL;
-    run_apart(c, p->run);
-}
-
-static void on_mcp_prompt(const struct json *m)
-{
-    const struct afloat_mcp_prompt *p = C_FIND(mcp_prompts, json_str(json_get(m, "name"), ""));
-    struct afloat_call *c = new_call(m);
-    assert(p != NULL);
-    c_call_arg(c, "arguments", json_get(m, "arguments"));
-    c->last = NULL;
-    run_apart(c, p->run);
-}
-
-static void on_mcp_resource(const struct json *m)
-{
-    const struct afloat_mcp_resource *r = C_FIND(mcp_resources, json_str(json_get(m, "name"), ""));
-    struct afloat_call *c = new_call(m);
-    assert(r != NULL);
-    c_call_arg(c, "uri", json_get(m, "uri"));
-    c_call_arg(c, "params", json_get(m, "params"));
-    c->last = NULL;
-    run_apart(c, r->run);
 }
 
 static void on_cancel(const struct json *m)
@@ -288,6 +262,9 @@ static const struct afloat_host host = {
     .try_it = c_try,
     .emit = c_emit,
     .emit_text = c_emit_text,
+    .add = c_add,
+    .find = c_find,
+    .off = c_off,
 };
 
 /// Members that the plugin was compiled without are empty.
@@ -347,7 +324,7 @@ bool c_load(const struct json *m, struct c_fault *fault)
     if (ok) {
         limit_memory();
         c_trace_crashes(path);
-        ok = open_library(path, &e) == 0 && c_register_all(&e);
+        ok = open_library(path, &e) == 0 && c_register_all(&e) == 0;
         fault->message = ok ? NULL : xstrdup(e.msg);
     }
     free(path);
@@ -398,18 +375,11 @@ static void dispatch(char *line)
     static const struct {
         const char *type;
         void (*fn)(const struct json *m);
-    } handlers[] = {{"hook", on_hook},
-                    {"tool", on_tool},
-                    {"route", on_route},
-                    {"command", on_command},
-                    {"prompt", on_prompt},
-                    {"event", on_event},
-                    {"cancel", on_cancel},
-                    {"shutdown", on_shutdown},
-                    {"load", on_load},
-                    {"provider", on_provider},
-                    {"mcp_prompt", on_mcp_prompt},
-                    {"mcp_resource", on_mcp_resource}};
+    } handlers[] = {{"hook", on_hook},        {"tool", on_offer},         {"route", on_offer},
+                    {"command", on_offer},    {"prompt", on_offer},       {"provider", on_offer},
+                    {"mcp_prompt", on_offer}, {"mcp_resource", on_offer}, {"event", on_event},
+                    {"watch", on_watch},      {"cancel", on_cancel},      {"shutdown", on_shutdown},
+                    {"load", on_load}};
     struct arena a;
     struct json *m = NULL;
     arena_init(&a);
@@ -434,6 +404,7 @@ static void set_up(bool validating)
     far.main = pthread_self();
     pthread_mutex_init(&far.lock, NULL);
     pthread_cond_init(&far.answered, NULL);
+    buf_init(&far.held, SIZE_MAX);
     buf_init(&far.in, HOST_LINE_MAX + 2 * READ_SIZE);
     arena_init(&far.arena);
 }
@@ -446,9 +417,8 @@ static _Noreturn void serve(void)
             vec_remove(&far.backlog, 0);
             dispatch(line);
         }
-        run_timers();
-        int ms = next_timer_ms();
-        if (ms < 0 || c_wait_line(ms)) { // without timers reading waits by itself
+        int ms = run_timers();
+        if ((ms < 0 && far.wake == 0) || c_wait_line(ms)) { // else reading waits by itself
             dispatch(c_read_line());
         }
     }

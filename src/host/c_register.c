@@ -1,9 +1,18 @@
-// What a plugin in C offers, told to the hub: functions that have the name of a hook point, and the lists of its structure.
+// What a plugin in C offers: the lists of its structure, functions that have the name of a hook point, and what it adds while it
+// runs. All of it is in `far.entries`.
+//
+//     struct afloat_tool ── add() ──> struct c_entry {ref, kind, a copy} ── register{ref, kind, ...} ──> hub
+//                                       └── off(ref) ── unregister{ref}
+//
+// Invariants:
+//   - an entry is never freed: a turn that still has it may call it after it was taken back.
+//   - of the kinds that are called by name, no two entries that are on have the same one.
 
+#include <assert.h>
 #include <dlfcn.h>
-#include <stdarg.h>
 
 #include "base/schema.h"
+#include "base/time.h"
 #include "host/c_far.h"
 
 const struct c_point c_points[C_POINTS] = {
@@ -22,17 +31,16 @@ const struct c_point c_points[C_POINTS] = {
     {"on_error", {"error"}},
 };
 
-const void *c_find_entry(const void *list, size_t size, struct str name)
+const struct c_point *c_point_find(const char *name)
 {
-    const char *at = list;
-    while (at != NULL && *(const char *const *)(const void *)at != NULL) {
-        if (str_eqz(name, *(const char *const *)(const void *)at)) {
-            return at;
+    for (size_t i = 0; i < C_POINTS; i++) {
+        if (strcmp(c_points[i].name, name) == 0) {
+            return &c_points[i];
         }
-        at += size;
     }
     return NULL;
 }
+
 afloat_fn *c_exported(const char *name)
 {
     afloat_fn *fn = NULL;
@@ -41,172 +49,137 @@ afloat_fn *c_exported(const char *name)
     return fn;
 }
 
-static void register_hook(const struct afloat_hook *h)
+// ---- how each kind is told to the hub --------------------------------------------------------
+
+/// Write the texts that are given: keys and values in turns.
+#define WRITE_TEXTS(w, ...) write_texts(w, (const char *const[]){__VA_ARGS__, NULL})
+
+static void write_texts(struct jw *w, const char *const *pairs)
 {
-    struct buf line;
-    struct jw w;
-    vec_push(&far.hooks, ((struct hook){h->point, h->run}));
-    c_begin(&w, &line, "register", 0);
-    jw_kstrz(&w, "kind", "hook");
-    jw_kstrz(&w, "point", h->point);
-    jw_kint(&w, "handler", (int64_t)far.hooks.n);
-    jw_kint(&w, "priority", h->priority);
-    jw_kint(&w, "timeout_ms", h->timeout_ms);
+    for (; pairs[0] != NULL; pairs += 2) {
+        if (pairs[1] != NULL) {
+            jw_kstrz(w, pairs[0], pairs[1]);
+        }
+    }
+}
+
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static int write_hook(struct jw *w, const void *entry, struct err *e)
+{
+    const struct afloat_hook *h = entry;
+    if (c_point_find(h->point) == NULL) {
+        return err_set(e, ERR_INVALID, "there is no hook point '%s'", h->point);
+    }
+    WRITE_TEXTS(w, "point", h->point, "on_error", h->block ? "block" : "continue");
+    jw_kint(w, "priority", h->priority);
+    jw_kint(w, "timeout_ms", h->timeout_ms);
     if (h->tool != NULL) {
-        jw_kstrz(&w, "tool", h->tool);
+        jw_kstrz(w, "tool", h->tool);
     }
-    if (h->block) {
-        jw_kstrz(&w, "on_error", "block");
-    }
-    c_send(&w, &line);
+    return 0;
 }
 
-static bool register_hooks(struct err *e)
+static int write_tool(struct jw *w, const void *entry, struct err *e)
 {
-    for (size_t i = 0; i < ARRAY_LEN(c_points); i++) {
-        afloat_fn *fn = c_exported(c_points[i].name);
-        if (fn != NULL) {
-            register_hook(&(struct afloat_hook){.point = c_points[i].name, .run = fn});
-        }
-    }
-    for (const struct afloat_hook *h = far.plugin->hooks; h != NULL && h->point != NULL; h++) {
-        size_t at = 0;
-        while (at < ARRAY_LEN(c_points) && strcmp(c_points[at].name, h->point) != 0) {
-            at++;
-        }
-        if (at == ARRAY_LEN(c_points)) {
-            err_set(e, ERR_INVALID, "there is no hook point '%s'", h->point);
-            return false;
-        }
-        register_hook(h);
-    }
-    return true;
-}
-
-/// {"type":"register","kind":KIND,KEY:VALUE,...}: keys and values in turns, NULL at the end; a value that is NULL is left out.
-static void register_named(const char *kind, ...)
-{
-    struct buf line;
-    struct jw w;
-    va_list ap;
-    const char *key;
-    c_begin(&w, &line, "register", 0);
-    jw_kstrz(&w, "kind", kind);
-    va_start(ap, kind);
-    while ((key = va_arg(ap, const char *)) != NULL) {
-        const char *value = va_arg(ap, const char *);
-        if (value != NULL) {
-            jw_kstrz(&w, key, value);
-        }
-    }
-    va_end(ap);
-    c_send(&w, &line);
-}
-
-/// The schema of a tool's input as JSON text in `a`; NULL and `e`.
-static const struct json *schema_of(const struct afloat_tool *t, struct arena *a, struct err *e)
-{
+    const struct afloat_tool *t = entry;
+    struct arena a;
     struct json *input = NULL;
-    struct str text = arena_str(a, str_of(t->input != NULL ? t->input : "{\"type\":\"object\"}"));
-    if (json_parse(&input, a, text, NULL, e) < 0 || input->type != JSON_OBJ) {
-        err_set(e, ERR_INVALID, "tool '%s': its input is no JSON object", t->name);
-        return NULL;
-    }
-    struct json *schema = t->input != NULL ? schema_from_short(a, input) : input;
-    if (schema_check(schema, e) < 0) {
-        err_prefix(e, "tool '%s': input", t->name);
-        return NULL;
-    }
-    return schema;
-}
-
-static bool register_tools(struct err *e)
-{
-    bool ok = true;
-    for (const struct afloat_tool *t = far.plugin->tools; ok && t != NULL && t->name != NULL; t++) {
-        struct buf line;
-        struct jw w;
-        struct arena a;
-        arena_init(&a);
-        const struct json *schema = schema_of(t, &a, e);
-        ok = schema != NULL && t->run != NULL;
-        if (schema != NULL && t->run == NULL) {
-            err_set(e, ERR_INVALID, "tool '%s' has no function", t->name);
+    arena_init(&a);
+    struct str text = arena_str(&a, str_of(t->input != NULL ? t->input : "{\"type\":\"object\"}"));
+    int rc = json_parse(&input, &a, text, NULL, e);
+    if (rc < 0 || input->type != JSON_OBJ) {
+        rc = err_set(e, ERR_INVALID, "tool '%s': its input is no JSON object", t->name);
+    } else {
+        const struct json *schema = t->input != NULL ? schema_from_short(&a, input) : input;
+        rc = schema_check(schema, e);
+        if (rc < 0) {
+            err_prefix(e, "tool '%s': input", t->name);
         }
-        c_begin(&w, &line, "register", 0);
-        jw_kstrz(&w, "kind", "tool");
-        jw_kstrz(&w, "name", t->name);
-        jw_kstrz(&w, "description", t->description != NULL ? t->description : "");
-        jw_kvalue(&w, "input_schema", schema);
-        if (t->permission != NULL) {
-            jw_kstrz(&w, "permission", t->permission);
-        }
-        jw_kbool(&w, "override", t->override);
-        c_send(&w, &line);
-        arena_fini(&a);
+        jw_kvalue(w, "input_schema", schema);
     }
-    return ok;
+    if (rc == 0 && t->run == NULL) {
+        rc = err_set(e, ERR_INVALID, "tool '%s' has no function", t->name);
+    }
+    WRITE_TEXTS(w, "name", t->name, "description", or_empty(t->description));
+    if (t->permission != NULL) {
+        jw_kstrz(w, "permission", t->permission);
+    }
+    jw_kbool(w, "override", t->override);
+    arena_fini(&a);
+    return rc;
 }
 
-static void register_prompts(void)
+static int write_command(struct jw *w, const void *entry, struct err *e)
 {
-    for (const struct afloat_prompt *p = far.plugin->prompts; p != NULL && p->id != NULL; p++) {
-        struct buf line;
-        struct jw w;
-        c_begin(&w, &line, "register", 0);
-        jw_kstrz(&w, "kind", "prompt");
-        jw_kstrz(&w, "name", p->id);
-        jw_kint(&w, "priority", p->priority);
-        if (p->text != NULL) {
-            jw_kstrz(&w, "text", p->text);
-        }
-        c_send(&w, &line);
-    }
+    const struct afloat_command *c = entry;
+    (void)e;
+    WRITE_TEXTS(w, "name", c->name, "description", or_empty(c->description));
+    return 0;
 }
 
-static void register_flags(void)
+static int write_route(struct jw *w, const void *entry, struct err *e)
 {
-    for (const struct afloat_flag *f = far.plugin->flags; f != NULL && f->name != NULL; f++) {
-        struct buf line;
-        struct jw w;
-        c_begin(&w, &line, "register", 0);
-        jw_kstrz(&w, "kind", "flag");
-        jw_kstrz(&w, "name", f->name);
-        jw_kstrz(&w, "flag_type", f->type != NULL ? f->type : "boolean");
-        jw_kstrz(&w, "description", f->description != NULL ? f->description : "");
-        jw_key(&w, "default");
-        jw_raw(&w, str_of(f->value != NULL ? f->value : "false"));
-        c_send(&w, &line);
-    }
+    const struct afloat_route *r = entry;
+    (void)e;
+    WRITE_TEXTS(w, "method", r->method, "path", or_empty(r->path));
+    return 0;
 }
 
-static void register_providers(void)
+static int write_prompt(struct jw *w, const void *entry, struct err *e)
 {
-    for (const struct afloat_provider *p = far.plugin->providers; p != NULL && p->name != NULL;
-         p++) {
-        struct buf line;
-        struct jw w;
-        c_begin(&w, &line, "register", 0);
-        jw_kstrz(&w, "kind", "provider");
-        jw_kstrz(&w, "name", p->name);
-        jw_kstrz(&w, "description", p->description != NULL ? p->description : "");
-        jw_karr(&w, "models");
-        for (size_t i = 0; p->models != NULL && p->models[i] != NULL; i++) {
-            jw_strz(&w, p->models[i]);
-        }
-        jw_end_arr(&w);
-        c_send(&w, &line);
-    }
+    const struct afloat_prompt *p = entry;
+    (void)e;
+    jw_kint(w, "priority", p->priority);
+    WRITE_TEXTS(w, "name", p->id, "text", p->text);
+    return 0;
 }
 
-/// The arguments of a prompt: names, or objects with `name`.
-static bool write_arguments(struct jw *w, const struct afloat_mcp_prompt *p, struct err *e)
+static int write_event(struct jw *w, const void *entry, struct err *e)
 {
+    const struct afloat_event *v = entry;
+    (void)e;
+    jw_kstrz(w, "name", v->name);
+    return 0;
+}
+
+static int write_flag(struct jw *w, const void *entry, struct err *e)
+{
+    const struct afloat_flag *f = entry;
+    (void)e;
+    WRITE_TEXTS(w, "name", f->name, "flag_type", f->type != NULL ? f->type : "boolean",
+                "description", or_empty(f->description));
+    jw_key(w, "default");
+    jw_raw(w, str_of(f->value != NULL ? f->value : "false"));
+    return 0;
+}
+
+static int write_provider(struct jw *w, const void *entry, struct err *e)
+{
+    const struct afloat_provider *p = entry;
+    (void)e;
+    WRITE_TEXTS(w, "name", p->name, "description", or_empty(p->description));
+    jw_karr(w, "models");
+    for (size_t i = 0; p->models != NULL && p->models[i] != NULL; i++) {
+        jw_strz(w, p->models[i]);
+    }
+    jw_end_arr(w);
+    return 0;
+}
+
+/// Its arguments are names, or objects with `name`.
+static int write_mcp_prompt(struct jw *w, const void *entry, struct err *e)
+{
+    const struct afloat_mcp_prompt *p = entry;
     struct arena a;
     struct json *list = NULL;
     arena_init(&a);
     struct str text = str_of(p->arguments != NULL ? p->arguments : "[]");
     bool ok = json_parse(&list, &a, text, NULL, NULL) == 0 && list->type == JSON_ARR;
+    WRITE_TEXTS(w, "name", p->name, "description", or_empty(p->description));
     jw_karr(w, "arguments");
     json_foreach_item (it, ok ? list : NULL) {
         jw_obj(w);
@@ -224,61 +197,230 @@ static bool write_arguments(struct jw *w, const struct afloat_mcp_prompt *p, str
     }
     jw_end_arr(w);
     arena_fini(&a);
-    if (!ok) {
-        err_set(e, ERR_INVALID, "mcp prompt '%s': its arguments are no JSON list", p->name);
-    }
-    return ok;
+    return ok ? 0
+              : err_set(e, ERR_INVALID, "mcp prompt '%s': its arguments are no JSON list", p->name);
 }
 
-static bool register_mcp(struct err *e)
+static int write_mcp_resource(struct jw *w, const void *entry, struct err *e)
 {
-    bool ok = true;
-    for (const struct afloat_mcp_prompt *p = far.plugin->mcp_prompts;
-         ok && p != NULL && p->name != NULL; p++) {
-        struct buf line;
-        struct jw w;
-        c_begin(&w, &line, "register", 0);
-        jw_kstrz(&w, "kind", "mcp_prompt");
-        jw_kstrz(&w, "name", p->name);
-        jw_kstrz(&w, "description", p->description != NULL ? p->description : "");
-        ok = write_arguments(&w, p, e);
-        c_send(&w, &line);
+    const struct afloat_mcp_resource *r = entry;
+    (void)e;
+    jw_kbool(w, "template", strchr(r->uri, '{') != NULL);
+    WRITE_TEXTS(w, "uri", r->uri, "name", r->name != NULL ? r->name : r->uri, "description",
+                or_empty(r->description), "mimeType", r->mime);
+    return 0;
+}
+
+/// The hub looks at paths only once the plugin is loaded.
+static int write_watch(struct jw *w, const void *entry, struct err *e)
+{
+    const struct afloat_watch *v = entry;
+    if (v->path[0] != '/' && v->path[0] != '~') {
+        return err_set(e, ERR_INVALID, "watch: '%s' is not an absolute path", v->path);
     }
-    for (const struct afloat_mcp_resource *r = far.plugin->mcp_resources;
-         ok && r != NULL && r->uri != NULL; r++) {
-        struct buf line;
-        struct jw w;
-        c_begin(&w, &line, "register", 0);
-        jw_kstrz(&w, "kind", "mcp_resource");
-        jw_kstrz(&w, "uri", r->uri);
-        jw_kbool(&w, "template", strchr(r->uri, '{') != NULL);
-        jw_kstrz(&w, "name", r->name != NULL ? r->name : r->uri);
-        jw_kstrz(&w, "description", r->description != NULL ? r->description : "");
-        if (r->mime != NULL) {
-            jw_kstrz(&w, "mimeType", r->mime);
+    WRITE_TEXTS(w, "path", v->path, "pattern", v->pattern);
+    jw_kbool(w, "recursive", !v->flat);
+    jw_kbool(w, "poll", v->poll);
+    return 0;
+}
+
+static const struct c_kind kinds[] = {
+#define KIND(label, plural, type, writer, is_unique)                                               \
+    {                                                                                              \
+        .name = (label), .list = offsetof(struct afloat_plugin, plural),                           \
+        .size = sizeof(struct type), .run = offsetof(struct type, run), .write = (writer),         \
+        .unique = (is_unique)                                                                      \
+    }
+    KIND("hook", hooks, afloat_hook, write_hook, false),
+    KIND("tool", tools, afloat_tool, write_tool, true),
+    KIND("command", commands, afloat_command, write_command, true),
+    KIND("route", routes, afloat_route, write_route, true),
+    KIND("prompt", prompts, afloat_prompt, write_prompt, true),
+    KIND("event", events, afloat_event, write_event, false),
+    KIND("provider", providers, afloat_provider, write_provider, true),
+    KIND("mcp_prompt", mcp_prompts, afloat_mcp_prompt, write_mcp_prompt, true),
+    KIND("mcp_resource", mcp_resources, afloat_mcp_resource, write_mcp_resource, true),
+    KIND("timer", timers, afloat_timer, NULL, false), // run here: the hub does not know of them
+    KIND("watch", watches, afloat_watch, write_watch, false),
+#undef KIND
+    {.name = "flag",
+     .list = offsetof(struct afloat_plugin, flags),
+     .size = sizeof(struct afloat_flag),
+     .write = write_flag,
+     .unique = true},
+};
+
+// ---- entries --------------------------------------------------------------------------------
+
+static const struct c_kind *kind_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (strcmp(kinds[i].name, name) == 0) {
+            return &kinds[i];
         }
-        c_send(&w, &line);
     }
-    return ok;
+    return NULL;
 }
 
-bool c_register_all(struct err *e)
+afloat_fn *c_entry_run(const struct c_entry *n)
 {
-    const struct afloat_plugin *p = far.plugin;
-    if (!register_hooks(e) || !register_tools(e)) {
-        return false;
+    afloat_fn *run;
+    assert(n->kind->run != 0);
+    memcpy(&run, (const char *)n->data + n->kind->run, sizeof run);
+    return run;
+}
+
+struct c_entry *c_entry_next(const char *kind, size_t *at)
+{
+    struct c_entry *found = NULL;
+    pthread_mutex_lock(&far.lock);
+    while (found == NULL && *at < far.entries.n) {
+        struct c_entry *n = far.entries.p[(*at)++];
+        found = !n->off && strcmp(n->kind->name, kind) == 0 ? n : NULL;
     }
-    for (const struct afloat_command *c = p->commands; c != NULL && c->name != NULL; c++) {
-        register_named("command", "name", c->name, "description", c->description, NULL);
+    pthread_mutex_unlock(&far.lock);
+    return found;
+}
+
+/// The newest that is on; else the newest that was. With the lock.
+static struct c_entry *find(const char *kind, struct str name)
+{
+    struct c_entry *found = NULL;
+    for (size_t i = far.entries.n; i > 0; i--) {
+        struct c_entry *n = far.entries.p[i - 1];
+        if (strcmp(n->kind->name, kind) == 0 && str_eqz(name, n->name) &&
+            (found == NULL || (found->off && !n->off))) {
+            found = n;
+        }
     }
-    for (const struct afloat_route *r = p->routes; r != NULL && r->method != NULL; r++) {
-        register_named("route", "method", r->method, "path", r->path, NULL);
+    return found;
+}
+
+struct c_entry *c_entry_find(const char *kind, struct str name)
+{
+    pthread_mutex_lock(&far.lock);
+    struct c_entry *found = find(kind, name);
+    pthread_mutex_unlock(&far.lock);
+    return found;
+}
+
+struct c_entry *c_entry_at(int64_t ref)
+{
+    struct c_entry *found = NULL;
+    pthread_mutex_lock(&far.lock);
+    vec_foreach (n, &far.entries) {
+        found = (*n)->ref == ref ? *n : found;
     }
-    for (const struct afloat_event *v = p->events; v != NULL && v->name != NULL; v++) {
-        register_named("event", "name", v->name, NULL);
+    pthread_mutex_unlock(&far.lock);
+    return found;
+}
+
+/// Keep it, unless another of its name is there; it is taken over.
+static int keep(struct c_entry *n, struct err *e)
+{
+    pthread_mutex_lock(&far.lock);
+    const struct c_entry *other = n->kind->unique ? find(n->kind->name, str_of(n->name)) : NULL;
+    bool taken = other != NULL && !other->off;
+    if (!taken) {
+        vec_push(&far.entries, n);
     }
-    register_prompts();
-    register_flags();
-    register_providers();
-    return register_mcp(e);
+    pthread_mutex_unlock(&far.lock);
+    return taken ? err_set(e, ERR_CONFLICT, "%s '%s' is registered twice", n->kind->name, n->name)
+                 : 0;
+}
+
+/// Register a copy of the structure at `given`. Returns its number, or a negative code.
+static int64_t add(const struct c_kind *k, const void *given, size_t size, struct err *e)
+{
+    struct c_entry *n = xcalloc(1, sizeof *n);
+    struct buf line;
+    struct jw w;
+    n->kind = k;
+    n->data = xcalloc(1, k->size);
+    memcpy(n->data, given, MIN(size, k->size));
+    const struct afloat_route *r = n->data;
+    n->name = k->write == write_route ? xasprintf("%s %s", r->method, or_empty(r->path))
+                                      : xstrdup(*(const char *const *)n->data);
+    pthread_mutex_lock(&far.lock);
+    int64_t ref = n->ref = ++far.last_ref;
+    pthread_mutex_unlock(&far.lock);
+    c_begin(&w, &line, "register", 0);
+    jw_kstrz(&w, "kind", k->name);
+    jw_kint(&w, "ref", ref);
+    jw_kint(&w, "handler", ref); // of a hook
+    int rc = k->write != NULL ? k->write(&w, n->data, e) : 0;
+    rc = rc == 0 ? keep(n, e) : rc;
+    if (rc == 0 && k->write != NULL) {
+        c_send_later(&w, &line);
+        return ref;
+    }
+    buf_fini(&line);
+    if (rc < 0) {
+        free(n->name);
+        free(n->data);
+        free(n);
+        return rc;
+    }
+    c_timers_changed();
+    return ref;
+}
+
+long long c_add(const char *kind, const void *entry, size_t size)
+{
+    const struct c_kind *k = kind_find(kind);
+    struct err e = {0};
+    int64_t ref = k == NULL     ? err_set(&e, ERR_INVALID, "afloat_add: no kind '%s'", kind)
+                  : far.leaving ? err_set(&e, ERR_CONFLICT,
+                                          "%s: stale handle: this version has been replaced", kind)
+                                : add(k, entry, size, &e);
+    if (ref < 0) {
+        c_log("error", "%s", e.msg);
+    }
+    return ref > 0 ? ref : 0;
+}
+
+long long c_find(const char *kind, const char *name)
+{
+    const struct c_entry *n = c_entry_find(kind, str_of(name));
+    return n != NULL && !n->off ? n->ref : 0;
+}
+
+bool c_off(long long id)
+{
+    struct c_entry *n = c_entry_at(id);
+    struct buf line;
+    struct jw w;
+    pthread_mutex_lock(&far.lock);
+    bool was_on = n != NULL && !n->off && !far.leaving;
+    if (was_on) {
+        n->off = true;
+    }
+    pthread_mutex_unlock(&far.lock);
+    if (was_on && n->kind->write != NULL) {
+        c_begin(&w, &line, "unregister", 0);
+        jw_kint(&w, "ref", id);
+        c_send_later(&w, &line);
+    }
+    return was_on;
+}
+
+int c_register_all(struct err *e)
+{
+    for (size_t i = 0; i < C_POINTS; i++) {
+        afloat_fn *fn = c_exported(c_points[i].name);
+        const struct afloat_hook h = {.point = c_points[i].name, .run = fn};
+        if (fn != NULL && add(kind_find("hook"), &h, sizeof h, e) < 0) {
+            return e->code;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const char *at;
+        memcpy(&at, (const char *)far.plugin + kinds[i].list, sizeof at);
+        for (; at != NULL && *(const char *const *)(const void *)at != NULL; at += kinds[i].size) {
+            if (add(&kinds[i], at, kinds[i].size, e) < 0) {
+                return e->code;
+            }
+        }
+    }
+    return 0;
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -30,17 +31,31 @@ void c_begin(struct jw *w, struct buf *line, const char *type, int64_t id)
     }
 }
 
-void c_send(struct jw *w, struct buf *line)
+void c_send_later(struct jw *w, struct buf *line)
 {
     jw_end_obj(w);
-    buf_addc(line, '\n');
-    if (!far.validating) {
-        pthread_mutex_lock(&far.lock);
-        int rc = path_write_fd(HOST_FD, buf_str(line));
-        (void)rc; // a hub that is gone is seen when reading
-        pthread_mutex_unlock(&far.lock);
-    }
+    pthread_mutex_lock(&far.lock);
+    buf_adds(&far.held, buf_str(line));
+    buf_addc(&far.held, '\n');
+    pthread_mutex_unlock(&far.lock);
     buf_fini(line);
+}
+
+static void flush(void)
+{
+    pthread_mutex_lock(&far.lock);
+    if (far.held.n != 0 && !far.validating) {
+        int rc = path_write_fd(HOST_FD, buf_str(&far.held));
+        (void)rc; // a hub that is gone is seen when reading
+    }
+    buf_clear(&far.held);
+    pthread_mutex_unlock(&far.lock);
+}
+
+void c_send(struct jw *w, struct buf *line)
+{
+    c_send_later(w, line);
+    flush();
 }
 
 void c_send_error(int64_t id, const char *message)
@@ -177,10 +192,27 @@ static bool has_line(void)
     return far.in.n != 0 && memchr(far.in.p, '\n', far.in.n) != NULL;
 }
 
+void c_wake(void)
+{
+    flush();
+    if (far.wake != 0) {
+        eventfd_write(far.wake, 1);
+    }
+}
+
 bool c_wait_line(int ms)
 {
-    struct pollfd p = {.fd = HOST_FD, .events = POLLIN};
-    return has_line() || far.backlog.n != 0 || poll(&p, 1, ms) != 0;
+    struct pollfd p[] = {{.fd = HOST_FD, .events = POLLIN}, {.fd = far.wake, .events = POLLIN}};
+    eventfd_t n;
+    if (has_line() || far.backlog.n != 0) {
+        return true;
+    }
+    flush();
+    int rc = poll(p, far.wake != 0 ? 2 : 1, ms);
+    if (rc > 0 && far.wake != 0 && p[1].revents != 0) {
+        eventfd_read(far.wake, &n);
+    }
+    return rc > 0 && p[0].revents != 0;
 }
 
 char *c_read_line(void)
@@ -188,6 +220,7 @@ char *c_read_line(void)
     char *newline;
     while ((newline = far.in.n != 0 ? memchr(far.in.p, '\n', far.in.n) : NULL) == NULL) {
         char *room = buf_reserve(&far.in, READ_SIZE);
+        flush();
         ssize_t n = room != NULL ? read(HOST_FD, room, READ_SIZE) : 0;
         if (n < 0 && errno == EINTR) {
             continue;

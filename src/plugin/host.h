@@ -55,6 +55,8 @@ struct host_owner {
     int (*on_register)(void *arg, const struct json *what, struct err *e);
     /// One more, after on_loaded. NULL: none is taken then.
     int (*on_add)(void *arg, const struct json *what, struct err *e);
+    /// It takes back what it registered under its number `ref`. NULL: nothing can be taken back.
+    int (*on_unregister)(void *arg, int64_t ref, struct err *e);
     void (*on_loaded)(void *arg, const struct json *metadata);
     void (*on_failed)(void *arg, const struct host_fault *fault);
     void (*on_log)(void *arg, enum log_level level, struct str text);
@@ -72,7 +74,7 @@ struct host_ops {
     void (*call)(struct host *h, struct host_call *c, const char *type, struct str fields);
     void (*cancel)(struct host *h, struct host_call *c);
     void (*answer)(struct host *h, int64_t id, int status, struct str text);
-    void (*event)(struct host *h, struct str name, struct str data);
+    void (*tell)(struct host *h, const char *type, struct str fields);
     bool (*alive)(struct host *h);
     void (*close)(struct host *h);
 };
@@ -101,11 +103,14 @@ static inline void host_answer(struct host *h, int64_t id, int status, struct st
     h->ops->answer(h, id, status, text);
 }
 
-/// Tell the code that something happened; `data` is a JSON text.
-static inline void host_event(struct host *h, struct str name, struct str data)
+/// Say something that is not answered; `fields` are as in host_call(). A host that does not read loses it.
+static inline void host_tell(struct host *h, const char *type, struct str fields)
 {
-    h->ops->event(h, name, data);
+    h->ops->tell(h, type, fields);
 }
+
+/// Tell the code that something happened; `data` is a JSON text.
+void host_event(struct host *h, struct str name, struct str data);
 
 /// Can it be called? False once it ended.
 static inline bool host_alive(struct host *h)

@@ -258,6 +258,20 @@ static bool take_load(struct host_talk *t, const struct message *m)
     return true;
 }
 
+static void on_unregister(struct host_talk *t, const struct message *m)
+{
+    struct err e = {0};
+    host_talk_unasked(t, m->bytes);
+    if (t->state == HOST_ENDED || t->closed) {
+        return;
+    }
+    if (t->owner.on_unregister == NULL) {
+        send_error(t, 0, STR("nothing can be taken back here"));
+    } else if (t->owner.on_unregister(t->arg, json_int(json_get(m->m, "ref"), 0), &e) < 0) {
+        send_error(t, 0, str_of(e.msg));
+    }
+}
+
 static void on_loaded(struct host_talk *t, const struct message *m)
 {
     if (take_load(t, m)) {
@@ -382,10 +396,17 @@ static const struct {
     const char *type;
     void (*fn)(struct host_talk *t, const struct message *m);
 } handlers[] = {
-    {"result", on_result},     {"log", on_log},       {"error", on_error},
-    {"register", on_register}, {"loaded", on_loaded}, {"failed", on_failed},
-    {"call", on_call},         {"state", on_state},   {"progress", on_progress},
+    {"result", on_result},
+    {"log", on_log},
+    {"error", on_error},
+    {"register", on_register},
+    {"loaded", on_loaded},
+    {"failed", on_failed},
+    {"call", on_call},
+    {"state", on_state},
+    {"progress", on_progress},
     {"emit", on_emit},
+    {"unregister", on_unregister},
 };
 
 // ---- the face ------------------------------------------------------------------------------
@@ -434,21 +455,15 @@ static void op_answer(struct host *host, int64_t id, int status, struct str text
 
 /// What others say must not pile up here: a host that has not read what it was sent before does not get this event.
 /// One that reads nothing for long does not come back.
-static void op_event(struct host *host, struct str name, struct str data)
+static void op_tell(struct host *host, const char *type, struct str fields)
 {
     struct host_talk *t = talk_of(host);
     struct buf line = {.max = SIZE_MAX};
-    struct jw w;
     uint64_t now = loop_now(t->loop);
     if (t->state == HOST_ENDED || t->closed) {
         return;
     }
-    buf_addz(&line, "{\"type\":\"event\",\"name\":");
-    jw_init(&w, &line);
-    jw_str(&w, name);
-    buf_addz(&line, ",\"data\":");
-    buf_adds(&line, data.n != 0 ? data : STR("null"));
-    buf_addc(&line, '}');
+    buf_addf(&line, "{\"type\":\"%s\"," STR_FMT "}", type, STR_ARG(fields));
     bool dropped = send_line(t, &line, HOST_EVENTS_MAX) == UV_ENOBUFS;
     buf_fini(&line);
     t->n_dropped = dropped ? t->n_dropped + 1 : 0;
@@ -462,6 +477,20 @@ static void op_event(struct host *host, struct str name, struct str data)
         log_warn(LOG_HUB, "host=%s events=lost reason=\"it does not read them\"",
                  LOGQ(str_of(t->name)).z);
     }
+}
+
+void host_event(struct host *h, struct str name, struct str data)
+{
+    struct buf fields;
+    struct jw w;
+    buf_init(&fields, SIZE_MAX);
+    buf_addz(&fields, "\"name\":");
+    jw_init(&w, &fields);
+    jw_str(&w, name);
+    buf_addz(&fields, ",\"data\":");
+    buf_adds(&fields, data.n != 0 ? data : STR("null"));
+    host_tell(h, "event", buf_str(&fields));
+    buf_fini(&fields);
 }
 
 static bool op_alive(struct host *host)
@@ -485,7 +514,7 @@ static const struct host_ops talk_ops = {
     .call = op_call,
     .cancel = op_cancel,
     .answer = op_answer,
-    .event = op_event,
+    .tell = op_tell,
     .alive = op_alive,
     .close = op_close,
 };

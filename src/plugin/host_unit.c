@@ -52,6 +52,15 @@ static struct offer *add_offer(struct host_unit *u, enum offer_kind kind, struct
     return o;
 }
 
+static void offer_free(struct offer *o)
+{
+    free(o->name);
+    free(o->title);
+    free(o->filter);
+    arena_fini(&o->arena);
+    free(o);
+}
+
 static int64_t bounded(const struct json *v, int64_t low, int64_t high)
 {
     return MIN(MAX(json_int(v, 0), low), high);
@@ -264,6 +273,17 @@ static int register_route(struct host_unit *u, const struct json *what, struct e
     return rc;
 }
 
+static int register_watch(struct host_unit *u, const struct json *what, struct err *e)
+{
+    struct str path = json_str(json_get(what, "path"), "");
+    struct offer *o = add_offer(u, OFFER_WATCH, path);
+    int rc = host__watch_read(o, what, e);
+    if (rc < 0) {
+        offer_free(vec_pop(&u->offers));
+    }
+    return rc;
+}
+
 static int register_event(struct host_unit *u, const struct json *what, struct err *e)
 {
     struct str name = json_str(json_get(what, "name"), "");
@@ -295,14 +315,20 @@ const struct hook_stats *host__stats(const void *data)
 void host__release(void *data)
 {
     struct offer *o = data;
-    host_unit_unref(o->unit);
+    struct host_unit *u = o->unit;
+    assert(o->held);
+    o->held = false;
+    if (o->gone) {
+        offer_free(o);
+    }
+    host_unit_unref(u);
 }
 
 // ---- staging -------------------------------------------------------------------------------
 
 /// A handler replaces those of the same point and name, whoever made them: so its name begins with
 /// that of its unit, or one plugin could push another's out.
-static int stage_hook(struct offer *o, struct gen_unit *g, struct err *e)
+static int stage_hook(struct offer *o, struct gen_unit *g, struct gen_item **out, struct err *e)
 {
     char *name = xasprintf("%s:%s", g->name, o->title);
     const struct hook_spec spec = {
@@ -317,14 +343,16 @@ static int stage_hook(struct offer *o, struct gen_unit *g, struct err *e)
         .target = &host__hook_face,
         .data = o,
     };
-    int rc = gen_unit_hook(g, &spec, NULL, e);
+    int rc = gen_unit_hook(g, &spec, out, e);
     free(name);
     return rc;
 }
 
-static int stage_item(struct offer *o, struct gen_unit *g, struct err *e)
+static int stage_item(struct offer *o, struct gen_unit *g, struct gen_item **out, struct err *e)
 {
     static const struct gen_item_ops item_ops = {.release = host__release};
+    static const struct gen_item_ops watch_ops = {
+        .start = host__watch_start, .stop = host__watch_stop, .release = host__release};
     static const struct {
         enum gen_kind kind;
         const void *face;
@@ -339,6 +367,7 @@ static int stage_item(struct offer *o, struct gen_unit *g, struct err *e)
         [OFFER_PROVIDER] = {GEN_PROVIDER, &host__call_face},
         [OFFER_MCP_PROMPT] = {GEN_MCP_PROMPT, &host__call_face},
         [OFFER_MCP_RESOURCE] = {GEN_MCP_RESOURCE, &host__call_face},
+        [OFFER_WATCH] = {GEN_WATCH, NULL},
     };
     bool fixed = o->kind == OFFER_PROMPT && !o->dynamic;
     const struct gen_item_spec spec = {
@@ -346,20 +375,11 @@ static int stage_item(struct offer *o, struct gen_unit *g, struct err *e)
         .name = str_of(o->name),
         .about = o->title != NULL ? str_of(o->title) : STR_NULL,
         .override = o->override,
-        .ops = &item_ops,
+        .ops = o->kind == OFFER_WATCH ? &watch_ops : &item_ops,
         .face = fixed ? NULL : items[o->kind].face,
         .data = o,
     };
-    return gen_unit_add(g, &spec, NULL, e);
-}
-
-static void offer_free(struct offer *o)
-{
-    free(o->name);
-    free(o->title);
-    free(o->filter);
-    arena_fini(&o->arena);
-    free(o);
+    return gen_unit_add(g, &spec, out, e);
 }
 
 struct host_unit *host_unit_new(const struct host_rules *rules, const struct host_args *args)
@@ -408,14 +428,19 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
                  {"preserve_ui", register_ui, true},
                  {"provider", register_provider, true},
                  {"mcp_prompt", register_mcp_prompt, true},
-                 {"mcp_resource", register_mcp_resource, true}};
+                 {"mcp_resource", register_mcp_resource, true},
+                 {"watch", register_watch, true}};
     struct str kind = json_str(json_get(what, "kind"), "");
     if (u->offers.n >= OFFERS_MAX) {
         return err_set(e, ERR_TOO_LARGE, "more than %d registrations", OFFERS_MAX);
     }
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         if (str_eqz(kind, kinds[i].kind) && (u->rules->whole || !kinds[i].whole)) {
-            return kinds[i].fn(u, what, e);
+            int rc = kinds[i].fn(u, what, e);
+            if (rc == 0) {
+                (*vec_last(&u->offers))->ref = json_int(json_get(what, "ref"), 0);
+            }
+            return rc;
         }
     }
     return err_set(e, ERR_UNSUPPORTED, "nothing of that kind can be registered here");
@@ -424,8 +449,13 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
 static int stage(struct offer *o, struct err *e)
 {
     struct gen_unit *g = o->unit->gen;
-    int rc = o->kind == OFFER_HOOK ? stage_hook(o, g, e) : stage_item(o, g, e);
-    o->unit->refs += rc == 0;
+    struct gen_item *it;
+    int rc = o->kind == OFFER_HOOK ? stage_hook(o, g, &it, e) : stage_item(o, g, &it, e);
+    if (rc == 0) {
+        o->item = gen_item_id(it);
+        o->held = true;
+        o->unit->refs++;
+    }
     return rc;
 }
 
@@ -437,6 +467,25 @@ int host_unit_add(struct host_unit *u, const struct json *what, struct err *e)
         u->offers.n--;
     }
     return rc;
+}
+
+int host_unit_off(struct host_unit *u, int64_t ref, struct err *e)
+{
+    size_t i = 0;
+    while (i < u->offers.n && (ref == 0 || u->offers.p[i]->ref != ref)) {
+        i++;
+    }
+    if (i == u->offers.n) {
+        return err_set(e, ERR_NOT_FOUND, "there is no registration %lld", (long long)ref);
+    }
+    struct offer *o = u->offers.p[i];
+    vec_remove(&u->offers, i);
+    if (!o->held) { // not staged, or replaced by another of its name
+        offer_free(o);
+        return 0;
+    }
+    o->gone = true;
+    return gen_unit_off(u->gen, o->item, e); // may free it
 }
 
 void host_unit_stage(struct host_unit *u, struct gen_unit *g)

@@ -2,6 +2,7 @@
 
 #include "gen/gen.h"
 #include "plugin/host.h"
+#include "watch/watch.h"
 
 // What a plugin in a host offers: collected while it loads, then made part of a generation as hooks
 // and tools that lead back into the host. Everything belongs to the loop thread.
@@ -30,6 +31,9 @@ struct host_args {
                 const struct json *memory, struct err *e);
 };
 
+typedef int host_watch_fn(void *arg, struct watch **out, struct watch_opts *o, watch_cb *cb,
+                          void *cb_arg, struct err *e);
+
 /// What may be registered. Both lists end with NULL; events may end in `*`.
 struct host_rules {
     const char *const *points;
@@ -37,6 +41,9 @@ struct host_rules {
     bool
         whole; // every point and event, and all that a plugin may offer; the lists are not looked at
     const uint32_t *hook_ms, *tool_ms; // how long calls may take, read at each; NULL: the usual
+    /// Watch files for a plugin, with the hub's settings for what `o` leaves out.
+    host_watch_fn *watch;
+    void *watch_arg;
 };
 
 /// One reference is the caller's. `rules` and `args` live as long as the program; `host` is set
@@ -53,6 +60,10 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
 /// One more came after host_unit_stage(): it becomes part of the unit at once, with the other ones of this turn of the loop
 /// as one new generation. ERR_CONFLICT when that version was replaced. Before staging it is like host_unit_register().
 int host_unit_add(struct host_unit *u, const struct json *what, struct err *e) MUST_CHECK;
+
+/// Take back what the host registered with the number `ref`, staged or not. Calls under way go on. ERR_NOT_FOUND when there
+/// is none, ERR_CONFLICT when that version was replaced.
+int host_unit_off(struct host_unit *u, int64_t ref, struct err *e) MUST_CHECK;
 
 /// Make all that was registered part of the staging unit `g`. What is refused is noted with it as
 /// a diagnostic.

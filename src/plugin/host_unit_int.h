@@ -21,14 +21,19 @@ enum offer_kind {
     OFFER_PROVIDER,
     OFFER_MCP_PROMPT,
     OFFER_MCP_RESOURCE,
+    OFFER_WATCH,
 };
 
 struct offer {
     struct host_unit *unit; // a reference once it is staged
     enum offer_kind kind;
-    char *name;  // of the point, tool, event, ...
-    char *title; // of a hook: its own name; of the others: their `about`
-    char *filter;
+    char *name;      // of the point, tool, event, ...; of a watch: the directory
+    char *title;     // of a hook: its own name; of the others: their `about`
+    char *filter;    // of a hook: a glob of tools; of a watch: one of file names, or NULL
+    int64_t ref;     // the host's number for it, by which it takes it back; 0: it gave none
+    uint64_t item;   // its id in the unit; 0: not staged yet
+    bool held;       // a generation may call it
+    bool gone;       // taken back: it goes with the last generation that holds it
     int64_t handler; // of a hook: the host's number for it
     enum hook_kind how;
     enum hook_on_error on_error;
@@ -39,8 +44,10 @@ struct offer {
     struct arena arena;        // of `schema`
     const struct json *schema; // of a tool's input; NULL: anything
     struct hook_stats stats;
-    unsigned strikes; // time-outs in a row, of a route
-    bool off;         // a route that was switched off
+    struct watch *watch;  // while its unit serves
+    bool recursive, poll; // of a watch
+    unsigned strikes;     // time-outs in a row, of a route
+    bool off;             // a route that was switched off
 };
 
 struct hook_job; // of host_hook.c
@@ -82,6 +89,12 @@ void host__count(struct offer *o, uint64_t since_ns, bool failed);
 const struct hook_stats *host__stats(const void *data);
 /// The last generation that held the offer is gone.
 void host__release(void *data);
+
+// ---- host_watch.c
+int host__watch_read(struct offer *o, const struct json *what, struct err *e) MUST_CHECK;
+/// Members of struct gen_item_ops: the unit begins and ends to serve.
+void host__watch_start(void *offer);
+void host__watch_stop(void *offer);
 
 extern const struct hook_target host__hook_face;
 extern const struct gen_target host__call_face; // of all that is called, but for routes

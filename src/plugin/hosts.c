@@ -242,6 +242,12 @@ static int on_add(void *arg, const struct json *what, struct err *e)
     return rc;
 }
 
+static int on_unregister(void *arg, int64_t ref, struct err *e)
+{
+    struct hosted *v = arg;
+    return host_unit_off(v->offers, ref, e);
+}
+
 static void on_loaded(void *arg, const struct json *metadata)
 {
     struct hosted *v = arg;
@@ -338,6 +344,7 @@ void hosts_answer(struct hosts_ask *a, int status, struct str text)
 static const struct host_owner host_owner = {
     .on_register = on_register,
     .on_add = on_add,
+    .on_unregister = on_unregister,
     .on_loaded = on_loaded,
     .on_failed = on_failed,
     .on_log = on_log,
@@ -628,7 +635,11 @@ struct hosts *hosts_open(const struct hosts_opts *o)
 {
     struct hosts *hs = xcalloc(1, sizeof *hs);
     hs->opts = *o;
-    hs->rules = (struct host_rules){.whole = true, .hook_ms = o->hook_ms, .tool_ms = o->tool_ms};
+    hs->rules = (struct host_rules){.whole = true,
+                                    .hook_ms = o->hook_ms,
+                                    .tool_ms = o->tool_ms,
+                                    .watch = o->watch,
+                                    .watch_arg = o->arg};
     take_env(hs);
     vec_push(&hs->env, xasprintf("AFLOAT_HOST_CACHE=%s", o->cache));
     for (size_t lang = LANG_PYTHON; lang < LANG__COUNT; lang++) {

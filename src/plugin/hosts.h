@@ -27,6 +27,7 @@ struct hosts_opts {
     /// Answer `a` now or later.
     void (*ask)(void *arg, struct hosts_ask *a);
     void (*log)(void *arg, const char *unit, enum log_level level, struct str text);
+    host_watch_fn *watch;
     /// A process that served has died: ask for a run.
     void (*died)(void *arg);
     void *arg;

@@ -17,6 +17,7 @@
 //     mcp_resource  id name ctx uri params deadline_ms
 //     event     name data                               result    id value state? memory?
 //     cancel    id                                      error     id? message path? line? code?
+//     watch     ref path kind                           unregister  ref
 //     shutdown  id reason
 //     result    id value        (answers to call)
 //     error     id message
@@ -25,6 +26,10 @@
 // loaded) and `single`. `state` and `memory` of a result are what a handler changed in its ctx; `dropped {name, path?, line?}`
 // says that it changed its last argument and returned nothing. An event whose
 // name is a hook point (on_model_delta) is a hook that nobody waits for; its data is {handler, ctx, args}.
+//
+// A `register` may carry `ref`, a number of the host's own that no other registration has; `unregister` takes back what has it,
+// before `loaded` or later. What watches a directory gets a `watch` for each file there that changed (`kind`: created, changed,
+// deleted). Calls of a turn that still has the registration come after `unregister`, too.
 //
 // Every id that was asked is answered once, also after cancel. An `error` without an id concerns no
 // call: code that ran by itself failed, or a message was not understood.

@@ -26,6 +26,13 @@
 
 enum { DEBOUNCE_MS = 5, POLL_MS = 2000, LANE_THREADS = 4 };
 
+const char *watch_kind_name(enum watch_kind kind)
+{
+    static const char *const names[] = {
+        [WATCH_CREATED] = "created", [WATCH_CHANGED] = "changed", [WATCH_DELETED] = "deleted"};
+    return names[kind];
+}
+
 // ---- jobs ------------------------------------------------------------------------------------
 
 static void job_free(struct watch_job *job)

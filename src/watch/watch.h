@@ -33,6 +33,8 @@ struct watcher *watcher_open(struct loop *l, watch_warn_cb *warn, void *arg);
 void watcher_close(struct watcher *wr);
 
 enum watch_kind { WATCH_CREATED, WATCH_CHANGED, WATCH_DELETED };
+/// "created", "changed", "deleted".
+const char *watch_kind_name(enum watch_kind kind);
 
 /// One file whose bytes are others than before.
 struct watch_change {

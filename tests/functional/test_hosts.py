@@ -1156,6 +1156,30 @@ tool({ name: "more", input: { name: "string" }, run(ctx, { name }) {
   return "added";
 } });
 '''),
+    "c": ("later.c", r'''
+#include <afloat/plugin.h>
+static void from(struct afloat_call *c) { afloat_answer_text(c, "from extra"); }
+static void shout(struct afloat_call *c)
+{
+    const char *output = afloat_text(c, "result.output");
+    char text[200];
+    __builtin_snprintf(text, sizeof text, "%s!", output);
+    afloat_set_text(c, "result.output", text);
+}
+static void more(struct afloat_call *c)
+{
+    static char name[64];
+    __builtin_snprintf(name, sizeof name, "%s", afloat_text(c, "input.name"));
+    if (afloat_add_tool(.name = name, .description = "added", .run = from) == 0) {
+        afloat_fail(c, "it is registered twice");
+        return;
+    }
+    afloat_add_hook(.point = "on_tool_result", .run = shout);
+    afloat_answer_text(c, "added");
+}
+AFLOAT_PLUGIN(.tools = (const struct afloat_tool[]){
+    {.name = "more", .input = "{\\"name\\": \\"string\\"}", .run = more}, {0}})
+'''.replace('\\\\"', '\\"')),
 }
 
 
@@ -1193,6 +1217,18 @@ tool({{ name: "wait", async run() {{
   tool({{ name: "late", run: () => "x" }});
   return "registered";
 }} }});
+"""), "c": ("stale.c", f"""
+#include <afloat/plugin.h>
+#include <unistd.h>
+static void x(struct afloat_call *c) {{ (void)c; }}
+static void wait_there(struct afloat_call *c)
+{{
+    while (access("{gate}", F_OK) != 0)
+        usleep(10000);
+    if (afloat_add_tool(.name = "late", .run = x) == 0)
+        afloat_fail(c, "not registered");
+}}
+AFLOAT_PLUGIN(.tools = (const struct afloat_tool[]){{{{.name = "wait", .run = wait_there}}, {{0}}}})
 """)}[language]
     put(home, file, text)
     assert home.json("reload")["ok"]
@@ -1204,5 +1240,176 @@ tool({{ name: "wait", async run() {{
     retry(lambda: set(hosts(home, "stale")) - set(old))
     gate.write_text("")
     out, _ = waiting.communicate(timeout=30)
+    if language == "c":  # a function in C gets no id, and the log says why
+        assert "not registered" in out.decode(), out
+        out = home.cli("plugin", "logs", "stale").stdout.encode()
     assert "stale handle" in out.decode(), out
     assert "late" not in row(home, "stale")["tools"]
+
+
+# ---- taking back ------------------------------------------------------------------------------------
+
+BACK = {
+    "python": ("back.py", '''
+@tool
+def gone(ctx):
+    return "first"
+@on_tool_result
+def shout(ctx, call, result):
+    result.output += "!"
+    return result
+def hi(req):
+    return "hi"
+kept = [route("GET", "/hi", hi), on("user.back", lambda event: log("heard")), prompt("Be brief.")]
+@command
+def end(args):
+    return [off(gone), off(shout), off(shout), *[h.off() for h in kept], *[h.off() for h in kept]]
+@command
+def again(args):
+    tool(name="gone")(lambda ctx, input: "second")
+    return "added"
+'''),
+    "node": ("back.mjs", '''
+const kept = [tool({ name: "gone", run: () => "first" }), on_tool_result((ctx, call, r) => ({ ...r, output: r.output + "!" }))];
+const twice = kept[1];
+kept.push(twice, route("GET", "/hi", () => "hi"), on("user.back", () => log("heard")), prompt("Be brief."));
+command({ name: "end", run: () => [...kept.map(h => h.off()), ...kept.slice(3).map(h => h.off())] });
+command({ name: "again", run() { tool({ name: "gone", run: () => "second" }); return "added"; } });
+'''),
+    "c": ("back.c", r'''
+#include <afloat/plugin.h>
+static void first(struct afloat_call *c) { afloat_answer_text(c, "first"); }
+static void second(struct afloat_call *c) { afloat_answer_text(c, "second"); }
+static void hi(struct afloat_call *c) { afloat_answer_text(c, "hi"); }
+static void heard(struct afloat_call *c) { (void)c; afloat_log("info", "heard"); }
+void on_tool_result(struct afloat_call *c)
+{
+    char text[200];
+    __builtin_snprintf(text, sizeof text, "%s!", afloat_text(c, "result.output"));
+    afloat_set_text(c, "result.output", text);
+}
+static void end(struct afloat_call *c)
+{
+    static const char *const kinds[][2] = {{"tool", "gone"}, {"hook", "on_tool_result"}, {"hook", "on_tool_result"},
+        {"route", "GET /hi"}, {"event", "user.back"}, {"prompt", "brief"}};
+    long long ids[9];
+    char text[200] = "[";
+    for (int i = 0; i < 9; i++) {
+        ids[i] = i < 6 ? afloat_find(kinds[i][0], kinds[i][1]) : ids[i - 3];
+        __builtin_strcat(text, i == 0 ? "" : ",");
+        __builtin_strcat(text, afloat_off(ids[i]) ? "true" : "false");
+    }
+    afloat_answer_json(c, "%s]", text);
+}
+static void again(struct afloat_call *c)
+{
+    afloat_add_tool(.name = "gone", .run = second);
+    afloat_answer_text(c, "added");
+}
+AFLOAT_PLUGIN(
+    .tools = (const struct afloat_tool[]){{.name = "gone", .run = first}, {0}},
+    .routes = (const struct afloat_route[]){{"GET", "/hi", hi}, {0}},
+    .events = (const struct afloat_event[]){{"user.back", heard}, {0}},
+    .prompts = (const struct afloat_prompt[]){{.id = "brief", .text = "Be brief."}, {0}},
+    .commands = (const struct afloat_command[]){{"end", "", end}, {"again", "", again}, {0}})
+'''),
+}
+
+
+@pytest.mark.parametrize("language", BACK)
+def test_what_is_taken_back_is_gone_at_once_as_one_generation_and_may_come_again(home, hub, language):
+    put(home, *BACK[language])
+    assert home.json("reload")["ok"]
+    assert home.json("api", "POST", "/tool/gone", '{"input": {}}')["output"] == "first!"
+    assert home.http("GET", "/api/plugins/back/hi").json() == "hi"
+    before = home.json("generations")["current"]
+    assert json.loads(home.cli("back:end").stdout) == [True, True, False, True, True, True, False, False, False]
+    retry(lambda: "gone" not in row(home, "back")["tools"])
+    now = row(home, "back")
+    assert (now["tools"], now["hooks"], now["routes"]) == ([], [], []), now
+    assert home.json("generations")["current"] == before + 1
+    assert home.http("POST", "/tool/gone", b'{"input": {}}').status == 404
+    assert home.http("GET", "/api/plugins/back/hi").status == 404
+    assert "added" in home.cli("back:again").stdout
+    retry(lambda: "gone" in row(home, "back")["tools"])
+    assert home.json("api", "POST", "/tool/gone", '{"input": {}}')["output"] == "second"
+    assert not now["diagnostics"], now
+
+
+WATCHING = {
+    "python": ("looker.py", '''
+ids = []
+ids.append(watch.directory("DIR", lambda e: log(f"a {e['kind']} {e['path']}"), pattern="*.txt"))
+@watch.directory("DIR")
+def seen(change):
+    log(f"b {change['kind']} {change['path']}")
+@command
+def end(args):
+    return [watch.unwatch(ids[0]), watch.unwatch(ids[0]), watch.unwatch(99)]
+'''),
+    "node": ("looker.mjs", '''
+const id = watch.directory("DIR", { pattern: "*.txt" }, e => log(`a ${e.kind} ${e.path}`));
+watch.directory("DIR", e => log(`b ${e.kind} ${e.path}`));
+command({ name: "end", run: () => [watch.unwatch(id), watch.unwatch(id), watch.unwatch(99)] });
+'''),
+    "c": ("looker.c", r'''
+#include <afloat/plugin.h>
+static long long a;
+static void seen_a(struct afloat_call *c)
+{
+    afloat_log("info", "a %s %s", afloat_text(c, "event.kind"), afloat_text(c, "event.path"));
+}
+static void seen_b(struct afloat_call *c)
+{
+    afloat_log("info", "b %s %s", afloat_text(c, "event.kind"), afloat_text(c, "event.path"));
+}
+void plugin_start(struct afloat_call *c)
+{
+    (void)c;
+    a = afloat_add_watch(.path = "DIR", .run = seen_a, .pattern = "*.txt");
+}
+static void end(struct afloat_call *c)
+{
+    const char *first = afloat_off(a) ? "true" : "false", *second = afloat_off(a) ? "true" : "false";
+    afloat_answer_json(c, "[%s, %s, %s]", first, second, afloat_off(99) ? "true" : "false");
+}
+AFLOAT_PLUGIN(
+    .watches = (const struct afloat_watch[]){{.path = "DIR", .run = seen_b}, {0}},
+    .commands = (const struct afloat_command[]){{"end", "", end}, {0}})
+'''),
+}
+
+
+@pytest.mark.parametrize("language", WATCHING)
+def test_a_host_is_told_of_changed_files_until_it_takes_the_watch_back(home, hub, tmp_path, language):
+    (tmp_path / "w").mkdir()
+    file, text = WATCHING[language]
+    put(home, file, text.replace("DIR", str(tmp_path / "w")))
+    assert home.json("reload")["ok"]
+    told = lambda: home.cli("plugin", "logs", "looker").stdout
+    n = iter(range(10 ** 6))
+
+    def change(*lines):
+        """Until the watch has seen what was there at its start, nothing is a change: write until it is told."""
+        (tmp_path / "w/x.txt").write_text(str(next(n)))
+        (tmp_path / "w/y.md").write_text(str(next(n)))
+        return all(line in told() for line in lines)
+    retry(lambda: change(f"a changed {tmp_path}/w/x.txt", f"b changed {tmp_path}/w/x.txt", f"b changed {tmp_path}/w/y.md"))
+    assert "y.md" not in "".join(line for line in told().splitlines() if "a c" in line)
+    (tmp_path / "w/x.txt").unlink()
+    retry(lambda: f"a deleted {tmp_path}/w/x.txt" in told() and f"b deleted {tmp_path}/w/x.txt" in told())
+    assert json.loads(home.cli("looker:end").stdout) == [True, False, False]
+    (tmp_path / "w/z.txt").write_text("new")
+    retry(lambda: f"b created {tmp_path}/w/z.txt" in told())
+    assert f"a created {tmp_path}/w/z.txt" not in told()
+    put(home, file, text.replace("DIR", str(tmp_path / "w")) + ("# v2\n" if language == "python" else "// v2\n"))
+    assert home.json("reload")["ok"]
+    retry(lambda: change(f"a changed {tmp_path}/w/x.txt"))  # the new version watches by itself
+
+
+def test_a_watch_that_cannot_be_is_refused_with_its_line(home, hub):
+    put(home, "bad.py", 'x = 1\nwatch.directory("here", print)\n')
+    put(home, "worse.mjs", 'watch.directory("/tmp", { recurse: true }, () => {});\n')
+    rows = {d["plugin"]: d for d in json.loads(home.cli("reload", "--json").stdout)["diagnostics"]}
+    assert "'here' is not an absolute path" in rows["bad"]["message"] and rows["bad"]["line"] == 2, rows
+    assert "unknown option 'recurse' (did you mean 'recursive'?)" in rows["worse"]["message"], rows

@@ -356,11 +356,36 @@ TEST(what_the_owner_does_not_offer_is_answered_with_an_error)
     say("{\"type\":\"register\",\"kind\":\"hook\"}");
     say("{\"type\":\"call\",\"id\":4,\"op\":\"x\"}");
     say("{\"type\":\"state\",\"key\":\"k\"}");
+    say("{\"type\":\"unregister\",\"ref\":1}");
     say("{\"type\":\"log\",\"text\":\"x\"}");
     CHECK_STR(buf_z(&way.sent),
               "{\"type\":\"error\",\"message\":\"nothing can be registered here\"}\n"
               "{\"type\":\"error\",\"id\":4,\"message\":\"no operation can be called here\"}\n"
-              "{\"type\":\"error\",\"message\":\"no state is kept here\"}\n");
+              "{\"type\":\"error\",\"message\":\"no state is kept here\"}\n"
+              "{\"type\":\"error\",\"message\":\"nothing can be taken back here\"}\n");
+    finish();
+}
+
+static int on_unregister(void *arg, int64_t ref, struct err *e)
+{
+    (void)arg;
+    snprintf(own.last, sizeof own.last, "%d", (int)ref);
+    return ref == 7 ? 0 : err_set(e, ERR_NOT_FOUND, "there is none");
+}
+
+TEST(what_is_taken_back_reaches_the_owner_by_its_number)
+{
+    static const struct host_owner takes = {.on_loaded = on_loaded,
+                                            .on_failed = on_failed,
+                                            .on_end = on_end,
+                                            .on_unregister = on_unregister};
+    begin_as(&takes);
+    buf_clear(&way.sent);
+    say("{\"type\":\"unregister\",\"ref\":7}");
+    CHECK_STR(own.last, "7");
+    CHECK_STR(buf_z(&way.sent), "");
+    say("{\"type\":\"unregister\"}");
+    CHECK_STR(buf_z(&way.sent), "{\"type\":\"error\",\"message\":\"there is none\"}\n");
     finish();
 }
 

@@ -25,9 +25,11 @@ declare module "afloat" {
     text?: string; tool_calls?: { id?: string; name: string; input: Record<string, any> }[]; usage?: Record<string, number>; stop_reason?: string;
   }
   interface HookOptions { tool?: string; priority?: number; timeout_ms?: number; on_error?: "continue" | "block"; name?: string }
+  /** What was registered. off() takes it back: true the first time, false once another version of the plugin serves. */
+  interface Handle { off(): boolean }
   type Hook<A extends any[], R> = {
-    (fn: (ctx: Context, ...args: A) => Awaitable<R | void | null>): void;
-    (options: HookOptions, fn: (ctx: Context, ...args: A) => Awaitable<R | void | null>): void;
+    (fn: (ctx: Context, ...args: A) => Awaitable<R | void | null>): Handle;
+    (options: HookOptions, fn: (ctx: Context, ...args: A) => Awaitable<R | void | null>): Handle;
   };
 
   const on_begin: Hook<[], void>, on_done: Hook<[], void>;
@@ -46,16 +48,16 @@ declare module "afloat" {
   function tool(t: {
     name: string; description?: string; input?: Record<string, Field>; input_schema?: object; permission?: "allow" | "ask" | "deny";
     override?: boolean; run(ctx: Context, input: any): Awaitable<string | number | boolean | object | [null, string] | void>;
-  }): void;
+  }): Handle;
 
   interface Request {
     method: string; path: string; params: Record<string, string>; query: Record<string, string>; headers: Record<string, string>;
     body: string; readonly json: any;
   }
-  function route(method: string, path: string, fn: (req: Request) => Awaitable<any>): void;
+  function route(method: string, path: string, fn: (req: Request) => Awaitable<any>): Handle;
   function response(answer: { status?: number; headers?: Record<string, string | string[]>; body?: any }): object;
-  function command(c: { name: string; description?: string; run(args: string[], ctx: Context): Awaitable<any> }): void;
-  function prompt(p: string | { id?: string; text: string | ((ctx: Context) => Awaitable<string>); priority?: number }): void;
+  function command(c: { name: string; description?: string; run(args: string[], ctx: Context): Awaitable<any> }): Handle;
+  function prompt(p: string | { id?: string; text: string | ((ctx: Context) => Awaitable<string>); priority?: number }): Handle;
   /** A piece of a model's answer. */
   type ModelEvent = string | {
     text?: string; reasoning?: string; tool_call?: { id?: string; name: string; input?: Record<string, any> };
@@ -69,24 +71,31 @@ declare module "afloat" {
     name: string; models?: string[]; description?: string;
     stream(ctx: Context, request: ModelRequest, emit: (event: ModelEvent) => void):
       Awaitable<ModelEvent | void> | AsyncIterable<ModelEvent> | Iterable<ModelEvent>;
-  }): void;
+  }): Handle;
   /** What only clients over MCP see. */
   const mcp: {
     tool: typeof tool;
     prompt(p: { name: string; title?: string; description?: string; arguments?: (string | { name: string; description?: string; required?: boolean; values?: string[] })[];
-      get(args: Record<string, string>, ctx: Context): Awaitable<any> }): void;
+      get(args: Record<string, string>, ctx: Context): Awaitable<any> }): Handle;
     resource(r: { uri?: string; uri_template?: string; name?: string; title?: string; description?: string; mime?: string; values?: any;
-      read(uri: string, params: Record<string, string>, ctx: Context): Awaitable<any> }): void;
+      read(uri: string, params: Record<string, string>, ctx: Context): Awaitable<any> }): Handle;
     updated(uri: string): Promise<void>;
   };
-  function flag<T extends boolean | string | number>(f: { name: string; type?: "boolean" | "string" | "integer" | "number"; default: T; description?: string }): () => T;
-  function preserve_ui(...keys: string[]): void;
-  function on(name: string, fn: (data: any, name: string) => Awaitable<any>): void;
+  function flag<T extends boolean | string | number>(f: { name: string; type?: "boolean" | "string" | "integer" | "number"; default: T; description?: string }): (() => T) & Handle;
+  function preserve_ui(...keys: string[]): Handle;
+  function on(name: string, fn: (data: any, name: string) => Awaitable<any>): Handle;
 
   const state: { get<T>(key: string, fallback?: T): T; set(key: string, value: any): void; clear(key: string): void; keys(): string[] };
   const store: { get<T>(key: string, fallback?: T): Promise<T>; set(key: string, value: any): Promise<void>; remove(key: string): Promise<void>; keys(): Promise<string[]> };
-  const events: { on: typeof on; emit(name: string, data?: any): Promise<void> };
+  const events: { on: typeof on; off(handle: Handle): boolean; emit(name: string, data?: any): Promise<void> };
   const timer: { after(s: number, fn: () => any): number; every(s: number, fn: () => any): number; cancel(id: number): boolean; sleep(s: number): Promise<void> };
+  interface Change { path: string; kind: "created" | "changed" | "deleted" }
+  /** Be told of each file below a directory whose bytes really changed, while the plugin serves. */
+  const watch: {
+    directory(path: string, fn: (change: Change) => any): number;
+    directory(path: string, options: { recursive?: boolean; pattern?: string; poll?: boolean }, fn: (change: Change) => any): number;
+    unwatch(id: number): boolean;
+  };
   const log: { (text: string): void } & Record<"debug" | "info" | "warn" | "error", (...args: any[]) => void>;
   const config: { get<T>(key: string, fallback?: T): Promise<T>; all(): Promise<any> };
   const secrets: { get(name: string): Promise<string> };
