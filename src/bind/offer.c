@@ -119,6 +119,77 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
     return bind__push_handle(L, l_off, gen_item_id(it));
 }
 
+// ---- the table that describes an offer ---------------------------------------------------------------
+
+void offer_check(lua_State *L, const char *who, const char *const *keys)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    luaL_checkstack(L, 24, who);
+    args_keys(L, 1, who, keys);
+}
+
+struct str offer_name(lua_State *L, const char *who, const char *const *keys, const char *like)
+{
+    offer_check(L, who, keys);
+    args_field(L, 1, "name");
+    struct str name = args_str(L, -1, who, "name");
+    if (!plugin_name_valid(name)) {
+        luaL_error(L, "%s: '%s' is no name: it has to be like '%s'", who, name.p, like);
+    }
+    return name;
+}
+
+struct str offer_text(lua_State *L, const char *who, const char *key, struct str fallback)
+{
+    return args_field(L, 1, key) ? args_str(L, -1, who, key) : fallback;
+}
+
+void offer_write_text(lua_State *L, struct jw *w, const char *who, const char *key, const char *as)
+{
+    if (args_field(L, 1, key)) {
+        jw_kstr(w, as, args_str(L, -1, who, key));
+    }
+}
+
+int offer_fn(lua_State *L, const char *who, const char *key)
+{
+    args_field(L, 1, key);
+    args_fn(L, lua_gettop(L), who);
+    return lua_gettop(L);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return str_cmp(((const struct json_member *)a)->key, ((const struct json_member *)b)->key);
+}
+
+void offer_sort(struct json *v)
+{
+    if (v->type == JSON_OBJ && v->n != 0) {
+        qsort(v->members, v->n, sizeof *v->members, by_key);
+    }
+    for (size_t i = 0; v->type == JSON_OBJ && i < v->n; i++) {
+        offer_sort(&v->members[i].value);
+    }
+    for (size_t i = 0; v->type == JSON_ARR && i < v->n; i++) {
+        offer_sort(&v->items[i]);
+    }
+}
+
+struct json *offer_value(lua_State *L, const char *who, const char *key, struct arena *a)
+{
+    struct json *v = NULL;
+    struct err e = {0};
+    if (args_field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
+        luaL_error(L, "%s: %s: %s", who, key, e.msg);
+    }
+    if (v != NULL) {
+        offer_sort(v);
+    }
+    return v;
+}
+
 // ---- calls ----------------------------------------------------------------------------------------
 
 static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
@@ -134,14 +205,16 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
     j->ended(j, end, L, n, fault);
 }
 
-bool offer_begin(struct offer_job *j, uint32_t timeout_ms)
+bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint32_t timeout_ms)
 {
-    struct offer *f = j->offer;
-    assert(f->fn != 0 && j->ended != NULL);
+    assert(f->fn != 0);
+    j->offer = f;
+    j->ended = ended;
     j->call = f->o->bind->stopped ? NULL : bind_call_begin(f->o, f->fn);
     if (j->call == NULL) {
         return false;
     }
+    arena_init(&j->arena);
     lua_State *L = bind_call_stack(j->call);
     lua_checkstack(L, 16);
     j->began_ns = time_mono_ns();
@@ -237,12 +310,8 @@ static void target_call(void *data, struct gen_call *gen)
     }
     struct call_job *c = xcalloc(1, sizeof *c);
     c->gen = gen;
-    c->job.offer = f;
-    c->job.ended = on_call_ended;
-    arena_init(&c->job.arena);
     gen->target_data = c;
-    if (!offer_begin(&c->job, gen->timeout_ms)) {
-        arena_fini(&c->job.arena);
+    if (!offer_begin(&c->job, f, on_call_ended, gen->timeout_ms)) {
         free(c);
         rc = err_set(&e, ERR_CONFLICT, "%s '%s' cannot be called any more", f->kind->what, f->name);
         gen->done(gen, rc, NULL, &e);
@@ -307,72 +376,22 @@ static const struct offer_kind prompt_kind = {.what = "prompt",
                                               .face = &offer_target,
                                               .push = push_prompt};
 
-int offer_check_run(lua_State *L, int idx, const char *what)
-{
-    args_field(L, idx, "run");
-    args_fn(L, lua_gettop(L), what);
-    return lua_gettop(L);
-}
-
 /// command{name, description, run}
 int offer_command(lua_State *L)
 {
     static const char *const keys[] = {"name", "description", "run", NULL};
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    args_keys(L, 1, "command", keys);
-    args_field(L, 1, "name");
-    struct str name = args_str(L, -1, "command", "name");
-    if (!plugin_name_valid(name)) {
-        return luaL_error(L, "command: '%s' is no name: it has to be like 'say-hello'", name.p);
-    }
-    struct str text =
-        args_field(L, 1, "description") ? args_str(L, -1, "command", "description") : STR("");
+    struct str name = offer_name(L, "command", keys, "say-hello");
     struct args_scratch *s = args_scratch(L);
     struct jw w;
     jw_init(&w, &s->buf);
     jw_obj(&w);
-    jw_kstr(&w, "description", text);
+    jw_kstr(&w, "description", offer_text(L, "command", "description", STR("")));
     jw_end_obj(&w);
-    int fn = offer_check_run(L, 1, "command");
-    return offer_add(L, &command_kind, name, buf_str(&s->buf), false, fn);
+    return offer_add(L, &command_kind, name, buf_str(&s->buf), false,
+                     offer_fn(L, "command", "run"));
 }
 
 int offer_prompt(lua_State *L, struct str id, struct str about, int fn)
 {
     return offer_add(L, &prompt_kind, id, about, false, fn);
-}
-
-// ---- equal values, equal texts --------------------------------------------------------------------
-
-static int by_key(const void *a, const void *b)
-{
-    return str_cmp((*(const struct json_member *const *)a)->key,
-                   (*(const struct json_member *const *)b)->key);
-}
-
-void offer_write_sorted(struct jw *w, const struct json *v)
-{
-    if (v->type == JSON_OBJ) {
-        const struct json_member **order = xcalloc(v->n + 1, sizeof *order);
-        for (uint32_t i = 0; i < v->n; i++) {
-            order[i] = &v->members[i];
-        }
-        qsort(order, v->n, sizeof *order, by_key);
-        jw_obj(w);
-        for (uint32_t i = 0; i < v->n; i++) {
-            jw_key_str(w, order[i]->key);
-            offer_write_sorted(w, &order[i]->value);
-        }
-        jw_end_obj(w);
-        free(order);
-    } else if (v->type == JSON_ARR) {
-        jw_arr(w);
-        json_foreach_item (it, v) {
-            offer_write_sorted(w, it);
-        }
-        jw_end_arr(w);
-    } else {
-        jw_value(w, v);
-    }
 }

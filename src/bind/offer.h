@@ -33,6 +33,10 @@ struct offer {
     bool off;         // a route that was switched off
 };
 
+/// A call ended: results are on `L`, or `fault` says why there are none. Frees the job, with its arena.
+typedef void offer_ended(struct offer_job *j, enum bind_end end, lua_State *L, int n,
+                         const struct gen_diag *fault);
+
 /// One call under way. The first member of what a kind needs for it.
 struct offer_job {
     struct offer *offer;
@@ -40,9 +44,7 @@ struct offer_job {
     uint64_t began_ns;
     struct agent_ctx ctx;
     struct arena arena;
-    /// It ended: results lie on `L`, or `fault` says why not. Frees the job.
-    void (*ended)(struct offer_job *j, enum bind_end end, lua_State *L, int n,
-                  const struct gen_diag *fault);
+    offer_ended *ended;
 };
 
 // ---- offer.c --------------------------------------------------------------------------------------
@@ -53,9 +55,8 @@ struct offer_job {
 int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, struct str about,
               bool override, int fn);
 
-/// Begin a call; `j` has its offer, `ended` and an initialised arena. False: it cannot be called any
-/// more, nothing follows.
-bool offer_begin(struct offer_job *j, uint32_t timeout_ms);
+/// Begin a call of `f` with the zeroed job `j`. False: it cannot be called any more, and nothing follows.
+bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint32_t timeout_ms);
 /// Give up a call that has not ended; `ended` is not called. The job is the caller's to free.
 void offer_cancel(struct offer_job *j);
 /// The message and code of what went wrong.
@@ -63,10 +64,23 @@ int offer_fault(struct err *e, enum bind_end end, const struct gen_diag *fault);
 /// What the calls cost.
 const struct hook_stats *offer_stats(const void *data);
 
-/// The field `name` of the table at `idx` as a function, kept on the stack; raises.
-int offer_check_run(lua_State *L, int idx, const char *what);
-/// A JSON text of `v` with all members in order, so that equal values are equal texts.
-void offer_write_sorted(struct jw *w, const struct json *v);
+// The table at 1 that describes an offer. All of these raise what is wrong with it, after the name `who`.
+
+/// It is a table with no other keys; nothing else is on the stack any more.
+void offer_check(lua_State *L, const char *who, const char *const *keys);
+/// The same, and its `name`, which has to be like `like`.
+struct str offer_name(lua_State *L, const char *who, const char *const *keys, const char *like);
+/// The text at `key`.
+struct str offer_text(lua_State *L, const char *who, const char *key, struct str fallback);
+/// Write that text, if there is one, as the member `as`.
+void offer_write_text(lua_State *L, struct jw *w, const char *who, const char *key, const char *as);
+/// The function at `key`, kept on the stack; returns its index.
+int offer_fn(lua_State *L, const char *who, const char *key);
+/// The value at `key`, sorted; NULL: there is none.
+struct json *offer_value(lua_State *L, const char *who, const char *key, struct arena *a);
+/// Put all members in order. Lua gives those of a table in another order at each load; what is sent with every request must
+/// not change by that, or nobody can cache what follows it.
+void offer_sort(struct json *v);
 
 extern const struct gen_target offer_target; // of tools, commands and prompt sections
 

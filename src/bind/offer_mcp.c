@@ -42,24 +42,6 @@ static const struct offer_kind resource_kind = {.what = "mcp.resource",
                                                 .face = &offer_target,
                                                 .push = push_resource};
 
-static struct json *read_field(lua_State *L, const char *who, const char *key, struct arena *a)
-{
-    struct json *v = NULL;
-    struct err e = {0};
-    if (args_field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
-        luaL_error(L, "%s: %s: %s", who, key, e.msg);
-    }
-    return v;
-}
-
-/// A text of the table at 1 under the name that MCP has for it.
-static void write_text(lua_State *L, struct jw *w, const char *who, const char *key, const char *as)
-{
-    if (args_field(L, 1, key)) {
-        jw_kstr(w, as, args_str(L, -1, who, key));
-    }
-}
-
 static void write_argument(lua_State *L, struct jw *w, const struct json *v)
 {
     struct str name = v->type == JSON_STR ? v->s : json_str(json_get(v, "name"), "");
@@ -79,13 +61,10 @@ static void write_argument(lua_State *L, struct jw *w, const struct json *v)
     jw_end_obj(w);
 }
 
-/// Begin the table at 1: its keys are checked, the name is returned.
+/// Check the table at 1 and return its name, which may be any text.
 static struct str begin(lua_State *L, const char *who, const char *const *keys)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    luaL_checkstack(L, 24, who);
-    args_keys(L, 1, who, keys);
+    offer_check(L, who, keys);
     args_field(L, 1, "name");
     struct str name = args_str(L, -1, who, "name");
     if (name.n == 0 || name.n > 128) {
@@ -94,44 +73,32 @@ static struct str begin(lua_State *L, const char *who, const char *const *keys)
     return name;
 }
 
-static int check_handler(lua_State *L, const char *key, const char *who)
-{
-    args_field(L, 1, key);
-    args_fn(L, lua_gettop(L), who);
-    return lua_gettop(L);
-}
-
 int offer_mcp_prompt(lua_State *L)
 {
     static const char *const keys[] = {"name", "title", "description", "arguments", "get", NULL};
     struct str name = begin(L, "mcp.prompt", keys);
     struct args_scratch *s = args_scratch(L);
-    const struct json *arguments = read_field(L, "mcp.prompt", "arguments", &s->arena);
+    const struct json *arguments = offer_value(L, "mcp.prompt", "arguments", &s->arena);
     struct jw w;
     jw_init(&w, &s->buf);
     jw_obj(&w);
-    write_text(L, &w, "mcp.prompt", "title", "title");
-    write_text(L, &w, "mcp.prompt", "description", "description");
+    offer_write_text(L, &w, "mcp.prompt", "title", "title");
+    offer_write_text(L, &w, "mcp.prompt", "description", "description");
     jw_karr(&w, "arguments");
     json_foreach_item (it, arguments) {
         write_argument(L, &w, it);
     }
     jw_end_arr(&w);
     jw_end_obj(&w);
-    int fn = check_handler(L, "get", "mcp.prompt");
-    return offer_add(L, &prompt_kind, name, buf_str(&s->buf), false, fn);
+    return offer_add(L, &prompt_kind, name, buf_str(&s->buf), false,
+                     offer_fn(L, "mcp.prompt", "get"));
 }
 
 /// Exactly one of the two, as the item's name.
 static struct str check_uri(lua_State *L, bool *is_template)
 {
-    struct str uri = STR_NULL, template = STR_NULL;
-    if (args_field(L, 1, "uri")) {
-        uri = args_str(L, -1, "mcp.resource", "uri");
-    }
-    if (args_field(L, 1, "uri_template")) {
-        template = args_str(L, -1, "mcp.resource", "uri_template");
-    }
+    struct str uri = offer_text(L, "mcp.resource", "uri", STR_NULL);
+    struct str template = offer_text(L, "mcp.resource", "uri_template", STR_NULL);
     if ((uri.n == 0) == (template.n == 0)) {
         luaL_error(L, "mcp.resource: give either 'uri' or 'uri_template'");
     }
@@ -152,22 +119,20 @@ int offer_mcp_resource(lua_State *L)
     bool is_template;
     struct str uri = check_uri(L, &is_template);
     struct args_scratch *s = args_scratch(L);
-    const struct json *values = read_field(L, who, "values", &s->arena);
+    const struct json *values = offer_value(L, who, "values", &s->arena);
     struct jw w;
     jw_init(&w, &s->buf);
     jw_obj(&w);
     jw_kbool(&w, "template", is_template);
     jw_kstr(&w, "name", name);
-    write_text(L, &w, who, "title", "title");
-    write_text(L, &w, who, "description", "description");
-    write_text(L, &w, who, "mime", "mimeType");
+    offer_write_text(L, &w, who, "title", "title");
+    offer_write_text(L, &w, who, "description", "description");
+    offer_write_text(L, &w, who, "mime", "mimeType");
     if (values != NULL) {
-        jw_key(&w, "values");
-        offer_write_sorted(&w, values);
+        jw_kvalue(&w, "values", values);
     }
     jw_end_obj(&w);
-    int fn = check_handler(L, "read", who);
-    return offer_add(L, &resource_kind, uri, buf_str(&s->buf), false, fn);
+    return offer_add(L, &resource_kind, uri, buf_str(&s->buf), false, offer_fn(L, who, "read"));
 }
 
 void bind__mcp_updated(struct bind *b, struct str uri)

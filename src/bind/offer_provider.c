@@ -9,7 +9,6 @@
 #include <lauxlib.h>
 
 #include "bind/offer.h"
-#include "plugin/manifest.h"
 
 /// emit(event): a text or a table; raises what is wrong with it, so that the author sees the line.
 static int l_emit(lua_State *L)
@@ -56,31 +55,19 @@ static void write_models(lua_State *L, struct jw *w)
         }
     }
     jw_end_arr(w);
-    lua_settop(L, 1);
 }
 
 int offer_provider(lua_State *L)
 {
     static const char *const keys[] = {"name", "description", "models", "stream", NULL};
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    luaL_checkstack(L, 24, "provider");
-    args_keys(L, 1, "provider", keys);
+    struct str name = offer_name(L, "provider", keys, "my-models");
     struct args_scratch *s = args_scratch(L);
     struct jw w;
     jw_init(&w, &s->buf);
     jw_obj(&w);
     write_models(L, &w);
-    if (args_field(L, 1, "description")) {
-        jw_kstr(&w, "description", args_str(L, -1, "provider", "description"));
-    }
+    offer_write_text(L, &w, "provider", "description", "description");
     jw_end_obj(&w);
-    args_field(L, 1, "name");
-    struct str name = args_str(L, -1, "provider", "name");
-    if (!plugin_name_valid(name)) {
-        return luaL_error(L, "provider: '%s' is no name: it has to be like 'my-models'", name.p);
-    }
-    args_field(L, 1, "stream");
-    args_fn(L, lua_gettop(L), "provider");
-    return offer_add(L, &provider_kind, name, buf_str(&s->buf), false, lua_gettop(L));
+    return offer_add(L, &provider_kind, name, buf_str(&s->buf), false,
+                     offer_fn(L, "provider", "stream"));
 }

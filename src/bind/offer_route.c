@@ -176,12 +176,8 @@ static void route_call(void *data, struct gen_route_call *gen)
     }
     struct route_job *r = xcalloc(1, sizeof *r);
     r->gen = gen;
-    r->job.offer = f;
-    r->job.ended = on_route_ended;
-    arena_init(&r->job.arena);
     gen->target_data = r;
-    if (!offer_begin(&r->job, 0)) {
-        arena_fini(&r->job.arena);
+    if (!offer_begin(&r->job, f, on_route_ended, 0)) {
         free(r);
         refuse(gen, ERR_CONFLICT, "cannot be called any more", f->name);
     }
@@ -232,9 +228,7 @@ int offer_route(lua_State *L)
 int offer_response(lua_State *L)
 {
     static const char *const keys[] = {"status", "headers", "body", NULL};
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    args_keys(L, 1, "response", keys);
+    offer_check(L, "response", keys);
     if (!args_field(L, 1, "status")) {
         lua_pushinteger(L, 200);
         lua_setfield(L, 1, "status");

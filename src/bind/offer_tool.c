@@ -12,45 +12,8 @@
 #include "base/schema.h"
 #include "bind/offer.h"
 #include "gen/result.h"
-#include "plugin/manifest.h"
 
 // ---- the schema -----------------------------------------------------------------------------------
-
-static int by_key(const void *a, const void *b)
-{
-    const struct json_member *x = a, *y = b;
-    int order = memcmp(x->key.p, y->key.p, MIN(x->key.n, y->key.n));
-    return order != 0 ? order : (x->key.n > y->key.n) - (x->key.n < y->key.n);
-}
-
-/// Lua gives the members of a table in another order at each load. A schema that is sent with every request must
-/// not change by that, or nobody can cache what follows it.
-static void sort_members(struct json *v)
-{
-    if (v->type == JSON_OBJ && v->n != 0) {
-        qsort(v->members, v->n, sizeof *v->members, by_key);
-    }
-    for (size_t i = 0; v->type == JSON_OBJ && i < v->n; i++) {
-        sort_members(&v->members[i].value);
-    }
-    for (size_t i = 0; v->type == JSON_ARR && i < v->n; i++) {
-        sort_members(&v->items[i]);
-    }
-}
-
-/// Read the field `key` of the tool at 1; NULL when it has none.
-static struct json *read_field(lua_State *L, const char *key, struct arena *a)
-{
-    struct json *v = NULL;
-    struct err e = {0};
-    if (args_field(L, 1, key) && value_read(&v, a, L, -1, &e) < 0) {
-        luaL_error(L, "tool: %s: %s", key, e.msg);
-    }
-    if (v != NULL) {
-        sort_members(v);
-    }
-    return v;
-}
 
 /// `required = {}` of a schema that Lua code wrote is an empty list.
 static struct json *mend_required(struct json *schema)
@@ -75,8 +38,8 @@ static bool is_checked(lua_State *L)
 /// The schema of the tool's input; NULL: it takes anything.
 static const struct json *read_schema(lua_State *L, struct args_scratch *s)
 {
-    struct json *schema = read_field(L, "input_schema", &s->arena);
-    struct json *input = read_field(L, "input", &s->arena);
+    struct json *schema = offer_value(L, "tool", "input_schema", &s->arena);
+    struct json *input = offer_value(L, "tool", "input", &s->arena);
     struct err e = {0};
     schema = mend_required(schema);
     if (schema != NULL && input != NULL) {
@@ -87,6 +50,7 @@ static const struct json *read_schema(lua_State *L, struct args_scratch *s)
             luaL_error(L, "tool: input must be a table of names and types");
         }
         schema = schema_from_short(&s->arena, input);
+        offer_sort(schema);
     }
     if (schema != NULL && is_checked(L) && schema_check(schema, &e) < 0) {
         luaL_error(L, "tool: %s", e.msg);
@@ -96,20 +60,14 @@ static const struct json *read_schema(lua_State *L, struct args_scratch *s)
 
 // ---- tool{} ---------------------------------------------------------------------------------------
 
-static struct str read_text(lua_State *L, const char *key, struct str fallback)
-{
-    return args_field(L, 1, key) ? args_str(L, -1, "tool", key) : fallback;
-}
-
 /// What only clients over MCP are told.
 static void write_extras(lua_State *L, struct args_scratch *s, struct jw *w)
 {
     static const char *const extras[] = {"annotations", "output_schema", "title"};
     for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
-        const struct json *v = read_field(L, extras[i], &s->arena);
+        const struct json *v = offer_value(L, "tool", extras[i], &s->arena);
         if (v != NULL) {
-            jw_key(w, extras[i]);
-            offer_write_sorted(w, v);
+            jw_kvalue(w, extras[i], v);
         }
     }
 }
@@ -118,17 +76,17 @@ static void write_about(lua_State *L, struct args_scratch *s, const struct json 
                         bool override)
 {
     static const char *const modes[] = {"allow", "ask", "deny", NULL};
-    struct str permission = read_text(L, "permission", STR_NULL);
+    struct str permission = offer_text(L, "tool", "permission", STR_NULL);
     struct jw w;
     if (permission.p != NULL) {
         luaL_checkoption(L, -1, NULL, modes);
     }
     jw_init(&w, &s->buf);
     jw_obj(&w);
-    jw_kstr(&w, "description", read_text(L, "description", STR("")));
+    jw_kstr(&w, "description", offer_text(L, "tool", "description", STR("")));
     jw_key(&w, "input_schema");
     if (schema != NULL) {
-        offer_write_sorted(&w, schema);
+        jw_value(&w, schema);
     } else {
         jw_raw(&w, STR("{\"type\":\"object\"}"));
     }
@@ -150,15 +108,7 @@ int offer_tool(lua_State *L)
     static const char *const keys[] = {"name",          "title",    "description", "input",
                                        "input_schema",  "override", "permission",  "annotations",
                                        "output_schema", "check",    "run",         NULL};
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    luaL_checkstack(L, 24, "tool");
-    args_keys(L, 1, "tool", keys);
-    args_field(L, 1, "name");
-    struct str name = args_str(L, -1, "tool", "name");
-    if (!plugin_name_valid(name)) {
-        return luaL_error(L, "tool: '%s' is no name: it has to be like 'roll-dice'", name.p);
-    }
+    struct str name = offer_name(L, "tool", keys, "roll-dice");
     struct args_scratch *s = args_scratch(L);
     bool override = args_field(L, 1, "override") && lua_toboolean(L, -1);
     write_about(L, s, read_schema(L, s), override);
@@ -166,7 +116,7 @@ int offer_tool(lua_State *L)
         return luaL_error(L, "tool: what '%s' says of itself is too large", name.p);
     }
     return offer_add(L, &offer_tool_kind, name, buf_str(&s->buf), override,
-                     offer_check_run(L, 1, "tool"));
+                     offer_fn(L, "tool", "run"));
 }
 
 // ---- results --------------------------------------------------------------------------------------

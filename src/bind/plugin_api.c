@@ -87,9 +87,6 @@ static int add_prompt(lua_State *L, struct str id, int text, lua_Integer priorit
     struct args_scratch *s = args_scratch(L);
     struct jw w;
     bool dynamic = lua_isfunction(L, text);
-    if (!dynamic) {
-        args_str(L, text, "prompt", "text");
-    }
     jw_init(&w, &s->buf);
     jw_obj(&w);
     jw_kint(&w, "priority", priority);
@@ -106,23 +103,17 @@ int plugin__api_prompt(lua_State *L)
 {
     static const char *const keys[] = {"id", "text", "priority", NULL};
     const struct plugin__version *v = plugin__running(L, "prompt");
-    lua_Integer priority = 0;
-    struct str id = STR_NULL;
     lua_settop(L, 1);
     if (!lua_istable(L, 1)) {
         return add_prompt(L, str_of(free_id(L, v)), 1, 0);
     }
-    args_keys(L, 1, "prompt", keys);
-    if (args_field(L, 1, "priority")) {
-        priority = luaL_checkinteger(L, -1);
-    }
-    if (args_field(L, 1, "id")) {
-        id = args_str(L, -1, "prompt", "id");
-        if (!plugin_name_valid(id)) {
-            return luaL_error(L, "prompt: '%s' is no id: it has to be like 'commit-style'", id.p);
-        }
-    } else {
+    offer_check(L, "prompt", keys);
+    lua_Integer priority = args_field(L, 1, "priority") ? luaL_checkinteger(L, -1) : 0;
+    struct str id = offer_text(L, "prompt", "id", STR_NULL);
+    if (id.p == NULL) {
         id = str_of(free_id(L, v));
+    } else if (!plugin_name_valid(id)) {
+        return luaL_error(L, "prompt: '%s' is no id: it has to be like 'commit-style'", id.p);
     }
     args_field(L, 1, "text");
     return add_prompt(L, id, lua_gettop(L), priority);
@@ -159,7 +150,7 @@ static int l_flag_value(lua_State *L)
 
 static size_t check_flag_type(lua_State *L)
 {
-    struct str name = args_field(L, 1, "type") ? args_str(L, -1, "flag", "type") : STR("boolean");
+    struct str name = offer_text(L, "flag", "type", STR("boolean"));
     for (size_t i = 0; i < ARRAY_LEN(flag_types); i++) {
         if (str_eqz(name, flag_types[i].name)) {
             return i;
@@ -191,17 +182,8 @@ static int l_flag(lua_State *L)
     static const char *const keys[] = {"name", "type", "default", "description", NULL};
     const struct plugin__version *v = plugin__running(L, "flag");
     struct jw w;
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    args_keys(L, 1, "flag", keys);
-    args_field(L, 1, "name");
-    struct str name = args_str(L, -1, "flag", "name");
-    if (!plugin_name_valid(name)) {
-        return luaL_error(L, "flag: '%s' is no name: it has to be like 'verbose'", name.p);
-    }
+    struct str name = offer_name(L, "flag", keys, "verbose");
     size_t type = check_flag_type(L);
-    struct str text =
-        args_field(L, 1, "description") ? args_str(L, -1, "flag", "description") : STR("");
     struct args_scratch *s = args_scratch(L);
     const struct json *def = check_default(L, &s->arena, type);
     int at = lua_gettop(L);
@@ -210,7 +192,7 @@ static int l_flag(lua_State *L)
     jw_kstrz(&w, "type", flag_types[type].name);
     jw_key(&w, "default");
     jw_value(&w, def);
-    jw_kstr(&w, "description", text);
+    jw_kstr(&w, "description", offer_text(L, "flag", "description", STR("")));
     jw_end_obj(&w);
     offer_add(L, &flag_kind, name, buf_str(&s->buf), false, 0);
     lua_pushfstring(L, "flags.%s.%s", v->unit->name, name.p);
@@ -237,9 +219,7 @@ int plugin__api_preserve(lua_State *L)
 static int l_tool_call(lua_State *L)
 {
     static const char *const keys[] = {"tool_name", "tool_call_id", "input", NULL};
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    args_keys(L, 1, "ToolCall", keys);
+    offer_check(L, "ToolCall", keys);
     args_field(L, 1, "tool_name");
     args_str(L, -1, "ToolCall", "tool_name");
     if (!args_field(L, 1, "input")) {
@@ -254,9 +234,7 @@ static int l_tool_result(lua_State *L)
 {
     static const char *const keys[] = {"tool_name", "tool_call_id", "output",
                                        "success",   "error",        NULL};
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    args_keys(L, 1, "ToolResult", keys);
+    offer_check(L, "ToolResult", keys);
     if (!args_field(L, 1, "output")) {
         lua_pushliteral(L, "");
         lua_setfield(L, 1, "output");
