@@ -26,7 +26,12 @@
 #include "base/log.h"
 #include "server/server_int.h"
 
-enum { LINGER_MS = 3000, OUT_MAX = 96 * 1024 * 1024, OVERFLOW_CONNECTIONS = 16 };
+enum {
+    LINGER_MS = 3000,
+    OUT_MAX = 96 * 1024 * 1024,
+    OVERFLOW_CONNECTIONS = 16,
+    IDLE_TALK = 64 * 1024, // bytes a peer may send for no reason before it is let go
+};
 
 struct write {
     uv_write_t req;
@@ -239,12 +244,7 @@ static struct conn *conn_new(struct server *s, bool over_socket)
     c->stranger = !over_socket;
     buf_init(&c->out, OUT_MAX);
     timer_init(&c->timer, s->loop, on_timer, c);
-    int rc = over_socket ? uv_pipe_init(&s->loop->uv, &c->io.pipe, 0)
-                         : uv_tcp_init(&s->loop->uv, &c->io.tcp);
-    assert(rc == 0); // neither touches the system yet
-    (void)rc;
-    c->io.handle.data = c;
-    s->open_handles++;
+    server__socket_init(s, &c->io, over_socket, c);
     c->next = s->conns;
     if (c->next != NULL) {
         c->next->prev = c;
@@ -410,6 +410,19 @@ void conn__know(struct conn *c)
     c->stranger = false;
 }
 
+void conn__heartbeat(struct conn *c)
+{
+    conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+}
+
+void conn__ignore(struct conn *c, struct str bytes)
+{
+    c->ignored += bytes.n;
+    if (c->ignored > IDLE_TALK) {
+        conn__close(c);
+    }
+}
+
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state)
 {
     assert(!c->closing);
@@ -417,6 +430,7 @@ void conn__take(struct conn *c, const struct conn_proto *proto, void *state)
         c->proto->on_gone(c);
     }
     c->deadline = 0;
+    c->ignored = 0;
     c->proto = proto;
     c->state = state;
 }

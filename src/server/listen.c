@@ -52,11 +52,7 @@ static struct listener *listener_new(struct server *s, bool over_socket)
     struct listener *l = xcalloc(1, sizeof *l);
     l->server = s;
     l->over_socket = over_socket;
-    s->open_handles++;
-    int rc = over_socket ? uv_pipe_init(&s->loop->uv, &l->io.pipe, 0)
-                         : uv_tcp_init(&s->loop->uv, &l->io.tcp);
-    (void)rc; // neither touches the system yet
-    l->io.handle.data = l;
+    server__socket_init(s, &l->io, over_socket, l);
     return l;
 }
 

@@ -26,10 +26,7 @@ struct mount_call {
     void *data;
     struct loop_task *leaving;
     bool chunked;
-    size_t heard;
 };
-
-enum { IDLE_TALK = 64 * 1024 }; // bytes a peer may send for no reason before it is let go
 
 static void mount_free(struct mount_call *m)
 {
@@ -71,20 +68,6 @@ static void send_bytes(struct mount_call *m, struct str bytes)
     buf_fini(&chunk);
 }
 
-static void set_heartbeat(struct conn *c)
-{
-    conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
-}
-
-static void on_read(struct conn *c, struct str bytes)
-{
-    struct mount_call *m = c->state;
-    m->heard += bytes.n;
-    if (m->heard > IDLE_TALK) {
-        conn__close(c);
-    }
-}
-
 static void on_drain(struct conn *c)
 {
     (void)c;
@@ -101,7 +84,7 @@ static void on_deadline(struct conn *c)
     }
     buf_fini(&comment);
     if (!c->closing) {
-        set_heartbeat(c);
+        conn__heartbeat(c);
     }
 }
 
@@ -116,7 +99,7 @@ static void on_gone(struct conn *c)
 }
 
 static const struct conn_proto stream = {
-    .on_read = on_read,
+    .on_read = conn__ignore,
     .on_eof = conn__close,
     .on_drain = on_drain,
     .on_deadline = on_deadline,
@@ -244,7 +227,7 @@ void mount_stream(struct mount_call *m, const char *headers)
     conn__read(c, true); // the end of the peer must be noticed
     conn__flush(c);
     if (!c->closing) {
-        set_heartbeat(c);
+        conn__heartbeat(c);
     }
 }
 

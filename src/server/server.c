@@ -173,6 +173,16 @@ const char *server__date(struct server *s)
     return s->date;
 }
 
+void server__socket_init(struct server *s, union server__socket *io, bool over_socket, void *data)
+{
+    int rc = over_socket ? uv_pipe_init(&s->loop->uv, &io->pipe, 0)
+                         : uv_tcp_init(&s->loop->uv, &io->tcp);
+    assert(rc == 0); // neither touches the system yet
+    (void)rc;
+    io->handle.data = data;
+    s->open_handles++;
+}
+
 void server__handle_closed(struct server *s)
 {
     if (--s->open_handles == 0 && s->closing) {

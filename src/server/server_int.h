@@ -54,6 +54,7 @@ struct conn {
     uint64_t deadline;   // the protocol's; 0 for none
     uint64_t stall_at;   // when a write without progress is given up; 0 while none is under way
     size_t stall_left;   // bytes that were unwritten when stall_at was set
+    size_t ignored;      // bytes that conn__ignore() got
     struct buf out;      // not yet given to libuv; leaves with conn__flush()
     struct write *write; // given to libuv, or NULL
     bool over_socket;    // the peer is our own user, on the Unix socket
@@ -77,6 +78,10 @@ bool conn__blocked(const struct conn *c); // some of it has not left yet
 void conn__read(struct conn *c, bool on);
 /// Call on_deadline at `at` (monotonic); 0 for never. Cheap: the timer is re-armed lazily.
 void conn__deadline(struct conn *c, uint64_t at);
+/// Set the deadline for the next sign of life of a stream.
+void conn__heartbeat(struct conn *c);
+/// `on_read` of a stream, whose peer has nothing to say: one that says too much is let go.
+void conn__ignore(struct conn *c, struct str bytes);
 /// A request on it was authenticated: it no longer counts as a stranger's.
 void conn__know(struct conn *c);
 /// Let another protocol take over. The old one's on_gone is called.
@@ -411,6 +416,8 @@ struct server {
 };
 
 const char *server__date(struct server *s);
+/// Make a socket that is not open yet, counted in open_handles.
+void server__socket_init(struct server *s, union server__socket *io, bool over_socket, void *data);
 void server__handle_closed(struct server *s); // a handle counted in open_handles is gone
 /// The listening socket for `path` that the hub was started with; -1: none. Once: the environment is cleared.
 int inherit__socket(const char *path);

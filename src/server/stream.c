@@ -16,15 +16,13 @@
 
 enum {
     SPAN_BYTES = 64 * 1024,
-    SPANS_PER_TURN = 4,    // then others have their turn
-    IDLE_TALK = 64 * 1024, // bytes a peer may send for no reason before it is let go
+    SPANS_PER_TURN = 4, // then others have their turn
 };
 
 struct stream {
     struct conn *conn;
     struct event_reader *reader;
     struct loop_task *more;
-    size_t heard;
     bool chunked;
 };
 
@@ -85,22 +83,13 @@ static void pump(struct conn *c)
     if (sent == SPANS_PER_TURN && !conn__blocked(c) && st->more == NULL) {
         st->more = loop_defer(c->server->loop, on_more, st);
     }
-    conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+    conn__heartbeat(c);
 }
 
 static void on_wake(void *arg)
 {
     struct stream *st = arg;
     pump(st->conn);
-}
-
-static void stream_on_read(struct conn *c, struct str bytes)
-{
-    struct stream *st = c->state;
-    st->heard += bytes.n;
-    if (st->heard > IDLE_TALK) {
-        conn__close(c);
-    }
 }
 
 // Silent for a while: a comment shows both sides that the other is there.
@@ -114,7 +103,7 @@ static void stream_on_deadline(struct conn *c)
         buf_fini(&comment);
     }
     if (!c->closing) {
-        conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+        conn__heartbeat(c);
     }
 }
 
@@ -132,7 +121,7 @@ static void stream_on_gone(struct conn *c)
 }
 
 static const struct conn_proto stream = {
-    .on_read = stream_on_read,
+    .on_read = conn__ignore,
     .on_eof = conn__close,
     .on_drain = pump,
     .on_deadline = stream_on_deadline,

@@ -200,7 +200,7 @@ static void ws_on_deadline(struct conn *c)
         flush(w);
     }
     if (!c->closing && ws__is(c)) {
-        conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+        conn__heartbeat(c);
     }
 }
 
@@ -323,6 +323,6 @@ void ws__start(struct conn *c, struct call *r, const struct json *params)
     call__free(r);
     c->server->counts.streams++;
     conn__take(c, &ws_proto, w);
-    conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+    conn__heartbeat(c);
     conn__flush(c);
 }
