@@ -580,10 +580,13 @@ void turn__after_model(struct turn *t);
 void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed);
 
 // turn_pictures.c
-/// Load the pictures of t->request that are not there yet; true: turn__request() follows when they are.
+/// Load the pictures of t->request, or of an engine's turn, that are not there yet; true: turn__request() or
+/// turn__engine() follows when they are.
 bool turn__load_pictures(struct turn *t);
 /// t->request with the pictures in it, in the step's arena.
 const struct json *turn__fill_pictures(struct turn *t);
+/// The pictures of this turn, for its engine, in the step's arena. They are loaded.
+const struct engine_picture *turn__engine_pictures(struct turn *t, size_t *n);
 void turn__free_pictures(struct turn *t);
 
 // turn_stream.c

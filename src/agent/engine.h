@@ -92,14 +92,22 @@ struct engine_spec {
     const struct provider_choice *choice; // model, and how to reach it
 };
 
+/// A picture: its media type and its bytes in base64.
+struct engine_picture {
+    struct str media_type, data;
+};
+
 /// What is said. Borrowed for the call.
 struct engine_turn {
     struct str text;
+    const struct engine_picture *pictures; // with the text
+    size_t n_pictures;
     struct str system; // instructions that changed since the thread was opened; empty: they did not
 };
 
 struct engine_ops {
-    /// Begin a turn; none is under way. It may come before the process is ready: it begins then.
+    /// Begin a turn; none is under way. It may come before the process is ready: it begins then. One with pictures fails
+    /// where the engine takes none.
     void (*turn)(struct engine_thread *t, const struct engine_turn *in);
     /// Say something to the turn under way.
     void (*steer)(struct engine_thread *t, struct str text);
@@ -128,6 +136,7 @@ struct engine_kind {
     const char *program;  // what is run; NULL: only `command` of [engines.NAME] says
     const char *install;  // the command that installs it; NULL: there is none
     const char *provider; // the kind of provider that it speaks to; NULL: any
+    bool own_model;       // it has a model by itself: ours is not asked
     bool edits;           // allow() may bring another input than on_call did
     bool fixed_tools;     // a thread keeps the tools that it was begun with
     /// Begin or resume a thread. What goes wrong comes by on_died. `cb` and `arg` stay until close(), and until the last

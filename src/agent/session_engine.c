@@ -128,6 +128,8 @@ static void add_item(struct buf *out, const struct json *it)
         buf_fini(&input);
     } else if (str_eqz(type, "tool_result")) {
         add_cut(out, json_str(json_get(it, "output"), ""));
+    } else if (str_eqz(type, "image")) {
+        buf_addf(out, "[picture " STR_FMT "]\n", STR_ARG(json_str(json_get(it, "name"), "")));
     }
 }
 

@@ -268,7 +268,9 @@ void agent_send(struct session *s, const struct agent_message *m, agent_sent_cb 
 {
     struct agent_no no;
     bool shows = m->images != NULL && m->images->n != 0;
-    if (shows && s->chosen && !s->choice.facts.images) {
+    const struct engine_kind *engine = agent__engine_kind(s);
+    bool ours = engine == NULL || !engine->own_model;
+    if (shows && ours && s->chosen && !s->choice.facts.images) {
         agent__no(&no, PROBLEM_INVALID_BODY,
                   "choose another model, or set `images = true` in [models.\"NAME\"]",
                   "model '%.100s' takes no pictures", s->choice.model);

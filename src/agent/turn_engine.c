@@ -570,6 +570,7 @@ static void on_environ(void *arg, const char *const *vars)
     struct engine_turn in = {.text = input_text(t), .system = agent__engine_system(s, system)};
     t->engine.under_way = true;
     be_patient(t);
+    in.pictures = turn__engine_pictures(t, &in.n_pictures);
     th->ops->turn(th, &in);
 }
 
@@ -588,9 +589,7 @@ void turn__engine(struct turn *t)
                    t->s->engine, kind->provider, t->s->choice.provider, t->s->choice.kind);
         return;
     }
-    if (t->images != NULL) {
-        turn__fail(t, "INVALID_REQUEST",
-                   "the engine '%s' is given no pictures here: say it in words", t->s->engine);
+    if (turn__load_pictures(t)) {
         return;
     }
     t->site.ended = on_call_ended;

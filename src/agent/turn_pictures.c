@@ -58,17 +58,29 @@ static void on_loaded(void *arg)
     }
     vec_fini(&l->list);
     free(l);
-    if (turn__alive(t)) {
+    if (!turn__alive(t)) {
+        return;
+    }
+    if (t->step == TURN_ENGINE) {
+        turn__engine(t);
+    } else {
         turn__request(t);
     }
 }
 
-/// Call `each` for the pictures of the request, the newest first, as long as it returns true.
+/// Call `each` for the pictures of the request, the newest first, as long as it returns true. An engine is only shown
+/// those of the turn: it remembers the others.
 static void each_picture(const struct turn *t, bool (*each)(void *arg, const struct json *item),
                          void *arg)
 {
     const struct json *messages = json_get(t->request, "messages");
     bool more = t->s->choice.facts.images;
+    if (t->s->engine != NULL) {
+        json_foreach_item (it, t->images) {
+            (void)each(arg, it);
+        }
+        return;
+    }
     for (size_t i = messages != NULL ? messages->n : 0; more && i-- > 0;) {
         json_foreach_item (it, json_get(&messages->items[i], "content")) {
             more = more && (!is_picture(it) || each(arg, it));
@@ -114,6 +126,24 @@ bool turn__load_pictures(struct turn *t)
     t->keeping = true;
     work_submit(t->s->agent->files, 0, load, on_loaded, l);
     return true;
+}
+
+const struct engine_picture *turn__engine_pictures(struct turn *t, size_t *n)
+{
+    size_t most = t->images != NULL ? t->images->n : 0;
+    struct engine_picture *list = arena_calloc(&t->step_arena, most + 1, sizeof *list);
+    *n = 0;
+    json_foreach_item (it, t->images) {
+        const struct turn_picture *p = find(t, json_str(json_get(it, "path"), ""));
+        struct str url = p != NULL ? buf_str(&p->data) : STR_NULL; // data:MEDIA_TYPE;base64,BYTES
+        str_cut(&url, ':');
+        struct str media_type = str_cut(&url, ';');
+        str_cut(&url, ',');
+        if (url.n != 0) {
+            list[(*n)++] = (struct engine_picture){media_type, url};
+        }
+    }
+    return list;
 }
 
 void turn__free_pictures(struct turn *t)

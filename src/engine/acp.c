@@ -98,7 +98,7 @@ static void end_turn(struct acp_thread *t, enum engine_end end, struct str why)
 {
     if (t->in_turn && t->cb != NULL) {
         acp__flush(t);
-        t->in_turn = t->begun = t->stopping = t->over = false;
+        t->in_turn = t->begun = t->stopping = t->over = t->unfit = false;
         t->n_ours = 0;
         buf_clear(&t->input);
         acp__forget_calls(t);
@@ -111,7 +111,11 @@ static void on_later(void *arg)
 {
     struct acp_thread *t = arg;
     t->task = NULL;
-    end_turn(t, t->stopping ? ENGINE_INTERRUPTED : ENGINE_COMPLETED, STR(""));
+    if (t->unfit && !t->stopping) {
+        end_turn(t, ENGINE_FAILED, STR("this agent takes no pictures: describe them in words"));
+    } else {
+        end_turn(t, t->stopping ? ENGINE_INTERRUPTED : ENGINE_COMPLETED, STR(""));
+    }
 }
 
 // ---- turns --------------------------------------------------------------------------------------
@@ -129,6 +133,11 @@ static void begin_prompt(struct acp_thread *t)
 {
     struct message m;
     assert(t->ready && t->in_turn && !t->begun);
+    t->unfit = t->pictures.n != 0 && !t->can_see;
+    if (t->unfit) {
+        t->task = t->task != NULL ? t->task : loop_defer(t->world->loop, on_later, t);
+        return;
+    }
     struct jw *w = begin_request(t, &m, ACP_PROMPT, "session/prompt");
     jw_kstrz(w, "sessionId", t->thread);
     jw_karr(w, "prompt");
@@ -140,11 +149,15 @@ static void begin_prompt(struct acp_thread *t)
                     "\nIt goes on:\n\n");
     }
     t->fresh = false;
+    if (t->pictures.n != 0) {
+        jw_raw(w, buf_str(&t->pictures));
+    }
     write_block(w, "", buf_str(&t->input), "");
     jw_end_arr(w);
     end_request(t, &m);
     t->begun = true;
     buf_clear(&t->input);
+    buf_clear(&t->pictures);
 }
 
 static void take_stop(struct acp_thread *t, const struct json *result)
@@ -259,6 +272,7 @@ static void take_hello(struct acp_thread *t, const struct json *result)
         return;
     }
     t->can_http = json_bool(json_ptr(can, "/mcpCapabilities/http"), false);
+    t->can_see = json_bool(json_ptr(can, "/promptCapabilities/image"), false);
     t->can_load = json_bool(json_get(can, "loadSession"), false);
     t->can_resume = json_ptr(can, "/sessionCapabilities/resume") != NULL;
     if (t->resume == NULL || (!t->can_load && !t->can_resume)) {
@@ -417,6 +431,13 @@ static void op_turn(struct engine_thread *base, const struct engine_turn *in)
     assert(!t->in_turn);
     t->in_turn = true;
     t->n_calls = 0;
+    buf_clear(&t->pictures);
+    for (size_t i = 0; i < in->n_pictures; i++) {
+        buf_addf(&t->pictures,
+                 "%s{\"type\":\"image\",\"mimeType\":\"" STR_FMT "\",\"data\":\"" STR_FMT "\"}",
+                 i != 0 ? "," : "", STR_ARG(in->pictures[i].media_type),
+                 STR_ARG(in->pictures[i].data));
+    }
     if (in->system.n != 0) {
         t->system = arena_strdup(&t->arena, in->system);
         if (!t->fresh) {
@@ -492,6 +513,7 @@ static void op_close(struct engine_thread *base)
     vec_fini(&t->calls);
     vec_fini(&t->tool_calls);
     buf_fini(&t->input);
+    buf_fini(&t->pictures);
     buf_fini(&t->message);
     free(t->thread);
     arena_fini(&t->arena);
@@ -541,6 +563,7 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     t->arg = arg;
     arena_init(&t->arena);
     buf_init(&t->input, SIZE_MAX);
+    buf_init(&t->pictures, SIZE_MAX);
     buf_init(&t->message, SIZE_MAX);
     t->cwd = arena_strdup(&t->arena, str_of(spec->env->policy->working_dir));
     t->system = arena_strdup(&t->arena, spec->system);
@@ -574,4 +597,5 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     return &t->base;
 }
 
-const struct engine_kind engine_acp = {.name = "acp", .fixed_tools = true, .open = open_thread};
+const struct engine_kind engine_acp = {
+    .name = "acp", .own_model = true, .fixed_tools = true, .open = open_thread};

@@ -42,13 +42,15 @@ struct acp_thread {
     int64_t last_id;
     int64_t asked[4]; // the id of the request of each kind that is open; 0: none
     char *thread;
-    bool can_load, can_resume, can_http;
+    bool can_load, can_resume, can_http, can_see;
     bool loading;         // what it tells is the past
     bool ready;           // there is a thread
     bool fresh;           // and it knows neither instructions nor the past
     bool in_turn;         // turn() was called, on_end has not come
     bool begun, stopping; // the prompt was sent; interrupt() came
     struct buf input;     // of the turn, until it begins; what was said to it since
+    struct buf pictures;  // of the turn, as items of JSON, until it begins
+    bool unfit;           // it has some, and the agent takes none
     struct buf message;   // pieces of the message that is being said
     unsigned n_ours;      // calls of our tools that are not answered
     bool over;            // the prompt is, and the turn when they are

@@ -43,13 +43,28 @@ static void end_control(struct claude *c, struct engine_line *m)
     engine_line_send(c->child, m);
 }
 
-static void say(struct claude *c, struct str text)
+static void say(struct claude *c, struct str text, const struct engine_picture *pictures, size_t n)
 {
     struct engine_line m;
     struct jw *w = begin_message(&m, "user");
     jw_kobj(w, "message");
     jw_kstrz(w, "role", "user");
-    jw_kstr(w, "content", text);
+    jw_karr(w, "content");
+    for (size_t i = 0; i < n; i++) {
+        jw_obj(w);
+        jw_kstrz(w, "type", "image");
+        jw_kobj(w, "source");
+        jw_kstrz(w, "type", "base64");
+        jw_kstr(w, "media_type", pictures[i].media_type);
+        jw_kstr(w, "data", pictures[i].data);
+        jw_end_obj(w);
+        jw_end_obj(w);
+    }
+    jw_obj(w);
+    jw_kstrz(w, "type", "text");
+    jw_kstr(w, "text", text);
+    jw_end_obj(w);
+    jw_end_arr(w);
     jw_end_obj(w);
     jw_key(w, "parent_tool_use_id");
     jw_null(w);
@@ -173,7 +188,7 @@ static void take_end(struct claude *c, const struct json *msg)
     why = why.n != 0 ? why : json_str(json_ptr(msg, "/errors/0"), "Claude Code did not say why");
     bool stopped = c->stopping;
     if (c->again.n != 0 && !stopped) { // it was interrupted for what was said
-        say(c, buf_str(&c->again));
+        say(c, buf_str(&c->again), NULL, 0);
         buf_clear(&c->again);
         return;
     }
@@ -403,7 +418,7 @@ static void take_turn(struct engine_thread *t, const struct engine_turn *in)
     }
     buf_adds(&text, in->text);
     if (c->child != NULL) {
-        say(c, buf_str(&text));
+        say(c, buf_str(&text), in->pictures, in->n_pictures);
     }
     buf_fini(&text);
 }
@@ -415,7 +430,7 @@ static void steer(struct engine_thread *t, struct str text)
         return;
     }
     if (c->calls.n != 0) {
-        say(c, text);
+        say(c, text, NULL, 0);
         return;
     }
     bool interrupted = c->again.n != 0;

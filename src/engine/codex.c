@@ -37,13 +37,16 @@ static void end_request(struct codex *c, struct engine_line *m)
     engine_line_send(c->child, m);
 }
 
-static void write_input(struct jw *w, struct str text)
+static void write_input(struct jw *w, struct str text, struct str pictures)
 {
     jw_karr(w, "input");
     jw_obj(w);
     jw_kstrz(w, "type", "text");
     jw_kstr(w, "text", text);
     jw_end_obj(w);
+    if (pictures.n != 0) {
+        jw_raw(w, pictures);
+    }
     jw_end_arr(w);
 }
 
@@ -156,11 +159,12 @@ static void begin_turn(struct codex *c)
     buf_adds(&text, buf_str(&c->input));
     struct jw *w = begin_request(c, &m, ASK_TURN, "turn/start");
     jw_kstrz(w, "threadId", c->thread);
-    write_input(w, buf_str(&text));
+    write_input(w, buf_str(&text), buf_str(&c->pictures));
     end_request(c, &m);
     c->begun = true;
     buf_fini(&text);
     buf_clear(&c->input);
+    buf_clear(&c->pictures);
 }
 
 static void send_steer(struct codex *c, struct str text, struct str refuses)
@@ -170,7 +174,7 @@ static void send_steer(struct codex *c, struct str text, struct str refuses)
     c->asked.p[c->asked.n - 1].refuses = refuses.n != 0 ? str_dup(refuses) : NULL;
     jw_kstrz(w, "threadId", c->thread);
     jw_kstrz(w, "expectedTurnId", c->turn);
-    write_input(w, text);
+    write_input(w, text, STR(""));
     end_request(c, &m);
 }
 
@@ -420,6 +424,7 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     c->resume = q->thread != NULL ? xstrdup(q->thread) : NULL;
     c->tokens = -1;
     buf_init(&c->input, SIZE_MAX);
+    buf_init(&c->pictures, SIZE_MAX);
     buf_init(&c->steer, SIZE_MAX);
     c->gateway = gateway_open(w, q, engine_child_boxed(q->env), &c->why);
     if (c->gateway == NULL) {
@@ -445,12 +450,18 @@ static void take_turn(struct engine_thread *t, const struct engine_turn *in)
     c->in_turn = true;
     c->error[0] = '\0';
     buf_clear(&c->input);
+    buf_clear(&c->pictures);
     buf_clear(&c->steer);
     if (in->system.n != 0) {
         buf_addf(&c->input, "Your instructions have changed. They are now:\n\n" STR_FMT "\n\n",
                  STR_ARG(in->system));
     }
     buf_adds(&c->input, in->text);
+    for (size_t i = 0; i < in->n_pictures; i++) {
+        buf_addf(
+            &c->pictures, "%s{\"type\":\"image\",\"url\":\"data:" STR_FMT ";base64," STR_FMT "\"}",
+            i != 0 ? "," : "", STR_ARG(in->pictures[i].media_type), STR_ARG(in->pictures[i].data));
+    }
     if (c->ready) {
         begin_turn(c);
     }
@@ -562,6 +573,7 @@ static void close_thread(struct engine_thread *t)
     }
     vec_fini(&c->asked);
     buf_fini(&c->input);
+    buf_fini(&c->pictures);
     buf_fini(&c->steer);
     free(c->resume);
     free(c->thread);

@@ -52,6 +52,7 @@ struct codex {
     bool begun;          // turn/start was sent
     bool stopping;       // interrupt() came
     struct buf input;    // of the turn, until it begins
+    struct buf pictures; // the same, as items of JSON
     struct buf steer;    // said before its id was known
     char *message;       // the item whose pieces come
     bool message_open;   // pieces of it came, and not its end

@@ -163,8 +163,8 @@ class Engine:
         """A session whose engine has these variables."""
         return self.new(env=env)
 
-    def send(self, id, text, wait=True):
-        return post(self.home, f"/session/{id}/message", text=text, wait=wait)
+    def send(self, id, text, wait=True, **more):
+        return post(self.home, f"/session/{id}/message", text=text, wait=wait, **more)
 
     def last(self):
         """The session that was made last."""

@@ -1,4 +1,5 @@
 """Agents that speak the Agent Client Protocol run turns: one made with the official library, and `afloat acp` itself."""
+import base64
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import pytest
 
 from conftest import BIN, ROOT, retry
 from engine_rig import of_type
+from test_pictures import png
 from test_agent import Session, call, one_call, work  # noqa: F401 (a fixture)
 
 NODE = shutil.which("node") or "node"
@@ -172,6 +174,27 @@ def test_garbage_from_an_agent_ends_the_turn_with_the_reason(home, start_hub, wo
     outcome = start(home, work).ask()
     assert outcome["state"] == "failed" and why in outcome["error"]["message"], outcome
     assert call(home, "GET", "/healthz")["ok"]
+
+
+def test_an_agent_that_takes_pictures_is_shown_them(home, start_hub, work, agent):
+    configure(home, NODE, agent, "sees", more='[models."*"]\nimages = false\n')  # of our models, and it has its own
+    start_hub()
+    s = start(home, work)
+    (work / "shot.png").write_bytes(png())
+    assert s.ask("what is this?", images=[str(work / "shot.png")])["state"] == "completed"
+    told, = json.loads((work / ".acp-agent.json").read_text()).values()
+    assert f"[image image/png {len(base64.b64encode(png()))}]" in told[0]
+
+
+def test_an_agent_that_takes_no_pictures_says_so(home, start_hub, work, agent):
+    configure(home, NODE, agent)
+    start_hub()
+    s = start(home, work)
+    (work / "shot.png").write_bytes(png())
+    for _ in range(2):  # before it is ready, and after
+        failed = s.ask("what is this?", images=[str(work / "shot.png")])
+        assert failed["state"] == "failed" and "takes no pictures" in failed["error"]["message"], failed
+    assert s.ask("in words")["text"] == "you said in words"
 
 
 def test_a_missing_program_is_named(home, start_hub, work):

@@ -1,4 +1,5 @@
 """The real Claude Code runs turns: against a model on loopback, in a box that reaches nothing else."""
+import base64
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import pytest
 from bots import Repo
 from conftest import retry, wait_gone
 from engine_rig import KEY, TOLD, Engine, Messages, held, of_type, post  # noqa: F401 (held is a fixture)
+from test_pictures import png
 
 say, call = Messages.text, Messages.call
 
@@ -177,6 +179,15 @@ def test_engine_and_hub_are_killed_and_the_conversation_goes_on(claude, home, he
     assert "remember blue" in asked and TOLD in asked
     told = [e for e in of_type(claude.events(id), "session.updated") if "engine_thread" in e]
     assert len(told) == 1 and "lost" in told[0]["reason"]
+
+
+def test_claude_is_shown_pictures(claude, hub):
+    (claude.work / "shot.png").write_bytes(png())
+    id = claude.new()
+    claude.model.answers += [say("a dot")]
+    assert claude.send(id, "what is this?", images=[str(claude.work / "shot.png")])["text"] == "a dot"
+    [shown] = [c for m in claude.requests()[0]["messages"] if isinstance(m["content"], list) for c in m["content"] if c["type"] == "image"]
+    assert shown["source"] == {"type": "base64", "media_type": "image/png", "data": base64.b64encode(png()).decode()}
 
 
 def test_a_conversation_that_claude_cannot_read_fails_one_turn_only(claude, home):

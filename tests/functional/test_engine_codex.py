@@ -10,6 +10,7 @@ import pytest
 from bots import Repo
 from conftest import retry, wait_gone
 from engine_rig import KEY, TOLD, Engine, Messages, Responses, held, of_type, post  # noqa: F401 (held is a fixture)
+from test_pictures import png
 
 say, call = Responses.text, Responses.call
 
@@ -154,6 +155,16 @@ def test_a_provider_that_refuses_fails_the_turn_with_its_words(codex):
     done = codex.chat("go")
     assert done.returncode == 1 and "no such model here" in done.stderr
     assert of_type(codex.events(), "turn.failed")[0]["error"]["code"] == "ENGINE_FAILED"
+
+
+def test_codex_is_shown_pictures(codex, hub):
+    (codex.work / "shot.png").write_bytes(png())
+    id = codex.new()
+    codex.model.answers += [say("a dot"), say("yes")]
+    assert codex.send(id, "what is this?", images=[str(codex.work / "shot.png")])["text"] == "a dot"
+    shown = [c for i in codex.requests()[0]["input"] if i["type"] == "message" for c in i["content"] if c["type"] == "input_image"]
+    assert len(shown) == 1 and shown[0]["image_url"].startswith("data:image/png;base64,")
+    assert codex.send(id, "sure?")["text"] == "yes"  # it remembers the picture by itself
 
 
 def test_a_turn_is_interrupted(codex, home, hub, held):

@@ -89,7 +89,7 @@ async function act(text, sessionId, client) {
 }
 
 acp.agent({ name: "peer" })
-  .onRequest("initialize", () => ({ protocolVersion: mode === "v9" ? 9 : 1, agentCapabilities: { loadSession: mode !== "forgetful",
+  .onRequest("initialize", () => ({ protocolVersion: mode === "v9" ? 9 : 1, agentCapabilities: { loadSession: mode !== "forgetful", promptCapabilities: { image: mode === "sees" },
     mcpCapabilities: { http: mode !== "stdio" } }, agentInfo: { name: "peer", version: "1" }, authMethods: [] }))
   .onRequest("session/new", ({ params }) => {
     if (mode === "locked") throw new acp.RequestError(-32000, "log in first");
@@ -108,7 +108,7 @@ acp.agent({ name: "peer" })
     return {};
   })
   .onRequest("session/prompt", async ({ params, client }) => {
-    const text = params.prompt.map((b) => b.text ?? "").join("");
+    const text = params.prompt.map((b) => b.text ?? `[${b.type} ${b.mimeType} ${b.data?.length}]`).join("");
     const sessions = load();
     writeFileSync(store, JSON.stringify({ ...sessions, [params.sessionId]: [...sessions[params.sessionId], text] }));
     return { stopReason: await act(params.prompt.at(-1).text, params.sessionId, client) };
