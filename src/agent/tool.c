@@ -61,6 +61,9 @@ static void copy_env(struct tool_job *c, const struct tool_env *env)
     c->loop = env->loop;
     c->lane = env->lane;
     c->policy = *p;
+    if (c->tool->effect == TOOL_READS && p->mode == BOX_WORKSPACE_WRITE) {
+        c->policy.mode = BOX_READ_ONLY; // so nothing has to be guarded from it
+    }
     c->policy.working_dir = copy_text(a, p->working_dir);
     c->policy.writable = copy_list(a, p->writable);
     c->policy.hide = copy_list(a, p->hide);

@@ -1,4 +1,7 @@
 """POST /tool: a call without a session goes through the same pipeline as one of a turn."""
+import ctypes
+import os
+import struct
 import threading
 
 import pytest
@@ -77,3 +80,38 @@ def test_the_name_of_every_builtin_tool_is_reserved(home, start_hub, name):
     plug(home, "p", f"tool {{ name = '{name}', run = function() end }}")
     start_hub()
     assert [d["code"] for d in diagnostics(reload(home), "p")] == ["BUILTIN_CONFLICT"]
+
+
+def opened_meanwhile(dirs, act):
+    """Which of the directories are opened while `act` runs."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_NONBLOCK)
+    names = {libc.inotify_add_watch(fd, str(d).encode(), 0x20): d for d in dirs}  # IN_OPEN
+    try:
+        act()
+        raw = os.read(fd, 65536)
+    except BlockingIOError:
+        raw = b""
+    finally:
+        os.close(fd)
+    found = set()
+    while raw:
+        watch, mask, _, n = struct.unpack_from("iIII", raw)
+        if mask & 0x40000000 and n == 0:  # IN_ISDIR: the directory itself
+            found.add(names[watch])
+        raw = raw[16 + n:]
+    return found
+
+
+def test_a_tool_that_only_reads_does_not_look_for_what_may_not_be_written(home, hub, tmp_path):
+    (tmp_path / "a.txt").write_text("hello\n")
+    (home.dir / "plugins").mkdir(exist_ok=True)
+    dirs = [home.dir, home.dir / "plugins"]
+
+    def ok(tool, **input):
+        status, got = run(home, tool, tmp_path, **input)
+        assert status == 200 and got["success"], got
+    ok("list_files", path=".")
+    assert opened_meanwhile(dirs, lambda: ok("read_file", path="a.txt")) == set()
+    assert opened_meanwhile(dirs, lambda: ok("search_files", pattern="hello")) == set()
+    assert opened_meanwhile(dirs, lambda: ok("write_file", path="b.txt", content="x")) == set(dirs)
