@@ -66,10 +66,8 @@ static void request_free(struct acp_request *r)
 
 void acp__answer(struct acp_request *r, struct str result)
 {
-    struct buf line;
-    struct jw w;
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct buf line = {.max = SIZE_MAX};
+    struct jw w = {.out = &line};
     rpc_begin_result(&w, r->id);
     jw_raw(&w, result);
     rpc_end(&w);
@@ -80,15 +78,13 @@ void acp__answer(struct acp_request *r, struct str result)
 
 void acp__refuse(struct acp_request *r, int64_t code, const char *fmt, ...)
 {
-    struct buf line;
-    struct jw w;
+    struct buf line = {.max = SIZE_MAX};
     char text[400];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct jw w = {.out = &line};
     rpc_error(&w, r->id, code, "%s", text);
     write_line(r->acp, &line);
     buf_fini(&line);
@@ -97,8 +93,7 @@ void acp__refuse(struct acp_request *r, int64_t code, const char *fmt, ...)
 
 void acp__ask(struct acp *a, const char *method, struct str params, acp_asked *done, void *arg)
 {
-    struct buf line;
-    struct jw w;
+    struct buf line = {.max = SIZE_MAX};
     struct acp_ask *q = xmalloc(sizeof *q);
     if (a->closed) {
         free(q);
@@ -108,8 +103,7 @@ void acp__ask(struct acp *a, const char *method, struct str params, acp_asked *d
     *q = (struct acp_ask){.id = ++a->last_id, .done = done, .arg = arg};
     vec_push(&a->asks, q);
     struct json id = rpc_int_id(q->id);
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct jw w = {.out = &line};
     rpc_begin_request(&w, &id, method);
     jw_raw(&w, params);
     rpc_end(&w);
@@ -172,7 +166,7 @@ static void take_request(struct acp *a, const struct rpc_message *m)
 
 static void take_message(struct acp *a, const struct rpc_message *m)
 {
-    struct buf line;
+    struct buf line = {.max = SIZE_MAX};
     struct jw w;
     switch (m->kind) {
     case RPC_REQUEST: take_request(a, m); break;
@@ -180,11 +174,10 @@ static void take_message(struct acp *a, const struct rpc_message *m)
     case RPC_ERROR: take_answer(a, m); break;
     case RPC_NOTIFICATION:
         if (str_eqz(m->method, "session/cancel")) {
-            acp__cancel(a, json_str(json_get(m->params, "sessionId"), ""));
+            acp__cancel(a, json_get_text(m->params, "sessionId"));
         }
         break;
     case RPC_INVALID:
-        buf_init(&line, SIZE_MAX);
         jw_init(&w, &line);
         rpc_error(&w, m->id, RPC_INVALID_REQUEST, STR_FMT, STR_ARG(m->message));
         write_line(a, &line);
@@ -199,10 +192,8 @@ static void take_line(struct acp *a, struct str text)
     struct rpc_packet packet;
     struct err e = {0};
     if (rpc_parse(&packet, &arena, text, &e) < 0) {
-        struct buf line;
-        struct jw w;
-        buf_init(&line, SIZE_MAX);
-        jw_init(&w, &line);
+        struct buf line = {.max = SIZE_MAX};
+        struct jw w = {.out = &line};
         rpc_error(&w, NULL, e.code == ERR_PARSE ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST, "%s",
                   e.msg);
         write_line(a, &line);

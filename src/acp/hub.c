@@ -45,8 +45,8 @@ static const char *explain(struct arena *a, int status, struct str body, struct 
 {
     *v = NULL;
     (void)!json_parse(v, a, arena_str(a, body), NULL, NULL);
-    struct str detail = json_str(json_get(*v, "detail"), "");
-    struct str hint = json_str(json_get(*v, "hint"), "");
+    struct str detail = json_get_text(*v, "detail");
+    struct str hint = json_get_text(*v, "hint");
     if (status / 100 == 2) {
         return NULL;
     }

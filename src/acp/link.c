@@ -56,8 +56,7 @@ static void finish(struct acp_errand *r, const char *member, struct str json)
 {
     struct acp *a = r->s->acp;
     if (!r->dropped && !a->closed) {
-        struct buf body;
-        buf_init(&body, SIZE_MAX);
+        struct buf body = {.max = SIZE_MAX};
         buf_addf(&body, "{\"session\":\"%s\",\"request\":%lld,\"%s\":" STR_FMT "}", r->s->id,
                  (long long)r->id, member, STR_ARG(json));
         acp__call(a, "PUT", "/editor", buf_str(&body), on_told, NULL);
@@ -74,8 +73,7 @@ static void finish(struct acp_errand *r, const char *member, struct str json)
 static void on_file(void *arg, const struct json *result)
 {
     struct acp_errand *r = arg;
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     if (result != NULL && result->type == JSON_OBJ) {
         json_write(&text, result, 0);
     } else {
@@ -93,10 +91,8 @@ static void on_file(void *arg, const struct json *result)
 static void ask_with(struct acp_errand *r, const char *method, const struct json *from,
                      const char *const *keys, size_t n, acp_asked *done)
 {
-    struct buf params;
-    struct jw w;
-    buf_init(&params, SIZE_MAX);
-    jw_init(&w, &params);
+    struct buf params = {.max = SIZE_MAX};
+    struct jw w = {.out = &params};
     jw_obj(&w);
     jw_kstrz(&w, "sessionId", r->s->id);
     for (size_t i = 0; i < n; i++) {
@@ -149,7 +145,7 @@ static void on_output(void *arg, const struct json *result)
     if (result != NULL) {
         jw_init(&w, &r->answer);
         jw_obj(&w);
-        jw_kstr(&w, "output", json_str(json_get(result, "output"), ""));
+        jw_kstr(&w, "output", json_get_text(result, "output"));
         jw_kbool(&w, "truncated", json_bool(json_get(result, "truncated"), false));
         jw_kvalue(&w, "exit_code", json_get(status, "exitCode"));
         jw_kvalue(&w, "signal", json_get(status, "signal"));
@@ -178,10 +174,8 @@ static void on_killed(void *arg, const struct json *result)
 
 static void kill_terminal(struct acp_errand *r)
 {
-    struct buf params;
-    struct jw w;
-    buf_init(&params, SIZE_MAX);
-    jw_init(&w, &params);
+    struct buf params = {.max = SIZE_MAX};
+    struct jw w = {.out = &params};
     jw_obj(&w);
     jw_kstrz(&w, "sessionId", r->s->id);
     jw_kstrz(&w, "terminalId", r->terminal);
@@ -201,8 +195,7 @@ static void show_terminal(const struct acp_errand *r)
 {
     struct acp_update u;
     struct jw *w = acp__update(&u, r->s->acp, r->s->id, "tool_call_update");
-    acp__write_call_id(w, json_str(json_get(r->params, "turn"), ""),
-                       json_str(json_get(r->params, "call_id"), ""));
+    acp__write_call_id(w, json_get_text(r->params, "turn"), json_get_text(r->params, "call_id"));
     jw_karr(w, "content");
     jw_obj(w);
     jw_kstrz(w, "type", "terminal");
@@ -215,7 +208,7 @@ static void show_terminal(const struct acp_errand *r)
 static void on_terminal(void *arg, const struct json *result)
 {
     struct acp_errand *r = arg;
-    struct str id = json_str(json_get(result, "terminalId"), "");
+    struct str id = json_get_text(result, "terminalId");
     if (id.n == 0) {
         finish(r, "error", STR("\"the editor opens no terminal\""));
         return;
@@ -232,16 +225,14 @@ static void on_terminal(void *arg, const struct json *result)
 
 static void run_terminal(struct acp_errand *r)
 {
-    struct buf params;
-    struct jw w;
-    buf_init(&params, SIZE_MAX);
-    jw_init(&w, &params);
+    struct buf params = {.max = SIZE_MAX};
+    struct jw w = {.out = &params};
     jw_obj(&w);
     jw_kstrz(&w, "sessionId", r->s->id);
     jw_kstrz(&w, "command", "/bin/sh");
     jw_karr(&w, "args");
     jw_strz(&w, "-c");
-    jw_str(&w, json_str(json_get(r->params, "cmd"), ""));
+    jw_str(&w, json_get_text(r->params, "cmd"));
     jw_end_arr(&w);
     jw_kvalue(&w, "cwd", json_get(r->params, "cwd"));
     jw_kvalue(&w, "env", json_get(r->params, "env"));
@@ -269,7 +260,7 @@ static void take_request(struct acp_session *s, const struct json *v)
         const char *method;
         void (*run)(struct acp_errand *r);
     } runs[] = {{"read", run_read}, {"write", run_write}, {"terminal", run_terminal}};
-    struct str method = json_str(json_get(v, "method"), "");
+    struct str method = json_get_text(v, "method");
     struct acp_errand *r = xcalloc(1, sizeof *r);
     arena_init(&r->arena);
     buf_init(&r->answer, SIZE_MAX);
@@ -352,10 +343,8 @@ static void begin(struct acp_session *s)
 {
     static const struct http_cb cb = {.on_body = on_body, .on_done = on_done};
     struct acp *a = s->acp;
-    struct buf body;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct buf body = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstrz(&w, "session", s->id);
     jw_kbool(&w, "reads", a->reads_files);

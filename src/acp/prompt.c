@@ -48,17 +48,16 @@ static char *path_of(struct arena *a, struct str uri)
 /// The pictures as POST /session/{id}/message takes them; nothing is written when there are none.
 static void write_images(const struct json *blocks, struct buf *out)
 {
-    struct jw w;
     bool any = false;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     json_foreach_item (it, blocks) {
-        if (str_eqz(json_str(json_get(it, "type"), ""), "image")) {
+        if (str_eqz(json_get_text(it, "type"), "image")) {
             if (!any) {
                 jw_arr(&w);
             }
             any = true;
             jw_obj(&w);
-            jw_kstr(&w, "data", json_str(json_get(it, "data"), ""));
+            jw_kstr(&w, "data", json_get_text(it, "data"));
             jw_end_obj(&w);
         }
     }
@@ -69,10 +68,8 @@ static void write_images(const struct json *blocks, struct buf *out)
 
 static void finish(struct composing *c)
 {
-    struct buf text, images;
+    struct buf text = {.max = SIZE_MAX}, images = {.max = SIZE_MAX};
     struct composing done = *c;
-    buf_init(&text, SIZE_MAX);
-    buf_init(&images, SIZE_MAX);
     write_images(c->blocks, &images);
     for (size_t i = 0; c->blocks != NULL && i < c->blocks->n; i++) {
         buf_adds(&text, c->parts[i]);
@@ -109,12 +106,10 @@ static void on_text(void *arg, const struct json *result)
 
 static void ask_text(struct composing *c, size_t at, const char *path)
 {
-    struct buf params;
-    struct jw w;
+    struct buf params = {.max = SIZE_MAX};
     struct wanted *q = xmalloc(sizeof *q);
     *q = (struct wanted){.c = c, .at = at, .path = xstrdup(path)};
-    buf_init(&params, SIZE_MAX);
-    jw_init(&w, &params);
+    struct jw w = {.out = &params};
     jw_obj(&w);
     jw_kstrz(&w, "sessionId", c->session);
     jw_kstrz(&w, "path", path);
@@ -126,12 +121,12 @@ static void ask_text(struct composing *c, size_t at, const char *path)
 
 static void take_block(struct composing *c, size_t at, const struct json *block)
 {
-    struct str type = json_str(json_get(block, "type"), "");
+    struct str type = json_get_text(block, "type");
     const struct json *resource = json_get(block, "resource");
-    struct str uri = json_str(json_get(resource != NULL ? resource : block, "uri"), "");
+    struct str uri = json_get_text(resource != NULL ? resource : block, "uri");
     char *path = path_of(&c->arena, uri);
     if (str_eqz(type, "text")) {
-        c->parts[at] = json_str(json_get(block, "text"), "");
+        c->parts[at] = json_get_text(block, "text");
     } else if (str_eqz(type, "resource")) {
         c->parts[at] = quote(c, path != NULL ? str_of(path) : uri,
                              json_str(json_get(resource, "text"), "[not a text]"));

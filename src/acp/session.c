@@ -127,9 +127,9 @@ static void on_commands(void *arg, const struct json *v, const char *why)
     jw_kstrz(w, "description", "replace earlier messages by a summary");
     jw_end_obj(w);
     json_foreach_item (it, json_get(v, "commands")) {
-        struct str description = json_str(json_get(it, "description"), "");
+        struct str description = json_get_text(it, "description");
         jw_obj(w);
-        jw_kstr(w, "name", acp__short_name(json_str(json_get(it, "name"), "")));
+        jw_kstr(w, "name", acp__short_name(json_get_text(it, "name")));
         jw_kstr(w, "description", description);
         jw_kobj(w, "input");
         jw_kstrz(w, "hint", "arguments");
@@ -161,8 +161,7 @@ struct opening {
 
 static void set_servers(struct acp_session *s, const struct json *list)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     free(s->servers);
     s->servers = NULL;
     if (list != NULL && list->type == JSON_ARR && list->n != 0) {
@@ -179,10 +178,8 @@ static void on_linked(void *arg)
     struct acp_session *s = o.s;
     struct acp *a = r->acp;
     bool fallback = json_bool(json_get(o.row, "fallback"), false);
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     free(arg);
     if (o.fresh) {
@@ -208,8 +205,8 @@ static void on_linked(void *arg)
 static void answer_row(struct acp_request *r, const struct json *row, bool fresh)
 {
     struct opening *o = xmalloc(sizeof *o);
-    struct acp_session *s = session_of(r->acp, json_str(json_get(row, "id"), ""),
-                                       json_str(json_get(row, "working_dir"), "/"));
+    struct acp_session *s =
+        session_of(r->acp, json_get_text(row, "id"), json_str(json_get(row, "working_dir"), "/"));
     *o = (struct opening){r, s, json_clone(&r->arena, row), fresh};
     set_servers(s, json_get(r->params, "mcpServers"));
     acp__link_drop(s); // the servers may be others
@@ -237,15 +234,13 @@ static void m_new(struct acp_request *r)
 {
     struct str dir = param(r, "cwd");
     const struct json *more = json_get(r->params, "additionalDirectories");
-    struct buf body;
-    struct jw w;
+    struct buf body = {.max = SIZE_MAX};
     if (dir.n == 0 || dir.p[0] != '/') {
         acp__refuse(r, RPC_INVALID_PARAMS, "'cwd' must be an absolute path");
         return;
     }
-    buf_init(&body, SIZE_MAX);
     buf_addz(&body, "{\"working_dir\":");
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_str(&w, dir);
     if (more != NULL && more->type == JSON_ARR && more->n != 0) {
         buf_addz(&body, ",\"writable\":");
@@ -291,10 +286,10 @@ static void on_past(void *arg, const struct json *v, const char *why)
         loading_end(l, NULL);
         return;
     }
-    struct acp_session *s = session_of(l->r->acp, json_str(json_get(l->row, "id"), ""),
+    struct acp_session *s = session_of(l->r->acp, json_get_text(l->row, "id"),
                                        json_str(json_get(l->row, "working_dir"), "/"));
     json_foreach_item (ev, events) {
-        acp__tell(s, json_str(json_get(ev, "type"), ""), ev, true);
+        acp__tell(s, json_get_text(ev, "type"), ev, true);
     }
     read_past(l, json_int(json_get(v, "next"), INT64_MAX));
 }
@@ -302,7 +297,7 @@ static void on_past(void *arg, const struct json *v, const char *why)
 static void read_past(struct loading *l, int64_t after)
 {
     char path[ACP_ID + 64];
-    struct str id = json_str(json_get(l->row, "id"), "");
+    struct str id = json_get_text(l->row, "id");
     snprintf(path, sizeof path, "/session/" STR_FMT "/events?after=%lld", STR_ARG(id),
              (long long)after);
     acp__call(l->r->acp, "GET", path, STR_NULL, on_past, l);
@@ -349,33 +344,30 @@ static void m_resume(struct acp_request *r)
 static void on_list(void *arg, const struct json *v, const char *why)
 {
     struct acp_request *r = arg;
-    struct str dir = param(r, "cwd"), next = json_str(json_get(v, "next"), "");
-    struct buf text;
-    struct jw w;
+    struct str dir = param(r, "cwd"), next = json_get_text(v, "next");
+    struct buf text = {.max = SIZE_MAX};
     if (v == NULL) {
         acp__refuse(r, RPC_INTERNAL_ERROR, "%s", why);
         return;
     }
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_karr(&w, "sessions");
     json_foreach_item (row, json_get(v, "sessions")) {
-        struct str own = json_str(json_get(row, "working_dir"), "");
-        struct str title = json_str(json_get(row, "title"), "");
-        bool ended = str_eqz(json_str(json_get(row, "state"), ""), "ended");
-        if (ended || (dir.n != 0 && !str_eq(dir, own)) ||
-            json_str(json_get(row, "run_id"), "").n != 0) {
+        struct str own = json_get_text(row, "working_dir");
+        struct str title = json_get_text(row, "title");
+        bool ended = str_eqz(json_get_text(row, "state"), "ended");
+        if (ended || (dir.n != 0 && !str_eq(dir, own)) || json_get_text(row, "run_id").n != 0) {
             continue;
         }
-        title = title.n != 0 ? title : json_str(json_get(row, "prompt_summary"), "");
+        title = title.n != 0 ? title : json_get_text(row, "prompt_summary");
         jw_obj(&w);
-        jw_kstr(&w, "sessionId", json_str(json_get(row, "id"), ""));
+        jw_kstr(&w, "sessionId", json_get_text(row, "id"));
         jw_kstr(&w, "cwd", own);
         if (title.n != 0) {
             jw_kstr(&w, "title", title);
         }
-        jw_kstr(&w, "updatedAt", json_str(json_get(row, "started_at"), ""));
+        jw_kstr(&w, "updatedAt", json_get_text(row, "started_at"));
         jw_end_obj(&w);
     }
     jw_end_arr(&w);
@@ -435,13 +427,11 @@ static void m_mode(struct acp_request *r)
 {
     struct str id = param(r, "sessionId"), mode = param(r, "modeId");
     char path[ACP_ID + 16];
-    struct buf body;
-    struct jw w;
+    struct buf body = {.max = SIZE_MAX};
     if (!check_id(r, id)) {
         return;
     }
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstr(&w, "permission", mode);
     jw_end_obj(&w);
@@ -455,16 +445,14 @@ static void m_mode(struct acp_request *r)
 static void m_initialize(struct acp_request *r)
 {
     struct acp *a = r->acp;
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     const struct json *can = json_get(r->params, "clientCapabilities");
     a->reads_files = json_bool(json_ptr(can, "/fs/readTextFile"), false);
     a->writes_files = json_bool(json_ptr(can, "/fs/writeTextFile"), false);
     a->terminals = json_bool(json_get(can, "terminal"), false);
     const struct json *form = json_ptr(can, "/elicitation/form");
     a->forms = form != NULL && form->type == JSON_OBJ;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kint(&w, "protocolVersion", 1);
     jw_key(&w, "agentCapabilities");

@@ -46,11 +46,9 @@ void acp__stream_ended(struct acp_session *s, const char *why)
 static void send_message(struct acp_session *s, struct str text, struct str images)
 {
     char path[ACP_ID + 32];
-    struct buf body;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     buf_addz(&body, "{\"text\":");
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_str(&w, text);
     if (images.n != 0) {
         buf_addf(&body, ",\"images\":" STR_FMT, STR_ARG(images));
@@ -125,13 +123,11 @@ static void on_compacted(void *arg, const struct json *v, const char *why)
 
 static void run_command(struct running *c, struct str full)
 {
-    struct buf body;
-    struct jw w;
+    struct buf body = {.max = SIZE_MAX};
     struct str rest = str_of(c->line);
     str_cut(&rest, ' ');
     char *path = xasprintf("/command/" STR_FMT, STR_ARG(full));
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_karr(&w, "args");
     while (rest.n != 0) {
@@ -155,7 +151,7 @@ static void on_known(void *arg, const struct json *v, const char *why)
     struct str name = str_cut(&rest, ' ');
     (void)why;
     json_foreach_item (it, json_get(v, "commands")) {
-        struct str full = json_str(json_get(it, "name"), "");
+        struct str full = json_get_text(it, "name");
         bool safe = memchr(full.p, '/', full.n) == NULL && memchr(full.p, '%', full.n) == NULL &&
                     memchr(full.p, '?', full.n) == NULL && memchr(full.p, '#', full.n) == NULL;
         if (safe && (str_eq(name, full) || str_eq(name, acp__short_name(full)))) {
@@ -186,10 +182,8 @@ static void on_answered(void *arg, const struct json *v, const char *why)
 static void send_value(struct acp_session *s, const char *question, const struct json *answer)
 {
     char path[2 * ACP_ID + 32];
-    struct buf body;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct buf body = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kvalue(&w, "answer", answer);
     jw_end_obj(&w);
@@ -232,7 +226,7 @@ static void on_linked(void *arg)
 
 void acp__prompt(struct acp_request *r)
 {
-    struct acp_session *s = acp__find(r->acp, json_str(json_get(r->params, "sessionId"), ""));
+    struct acp_session *s = acp__find(r->acp, json_get_text(r->params, "sessionId"));
     if (s == NULL) {
         acp__refuse(r, RPC_INVALID_PARAMS,
                     "this session is not open here; use session/new or session/load first");
@@ -276,8 +270,7 @@ static void on_chosen(void *arg, const struct json *result)
     struct asking q = *(struct asking *)arg;
     struct str option = json_str(json_ptr(result, "/outcome/optionId"), "");
     char path[2 * ACP_ID + 32];
-    struct buf body;
-    struct jw w;
+    struct buf body = {.max = SIZE_MAX};
     free(arg);
     if (q.s->acp->closed || (q.s->cancelled && option.n == 0)) {
         return; // the turn ends anyway
@@ -288,8 +281,7 @@ static void on_chosen(void *arg, const struct json *result)
     }
     struct str remember = option;
     struct str decision = str_cut(&remember, ':');
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstrz(&w, "decision", str_eqz(decision, "allow") ? "allow" : "deny");
     if (remember.n != 0) {
@@ -314,8 +306,8 @@ static void write_option(struct jw *w, struct str id, struct str name, const cha
 static void write_offers(struct jw *w, const struct json *offers, struct arena *a)
 {
     json_foreach_item (it, offers) {
-        struct str remember = json_str(json_get(it, "remember"), "");
-        struct str covers = json_str(json_get(it, "covers"), "");
+        struct str remember = json_get_text(it, "remember");
+        struct str covers = json_get_text(it, "covers");
         bool once = str_eqz(remember, "once");
         const char *id = arena_printf(a, "allow:" STR_FMT, STR_ARG(remember));
         const char *name =
@@ -328,22 +320,19 @@ static void write_offers(struct jw *w, const struct json *offers, struct arena *
 static void ask_permission(struct acp_session *s, const struct json *ev)
 {
     const struct json *call = json_get(ev, "call");
-    struct str diff = json_str(json_get(ev, "diff"), "");
-    struct str id = json_str(json_get(ev, "request_id"), "");
+    struct str diff = json_get_text(ev, "diff");
+    struct str id = json_get_text(ev, "request_id");
     struct arena a = {0};
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     struct asking *q = xcalloc(1, sizeof *q);
     q->s = s;
     snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "sessionId", s->id);
     jw_kobj(&w, "toolCall");
-    acp__write_call(s, &w, json_str(json_get(ev, "turn"), ""),
-                    json_str(json_get(call, "tool_call_id"), ""),
-                    json_str(json_get(call, "tool_name"), ""), json_get(call, "input"));
+    acp__write_call(s, &w, json_get_text(ev, "turn"), json_get_text(call, "tool_call_id"),
+                    json_get_text(call, "tool_name"), json_get(call, "input"));
     jw_kstrz(&w, "status", "pending");
     if (diff.n != 0) {
         jw_karr(&w, "content");
@@ -377,13 +366,11 @@ static void on_filled(void *arg, const struct json *result)
 /// What a running tool asks for, for an editor that shows forms.
 static void ask_form(struct acp_session *s, struct str id, const struct json *form)
 {
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     struct asking *q = xcalloc(1, sizeof *q);
     q->s = s;
     snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "sessionId", s->id);
     jw_kstrz(&w, "mode", "form");
@@ -397,8 +384,8 @@ static void ask_form(struct acp_session *s, struct str id, const struct json *fo
 /// A question with choices is one about a call of its own; one without is a message that the next prompt answers.
 static void ask_question(struct acp_session *s, const struct json *ev)
 {
-    struct str id = json_str(json_get(ev, "question_id"), "");
-    struct str question = json_str(json_get(ev, "question"), "");
+    struct str id = json_get_text(ev, "question_id");
+    struct str question = json_get_text(ev, "question");
     const struct json *choices = json_get(ev, "choices"), *form = json_get(ev, "form");
     if (s->acp->forms && json_get(form, "requestedSchema") != NULL) {
         ask_form(s, id, form);
@@ -410,14 +397,12 @@ static void ask_question(struct acp_session *s, const struct json *ev)
         end_prompt(s, "end_turn");
         return;
     }
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     struct asking *q = xcalloc(1, sizeof *q);
     q->s = s;
     q->question = true;
     snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "sessionId", s->id);
     jw_kobj(&w, "toolCall");
@@ -458,7 +443,7 @@ static void end_turn(struct acp_session *s, struct str type, const struct json *
 
 void acp__event(struct acp_session *s, struct str type, const struct json *ev)
 {
-    struct str turn = json_str(json_get(ev, "turn"), "");
+    struct str turn = json_get_text(ev, "turn");
     if (str_eqz(type, "turn.started") && s->turn[0] == '\0') {
         snprintf(s->turn, sizeof s->turn, STR_FMT, STR_ARG(turn));
     }

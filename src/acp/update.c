@@ -9,11 +9,6 @@
 
 enum { TITLE_MAX = 120, SHOWN_MAX = 64 << 10 };
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 static void write_text(struct jw *w, struct str text)
 {
     jw_kobj(w, "content");
@@ -62,11 +57,11 @@ void acp__write_call(const struct acp_session *s, struct jw *w, struct str turn,
                      struct str tool, const struct json *input)
 {
     const char *kind = "other";
-    struct str about = STR_NULL, path = text_of(input, "path");
+    struct str about = STR_NULL, path = json_get_text(input, "path");
     for (size_t i = 0; i < ARRAY_LEN(tools); i++) {
         if (str_eqz(tool, tools[i].tool)) {
             kind = tools[i].kind;
-            about = text_of(input, tools[i].title);
+            about = json_get_text(input, tools[i].title);
         }
     }
     bool command = strcmp(kind, "execute") == 0;
@@ -132,8 +127,8 @@ static void tell_called(struct acp_session *s, const struct json *ev)
 {
     struct acp_update u;
     struct jw *w = acp__update(&u, s->acp, s->id, "tool_call");
-    acp__write_call(s, w, text_of(ev, "turn"), text_of(ev, "call_id"), text_of(ev, "tool"),
-                    json_get(ev, "input"));
+    acp__write_call(s, w, json_get_text(ev, "turn"), json_get_text(ev, "call_id"),
+                    json_get_text(ev, "tool"), json_get(ev, "input"));
     jw_kstrz(w, "status", "in_progress");
     acp__update_end(&u);
 }
@@ -169,14 +164,14 @@ static struct acp_progress *progress_of(struct acp_session *s, struct str id)
 
 static void tell_progress(struct acp_session *s, const struct json *ev)
 {
-    struct acp_progress *p = progress_of(s, text_of(ev, "call_id"));
+    struct acp_progress *p = progress_of(s, json_get_text(ev, "call_id"));
     struct acp_update u;
-    buf_adds(&p->text, text_of(ev, "text"));
+    buf_adds(&p->text, json_get_text(ev, "text"));
     if (p->text.n > SHOWN_MAX) {
         buf_drop(&p->text, p->text.n - SHOWN_MAX);
     }
     struct jw *w = acp__update(&u, s->acp, s->id, "tool_call_update");
-    acp__write_call_id(w, text_of(ev, "turn"), text_of(ev, "call_id"));
+    acp__write_call_id(w, json_get_text(ev, "turn"), json_get_text(ev, "call_id"));
     jw_karr(w, "content");
     write_shown(w, buf_str(&p->text));
     jw_end_arr(w);
@@ -185,12 +180,12 @@ static void tell_progress(struct acp_session *s, const struct json *ev)
 
 static void tell_completed(struct acp_session *s, const struct json *ev)
 {
-    struct str diff = text_of(ev, "diff"), output = text_of(ev, "output"),
-               error = text_of(ev, "error");
+    struct str diff = json_get_text(ev, "diff"), output = json_get_text(ev, "output"),
+               error = json_get_text(ev, "error");
     bool good = json_bool(json_get(ev, "success"), false);
     struct acp_update u;
     struct jw *w = acp__update(&u, s->acp, s->id, "tool_call_update");
-    acp__write_call_id(w, text_of(ev, "turn"), text_of(ev, "call_id"));
+    acp__write_call_id(w, json_get_text(ev, "turn"), json_get_text(ev, "call_id"));
     jw_kstrz(w, "status", good ? "completed" : "failed");
     jw_karr(w, "content");
     if (diff.n != 0) { // the names of the diff are relative to the working directory
@@ -215,9 +210,9 @@ static void tell_plan(struct acp_session *s, const struct json *ev)
     struct jw *w = acp__update(&u, s->acp, s->id, "plan");
     jw_karr(w, "entries");
     json_foreach_item (it, json_get(ev, "items")) {
-        struct str state = text_of(it, "state");
+        struct str state = json_get_text(it, "state");
         jw_obj(w);
-        jw_kstr(w, "content", text_of(it, "text"));
+        jw_kstr(w, "content", json_get_text(it, "text"));
         jw_kstrz(w, "priority", "medium");
         jw_kstrz(w, "status",
                  str_eqz(state, "done")     ? "completed"
@@ -232,18 +227,19 @@ static void tell_plan(struct acp_session *s, const struct json *ev)
 /// A message that is complete: what was not streamed is told now.
 static void tell_message(struct acp_session *s, const struct json *ev, bool past)
 {
-    bool user = str_eqz(text_of(ev, "role"), "user");
+    bool user = str_eqz(json_get_text(ev, "role"), "user");
     if (past) {
-        tell_chunk(s, user ? "user_message_chunk" : "agent_message_chunk", text_of(ev, "text"));
+        tell_chunk(s, user ? "user_message_chunk" : "agent_message_chunk",
+                   json_get_text(ev, "text"));
     } else if (!user && !s->spoken) {
-        tell_chunk(s, "agent_message_chunk", text_of(ev, "text"));
+        tell_chunk(s, "agent_message_chunk", json_get_text(ev, "text"));
     }
     s->spoken = false;
 }
 
 static void tell_changed(struct acp_session *s, const struct json *ev)
 {
-    struct str mode = text_of(ev, "permission"), title = text_of(ev, "title");
+    struct str mode = json_get_text(ev, "permission"), title = json_get_text(ev, "title");
     struct acp_update u;
     if (mode.n != 0) {
         jw_kstr(acp__update(&u, s->acp, s->id, "current_mode_update"), "currentModeId", mode);
@@ -279,11 +275,11 @@ static void tell_usage(struct acp_session *s, const struct json *ev)
 
 void acp__tell(struct acp_session *s, struct str type, const struct json *ev, bool past)
 {
-    bool todo = str_eqz(text_of(ev, "tool"), "todo"); // shown as the plan
+    bool todo = str_eqz(json_get_text(ev, "tool"), "todo"); // shown as the plan
     if (str_eqz(type, "message.delta") && !past) {
-        s->spoken = s->spoken || text_of(ev, "text").n != 0;
-        tell_chunk(s, "agent_message_chunk", text_of(ev, "text"));
-        tell_chunk(s, "agent_thought_chunk", text_of(ev, "reasoning"));
+        s->spoken = s->spoken || json_get_text(ev, "text").n != 0;
+        tell_chunk(s, "agent_message_chunk", json_get_text(ev, "text"));
+        tell_chunk(s, "agent_thought_chunk", json_get_text(ev, "reasoning"));
     } else if (str_eqz(type, "message.completed")) {
         tell_message(s, ev, past);
     } else if (str_eqz(type, "tool.called") && !todo) {

@@ -65,6 +65,8 @@ const struct json *json_at(const struct json *arr, size_t i);
 const struct json *json_ptr(const struct json *v, const char *pointer);
 /// The value, or `fallback` (may be NULL). A double without a fraction counts as an integer.
 struct str json_str(const struct json *v, const char *fallback);
+/// The text of member `key`; "" when there is none.
+struct str json_get_text(const struct json *obj, const char *key);
 int64_t json_int(const struct json *v, int64_t fallback);
 double json_double(const struct json *v, double fallback);
 bool json_bool(const struct json *v, bool fallback);

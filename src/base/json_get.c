@@ -169,6 +169,11 @@ struct str json_str(const struct json *v, const char *fallback)
     return v != NULL && v->type == JSON_STR ? v->s : str_of(fallback);
 }
 
+struct str json_get_text(const struct json *obj, const char *key)
+{
+    return json_str(json_get(obj, key), "");
+}
+
 int64_t json_int(const struct json *v, int64_t fallback)
 {
     int64_t i;

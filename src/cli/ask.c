@@ -94,11 +94,10 @@ int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct bu
     assert(op < OP__COUNT);
     struct str rest = str_of(o->params);
     struct op_param p;
-    struct jw w;
     char before = '?';
     int rc = 0;
     add_path(path, o->path, params, n);
-    jw_init(&w, body);
+    struct jw w = {.out = body};
     if (op_takes_body(o)) {
         jw_obj(&w);
     }
@@ -157,7 +156,7 @@ int ask_exit_of(const struct client_answer *a)
     }
     struct arena arena = {0};
     const struct json *v = problem_of(&arena, a);
-    const struct problem_info *known = problem_find(json_str(json_get(v, "code"), ""));
+    const struct problem_info *known = problem_find(json_get_text(v, "code"));
     int code = known != NULL ? known->exit_code : exit_of_status(a->status);
     arena_fini(&arena);
     return code;

@@ -90,8 +90,7 @@ static struct wire *add_wire(struct bridge *b, struct wire *w, enum what what)
 /// POST `line` with the headers of our session, or without one.
 static struct wire *post(struct bridge *b, enum what what, const char *line, const char *more)
 {
-    struct buf headers;
-    buf_init(&headers, 64 * 1024);
+    struct buf headers = {.max = 64 * 1024};
     buf_addz(&headers, "Accept: application/json, text/event-stream\r\n");
     buf_addz(&headers, b->header);
     if (more != NULL) {
@@ -138,7 +137,7 @@ static void fail_waiting(struct bridge *b)
 static struct str version_of(const struct rpc_message *m)
 {
     const struct json *meta = json_get(m->params, "_meta");
-    return json_str(json_get(meta, "io.modelcontextprotocol/protocolVersion"), "");
+    return json_get_text(meta, "io.modelcontextprotocol/protocolVersion");
 }
 
 /// The headers of a stateless request; NULL: a name cannot be in a header.
@@ -163,8 +162,7 @@ static const char *modern_headers(struct arena *a, const struct rpc_message *m, 
 static bool send_modern(struct bridge *b, const char *line, const struct rpc_message *m, bool again)
 {
     struct str version = version_of(m);
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     const char *headers = modern_headers(&a, m, version);
     struct wire *w = headers != NULL ? post(b, WIRE_REQUEST, line, headers) : NULL;
     if (w != NULL) {
@@ -230,10 +228,9 @@ static bool cancel(struct bridge *b, const struct rpc_message *m)
 static void take_line(struct bridge *b, struct str text)
 {
     struct rpc_packet p;
-    struct arena a;
+    struct arena a = {0};
     struct err e = {0};
     char *line = str_dup(text);
-    arena_init(&a);
     int rc = rpc_parse(&p, &a, str_of(line), &e);
     const struct rpc_message *m = rc == 0 ? &p.messages[0] : NULL;
     if (rc < 0) {
@@ -257,9 +254,8 @@ static void take_line(struct bridge *b, struct str text)
 /// The hub has a session for us: what waits is sent, and after a restart the client lists again.
 static void joined(struct bridge *b, struct wire *w)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     const char *version = "";
     if (json_parse(&v, &a, buf_str(&w->body), NULL, NULL) == 0) {
         version = arena_strdup(&a, json_str(json_ptr(v, "/result/protocolVersion"), ""));
@@ -295,9 +291,8 @@ static void joined(struct bridge *b, struct wire *w)
 static void pass_on(struct bridge *b, const struct wire *w)
 {
     struct rpc_packet p;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     bool rpc = w->json && rpc_parse(&p, &a, buf_str(&w->body), NULL) == 0;
     if (rpc && (p.messages[0].kind != RPC_ERROR || p.messages[0].id != NULL || w->id == NULL)) {
         bridge__say(b, buf_str(&w->body));
@@ -392,8 +387,7 @@ static void retire(struct bridge *b, struct wire *w)
 static bool resend(struct bridge *b, const char *line)
 {
     struct rpc_packet p;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     int rc = rpc_parse(&p, &a, str_of(line), NULL);
     assert(rc == 0); // it was sent before
     (void)rc;
@@ -515,11 +509,10 @@ static bool is_done(const struct bridge *b)
 static char *project_header(const char *dir)
 {
     char *real = realpath(dir, NULL);
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     if (real == NULL) {
         return NULL;
     }
-    buf_init(&out, SIZE_MAX);
     buf_addz(&out, "Afloat-Project: ");
     for (const char *p = real; *p != '\0'; p++) {
         bool plain = *p > ' ' && *p < 0x7F && *p != '%';

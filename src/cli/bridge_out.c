@@ -8,8 +8,7 @@
 
 void bridge__say(struct bridge *b, struct str message)
 {
-    struct buf line;
-    buf_init(&line, SIZE_MAX);
+    struct buf line = {.max = SIZE_MAX};
     buf_adds(&line, message);
     for (size_t i = 0; i < line.n; i++) {
         line.p[i] = (char)(line.p[i] == '\n' || line.p[i] == '\r' ? ' ' : line.p[i]);
@@ -32,10 +31,8 @@ void bridge__say(struct bridge *b, struct str message)
 
 void bridge__error(struct bridge *b, const struct json *id, int64_t code, struct str text)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     rpc_error(&w, id, code, STR_FMT, STR_ARG(text));
     bridge__say(b, buf_str(&out));
     buf_fini(&out);
@@ -44,8 +41,7 @@ void bridge__error(struct bridge *b, const struct json *id, int64_t code, struct
 void bridge__fail(struct bridge *b, const char *line, int64_t code, const char *text)
 {
     struct rpc_packet p;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     if (rpc_parse(&p, &a, str_of(line), NULL) == 0) {
         for (size_t i = 0; i < p.n; i++) {
             if (p.messages[i].kind == RPC_REQUEST) {
@@ -58,10 +54,8 @@ void bridge__fail(struct bridge *b, const char *line, int64_t code, const char *
 
 void bridge__changed(struct bridge *b, const char *method, const struct json *subscription)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     rpc_begin_request(&w, NULL, method);
     jw_obj(&w);
     if (subscription != NULL) {

@@ -113,8 +113,7 @@ static bool names_param(const struct call *k, size_t i, const struct op_param *p
 static const char *rest_as_json(struct call *k, size_t from)
 {
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_arr(&w);
     for (size_t i = from; i < k->c->args.words.n; i++) {
         jw_strz(&w, k->c->args.words.p[i]);
@@ -274,7 +273,7 @@ static int show_pages(struct call *k, const struct json *v)
     while (v != NULL) {
         show_add(k->c, &t, l->columns, json_get(v, l->rows));
         show_diagnostics(k->c, v);
-        struct str next = show_member(v, "next");
+        struct str next = json_get_text(v, "next");
         k->cursor = arena_strdup(&k->arena, next);
         const struct json *page = NULL;
         code = next.n != 0 ? ask(k, &page) : EXIT_OK;

@@ -17,11 +17,10 @@ void chat__complete(struct chat *t)
 void chat__menu_lines(const struct chat *t, struct buf *out, size_t cols)
 {
     enum color_depth color = t->c->out.color;
-    struct buf line;
+    struct buf line = {.max = SIZE_MAX};
     if (t->menu.names.n == 0) {
         return;
     }
-    buf_init(&line, SIZE_MAX);
     for (size_t i = 0; i < t->menu.names.n; i++) {
         bool chosen = i == t->menu.chosen;
         buf_addz(&line, i > 0 ? "  " : "");

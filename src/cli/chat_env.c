@@ -161,8 +161,7 @@ void chat__write_model(struct cli *c, struct jw *w)
 {
     const char *model = args_value(&c->args, FLAG_MODEL);
     const char *provider = args_value(&c->args, FLAG_PROVIDER);
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     if (model != NULL && provider == NULL) {
         provider = chat__cut_provider(c, &arena, &model);
     }

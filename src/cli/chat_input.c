@@ -109,8 +109,7 @@ static void add_queue(struct chat *t, struct buf *lines, size_t cols)
 {
     enum color_depth color = t->c->out.color;
     vec_foreach (q, &t->queue) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         buf_addz(&text, "queued: ");
         visible_add(&text, str_of(q->text), false);
         buf_addz(lines, color_on(color, COLOR_DIM));
@@ -143,8 +142,7 @@ static const char *prompt_of(const struct chat *t)
 // Ask the files of the face for their texts; a fault is told before anything is drawn.
 static void update_face(struct chat *t, size_t cols)
 {
-    struct buf fault;
-    buf_init(&fault, SIZE_MAX);
+    struct buf fault = {.max = SIZE_MAX};
     t->looked_ns = time_mono_ns();
     if (face_update(t->face, &t->gauge, cols, &fault)) {
         out_note(&t->c->out, "%s; the last good one counts", buf_z(&fault));
@@ -169,14 +167,13 @@ void chat__draw(struct chat *t)
 {
     struct winsize w = tty_size(STDOUT_FILENO);
     struct rows r = {0};
-    struct buf work;
+    struct buf work = {.max = SIZE_MAX};
     if (!t->c->out.drawing || time_mono_ns() < t->hold_ns) {
         return;
     }
     buf_init(&r.above, SIZE_MAX);
     buf_init(&r.input, SIZE_MAX);
     buf_init(&r.below, SIZE_MAX);
-    buf_init(&work, SIZE_MAX);
     update_face(t, w.ws_col);
     gauge_work_line(&t->gauge, &work, w.ws_col, t->c->out.color);
     add_queue(t, &work, w.ws_col);
@@ -475,11 +472,10 @@ enum chat_line chat__ask(struct chat *t, const char *prompt)
 
 void chat__notify(struct chat *t, const char *what)
 {
-    struct buf notice;
+    struct buf notice = {.max = SIZE_MAX};
     if (!t->unfocused || !t->c->out.drawing) {
         return;
     }
-    buf_init(&notice, SIZE_MAX);
     out_add_notice(&notice, what);
     out_control(&t->c->out, buf_str(&notice));
     buf_fini(&notice);

@@ -11,11 +11,6 @@
 
 enum { REQUEST_MAX = 16 << 20 };
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 // ---- what the flags say --------------------------------------------------------------------
 
 static void write_list(struct jw *w, const char *key, struct str names)
@@ -53,8 +48,7 @@ static int write_added_dirs(struct chat *t, struct jw *w)
     if (!args_has(&t->c->args, FLAG_ADD_DIR)) {
         return code;
     }
-    jw_key(w, "writable");
-    jw_arr(w);
+    jw_karr(w, "writable");
     vec_foreach (f, &t->c->args.flags) {
         if (f->id == FLAG_ADD_DIR && code == EXIT_OK) {
             code = write_dir(t, w, NULL, f->value);
@@ -96,9 +90,8 @@ void chat__write_choices(struct cli *c, struct jw *w)
 
 static int write_body(struct chat *t, struct buf *body, bool fresh)
 {
-    struct jw w;
     const char *cwd = args_value(&t->c->args, FLAG_CWD);
-    jw_init(&w, body);
+    struct jw w = {.out = body};
     jw_obj(&w);
     int code = fresh || cwd != NULL ? write_dir(t, &w, "working_dir", cwd) : EXIT_OK;
     chat__write_choices(t->c, &w);
@@ -128,7 +121,7 @@ static int write_body(struct chat *t, struct buf *body, bool fresh)
 
 static void take_row(struct chat *t, const struct json *row)
 {
-    struct str id = text_of(row, "id");
+    struct str id = json_get_text(row, "id");
     snprintf(t->id, sizeof t->id, STR_FMT, STR_ARG(id));
     gauge_row(&t->gauge, row);
     if (json_bool(json_get(row, "fallback"), false)) {
@@ -152,11 +145,9 @@ int chat__send(struct chat *t, const char *method, const char *path, chat_write 
                struct str text, chat_take *take)
 {
     struct client_answer a;
-    struct arena arena;
-    struct buf body;
+    struct arena arena = {0};
+    struct buf body = {.max = REQUEST_MAX};
     client_answer_init(&a);
-    arena_init(&arena);
-    buf_init(&body, REQUEST_MAX);
     int code = write(t, &body, text);
     struct client_request r = {.method = method, .path = path, .body = buf_str(&body)};
     if (code == EXIT_OK) {
@@ -187,11 +178,12 @@ struct last {
 static bool is_last(const struct json *row, void *arg)
 {
     struct last *l = arg;
-    bool fits = str_eqz(text_of(row, "working_dir"), l->here) &&
-                str_eq(text_of(row, "bot"), str_of(l->bot)) && text_of(row, "run_id").n == 0 &&
-                !str_eqz(text_of(row, "state"), "ended");
+    bool fits = str_eqz(json_get_text(row, "working_dir"), l->here) &&
+                str_eq(json_get_text(row, "bot"), str_of(l->bot)) &&
+                json_get_text(row, "run_id").n == 0 &&
+                !str_eqz(json_get_text(row, "state"), "ended");
     if (fits) {
-        snprintf(l->id, CHAT_ID_MAX, STR_FMT, STR_ARG(text_of(row, "id")));
+        snprintf(l->id, CHAT_ID_MAX, STR_FMT, STR_ARG(json_get_text(row, "id")));
     }
     return !fits;
 }
@@ -258,13 +250,12 @@ void chat__refresh(struct chat *t)
 {
     struct client_peer to = {.socket = t->c->home.socket};
     struct client_answer a;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *row;
     char path[CHAT_ID_MAX + 16];
     snprintf(path, sizeof path, "/session/%s", t->id);
     struct client_request r = {.method = "GET", .path = path};
     client_answer_init(&a);
-    arena_init(&arena);
     if (t->drawable && client_call(&to, &r, &a, NULL) == 0 && a.status == 200 &&
         json_parse(&row, &arena, buf_str(&a.body), NULL, NULL) == 0) {
         gauge_row(&t->gauge, row);

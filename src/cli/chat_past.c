@@ -17,21 +17,16 @@ struct past {
     vec(const struct json *) events; // that show something, in `arena`
 };
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 static bool is_message(const struct json *ev, const char *role)
 {
-    return str_eqz(text_of(ev, "type"), "message.completed") && text_of(ev, "text").n != 0 &&
-           str_eqz(text_of(ev, "role"), role);
+    return str_eqz(json_get_text(ev, "type"), "message.completed") &&
+           json_get_text(ev, "text").n != 0 && str_eqz(json_get_text(ev, "role"), role);
 }
 
 static bool is_shown(const struct json *ev)
 {
     return is_message(ev, "user") || is_message(ev, "assistant") ||
-           str_eqz(text_of(ev, "type"), "tool.called");
+           str_eqz(json_get_text(ev, "type"), "tool.called");
 }
 
 // Read all events; `seq` is where the journal ends.
@@ -40,9 +35,8 @@ static int read_past(struct chat *t, struct past *p, uint64_t *seq)
     int code = EXIT_OK;
     *seq = 0;
     for (bool more = true; more && code == EXIT_OK;) {
-        struct arena arena;
+        struct arena arena = {0};
         const struct json *v;
-        arena_init(&arena);
         code = sessions__events(t->c, t->id, *seq, &arena, &v);
         const struct json *events = json_get(v, "events");
         json_foreach_item (ev, events) {
@@ -73,11 +67,11 @@ static void show(struct chat *t, const struct past *p)
     for (size_t i = from; i < p->events.n; i++) {
         const struct json *ev = p->events.p[i];
         if (is_message(ev, "user")) {
-            chat__print_line(t, "> ", text_of(ev, "text"));
+            chat__print_line(t, "> ", json_get_text(ev, "text"));
         } else if (is_message(ev, "assistant")) {
-            view_markdown(&t->view, text_of(ev, "text"));
+            view_markdown(&t->view, json_get_text(ev, "text"));
         } else {
-            view_event(&t->view, text_of(ev, "type"), ev, STR_NULL);
+            view_event(&t->view, json_get_text(ev, "type"), ev, STR_NULL);
         }
     }
 }
@@ -89,7 +83,7 @@ int chat__show_past(struct chat *t)
     int code = read_past(t, &p, &t->seq);
     vec_foreach (ev, &p.events) { // a message that a plugin has changed is not what was said
         if (is_message(*ev, "user") && json_get(*ev, "original_text") == NULL) {
-            edit_remember(&t->line, text_of(*ev, "text"));
+            edit_remember(&t->line, json_get_text(*ev, "text"));
         }
     }
     if (code == EXIT_OK) {
@@ -109,10 +103,10 @@ static void write_markdown(const struct past *p, struct buf *out)
         const struct json *ev = *it;
         if (is_message(ev, "user") || is_message(ev, "assistant")) {
             buf_addf(out, "## %s\n\n", is_message(ev, "user") ? "User" : "Assistant");
-            buf_adds(out, str_trim(text_of(ev, "text")));
+            buf_adds(out, str_trim(json_get_text(ev, "text")));
             buf_addz(out, "\n\n");
         } else {
-            buf_addf(out, "`" STR_FMT "` ", STR_ARG(text_of(ev, "tool")));
+            buf_addf(out, "`" STR_FMT "` ", STR_ARG(json_get_text(ev, "tool")));
             json_write(out, json_get(ev, "input"), 0);
             buf_addz(out, "\n\n");
         }
@@ -122,10 +116,9 @@ static void write_markdown(const struct past *p, struct buf *out)
 int chat__export(struct chat *t, const char *path)
 {
     struct past p = {0};
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     uint64_t seq;
     arena_init(&p.arena);
-    buf_init(&text, SIZE_MAX);
     int code = read_past(t, &p, &seq);
     if (code == EXIT_OK) {
         write_markdown(&p, &text);

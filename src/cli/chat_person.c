@@ -5,11 +5,6 @@
 
 #include "cli/chat_int.h"
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 // ---- permissions ---------------------------------------------------------------------------
 
 enum { QUESTION_LINES = 400 }; // of a diff
@@ -20,10 +15,9 @@ struct decision {
 
 static int send_decision(struct chat *t, const struct decision *d)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
-    arena_init(&arena);
-    char *request = arena_strdup(&arena, text_of(t->asked, "request_id"));
+    char *request = arena_strdup(&arena, json_get_text(t->asked, "request_id"));
     struct ask_param params[] = {{"id", t->id},
                                  {"request_id", request},
                                  {"decision", d->decision},
@@ -37,28 +31,27 @@ static int send_decision(struct chat *t, const struct decision *d)
 static void print_call(struct chat *t)
 {
     const struct json *call = json_get(t->asked, "call"), *args = json_get(call, "input");
-    struct str cmd = text_of(args, "cmd"), url = text_of(args, "url"),
-               diff = text_of(t->asked, "diff");
-    bool fetches = str_eqz(text_of(call, "tool_name"), "web_fetch") && url.n != 0;
-    struct buf input;
-    buf_init(&input, SIZE_MAX);
+    struct str cmd = json_get_text(args, "cmd"), url = json_get_text(args, "url"),
+               diff = json_get_text(t->asked, "diff");
+    bool fetches = str_eqz(json_get_text(call, "tool_name"), "web_fetch") && url.n != 0;
+    struct buf input = {.max = SIZE_MAX};
     if (fetches || (cmd.n != 0 && args->n == 1)) { // a command is read as one
         buf_adds(&input, fetches ? url : cmd);
     } else if (diff.n != 0) {
-        buf_adds(&input, text_of(args, "path"));
+        buf_adds(&input, json_get_text(args, "path"));
     } else {
         json_write(&input, args, 0);
     }
     view_settle(&t->view);
     out_tinted(&t->c->out, OUT_YELLOW, STR("? "));
-    out_tinted(&t->c->out, OUT_BOLD, text_of(call, "tool_name"));
-    out_add(&t->c->out, text_of(t->asked, "task").n != 0 ? STR(" of a subagent") : STR(""));
+    out_tinted(&t->c->out, OUT_BOLD, json_get_text(call, "tool_name"));
+    out_add(&t->c->out, json_get_text(t->asked, "task").n != 0 ? STR(" of a subagent") : STR(""));
     out_add(&t->c->out, diff.n != 0 ? STR(" wants to change: ")
                         : fetches   ? STR(" wants to read: ")
                                     : STR(" wants to run: "));
     out_text(&t->c->out, buf_str(&input));
     out_add(&t->c->out, STR("\n"));
-    if (str_eqz(text_of(t->asked, "by"), "sandbox")) {
+    if (str_eqz(json_get_text(t->asked, "by"), "sandbox")) {
         out_add(&t->c->out, STR("  this file runs outside of the sandbox\n"));
     }
     view_diff(&t->view, diff, QUESTION_LINES);
@@ -77,7 +70,7 @@ static const char *remember_of(const struct chat *t, char letter)
     json_foreach_item (o, json_get(t->asked, "offers")) {
         for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
             if (answers[i].letter == letter &&
-                str_eqz(text_of(o, "remember"), answers[i].remember)) {
+                str_eqz(json_get_text(o, "remember"), answers[i].remember)) {
                 return answers[i].remember;
             }
         }
@@ -90,12 +83,12 @@ static void print_offers(struct chat *t)
 {
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         json_foreach_item (o, json_get(t->asked, "offers")) {
-            if (str_eqz(text_of(o, "remember"), answers[i].remember)) {
+            if (str_eqz(json_get_text(o, "remember"), answers[i].remember)) {
                 char key[16];
                 snprintf(key, sizeof key, "  [%c] ", answers[i].letter);
                 out_tinted(&t->c->out, OUT_BOLD, str_of(key));
                 out_add(&t->c->out, i == 0 ? STR("allow ") : STR("always allow "));
-                out_text(&t->c->out, text_of(o, "covers"));
+                out_text(&t->c->out, json_get_text(o, "covers"));
                 out_add(&t->c->out, STR("\n"));
             }
         }
@@ -135,13 +128,12 @@ static int settle_permission(struct chat *t)
 {
     struct decision d = {"deny", "once", "this call needs approval, and no terminal is attached"};
     enum chat_line line = CHAT_LINE;
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     if (t->person) {
         print_call(t);
         line = ask_decision(t, &d, &arena);
     } else {
-        struct str tool = text_of(json_get(t->asked, "call"), "tool_name");
+        struct str tool = json_get_text(json_get(t->asked, "call"), "tool_name");
         out_note(&t->c->out, "denied: " STR_FMT " needs approval, and no terminal is attached",
                  STR_ARG(tool));
     }
@@ -160,7 +152,7 @@ static void print_question(struct chat *t)
     unsigned n = 0;
     view_settle(&t->view);
     out_tinted(&t->c->out, OUT_YELLOW, STR("? "));
-    view_text(&t->c->out, text_of(t->asked, "question"));
+    view_text(&t->c->out, json_get_text(t->asked, "question"));
     json_foreach_item (choice, json_get(t->asked, "choices")) {
         out_addf(&t->c->out, "  %u. ", ++n);
         view_text(&t->c->out, json_str(choice, ""));
@@ -180,15 +172,12 @@ static struct str answer_of(const struct chat *t, struct str typed)
 
 static int send_answer(struct chat *t, struct str answer)
 {
-    struct arena arena;
-    struct buf text;
-    struct jw w;
+    struct arena arena = {0};
+    struct buf text = {.max = SIZE_MAX};
     const struct json *v;
-    arena_init(&arena);
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_str(&w, answer);
-    char *question = arena_strdup(&arena, text_of(t->asked, "question_id"));
+    char *question = arena_strdup(&arena, json_get_text(t->asked, "question_id"));
     struct ask_param params[] = {
         {"id", t->id}, {"question_id", question}, {"answer", buf_z(&text)}};
     int code = ask_value(t->c, OP_SESSION_ANSWER, params, ARRAY_LEN(params), &arena, &v);
@@ -220,9 +209,9 @@ static int settle_question(struct chat *t)
 static int refuse_asked(struct chat *t)
 {
     const struct json *call = json_get(t->asked, "call");
-    struct str tool = text_of(call, "tool_name"), question = text_of(t->asked, "question");
-    struct buf input;
-    buf_init(&input, SIZE_MAX);
+    struct str tool = json_get_text(call, "tool_name"),
+               question = json_get_text(t->asked, "question");
+    struct buf input = {.max = SIZE_MAX};
     json_write(&input, json_get(call, "input"), 0);
     if (call != NULL) {
         out_error(&t->c->out,

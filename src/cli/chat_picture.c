@@ -42,8 +42,7 @@ static bool next_word(struct str *rest, struct buf *word)
 /// "file:///a%20b" as a path.
 static void decode_url(struct buf *word)
 {
-    struct buf path;
-    buf_init(&path, SIZE_MAX);
+    struct buf path = {.max = SIZE_MAX};
     for (size_t i = strlen("file://"); i < word->n; i++) {
         unsigned value = 0;
         if (word->p[i] == '%' && i + 2 < word->n && sscanf(word->p + i + 1, "%2x", &value) == 1) {
@@ -99,8 +98,7 @@ static char *find_file(struct chat *t, struct buf *word)
 static size_t find_all(struct chat *t, struct str text, char *found[MOST])
 {
     size_t n = 0;
-    struct buf word;
-    buf_init(&word, SIZE_MAX);
+    struct buf word = {.max = SIZE_MAX};
     while (n < MOST && next_word(&text, &word)) {
         char *path = find_file(t, &word);
         bool again = path == NULL;

@@ -63,14 +63,11 @@ static bool validate(struct chat *t, const char *name, const char *content, stru
                      int *code)
 {
     struct client_answer a;
-    struct arena arena;
-    struct buf path, body;
+    struct arena arena = {0};
+    struct buf path = {.max = 4096}, body = {.max = CHAT_TEXT_MAX};
     struct err e = {0};
     struct ask_param params[] = {{"name", name}, {"content", content}};
     client_answer_init(&a);
-    arena_init(&arena);
-    buf_init(&path, 4096);
-    buf_init(&body, CHAT_TEXT_MAX);
     int rc = ask_build(OP_PLUGIN_VALIDATE, params, ARRAY_LEN(params), &path, &body, &e);
     struct client_request r = {.method = "POST", .path = buf_z(&path), .body = buf_str(&body)};
     *code = rc < 0 ? cli__fail(t->c, &e) : ask_request(t->c, &r, &a);
@@ -79,8 +76,7 @@ static bool validate(struct chat *t, const char *name, const char *content, stru
     buf_adds(why, json_str(json_get(v, a.status == 200 ? "name" : "detail"), "no answer"));
     bool good = v != NULL && a.status == 200;
     if (good) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, v, 0);
         out_note(&t->c->out, "it loads: " STR_FMT, STR_ARG(buf_str(&text)));
         buf_fini(&text);
@@ -94,7 +90,7 @@ static bool validate(struct chat *t, const char *name, const char *content, stru
 
 static void offer(struct chat *t, const char *name, const char *content)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
     struct ask_param params[] = {{"name", name}, {"content", content}};
     enum chat_line line =
@@ -104,9 +100,8 @@ static void offer(struct chat *t, const char *name, const char *content)
         out_note(&t->c->out, "not saved");
         return;
     }
-    arena_init(&arena);
     if (ask_value(t->c, OP_PLUGIN_SAVE, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
-        struct str path = json_str(json_get(v, "path"), "");
+        struct str path = json_get_text(v, "path");
         out_note(&t->c->out, "saved as " STR_FMT, STR_ARG(path));
     }
     arena_fini(&arena);
@@ -126,9 +121,8 @@ static bool try_once(struct chat *t, const char *name, struct buf *text)
         out_note(&t->c->out, "the answer has no code in it");
         return false;
     }
-    struct buf why;
+    struct buf why = {.max = SIZE_MAX};
     char *content = str_dup(found);
-    buf_init(&why, SIZE_MAX);
     bool good = validate(t, name, content, &why, &code);
     if (good) {
         offer(t, name, content);
@@ -154,10 +148,9 @@ void chat__write_plugin(struct chat *t, struct str arg)
                   "'-' and '_'");
         return;
     }
-    struct buf text;
+    struct buf text = {.max = CHAT_TEXT_MAX};
     char *z = str_dup(name);
     bool ended = false;
-    buf_init(&text, CHAT_TEXT_MAX);
     buf_addf(&text, guide, STR_ARG(name), STR_ARG(what));
     for (int i = 0; i < TRIES && !ended; i++) {
         ended = try_once(t, z, &text);

@@ -34,7 +34,7 @@ void chat__resource_names(struct chat *t, struct menu *m, struct str start)
     struct arena a = {0};
     char *prefix = str_dup(start);
     json_foreach_item (server, json_get(fetch(t, OP_MCP_LIST, NULL, 0, &a), "servers")) {
-        struct str name = json_str(json_get(server, "name"), "");
+        struct str name = json_get_text(server, "name");
         json_foreach_item (uri, json_get(server, "resources")) {
             const char *full =
                 arena_printf(&a, STR_FMT ":" STR_FMT, STR_ARG(name), STR_ARG(json_str(uri, "")));

@@ -9,18 +9,12 @@
 #include "cli/sessions.h"
 #include "term/text.h"
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 static void print_output(struct chat *t, const struct json *output)
 {
     if (output != NULL && output->type == JSON_STR) {
         view_text(&t->c->out, output->s);
     } else if (output != NULL && output->type != JSON_NULL) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, output, 2);
         view_text(&t->c->out, buf_str(&text));
         buf_fini(&text);
@@ -34,19 +28,18 @@ static int print_list(struct chat *t, enum op_id op, const struct ask_param *par
                       const char *list, const char *const *keys)
 {
 
-    struct arena arena;
+    struct arena arena = {0};
     struct table table;
     const struct json *v;
     size_t columns = 0;
     while (keys[columns] != NULL) {
         columns++;
     }
-    arena_init(&arena);
     table_init(&table, columns);
     int code = ask_value(t->c, op, param, param != NULL ? 1 : 0, &arena, &v);
     json_foreach_item (row, json_get(v, list)) {
         for (size_t i = 0; i < columns; i++) {
-            table_add(&table, i == 0 ? OUT_BOLD : OUT_PLAIN, text_of(row, keys[i]));
+            table_add(&table, i == 0 ? OUT_BOLD : OUT_PLAIN, json_get_text(row, keys[i]));
         }
     }
     table_print(&table, &t->c->out);
@@ -75,15 +68,14 @@ static bool slash_plugins(struct chat *t, struct str arg)
 
 static void print_model(struct chat *t, const struct json *row)
 {
-    struct str provider = text_of(row, "provider"), model = text_of(row, "model");
+    struct str provider = json_get_text(row, "provider"), model = json_get_text(row, "model");
     out_note(&t->c->out, "the model is " STR_FMT "/" STR_FMT, STR_ARG(provider), STR_ARG(model));
 }
 
 static void list_providers(struct chat *t)
 {
     static const char *const columns[] = {"name", "kind", "model", NULL};
-    struct buf keys;
-    buf_init(&keys, 64 << 10);
+    struct buf keys = {.max = 64 << 10};
     chat__write_keys(t->c, &keys);
     struct ask_param param = {"keys", keys.n != 0 ? buf_z(&keys) : NULL};
     print_list(t, OP_PROVIDER_LIST, &param, "providers", columns);
@@ -92,9 +84,8 @@ static void list_providers(struct chat *t)
 
 static bool slash_model(struct chat *t, struct str arg)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *row = NULL;
-    arena_init(&arena);
     const char *model = arena_strdup(&arena, arg);
     if (arg.n == 0) {
         list_providers(t);
@@ -114,11 +105,10 @@ static bool slash_model(struct chat *t, struct str arg)
 static bool slash_cost(struct chat *t, struct str arg)
 {
     static const char *const counts[] = {"input", "cached", "output", "reasoning"};
-    struct arena arena;
+    struct arena arena = {0};
     struct table table;
     const struct json *row;
     (void)arg;
-    arena_init(&arena);
     table_init(&table, 2);
     int code = chat__row(t, &arena, &row);
     const struct json *usage = json_get(row, "usage");
@@ -149,10 +139,9 @@ static bool slash_cost(struct chat *t, struct str arg)
 static bool slash_permission(struct chat *t, struct str arg)
 {
     static const char *const keys[] = {"id", "tool", "match", "decision", "scope", NULL};
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
     struct str rest = arg;
-    arena_init(&arena);
     const char *dir = arena_strdup(&arena, str_of(t->gauge.dir));
     bool removes = str_eqz(str_cut(&rest, ' '), "remove");
     if (arg.n == 0) {
@@ -184,11 +173,10 @@ static bool slash_export(struct chat *t, struct str arg)
 
 static bool slash_compact(struct chat *t, struct str arg)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
     struct ask_param params[] = {{"id", t->id}};
     (void)arg;
-    arena_init(&arena);
     if (ask_value(t->c, OP_SESSION_COMPACT, params, ARRAY_LEN(params), &arena, &v) == EXIT_OK) {
         out_note(&t->c->out, "conversation compacted: earlier messages were replaced by a summary");
     }
@@ -199,16 +187,15 @@ static bool slash_compact(struct chat *t, struct str arg)
 // What would change is shown and agreed to first.
 static bool slash_rewind(struct chat *t, struct str arg)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
-    arena_init(&arena);
     const char *to = arg.n != 0 ? arena_strdup(&arena, arg) : NULL;
     struct ask_param plan[] = {{"id", t->id}, {"to", to}, {"dry_run", "true"}};
     if (ask_value(t->c, OP_SESSION_REWIND, plan, ARRAY_LEN(plan), &arena, &v) == EXIT_OK) {
         bool conflict = json_at(json_get(v, "conflicts"), 0) != NULL;
         bool files = json_at(json_get(v, "restored"), 0) != NULL ||
                      json_at(json_get(v, "deleted"), 0) != NULL;
-        to = arena_strdup(&arena, text_of(v, "to"));
+        to = arena_strdup(&arena, json_get_text(v, "to"));
         sessions__print_rewound(t->c, v);
         enum chat_line line =
             chat__ask(t, arena_printf(&arena, "go back to before turn %s%s? [y/N] ", to,
@@ -265,8 +252,7 @@ static void add_age(struct table *table, struct str started)
 static void add_words(struct table *table, enum out_tint tint, struct str text)
 {
     struct str rest = str_trim(text);
-    struct buf cut;
-    buf_init(&cut, SIZE_MAX);
+    struct buf cut = {.max = SIZE_MAX};
     text_add_cut(&cut, str_cut(&rest, '\n'), 40);
     table_add(table, tint, buf_str(&cut));
     buf_fini(&cut);
@@ -275,11 +261,11 @@ static void add_words(struct table *table, enum out_tint tint, struct str text)
 static bool add_recent(const struct json *row, void *arg)
 {
     struct recent *r = arg;
-    struct str title = text_of(row, "title");
-    table_add(&r->table, OUT_BOLD, text_of(row, "id"));
-    add_age(&r->table, text_of(row, "started_at"));
-    add_words(&r->table, OUT_PLAIN, title.n != 0 ? title : text_of(row, "prompt_summary"));
-    add_words(&r->table, OUT_DIM, text_of(row, "response_summary"));
+    struct str title = json_get_text(row, "title");
+    table_add(&r->table, OUT_BOLD, json_get_text(row, "id"));
+    add_age(&r->table, json_get_text(row, "started_at"));
+    add_words(&r->table, OUT_PLAIN, title.n != 0 ? title : json_get_text(row, "prompt_summary"));
+    add_words(&r->table, OUT_DIM, json_get_text(row, "response_summary"));
     return --r->left > 0;
 }
 
@@ -309,10 +295,9 @@ static bool slash_resume(struct chat *t, struct str arg)
 
 static bool slash_reload(struct chat *t, struct str arg)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *report;
     (void)arg;
-    arena_init(&arena);
     if (ask_value(t->c, OP_RELOAD, NULL, 0, &arena, &report) == EXIT_OK) {
         report_print(&t->c->out, report);
     }
@@ -375,11 +360,10 @@ static const struct {
 
 static bool slash_help(struct chat *t, struct str arg)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct table table;
     const struct json *v;
     (void)arg;
-    arena_init(&arena);
     table_init(&table, 2);
     for (size_t i = 0; i < ARRAY_LEN(slashes); i++) {
         const struct slash *s = &slashes[i];
@@ -388,9 +372,9 @@ static bool slash_help(struct chat *t, struct str arg)
     }
     ask_value(t->c, OP_COMMAND_LIST, NULL, 0, &arena, &v);
     json_foreach_item (command, json_get(v, "commands")) {
-        struct str name = text_of(command, "name");
+        struct str name = json_get_text(command, "name");
         table_addf(&table, "/" STR_FMT, STR_ARG(name));
-        table_add(&table, OUT_PLAIN, text_of(command, "description"));
+        table_add(&table, OUT_PLAIN, json_get_text(command, "description"));
     }
     table_add(&table, OUT_PLAIN, STR("!COMMAND"));
     table_add(&table, OUT_PLAIN, STR("run a command of your own here; the model does not see it"));
@@ -406,10 +390,9 @@ static bool slash_help(struct chat *t, struct str arg)
 
 void chat__slash_names(struct chat *t, struct menu *m, struct str start)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
     char *prefix = str_dup(start);
-    arena_init(&arena);
     for (size_t i = 0; i < ARRAY_LEN(slashes); i++) {
         if (str_starts(str_of(slashes[i].name), prefix)) {
             menu_offer(m, str_of(slashes[i].name));
@@ -417,8 +400,8 @@ void chat__slash_names(struct chat *t, struct menu *m, struct str start)
     }
     ask_value(t->c, OP_COMMAND_LIST, NULL, 0, &arena, &v);
     json_foreach_item (command, json_get(v, "commands")) {
-        if (str_starts(text_of(command, "name"), prefix)) {
-            menu_offer(m, text_of(command, "name"));
+        if (str_starts(json_get_text(command, "name"), prefix)) {
+            menu_offer(m, json_get_text(command, "name"));
         }
     }
     arena_fini(&arena);
@@ -431,7 +414,7 @@ static const struct json *find_command(const struct json *contributed, struct st
     const struct json *found = NULL;
     size_t n = 0;
     json_foreach_item (command, contributed) {
-        struct str full = text_of(command, "name"), last = full;
+        struct str full = json_get_text(command, "name"), last = full;
         str_cut(&last, ':');
         if (str_eq(full, name)) {
             return command;
@@ -446,10 +429,8 @@ static const struct json *find_command(const struct json *contributed, struct st
 
 static char *args_as_json(struct arena *arena, struct str arg)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_arr(&w);
     while (arg.n != 0) {
         struct str word = str_cut(&arg, ' ');
@@ -465,9 +446,8 @@ static char *args_as_json(struct arena *arena, struct str arg)
 
 static void run_contributed(struct chat *t, struct str name, struct str arg)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *v;
-    arena_init(&arena);
     int code = ask_value(t->c, OP_COMMAND_LIST, NULL, 0, &arena, &v);
     const struct json *command = find_command(json_get(v, "commands"), name);
     bool prompt = json_bool(json_get(command, "prompt"), false); // of an MCP server: for the model
@@ -475,14 +455,14 @@ static void run_contributed(struct chat *t, struct str name, struct str arg)
         out_error(&t->c->out, "there is no command '/" STR_FMT "'; /help lists them",
                   STR_ARG(name));
     } else if (code == EXIT_OK) {
-        struct ask_param params[] = {{"name", arena_strdup(&arena, text_of(command, "name"))},
+        struct ask_param params[] = {{"name", arena_strdup(&arena, json_get_text(command, "name"))},
                                      {"args", args_as_json(&arena, arg)}};
         code = ask_value(t->c, OP_COMMAND_RUN, params, ARRAY_LEN(params), &arena, &v);
         if (code == EXIT_OK) {
             print_output(t, json_get(v, "output"));
         }
         if (code == EXIT_OK && prompt) {
-            chat__say(t, text_of(v, "output"));
+            chat__say(t, json_get_text(v, "output"));
         }
     }
     arena_fini(&arena);

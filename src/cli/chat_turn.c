@@ -29,7 +29,7 @@ static const struct {
 static const char *end_of(const struct chat *t, struct str type, const struct json *ev)
 {
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        struct str turn = json_str(json_get(ev, "turn"), "");
+        struct str turn = json_get_text(ev, "turn");
         bool ours = turn.n == 0 || (t->turn[0] != '\0' && str_eqz(turn, t->turn));
         if (str_eqz(type, ends[i].type) && ours) {
             return ends[i].type;
@@ -79,9 +79,8 @@ bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, s
 static int on_event(const struct client_event *e, void *arg)
 {
     struct chat *t = arg;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *ev;
-    arena_init(&arena);
     bool written = chat__show(t, e, &arena, &ev);
     note_asked(t, e->type, ev);
     t->end = end_of(t, e->type, ev);
@@ -94,12 +93,10 @@ static int on_event(const struct client_event *e, void *arg)
 /// {text, env}: a hub that was started anew since the last message knows our environment no more.
 static int write_message(struct chat *t, struct buf *body, struct str text)
 {
-    struct jw w;
-    struct buf all;
-    buf_init(&all, SIZE_MAX);
+    struct buf all = {.max = SIZE_MAX};
     buf_adds(&all, buf_str(&t->ran));
     buf_adds(&all, text);
-    jw_init(&w, body);
+    struct jw w = {.out = body};
     jw_obj(&w);
     jw_kstr(&w, "text", buf_str(&all));
     buf_fini(&all);
@@ -118,7 +115,7 @@ static int write_message(struct chat *t, struct buf *body, struct str text)
 static void take_queued(struct chat *t, const struct json *answer)
 {
     struct chat_queued q = {0};
-    struct str turn = json_str(json_get(answer, "turn_id"), "");
+    struct str turn = json_get_text(answer, "turn_id");
     buf_clear(&t->ran);
     if (t->turn[0] == '\0') {
         return; // whatever comes is followed
@@ -141,13 +138,11 @@ static bool steer(struct chat *t, struct str text)
     char path[CHAT_ID_MAX + 32];
     struct client_peer to = {.socket = t->c->home.socket};
     struct client_answer a;
-    struct buf body;
-    struct jw w;
+    struct buf body = {.max = SIZE_MAX};
     struct err e = {0};
     snprintf(path, sizeof path, "/session/%s/steer", t->id);
     client_answer_init(&a);
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstr(&w, "text", text);
     jw_end_obj(&w);
@@ -284,7 +279,7 @@ static int judge(struct chat *t, int rc, const struct client_answer *a, const st
 
 static void take_turn(struct chat *t, const struct json *answer)
 {
-    struct str turn = json_str(json_get(answer, "turn_id"), "");
+    struct str turn = json_get_text(answer, "turn_id");
     buf_clear(&t->ran);
     snprintf(t->turn, sizeof t->turn, STR_FMT, STR_ARG(turn));
     if (json_bool(json_get(answer, "queued"), false)) {
@@ -295,12 +290,11 @@ static void take_turn(struct chat *t, const struct json *answer)
 /// The answer of `wait`: printed as it came. A turn that waits for a decision is ended.
 static void take_whole(struct chat *t, const struct json *answer)
 {
-    struct str state = json_str(json_get(answer, "state"), "");
-    struct buf body;
+    struct str state = json_get_text(answer, "state");
+    struct buf body = {.max = SIZE_MAX};
     t->end = str_eqz(state, "completed")     ? "turn.completed"
              : str_eqz(state, "interrupted") ? "turn.interrupted"
                                              : "turn.failed";
-    buf_init(&body, SIZE_MAX);
     json_write(&body, answer, 0);
     out_body(&t->c->out, buf_str(&body));
     buf_fini(&body);
@@ -313,8 +307,7 @@ static void take_whole(struct chat *t, const struct json *answer)
 int chat__say(struct chat *t, struct str text)
 {
     char path[CHAT_ID_MAX + 32];
-    struct buf whole;
-    buf_init(&whole, SIZE_MAX);
+    struct buf whole = {.max = SIZE_MAX};
     chat__add_resources(t, text, &whole);
     snprintf(path, sizeof path, "/session/%s/message", t->id);
     int code = chat__send(t, "POST", path, write_message, buf_str(&whole),
@@ -372,10 +365,9 @@ void chat__interrupt(struct chat *t)
 
 int chat__set_permission(struct chat *t, const char *mode)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *row = NULL;
     struct ask_param params[] = {{"id", t->id}, {"permission", mode}};
-    arena_init(&arena);
     int code = ask_value(t->c, OP_SESSION_PATCH, params, ARRAY_LEN(params), &arena, &row);
     if (row != NULL) {
         gauge_row(&t->gauge, row);

@@ -15,11 +15,9 @@ static int start(void *arg, struct err *e)
 
 int cmd_acp(struct cli *c)
 {
-    struct buf env, choices;
+    struct buf env = {.max = SIZE_MAX}, choices = {.max = SIZE_MAX};
     struct jw w;
     struct err e = {0};
-    buf_init(&env, SIZE_MAX);
-    buf_init(&choices, SIZE_MAX);
     jw_init(&w, &env);
     int code = chat__write_env(c, &w);
     jw_init(&w, &choices);

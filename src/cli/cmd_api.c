@@ -35,7 +35,7 @@ static int find_tcp(struct cli *c, char out[128])
     client_answer_init(&a);
     int code = ask_request(c, &(struct client_request){.method = "GET", .path = "/healthz"}, &a);
     if (code == EXIT_OK) {
-        struct str listen = json_str(json_get(ask_json(c, &arena, &a), "listen"), "");
+        struct str listen = json_get_text(ask_json(c, &arena, &a), "listen");
         snprintf(out, 128, STR_FMT, STR_ARG(listen));
         if (listen.n == 0) {
             out_error(&c->out, "the hub does not listen on TCP; 'afloat open' switches it on");

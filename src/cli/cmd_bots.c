@@ -16,9 +16,9 @@ const struct form form_bot_create = {.text = "{path}",
 
 static void print_instructions(struct cli *c, const struct json *v)
 {
-    if (show_member(v, "instructions").n != 0) {
+    if (json_get_text(v, "instructions").n != 0) {
         out_add(&c->out, STR("\n"));
-        view_text(&c->out, show_member(v, "instructions"));
+        view_text(&c->out, json_get_text(v, "instructions"));
     }
     show_diagnostics(c, v);
 }

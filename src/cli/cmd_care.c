@@ -30,8 +30,7 @@ int cmd_version(struct cli *c)
 {
     const char *build = c->host->build_id();
     if (c->json) {
-        struct jw w;
-        jw_init(&w, &c->out.data);
+        struct jw w = {.out = &c->out.data};
         jw_obj(&w);
         jw_kstrz(&w, "version", c->host->version);
         jw_kstrz(&w, "build", build);
@@ -359,9 +358,9 @@ static void add_hubs_checks(struct doctor *d)
     json_foreach_item (k, json_get(v, "checks")) {
         struct str status = json_str(json_get(k, "status"), "fail");
         enum verdict verdict = str_eqz(status, "ok") ? FINE : str_eqz(status, "warn") ? WARN : FAIL;
-        char *name = arena_printf(&arena, "hub: " STR_FMT, STR_ARG(show_member(k, "name")));
+        char *name = arena_printf(&arena, "hub: " STR_FMT, STR_ARG(json_get_text(k, "name")));
         char *hint = arena_strdup(&arena, json_str(json_get(k, "hint"), "see 'afloat logs'"));
-        report(d, name, verdict, hint, STR_FMT, STR_ARG(show_member(k, "detail")));
+        report(d, name, verdict, hint, STR_FMT, STR_ARG(json_get_text(k, "detail")));
     }
     arena_fini(&arena);
     client_answer_fini(&a);
@@ -398,8 +397,7 @@ int cmd_doctor(struct cli *c)
     buf_init(&d.json, 1 << 20);
     jw_init(&d.w, &d.json);
     jw_obj(&d.w);
-    jw_key(&d.w, "checks");
-    jw_arr(&d.w);
+    jw_karr(&d.w, "checks");
     run_checks(&d);
     jw_end_arr(&d.w);
     jw_end_obj(&d.w);

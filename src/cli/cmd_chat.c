@@ -53,12 +53,11 @@ static int gather_text(struct cli *c, struct buf *out)
 
 static void greet(struct chat *t)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const struct json *row;
-    arena_init(&arena);
     if (chat__row(t, &arena, &row) == EXIT_OK) {
-        struct str provider = json_str(json_get(row, "provider"), "");
-        struct str model = json_str(json_get(row, "model"), "");
+        struct str provider = json_get_text(row, "provider");
+        struct str model = json_get_text(row, "model");
         out_note(&t->c->out, "session %s with " STR_FMT "/" STR_FMT "; /help lists the commands",
                  t->id, STR_ARG(provider), STR_ARG(model));
     }
@@ -125,9 +124,8 @@ static bool is_format(const struct cli *c, const char *name)
 static bool check_number(struct cli *c, enum flag_id flag, bool whole)
 {
     const char *value = args_value(&c->args, flag);
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v = NULL;
-    arena_init(&arena);
     bool ok = value == NULL || (json_parse(&v, &arena, str_of(value), NULL, NULL) == 0 &&
                                 (v->type == JSON_INT || (!whole && v->type == JSON_DOUBLE)));
     if (!ok) {
@@ -232,7 +230,7 @@ static int read_prompt(struct cli *c, struct buf *out)
     struct arena arena = {0};
     int code = ask_value(c, OP_SESSION_TYPE_SHOW, params, real != NULL ? 2 : 1, &arena, &v);
     if (code == EXIT_OK) {
-        buf_adds(out, json_str(json_get(json_get(v, "values"), "prompt"), ""));
+        buf_adds(out, json_get_text(json_get(v, "values"), "prompt"));
     }
     arena_fini(&arena);
     free(real);

@@ -60,13 +60,13 @@ static int ask_hub(struct cli *c, struct client_answer *a)
 
 static bool is_from(const struct json *v, const char *origin)
 {
-    return str_eqz(show_member(v, "origin"), origin);
+    return str_eqz(json_get_text(v, "origin"), origin);
 }
 
 static const struct json *find_value(const struct json *values, struct str key)
 {
     json_foreach_item (v, values) {
-        if (str_eq(show_member(v, "key"), key)) {
+        if (str_eq(json_get_text(v, "key"), key)) {
             return v;
         }
     }
@@ -79,26 +79,24 @@ static void merge(struct jw *w, const struct json *hub, const struct json *here,
 {
     const struct json *theirs = json_get(hub, "values"), *ours = json_get(here, "values");
     jw_obj(w);
-    jw_key(w, "values");
-    jw_arr(w);
+    jw_karr(w, "values");
     json_foreach_item (v, theirs) {
-        const struct json *mine = find_value(ours, show_member(v, "key"));
+        const struct json *mine = find_value(ours, json_get_text(v, "key"));
         bool fixed = is_from(v, "flag") || is_from(v, "policy");
         jw_value(w, mine != NULL && is_from(mine, "project") && !fixed ? mine : v);
     }
     json_foreach_item (v, ours) {
-        if (is_from(v, "project") && find_value(theirs, show_member(v, "key")) == NULL) {
+        if (is_from(v, "project") && find_value(theirs, json_get_text(v, "key")) == NULL) {
             jw_value(w, v);
         }
     }
     jw_end_arr(w);
-    jw_key(w, "diagnostics");
-    jw_arr(w);
+    jw_karr(w, "diagnostics");
     json_foreach_item (d, json_get(hub, "diagnostics")) {
         jw_value(w, d);
     }
     json_foreach_item (d, json_get(here, "diagnostics")) {
-        if (str_eqz(show_member(d, "path"), path)) {
+        if (str_eqz(json_get_text(d, "path"), path)) {
             jw_value(w, d);
         }
     }
@@ -149,8 +147,8 @@ static void tell_refused(struct cli *c, const struct trust_settings *p)
 static void add_origin(struct buf *out, const struct json *v)
 {
     int64_t line = json_int(json_get(v, "line"), 0);
-    struct str path = show_member(v, "path");
-    buf_adds(out, show_member(v, "origin"));
+    struct str path = json_get_text(v, "path");
+    buf_adds(out, json_get_text(v, "origin"));
     buf_addz(out, path.n != 0 ? " " : "");
     buf_adds(out, path);
     if (line != 0) {
@@ -221,8 +219,7 @@ int cmd_paths(struct cli *c)
         {"log", h->log},         {"state", h->state},     {"sessions", h->sessions},
     };
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         jw_kstrz(&w, rows[i].name, rows[i].path);

@@ -165,21 +165,18 @@ static void print_changes(struct cli *c, const changes *all)
 static void print_changes_json(struct cli *c, const struct env_once *o, const changes *all)
 {
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "project", o->project.root);
     jw_kstrz(&w, "provider", o->result->provider);
-    jw_key(&w, "set");
-    jw_obj(&w);
+    jw_kobj(&w, "set");
     vec_foreach (ch, all) {
         if (ch->after != NULL) {
             jw_kstrz(&w, ch->name, ch->after);
         }
     }
     jw_end_obj(&w);
-    jw_key(&w, "unset");
-    jw_arr(&w);
+    jw_karr(&w, "unset");
     vec_foreach (ch, all) {
         if (ch->after == NULL) {
             jw_strz(&w, ch->name);
@@ -221,8 +218,7 @@ static void write_once(struct jw *w, const char *op, const struct env_once *o)
         [ENV_FILE] = "file", [ENV_DIR] = "dir", [ENV_MISSING] = "missing"};
     jw_obj(w);
     if (strcmp(op, "inputs") == 0) {
-        jw_key(w, "inputs");
-        jw_arr(w);
+        jw_karr(w, "inputs");
         for (size_t i = 0; i < o->n_inputs; i++) {
             jw_obj(w);
             jw_kstrz(w, "path", o->inputs[i].path);
@@ -250,14 +246,13 @@ static int look(struct cli *c, const char *op, struct arena *a, struct json **an
 {
     struct env_once o = {0};
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
     char *dir = find_shell(c);
     if (dir != NULL) {
         int rc = call_shell(dir, op, NULL, a, answer, e);
         free(dir);
         return rc;
     }
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     int rc = env_once_build(&o, c, NULL, 0, e);
     if (rc == 0) {
         write_once(&w, op, &o);
@@ -271,7 +266,7 @@ static int look(struct cli *c, const char *op, struct arena *a, struct json **an
 /// The first line says what is wrong; `env error` prints all of it.
 static void add_error_line(struct buf *out, const struct json *v)
 {
-    struct str text = show_member(v, "error");
+    struct str text = json_get_text(v, "error");
     buf_adds(out, str_cut(&text, '\n'));
 }
 
@@ -290,7 +285,7 @@ static void print_answer(struct cli *c, const struct json *answer)
         json_write(&text, answer, 0);
         print_json(c, &text);
     } else if (strcmp(c->cmd->verb, "error") == 0) {
-        for (struct str rest = str_trim(show_member(answer, "error")); rest.n != 0;) {
+        for (struct str rest = str_trim(json_get_text(answer, "error")); rest.n != 0;) {
             out_text(&c->out, str_cut(&rest, '\n'));
             out_add(&c->out, STR("\n"));
         }
@@ -329,7 +324,7 @@ int cmd_env_tell(struct cli *c)
                  : call_shell(dir, op, strcmp(op, "reload") == 0 ? "force" : NULL, &a, &answer, &e);
     if (rc == 0) {
         print_answer(c, answer);
-        rc = str_eqz(json_str(json_get(answer, "state"), ""), "failed") && strcmp(op, "reload") == 0
+        rc = str_eqz(json_get_text(answer, "state"), "failed") && strcmp(op, "reload") == 0
                  ? err_set(&e, ERR_INVALID, "the environment failed: 'afloat env error' says why")
                  : 0;
     }
@@ -345,8 +340,8 @@ static int task_in_shell(struct cli *c, const char *dir, const char *name)
     struct err e = {0};
     int rc = call_shell(dir, "task", name, &a, &answer, &e);
     int64_t code = json_int(json_get(answer, "exit"), 0);
-    struct str failed = json_str(json_get(answer, "error"), "");
-    out_add(&c->out, json_str(json_get(answer, "output"), ""));
+    struct str failed = json_get_text(answer, "error");
+    out_add(&c->out, json_get_text(answer, "output"));
     if (rc == 0 && failed.n != 0) {
         out_error(&c->out, STR_FMT, STR_ARG(failed));
     }

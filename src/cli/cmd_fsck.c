@@ -62,7 +62,7 @@ static bool has_open_errors(struct str report)
     bool found = false;
     int rc = json_parse(&v, &arena, report, NULL, NULL); // our own writing
     json_foreach_item (f, rc == 0 ? json_get(v, "findings") : NULL) {
-        found = found || (str_eqz(show_member(f, "severity"), "error") &&
+        found = found || (str_eqz(json_get_text(f, "severity"), "error") &&
                           !json_bool(json_get(f, "repaired"), false));
     }
     arena_fini(&arena);

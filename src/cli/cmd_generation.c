@@ -46,7 +46,7 @@ static void print_difference(struct cli *c, const struct json *a, const struct j
         const struct json *new = json_get_str(b, old->key);
         if (new == NULL) {
             print_line(c, OUT_RED, "-", old->key);
-        } else if (!str_eq(show_member(&old->value, "hash"), show_member(new, "hash"))) {
+        } else if (!str_eq(json_get_text(&old->value, "hash"), json_get_text(new, "hash"))) {
             print_line(c, OUT_YELLOW, "~", old->key);
         }
     }

@@ -29,8 +29,7 @@ static bool is_known(struct str event)
 static void add_member(struct cli *c, const char *key, struct str value)
 {
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_str(&w, value);
     out_addf(&c->out, "%s = ", key);
     out_add(&c->out, buf_str(&text));
@@ -43,7 +42,7 @@ static bool add_hook(struct cli *c, struct str event, const struct json *matcher
                      const struct json *hook)
 {
     struct str type = json_str(json_get(hook, "type"), "command");
-    struct str command = json_str(json_get(hook, "command"), "");
+    struct str command = json_get_text(hook, "command");
     int64_t timeout = json_int(json_get(hook, "timeout"), 0);
     if (!str_eqz(type, "command") || command.n == 0) {
         out_note(&c->out, "left out: a hook of " STR_FMT " of type '" STR_FMT "'", STR_ARG(event),

@@ -57,7 +57,7 @@ static void show_health(struct cli *c, const struct client_answer *a)
     if (c->json) {
         out_body(&c->out, buf_str(&a->body));
     } else if (v != NULL) {
-        struct str lost = show_member(v, "store_error");
+        struct str lost = json_get_text(v, "store_error");
         show_answer(c, &health, v);
         if (lost.n != 0) {
             out_addf(&c->out, "the store cannot be used: " STR_FMT "\n", STR_ARG(lost));

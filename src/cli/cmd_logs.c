@@ -78,11 +78,9 @@ static void print_line(struct cli *c, struct str line)
 // The shape of GET /logs.
 static void print_lines_json(struct cli *c, struct str text)
 {
-    struct jw w;
-    jw_init(&w, &c->out.data);
+    struct jw w = {.out = &c->out.data};
     jw_obj(&w);
-    jw_key(&w, "lines");
-    jw_arr(&w);
+    jw_karr(&w, "lines");
     while (text.n != 0) {
         struct str line = str_cut(&text, '\n');
         jw_obj(&w);

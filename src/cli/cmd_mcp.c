@@ -57,7 +57,7 @@ static void print_test(struct cli *c, const struct json *v)
 
 static int judge_test(struct cli *c, const struct json *v)
 {
-    struct str error = show_member(v, "error");
+    struct str error = json_get_text(v, "error");
     if (json_bool(json_get(v, "ok"), false)) {
         return EXIT_OK;
     }

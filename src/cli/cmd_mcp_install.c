@@ -231,9 +231,8 @@ static int replace(struct install *in, struct err *e)
 static void print(struct install *in)
 {
     struct buf text = {.max = SIZE_MAX}, pretty = {.max = SIZE_MAX};
-    struct arena a;
+    struct arena a = {0};
     struct json *server;
-    arena_init(&a);
     if (in->client->key == NULL) {
         write_toml(in, &pretty);
     } else {
@@ -256,8 +255,7 @@ int cmd_mcp_install(struct cli *c)
 {
     struct install in = {.c = c};
     struct err e = {0};
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     buf_init(&in.old, FILE_MAX);
     buf_init(&in.new, SIZE_MAX);
     int rc = find_client(&in, &e);

@@ -37,14 +37,13 @@ static int make_session(struct cli *c, struct arena *arena, const char **id)
 {
     const struct json *row = NULL;
     struct buf env = {.max = CHAT_TEXT_MAX};
-    struct jw w;
-    jw_init(&w, &env);
+    struct jw w = {.out = &env};
     int code = chat__write_env(c, &w);
     if (code == EXIT_OK) {
         struct ask_param params[] = {{"provider", "scripted"}, {"env", buf_z(&env)}};
         code = sessions__ask(c, OP_SESSION_NEW, params, ARRAY_LEN(params), arena, &row);
     }
-    *id = row != NULL ? arena_strdup(arena, show_member(row, "id")) : NULL;
+    *id = row != NULL ? arena_strdup(arena, json_get_text(row, "id")) : NULL;
     buf_fini(&env);
     return code;
 }

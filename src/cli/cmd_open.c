@@ -52,7 +52,7 @@ int cmd_open(struct cli *c)
     client_answer_init(&a);
     int code = ask_op(c, OP_HUB_OPEN, params, ARRAY_LEN(params), &a);
     const struct json *v = code == EXIT_OK ? ask_json(c, &arena, &a) : NULL;
-    struct str url = json_str(json_get(v, "url"), "");
+    struct str url = json_get_text(v, "url");
     long long port = (long long)json_int(json_get(v, "port"), 0);
     if (v != NULL && !c->json) {
         out_text(&c->out, url);

@@ -25,7 +25,7 @@ static void add_contributions(struct buf *out, const struct json *row)
 
 static bool is_shown(const struct cli *c, const struct json *row)
 {
-    struct str state = show_member(row, "state");
+    struct str state = json_get_text(row, "state");
     bool quiet = str_eqz(state, "disabled") || str_eqz(state, "untrusted");
     return !quiet || json_bool(json_get(row, "serving"), false) || args_has(&c->args, FLAG_ALL);
 }
@@ -54,10 +54,10 @@ static void print_plugins(struct cli *c, const struct json *v)
     table_print(&t, &c->out);
     table_fini(&t);
     json_foreach_item (row, plugins) {
-        if (show_member(row, "error").n != 0 && is_shown(c, row)) {
-            out_tinted(&c->out, OUT_RED, show_member(row, "name"));
+        if (json_get_text(row, "error").n != 0 && is_shown(c, row)) {
+            out_tinted(&c->out, OUT_RED, json_get_text(row, "name"));
             out_add(&c->out, STR(": "));
-            out_text(&c->out, show_member(row, "error"));
+            out_text(&c->out, json_get_text(row, "error"));
             out_add(&c->out, STR("\n"));
         }
     }
@@ -153,8 +153,8 @@ static size_t print_unused(struct cli *c, const struct json *v)
 static void print_why(struct cli *c, const struct json *v)
 {
     struct buf text = {.max = SIZE_MAX};
-    struct str state = show_member(v, "state"),
-               pending = show_member(json_get(v, "pending"), "error");
+    struct str state = json_get_text(v, "state"),
+               pending = json_get_text(json_get(v, "pending"), "error");
     if (json_bool(json_get(v, "serving"), false)) {
         show_fill(c, &text, "it serves: revision {revision}, since generation {generation}\n", v,
                   STR_NULL);
@@ -211,13 +211,14 @@ static int on_log(const struct client_event *ev, void *arg)
     struct arena a = {0};
     struct json *v;
     char *mark = xasprintf("unit=%s text=", args_word(&c->args, 0));
-    if (json_parse(&v, &a, ev->data, NULL, NULL) == 0 && str_starts(show_member(v, "text"), mark)) {
+    if (json_parse(&v, &a, ev->data, NULL, NULL) == 0 &&
+        str_starts(json_get_text(v, "text"), mark)) {
         if (c->json) {
             out_add(&c->out, ev->data);
             out_add(&c->out, STR("\n"));
         } else {
-            print_line(c, show_member(v, "ts"), show_member(v, "level"),
-                       str_from(show_member(v, "text"), strlen(mark)));
+            print_line(c, json_get_text(v, "ts"), json_get_text(v, "level"),
+                       str_from(json_get_text(v, "text"), strlen(mark)));
         }
     }
     arena_fini(&a);
@@ -249,8 +250,8 @@ int cmd_plugin_logs(struct cli *c)
     struct ask_param params[] = {{"name", args_word(&c->args, 0)}};
     int code = ask_value(c, OP_PLUGIN_LOGS, params, ARRAY_LEN(params), &arena, &v);
     json_foreach_item (line, json_get(v, "lines")) {
-        print_line(c, show_member(line, "ts"), show_member(line, "level"),
-                   show_member(line, "text"));
+        print_line(c, json_get_text(line, "ts"), json_get_text(line, "level"),
+                   json_get_text(line, "text"));
     }
     arena_fini(&arena);
     return code == EXIT_OK && args_has(&c->args, FLAG_FOLLOW) ? follow_log(c) : code;

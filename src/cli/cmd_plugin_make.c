@@ -57,8 +57,7 @@ static const struct language *find_language(const char *name)
 static void tell_new(struct cli *c, const char *base, const char *name)
 {
     if (c->json) {
-        struct jw w;
-        jw_init(&w, &c->out.data);
+        struct jw w = {.out = &c->out.data};
         jw_obj(&w);
         jw_kstrz(&w, "name", name);
         jw_kstrz(&w, "path", base);
@@ -156,7 +155,7 @@ static char *find_path(struct cli *c, const char *word, int *code)
     }
     struct ask_param params[] = {{"name", word}};
     *code = sessions__ask(c, OP_PLUGIN_SHOW, params, ARRAY_LEN(params), &arena, &row);
-    char *path = *code == EXIT_OK ? str_dup(show_member(row, "path")) : NULL;
+    char *path = *code == EXIT_OK ? str_dup(json_get_text(row, "path")) : NULL;
     arena_fini(&arena);
     return path;
 }
@@ -177,7 +176,7 @@ static void print_registered(struct cli *c, const struct json *v)
             out_add(&c->out, STR("\n"));
         }
     }
-    struct str front = json_str(json_get(v, "front"), "");
+    struct str front = json_get_text(v, "front");
     if (front.n != 0) {
         out_tinted(&c->out, OUT_BOLD, STR("front"));
         out_add(&c->out, STR("  "));
@@ -230,11 +229,11 @@ static int print_tests(struct cli *c, const struct json *tests)
         if (!c->json) {
             out_tinted(&c->out, ok ? OUT_GREEN : OUT_RED, ok ? STR("ok    ") : STR("FAILED"));
             out_addf(&c->out, "  ");
-            out_text(&c->out, json_str(json_get(t, "name"), ""));
+            out_text(&c->out, json_get_text(t, "name"));
             out_addf(&c->out, ok ? "\n" : "\n        ");
         }
         if (!c->json && !ok) {
-            out_text(&c->out, json_str(json_get(t, "error"), ""));
+            out_text(&c->out, json_get_text(t, "error"));
             out_addf(&c->out, "\n");
         }
     }

@@ -10,7 +10,7 @@
 
 static void add_command(struct buf *out, const struct json *row)
 {
-    buf_adds(out, show_member(row, "cmd"));
+    buf_adds(out, json_get_text(row, "cmd"));
     json_foreach_item (arg, json_get(row, "args")) {
         buf_addc(out, ' ');
         buf_adds(out, json_str(arg, ""));
@@ -36,8 +36,7 @@ static void write_body(struct cli *c, const char *cwd, struct buf *out)
     const struct args *a = &c->args;
     const char *shell = getenv("SHELL");
     struct winsize size = tty_size(STDIN_FILENO);
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     bool typed = args_has(a, FLAG_TYPE); // the type has the program: all words are arguments
     bool resumed = args_has(a, FLAG_RESUME_PTY); // so has the run, unless another one is named
@@ -120,14 +119,14 @@ int cmd_pty_new(struct cli *c)
     bool stays = !c->json && !args_has(&c->args, FLAG_DETACH) && tty_in_foreground(STDIN_FILENO) &&
                  isatty(STDOUT_FILENO);
     if (row != NULL && !c->json) {
-        char *id = str_dup(show_member(row, "id")), *socket = socket_of(c, id);
+        char *id = str_dup(json_get_text(row, "id")), *socket = socket_of(c, id);
         if (stays) {
             code = pty_attach(c, socket, id);
         } else {
             out_addf(&c->out, "%s\n", id);
         }
-        if (show_member(row, "run_id").n != 0) {
-            struct str run = show_member(row, "run_id");
+        if (json_get_text(row, "run_id").n != 0) {
+            struct str run = json_get_text(row, "run_id");
             out_hint(&c->out, "look: afloat runs diff " STR_FMT, STR_ARG(run));
             out_hint(&c->out, "take: afloat runs apply " STR_FMT, STR_ARG(run));
         }

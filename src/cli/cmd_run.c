@@ -22,8 +22,7 @@ enum { REQUEST_MAX = 16 << 20, BEGIN_MS = 3600 * 1000 }; // [worktree] setup may
 /// --wake-on, as an array. The hub's directory is another than ours; the paths need not exist yet.
 static const char *wake_paths(struct cli *c, struct buf *out, const char *here)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_arr(&w);
     vec_foreach (f, &c->args.flags) {
         if (f->id == FLAG_WAKE_ON && f->value[0] == '/') {
@@ -39,9 +38,8 @@ static const char *wake_paths(struct cli *c, struct buf *out, const char *here)
 /// --resume, as JSON: the id, or true without one.
 static const char *resumed(struct cli *c, struct buf *out)
 {
-    struct jw w;
     const char *id = args_value(&c->args, FLAG_RESUME_RUN);
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     if (id != NULL) {
         jw_strz(&w, id);
     } else {
@@ -78,7 +76,6 @@ static int begin(struct cli *c, const char *prompt, struct client_answer *answer
     const struct args *a = &c->args;
     struct arena arena = {0};
     struct buf resume = {.max = SIZE_MAX}, wake = {.max = SIZE_MAX}, env = {.max = REQUEST_MAX};
-    struct jw w;
     const char *model = args_value(a, FLAG_MODEL), *provider = args_value(a, FLAG_PROVIDER);
     char *here = getcwd(NULL, 0);
     if (here == NULL) {
@@ -88,7 +85,7 @@ static int begin(struct cli *c, const char *prompt, struct client_answer *answer
     if (model != NULL && provider == NULL) {
         provider = chat__cut_provider(c, &arena, &model);
     }
-    jw_init(&w, &env);
+    struct jw w = {.out = &env};
     int code = chat__write_env(c, &w);
     if (code == EXIT_OK) {
         const struct ask_param params[] = {
@@ -127,7 +124,7 @@ static void note_fallback(struct cli *c, const struct json *run)
 {
     struct arena arena = {0};
     const struct json *row;
-    const char *id = arena_strdup(&arena, json_str(json_get(run, "session_id"), ""));
+    const char *id = arena_strdup(&arena, json_get_text(run, "session_id"));
     const struct ask_param params[] = {{"id", id}};
     if (id[0] != '\0' &&
         sessions__ask(c, OP_SESSION_SHOW, params, ARRAY_LEN(params), &arena, &row) == EXIT_OK &&
@@ -145,7 +142,7 @@ static int detach(struct cli *c, const char *prompt)
     int code = begin(c, prompt, &a);
     const struct json *row = code == EXIT_OK ? ask_json(c, &arena, &a) : NULL;
     if (row != NULL) {
-        const char *id = arena_strdup(&arena, json_str(json_get(row, "run_id"), ""));
+        const char *id = arena_strdup(&arena, json_get_text(row, "run_id"));
         if (c->json) {
             out_body(&c->out, buf_str(&a.body));
         } else {
@@ -172,7 +169,7 @@ static const char *find_begun(struct cli *c, struct arena *arena)
     const struct json *runs = json_get(v, "runs");
     bool one = code == EXIT_OK && json_at(runs, 0) != NULL && json_at(runs, 1) == NULL;
     free(here);
-    return one ? arena_strdup(arena, json_str(json_get(json_at(runs, 0), "run_id"), "")) : NULL;
+    return one ? arena_strdup(arena, json_get_text(json_at(runs, 0), "run_id")) : NULL;
 }
 
 // Making the worktree, or its `setup`, takes long: the hub has the run, and we have no answer yet.
@@ -213,13 +210,13 @@ static int begin_followed(struct run_follow *f, const char *prompt)
     }
     const struct json *row = code == EXIT_OK ? ask_json(c, &f->arena, &a) : NULL;
     if (row != NULL) {
-        struct str id = json_str(json_get(row, "run_id"), "");
-        struct str branch = json_str(json_get(row, "branch"), "");
+        struct str id = json_get_text(row, "run_id");
+        struct str branch = json_get_text(row, "branch");
         snprintf(f->id, sizeof f->id, STR_FMT, STR_ARG(id));
         snprintf(f->bot, sizeof f->bot, "%s", args_word(&c->args, 0));
         out_note(&c->out, "run %s%s" STR_FMT, f->id, branch.n != 0 ? " on branch " : "",
                  STR_ARG(branch));
-        if (str_eqz(json_str(json_get(row, "state"), ""), "queued")) {
+        if (str_eqz(json_get_text(row, "state"), "queued")) {
             out_note(&c->out, "it waits for a hub that can take it; 'afloat hubs' lists them");
         }
         note_fallback(c, row);

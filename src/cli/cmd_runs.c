@@ -34,8 +34,8 @@ static void print_iterations(struct cli *c, const struct json *v)
 /// The worktree of an ended run is gone; where it is not, a note says so.
 static void add_worktree(struct buf *out, const struct json *v)
 {
-    if (!str_eqz(show_member(v, "state"), "ended")) {
-        buf_adds(out, show_member(v, "worktree"));
+    if (!str_eqz(json_get_text(v, "state"), "ended")) {
+        buf_adds(out, json_get_text(v, "worktree"));
     }
 }
 
@@ -73,7 +73,7 @@ static enum out_tint line_tint(struct str line)
 // A terminal is shown the patch, anything else gets it byte for byte.
 static void print_patch(struct cli *c, const struct json *v)
 {
-    struct str patch = show_member(v, "patch");
+    struct str patch = json_get_text(v, "patch");
     if (patch.n == 0) {
         out_note(&c->out, "the bot changed nothing");
     }
@@ -86,7 +86,7 @@ static void print_patch(struct cli *c, const struct json *v)
         out_tinted(&c->out, line_tint(line), line);
         out_add(&c->out, STR("\n"));
     }
-    if (show_member(v, "protected").n != 0) {
+    if (json_get_text(v, "protected").n != 0) {
         show_note(c, "'{protected}' is never merged automatically: review it", v);
     }
 }
@@ -116,7 +116,7 @@ const struct form form_run_merge = {
 /// A rescue branch is never deleted with a run.
 static void say_rescue(struct cli *c, const struct json *v)
 {
-    if (show_member(v, "rescue").n != 0) {
+    if (json_get_text(v, "rescue").n != 0) {
         show_note(c, "branch '{rescue}', with the rest of its work, stays", v);
     }
 }
@@ -196,9 +196,9 @@ int cmd_run_attach(struct cli *c)
     const struct json *v = NULL;
     struct arena arena = {0};
     int code = ask_value(c, OP_RUN_SHOW, params, ARRAY_LEN(params), &arena, &v);
-    char *id = code == EXIT_OK ? str_dup(show_member(v, "run_id")) : NULL;
-    if (code == EXIT_OK && show_member(v, "terminal").n != 0) {
-        char *terminal = str_dup(show_member(v, "terminal"));
+    char *id = code == EXIT_OK ? str_dup(json_get_text(v, "run_id")) : NULL;
+    if (code == EXIT_OK && json_get_text(v, "terminal").n != 0) {
+        char *terminal = str_dup(json_get_text(v, "terminal"));
         char *socket = xasprintf("%s/pty/%s.sock", c->home.runtime, terminal);
         code = pty_attach(c, socket, terminal);
         free(socket);

@@ -74,15 +74,13 @@ int cmd_secret_list(struct cli *c)
     const struct layout secrets = {"secrets", COLUMNS(COL("NAME", ID, "{}")), "no secrets stored"};
     struct secret_names names = {0};
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
     struct err e = {0};
     if (secrets_list(c->home.secrets, &names, &e) < 0) {
         return cli__fail(c, &e);
     }
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
-    jw_key(&w, "secrets");
-    jw_arr(&w);
+    jw_karr(&w, "secrets");
     for (size_t i = 0; i < names.n; i++) {
         jw_strz(&w, names.p[i]);
     }

@@ -28,7 +28,7 @@ struct prefix {
 static bool add_match(const struct json *row, void *arg)
 {
     struct prefix *p = arg;
-    struct str id = show_member(row, "id");
+    struct str id = json_get_text(row, "id");
     if (str_starts(id, p->given) && p->n++ == 0) {
         snprintf(p->found, sizeof p->found, STR_FMT, STR_ARG(id));
     }
@@ -74,7 +74,7 @@ int sessions__each(struct cli *c, sessions_row_fn *fn, void *arg)
         json_foreach_item (row, json_get(v, "sessions")) {
             more = more && fn(row, arg);
         }
-        struct str next = show_member(v, "next");
+        struct str next = json_get_text(v, "next");
         free(cursor);
         cursor = str_dup(next);
         more = more && next.n != 0;
@@ -184,13 +184,13 @@ static void print_hooks(struct cli *c, const struct json *v)
     json_foreach_item (point, json_get(v, "hooks")) {
         const struct json *handlers = json_get(point, "handlers");
         if (json_at(handlers, 0) != NULL) {
-            out_tinted(&c->out, OUT_BOLD, show_member(point, "hook"));
+            out_tinted(&c->out, OUT_BOLD, json_get_text(point, "hook"));
             out_add(&c->out, STR("\n"));
         }
         json_foreach_item (h, handlers) {
             int64_t priority = json_int(json_get(h, "priority"), 0);
             out_add(&c->out, STR("  "));
-            out_text(&c->out, show_member(h, "plugin"));
+            out_text(&c->out, json_get_text(h, "plugin"));
             if (priority != 0) {
                 out_addf(&c->out, " (priority %lld)", (long long)priority);
             }
@@ -198,7 +198,7 @@ static void print_hooks(struct cli *c, const struct json *v)
             out_add(&c->out, live ? STR("\n") : STR(" (disabled)\n"));
         }
     }
-    if (show_member(v, "unavailable").n != 0) {
+    if (json_get_text(v, "unavailable").n != 0) {
         show_note(c, "{unavailable}", v);
     }
 }
@@ -229,7 +229,7 @@ static int find_waiting(struct cli *c, const char *id, const char *key, struct a
     size_t n = 0;
     int code = sessions__ask(c, OP_SESSION_SHOW, params, ARRAY_LEN(params), arena, &row);
     json_foreach_item (p, json_get(row, "pending")) {
-        struct str found = show_member(p, key);
+        struct str found = json_get_text(p, key);
         if (found.n != 0) {
             *out = arena_strdup(arena, found);
             n++;
@@ -255,9 +255,8 @@ int cmd_session_decide(struct cli *c)
     char id[CHAT_ID_MAX];
     struct arena arena = {0};
     struct buf answer = {.max = SIZE_MAX};
-    struct jw w;
     const struct json *v;
-    jw_init(&w, &answer);
+    struct jw w = {.out = &answer};
     jw_strz(&w, args_word(a, 1));
     int code = sessions__resolve(c, args_word(a, 0), id, sizeof id);
     if (code == EXIT_OK && waiting == NULL) {

@@ -133,8 +133,8 @@ static const char *toml_text(struct setup *s, struct str text)
 static const char *model_of(struct setup *s, const struct found *f)
 {
     const char *wanted = args_value(&s->c->args, FLAG_MODEL);
-    return toml_text(s, wanted != NULL ? str_of(wanted)
-                                       : json_str(json_get(json_at(f->models, 0), "id"), ""));
+    return toml_text(s,
+                     wanted != NULL ? str_of(wanted) : json_get_text(json_at(f->models, 0), "id"));
 }
 
 static void show_found(struct setup *s)
@@ -230,8 +230,7 @@ static int try_key(struct setup *s, struct found *f)
 
 static void print_json(struct setup *s, const struct found *chosen, bool written)
 {
-    struct jw w;
-    jw_init(&w, &s->c->out.data);
+    struct jw w = {.out = &s->c->out.data};
     jw_obj(&w);
     jw_karr(&w, "found");
     for (size_t i = 0; i < s->n; i++) {

@@ -44,7 +44,6 @@ static void place_close(struct place *p)
 
 static int ask_status(struct place *p, struct buf *out, struct err *e)
 {
-    struct jw w;
     struct pg_result *r = NULL;
     int schema = INDEX_SCHEMA, rc = 0;
     uint64_t from = time_mono_ns();
@@ -54,7 +53,7 @@ static int ask_status(struct place *p, struct buf *out, struct err *e)
     }
     double ms = (double)(time_mono_ns() - from) / 1e6;
     rc = rc == 0 && p->pg != NULL ? migrate_schema(p->pg, &schema, e) : rc;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "kind", p->pg != NULL ? "postgresql" : "files");
     jw_kstr(&w, "version", rc == 0 && r != NULL ? pg_get(r, 0, 0) : str_of(index_sqlite()));
@@ -80,9 +79,8 @@ int cmd_store_status(struct cli *c)
                                             COL("latency", TEXT, "{latency_ms} ms"),
                                             COL("hub", TEXT, NULL), COL("at", TEXT, "{at}"))};
     struct place p;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     struct err e = {0};
-    buf_init(&out, SIZE_MAX);
     int rc = place_open(c, &p, &e);
     rc = rc == 0 ? ask_status(&p, &out, &e) : rc;
     int code = EXIT_OK;

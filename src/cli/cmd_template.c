@@ -14,10 +14,10 @@ static void print_files(struct cli *c, const struct json *v)
 {
     json_foreach_item (f, json_get(v, "files")) {
         out_tinted(&c->out, OUT_BOLD, STR("==> "));
-        out_tinted(&c->out, OUT_BOLD, show_member(f, "path"));
+        out_tinted(&c->out, OUT_BOLD, json_get_text(f, "path"));
         out_tinted(&c->out, OUT_BOLD, STR(" <=="));
         out_add(&c->out, STR("\n"));
-        view_text(&c->out, show_member(f, "content"));
+        view_text(&c->out, json_get_text(f, "content"));
     }
 }
 
@@ -26,7 +26,7 @@ const struct form form_template_show = {.print = print_files,
 
 static void print_installed(struct cli *c, const struct json *v)
 {
-    struct str rest = show_member(v, "next");
+    struct str rest = json_get_text(v, "next");
     json_foreach_item (f, json_get(v, "files")) {
         out_text(&c->out, json_str(f, ""));
         out_add(&c->out, STR("\n"));

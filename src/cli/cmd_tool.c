@@ -28,7 +28,7 @@ static void print_output(struct cli *c, const struct json *v)
 
 static int judge_output(struct cli *c, const struct json *v)
 {
-    struct str error = show_member(v, "error");
+    struct str error = json_get_text(v, "error");
     if (json_bool(json_get(v, "success"), false)) {
         return EXIT_OK;
     }

@@ -50,9 +50,9 @@ static void print_event(struct cli *c, struct str data)
     bool readable = !c->json && json_parse(&v, &a, data, NULL, NULL) == 0 && v->type == JSON_OBJ;
     if (readable) {
         out_addf(&c->out, "%lld ", (long long)json_int(json_get(v, "id"), 0));
-        out_tinted(&c->out, OUT_DIM, json_str(json_get(v, "ts"), ""));
+        out_tinted(&c->out, OUT_DIM, json_get_text(v, "ts"));
         out_add(&c->out, STR(" "));
-        out_tinted(&c->out, OUT_BOLD, json_str(json_get(v, "type"), ""));
+        out_tinted(&c->out, OUT_BOLD, json_get_text(v, "type"));
         print_fields(&c->out, v);
     } else {
         out_add(&c->out, data);

@@ -86,8 +86,7 @@ static void offer_names(struct cli *c, const struct typed *t, const char *noun)
     bool asks_where =
         (by_path || strstr(ops[n->op].params, "working_dir:") != NULL) && here != NULL;
     const struct json *v = NULL;
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     if (ask_parsed(c, n->op, &where, asks_where ? 1 : 0, &arena, &v) == EXIT_OK) {
         json_foreach_item (row, json_get(v, n->rows)) {
             char number[24];
@@ -108,8 +107,7 @@ static void offer_tasks(struct cli *c, const struct typed *t)
     struct env_project project = {0};
     struct env_spec spec = {0};
     struct env_vars none;
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     env_vars_init(&none, &arena);
     if (env_project_find(&project, ".", NULL) == 0 && project.root != NULL) {
         if (env_spec_read(&spec, project.root, &none, NULL) == 0) {
@@ -144,7 +142,7 @@ static void offer_used(struct cli *c, const struct typed *t, enum op_id op, cons
     struct arena arena = {0};
     if (ask_parsed(c, op, NULL, 0, &arena, &v) == EXIT_OK) {
         json_foreach_item (row, json_get(v, rows)) {
-            struct str model = json_str(json_get(row, "model"), "");
+            struct str model = json_get_text(row, "model");
             struct str of = json_str(json_get(row, provider), "");
             if (model.n != 0 && of.n != 0) {
                 const char *whole =

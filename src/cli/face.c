@@ -234,8 +234,7 @@ static struct str shipped_text(void)
 /// Make a build of the files, or of the shipped one alone.
 static int build_open(struct face *f, struct build *b, bool own, struct buf *fault)
 {
-    struct buf text;
-    buf_init(&text, VM_CHUNK_MAX);
+    struct buf text = {.max = VM_CHUNK_MAX};
     *b =
         (struct build){.vm = vm_open(&(struct vm_opts){.trust = VM_SANDBOX, .memory_max = MEMORY})};
     b->own = vm_owner_open(b->vm, "face", 1);
@@ -297,8 +296,7 @@ bool face_update(struct face *f, const struct gauge *g, size_t cols, struct buf 
         rebuild(f, true, g, cols, fault);
     }
     if (ask_both(f, &f->now, g, cols, fault) < 0) {
-        struct buf ignored;
-        buf_init(&ignored, SIZE_MAX);
+        struct buf ignored = {.max = SIZE_MAX};
         rebuild(f, false, g, cols, &ignored);
         (void)!ask_both(f, &f->now, g, cols, &ignored);
         buf_fini(&ignored);

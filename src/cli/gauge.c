@@ -16,16 +16,10 @@
 
 enum { BYTES_PER_TOKEN = 4, TICK_MS = 100 };
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 // Text from outside, on one line, as much as there is room for.
 static void copy(char *out, size_t size, struct str text)
 {
-    struct buf safe;
-    buf_init(&safe, SIZE_MAX);
+    struct buf safe = {.max = SIZE_MAX};
     visible_add(&safe, text, false);
     size_t n = safe.n < size ? safe.n : utf8_cut(safe.p, safe.n, size - 1);
     snprintf(out, size, "%.*s", (int)n, buf_z(&safe));
@@ -117,16 +111,16 @@ static void on_compacted(struct gauge *f, const struct json *ev)
 
 static void on_delta(struct gauge *f, const struct json *ev)
 {
-    struct str text = text_of(ev, "text");
+    struct str text = json_get_text(ev, "text");
     f->work = text.n != 0 ? GAUGE_WRITING : GAUGE_THINKING;
-    f->said += text.n + text_of(ev, "reasoning").n;
+    f->said += text.n + json_get_text(ev, "reasoning").n;
 }
 
 static void on_call(struct gauge *f, const struct json *ev)
 {
     f->work = GAUGE_RUNNING;
     f->running++;
-    copy(f->what, sizeof f->what, text_of(ev, "tool"));
+    copy(f->what, sizeof f->what, json_get_text(ev, "tool"));
 }
 
 static void on_result(struct gauge *f, const struct json *ev)
@@ -144,7 +138,7 @@ static void on_aborted(struct gauge *f, const struct json *ev)
     if (wait >= 0) {
         f->work = GAUGE_RETRYING;
         f->retry_ns = time_mono_ns() + (uint64_t)wait * 1000000;
-        copy(f->what, sizeof f->what, text_of(error, "message"));
+        copy(f->what, sizeof f->what, json_get_text(error, "message"));
     }
 }
 
@@ -178,7 +172,7 @@ static void on_end(struct gauge *f, const struct json *ev)
 
 static void on_updated(struct gauge *f, const struct json *ev)
 {
-    struct str permission = text_of(ev, "permission");
+    struct str permission = json_get_text(ev, "permission");
     if (permission.n != 0) {
         copy(f->permission, sizeof f->permission, permission);
     }
@@ -186,7 +180,7 @@ static void on_updated(struct gauge *f, const struct json *ev)
 
 static void on_env(struct gauge *f, const struct json *ev)
 {
-    copy(f->env, sizeof f->env, str_from(text_of(ev, "type"), 4)); // behind "env."
+    copy(f->env, sizeof f->env, str_from(json_get_text(ev, "type"), 4)); // behind "env."
 }
 
 static const struct {
@@ -223,12 +217,12 @@ void gauge_init(struct gauge *f)
 
 void gauge_row(struct gauge *f, const struct json *row)
 {
-    struct str provider = text_of(row, "provider"), model = text_of(row, "model");
+    struct str provider = json_get_text(row, "provider"), model = json_get_text(row, "model");
     char name[256];
     snprintf(name, sizeof name, STR_FMT "/" STR_FMT, STR_ARG(provider), STR_ARG(model));
     copy(f->model, sizeof f->model, str_of(name));
-    snprintf(f->dir, sizeof f->dir, STR_FMT, STR_ARG(text_of(row, "working_dir")));
-    copy(f->permission, sizeof f->permission, text_of(row, "permission"));
+    snprintf(f->dir, sizeof f->dir, STR_FMT, STR_ARG(json_get_text(row, "working_dir")));
+    copy(f->permission, sizeof f->permission, json_get_text(row, "permission"));
     take_usage(f, json_get(row, "usage"));
     take_context(f, json_get(row, "context"));
     look_at_branch(f);
@@ -337,12 +331,10 @@ void gauge_work_line(const struct gauge *f, struct buf *out, size_t cols, enum c
 {
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     uint64_t now = time_mono_ns(), past = now - f->began_ns;
-    struct buf line, rest;
+    struct buf line = {.max = SIZE_MAX}, rest = {.max = SIZE_MAX};
     if (f->work == GAUGE_IDLE) {
         return;
     }
-    buf_init(&line, SIZE_MAX);
-    buf_init(&rest, SIZE_MAX);
     add_work(f, &line, now);
     add_seconds(&rest, past / 1000000000);
     add_tokens(f, &rest);

@@ -150,21 +150,18 @@ static void write_command(struct jw *w, const struct command *row)
     jw_kbool(w, "starts_hub", (row->mode & CMD_STARTS) != 0);
     jw_kstrz(w, "operation", row->op >= 0 ? ops[row->op].name : NULL);
     jw_kstrz(w, "arguments", row->args);
-    jw_key(w, "flags");
-    jw_arr(w);
+    jw_karr(w, "flags");
     for (const struct flag_use *f = row->flags; f->id != FLAG__COUNT; f++) {
         jw_strz(w, flags[f->id].name);
     }
     jw_end_arr(w);
-    jw_key(w, "flag_help");
-    jw_obj(w);
+    jw_kobj(w, "flag_help");
     for (const struct flag_use *f = row->flags; f->id != FLAG__COUNT; f++) {
         jw_kstrz(w, flags[f->id].name, f->help != NULL ? f->help : flags[f->id].help);
     }
     jw_end_obj(w);
     jw_kstrz(w, "help", row->help);
-    jw_key(w, "examples");
-    jw_arr(w);
+    jw_karr(w, "examples");
     for (struct str rest = str_of(row->examples); rest.n != 0;) {
         jw_str(w, str_cut(&rest, '\n'));
     }
@@ -183,8 +180,7 @@ static void write_flag(struct jw *w, const struct flag *f)
     } else {
         jw_null(w);
     }
-    jw_key(w, "choices");
-    jw_arr(w);
+    jw_karr(w, "choices");
     for (struct str rest = flag_choices(f); rest.n != 0;) {
         jw_str(w, str_cut(&rest, '|'));
     }
@@ -196,23 +192,19 @@ static void write_flag(struct jw *w, const struct flag *f)
 
 static void print_json(struct out *o)
 {
-    struct jw w;
-    jw_init(&w, &o->data);
+    struct jw w = {.out = &o->data};
     jw_obj(&w);
-    jw_key(&w, "commands");
-    jw_arr(&w);
+    jw_karr(&w, "commands");
     for (size_t i = 0; i < n_commands; i++) {
         write_command(&w, &commands[i]);
     }
     jw_end_arr(&w);
-    jw_key(&w, "flags");
-    jw_arr(&w);
+    jw_karr(&w, "flags");
     for (size_t i = 0; i < FLAG__COUNT; i++) {
         write_flag(&w, &flags[i]);
     }
     jw_end_arr(&w);
-    jw_key(&w, "verb_aliases");
-    jw_arr(&w);
+    jw_karr(&w, "verb_aliases");
     for (size_t i = 0; i < n_verb_aliases; i++) {
         jw_obj(&w);
         jw_kstrz(&w, "verb", verb_aliases[i].verb);

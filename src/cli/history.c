@@ -31,8 +31,7 @@ char *history_path(const char *home, const char *dir)
 
 static void write_entry(struct buf *out, struct str text)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_str(&w, text);
     buf_addc(out, '\n');
 }
@@ -40,9 +39,8 @@ static void write_entry(struct buf *out, struct str text)
 static void read_entries(struct edit *ed, struct str rest)
 {
     while (rest.n != 0) {
-        struct arena arena;
+        struct arena arena = {0};
         struct json *v = NULL;
-        arena_init(&arena);
         if (json_parse(&v, &arena, str_cut(&rest, '\n'), NULL, NULL) == 0) {
             edit_remember(ed, json_str(v, ""));
         }
@@ -54,8 +52,7 @@ static void read_entries(struct edit *ed, struct str rest)
 static void shorten(const struct edit *ed, const char *path)
 {
     char *fresh = xasprintf("%s.new", path);
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     vec_foreach (line, &ed->history) {
         write_entry(&text, str_of(*line));
     }
@@ -73,8 +70,7 @@ static void shorten(const struct edit *ed, const char *path)
 
 void history_load(struct edit *ed, const char *path)
 {
-    struct buf text;
-    buf_init(&text, 64 << 20);
+    struct buf text = {.max = 64 << 20};
     if (path != NULL &&
         path_read(path, &text, NULL) == 0) { // else it is the first chat of this project
         read_entries(ed, buf_str(&text));
@@ -93,8 +89,7 @@ void history_add(struct edit *ed, const char *path, struct str text)
         return;
     }
     char *dir = str_dup(path_dir(str_of(path)));
-    struct buf line;
-    buf_init(&line, SIZE_MAX);
+    struct buf line = {.max = SIZE_MAX};
     write_entry(&line, text);
     bool there = mkdir(dir, 0700) == 0 || errno == EEXIST;
     int fd = there ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;

@@ -27,11 +27,10 @@ void menu_close(struct menu *m)
 
 static void offer(struct menu *m, struct str before, const char *name, const char *after)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (m->names.n == OFFERED) {
         return;
     }
-    buf_init(&text, SIZE_MAX);
     buf_addf(&text, STR_FMT "%s%s", STR_ARG(before), name, after);
     vec_push(&m->names, buf_take(&text, NULL));
     buf_fini(&text);
@@ -57,8 +56,7 @@ static void offer_files(struct menu *m, const char *base, struct str typed)
     const char *slash = typed.n != 0 ? memrchr(typed.p, '/', typed.n) : NULL;
     struct str dir = {typed.p, slash != NULL ? (size_t)(slash - typed.p) + 1 : 0};
     struct str start = str_from(typed, dir.n);
-    struct buf path;
-    buf_init(&path, SIZE_MAX);
+    struct buf path = {.max = SIZE_MAX};
     buf_addf(&path, "%s%s" STR_FMT, dir.n != 0 && dir.p[0] == '/' ? "" : base,
              dir.n != 0 && dir.p[0] == '/' ? "" : "/", STR_ARG(dir));
     DIR *d = opendir(buf_z(&path));
@@ -170,8 +168,7 @@ void menu_complete(struct menu *m, struct edit *ed, const char *dir, menu_more *
     size_t n = shared(m), typed = ed->at - m->from;
     bool only = m->names.n == 1, folder = only && str_ends(str_of(m->names.p[0]), "/");
     if (n > typed || only) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         buf_add(&text, m->names.p[0], n);
         buf_addz(&text, only && !folder ? " " : "");
         edit_replace(ed, m->from, buf_str(&text));

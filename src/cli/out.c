@@ -65,8 +65,7 @@ void out_fini(struct out *o)
 static void settle(struct out *o)
 {
     if (o->terminal && o->safe < o->data.n) {
-        struct buf shown;
-        buf_init(&shown, SIZE_MAX);
+        struct buf shown = {.max = SIZE_MAX};
         visible_add(&shown, str_from(buf_str(&o->data), o->safe), true);
         buf_cut(&o->data, o->safe);
         buf_adds(&o->data, buf_str(&shown));
@@ -173,8 +172,7 @@ static void write_out(struct out *o)
 static void lift_rows(struct out *o)
 {
     if (o->panel.rows != 0) {
-        struct buf all;
-        buf_init(&all, SIZE_MAX);
+        struct buf all = {.max = SIZE_MAX};
         panel_erase(&o->panel, &all, tty_size(STDOUT_FILENO).ws_col);
         buf_adds(&all, buf_str(&o->data));
         buf_clear(&o->data);
@@ -207,8 +205,7 @@ void out_frame(struct out *o, struct str lines, size_t row, size_t col)
     if (o->data.n != 0) {
         lift_rows(o);
     }
-    struct buf frame;
-    buf_init(&frame, SIZE_MAX);
+    struct buf frame = {.max = SIZE_MAX};
     buf_addz(&frame, piece_on);
     buf_adds(&frame, buf_str(&o->data));
     panel_draw(&o->panel, &frame, lines, row, col, cols);

@@ -11,24 +11,24 @@ static const struct json *report_of(const struct json *v)
 static void print_diagnostic(struct out *o, const struct json *d)
 {
     int64_t line = json_int(json_get(d, "line"), 0);
-    bool error = str_eqz(show_member(d, "severity"), "error");
-    out_tinted(o, error ? OUT_RED : OUT_YELLOW, show_member(d, "severity"));
+    bool error = str_eqz(json_get_text(d, "severity"), "error");
+    out_tinted(o, error ? OUT_RED : OUT_YELLOW, json_get_text(d, "severity"));
     out_add(o, STR(" "));
-    out_text(o, show_member(d, "code"));
+    out_text(o, json_get_text(d, "code"));
     out_add(o, STR(" "));
-    out_tinted(o, OUT_BOLD, show_member(d, "plugin"));
+    out_tinted(o, OUT_BOLD, json_get_text(d, "plugin"));
     out_add(o, STR(": "));
-    out_text(o, show_member(d, "message"));
-    if (show_member(d, "path").n != 0) {
+    out_text(o, json_get_text(d, "message"));
+    if (json_get_text(d, "path").n != 0) {
         out_add(o, STR("\n  at "));
-        out_text(o, show_member(d, "path"));
+        out_text(o, json_get_text(d, "path"));
         if (line > 0) {
             out_addf(o, ":%lld", (long long)line);
         }
     }
-    if (show_member(d, "hint").n != 0) {
+    if (json_get_text(d, "hint").n != 0) {
         out_add(o, STR("\n  hint: "));
-        out_text(o, show_member(d, "hint"));
+        out_text(o, json_get_text(d, "hint"));
     }
     out_add(o, STR("\n"));
 }
@@ -41,11 +41,11 @@ void report_print_problems(struct out *o, const struct json *v)
     json_foreach_item (n, json_get(v, "needs")) {
         out_tinted(o, OUT_YELLOW, STR("needs"));
         out_add(o, STR(" "));
-        out_text(o, show_member(n, "kind"));
+        out_text(o, json_get_text(n, "kind"));
         out_add(o, STR(" "));
-        out_tinted(o, OUT_BOLD, show_member(n, "plugin"));
+        out_tinted(o, OUT_BOLD, json_get_text(n, "plugin"));
         out_add(o, STR(": "));
-        out_text(o, show_member(n, "reason"));
+        out_text(o, json_get_text(n, "reason"));
         out_add(o, STR("\n"));
     }
 }
@@ -65,9 +65,9 @@ void report_print(struct out *o, const struct json *report)
              (double)json_int(json_get(report, "duration_us"), 0) / 1000);
     table_init(&t, 3);
     json_foreach_item (u, json_get(report, "plugins")) {
-        struct str state = show_member(u, "state");
+        struct str state = json_get_text(u, "state");
         table_add(&t, show_tint(state), state);
-        table_add(&t, OUT_BOLD, show_member(u, "name"));
+        table_add(&t, OUT_BOLD, json_get_text(u, "name"));
         table_addf(&t, "revision %lld", (long long)json_int(json_get(u, "revision"), 0));
     }
     table_print(&t, o);
@@ -85,12 +85,12 @@ bool report_add_brief(struct buf *out, struct str text)
         const char *before = ": ";
         buf_addf(out, "generation %lld", (long long)json_int(json_get(v, "generation"), 0));
         json_foreach_item (u, json_get(v, "plugins")) {
-            struct str name = show_member(u, "name"), state = show_member(u, "state");
+            struct str name = json_get_text(u, "name"), state = json_get_text(u, "state");
             buf_addf(out, "%s" STR_FMT " " STR_FMT, before, STR_ARG(name), STR_ARG(state));
             before = ", ";
         }
         json_foreach_item (d, json_get(v, "diagnostics")) {
-            struct str code = show_member(d, "code"), message = show_member(d, "message");
+            struct str code = json_get_text(d, "code"), message = json_get_text(d, "message");
             buf_addf(out, "\n" STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(message));
         }
     }

@@ -39,20 +39,20 @@ static char *home_words(const struct cli *c)
 
 static void say_next(struct cli *c, const struct json *r)
 {
-    struct str id = show_member(r, "run_id"), bot = show_member(r, "bot");
+    struct str id = json_get_text(r, "run_id"), bot = json_get_text(r, "bot");
     char *home = home_words(c);
-    bool has_work = show_member(r, "branch").n != 0 &&
-                    (json_int(json_get(r, "files"), 1) != 0 || show_member(r, "rescue").n != 0);
+    bool has_work = json_get_text(r, "branch").n != 0 &&
+                    (json_int(json_get(r, "files"), 1) != 0 || json_get_text(r, "rescue").n != 0);
     if (has_work) {
         out_hint(&c->out, "look: afloat runs diff " STR_FMT "%s", STR_ARG(id), home);
     }
-    if (has_work && show_member(r, "merged_at").n == 0) {
+    if (has_work && json_get_text(r, "merged_at").n == 0) {
         out_hint(&c->out, "take: afloat runs apply " STR_FMT "%s", STR_ARG(id), home);
     }
     if (json_bool(json_get(r, "wants_merge"), false)) {
         out_hint(&c->out, "merge: afloat runs merge " STR_FMT "%s", STR_ARG(id), home);
     }
-    if (show_member(r, "terminal").n == 0) {
+    if (json_get_text(r, "terminal").n == 0) {
         out_hint(&c->out, "resume: afloat run " STR_FMT " --resume " STR_FMT "%s", STR_ARG(bot),
                  STR_ARG(id), home);
     }
@@ -92,7 +92,7 @@ static void say_lost(struct cli *c, const struct json *names)
 /// `seen` has shown the error of its turn; the record puts a code in front of it.
 static void say_how(struct cli *c, const struct json *r, const struct view *seen)
 {
-    struct str summary = show_member(r, "summary"), error = show_member(r, "error");
+    struct str summary = json_get_text(r, "summary"), error = json_get_text(r, "error");
     struct str shown = seen != NULL ? buf_str(&seen->fault) : STR_NULL;
     const struct json *iterations = json_get(r, "iterations"), *commits = json_get(r, "commits");
     struct buf how = {.max = SIZE_MAX};
@@ -126,18 +126,18 @@ int follow__say_end(struct cli *c, const struct json *r, const struct view *seen
         show_note(c, "{}", note);
     }
     say_lost(c, json_get(r, "not_kept"));
-    if (show_member(r, "rescue").n != 0) {
+    if (json_get_text(r, "rescue").n != 0) {
         show_note(
             c,
             "some of its work is not on its branch but on '{rescue}'; diff, apply and merge take "
             "both",
             r);
     }
-    if (show_member(r, "merged_into").n != 0) {
+    if (json_get_text(r, "merged_into").n != 0) {
         show_note(c, "merged into '{merged_into}'", r);
     }
     say_next(c, r);
-    return exit_of(show_member(r, "end_reason"));
+    return exit_of(json_get_text(r, "end_reason"));
 }
 
 const struct json *follow__record(struct cli *c, const char *id, struct arena *arena)
@@ -165,7 +165,8 @@ int follow__ask_merge(struct run_follow *f)
     struct chat *t = f->chat;
     const struct json *v, *record = f->end;
     char question[256], id[CHAT_ID_MAX], into[256];
-    struct str branch = show_member(record, "branch"), base = show_member(record, "base_branch");
+    struct str branch = json_get_text(record, "branch"),
+               base = json_get_text(record, "base_branch");
     if (!t->person || !json_bool(json_get(record, "wants_merge"), false)) {
         return EXIT_OK;
     }
@@ -176,7 +177,7 @@ int follow__ask_merge(struct run_follow *f)
     if (line != CHAT_LINE || (!str_caseeqz(answer, "y") && !str_caseeqz(answer, "yes"))) {
         return EXIT_OK;
     }
-    snprintf(id, sizeof id, STR_FMT, STR_ARG(show_member(record, "run_id")));
+    snprintf(id, sizeof id, STR_FMT, STR_ARG(json_get_text(record, "run_id")));
     snprintf(into, sizeof into, STR_FMT, STR_ARG(base)); // where it began, as the question says
     char mask[CHAT_UMASK];
     const struct ask_param params[] = {

@@ -23,11 +23,6 @@
 
 enum { PAGE = 1000, STOP_MS = 60000 };
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 static void copy_id(char out[CHAT_ID_MAX], struct str id)
 {
     snprintf(out, CHAT_ID_MAX, STR_FMT, STR_ARG(id));
@@ -41,13 +36,12 @@ int follow__mark(struct cli *c, uint64_t *mark)
     int code = EXIT_OK;
     *mark = 0;
     while (more && code == EXIT_OK) {
-        struct arena arena;
+        struct arena arena = {0};
         const struct json *v;
         char after[24];
         snprintf(after, sizeof after, "%llu", (unsigned long long)*mark);
         const struct ask_param params[] = {
             {"types", "bot.run.*"}, {"after", after}, {"limit", "1000"}};
-        arena_init(&arena);
         code = sessions__ask(c, OP_EVENTS, params, ARRAY_LEN(params), &arena, &v);
         *mark = (uint64_t)json_int(json_get(v, "next"), (int64_t)*mark);
         more = json_at(json_get(v, "events"), PAGE - 1) != NULL;
@@ -76,7 +70,7 @@ static void begin_session(struct run_follow *f, struct str id, int64_t number)
 
 static void on_iteration(struct run_follow *f, const struct json *ev)
 {
-    begin_session(f, text_of(ev, "session_id"), json_int(json_get(ev, "number"), 0));
+    begin_session(f, json_get_text(ev, "session_id"), json_int(json_get(ev, "number"), 0));
 }
 
 static void on_sleeping(struct run_follow *f, const struct json *ev)
@@ -117,16 +111,15 @@ static void take_run_event(struct run_follow *f, const struct client_event *e,
 static int on_run_event(const struct client_event *e, void *arg)
 {
     struct run_follow *f = arg;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *ev = NULL;
     uint64_t id;
-    arena_init(&arena);
     if (str_to_u64(e->id, &id)) {
         f->mark = id;
     }
     f->look = f->look || str_eqz(e->type, "stream.gap");
     if (json_parse(&ev, &arena, e->data, NULL, NULL) == 0 &&
-        str_eqz(text_of(ev, "run_id"), f->id)) {
+        str_eqz(json_get_text(ev, "run_id"), f->id)) {
         take_run_event(f, e, ev);
     }
     bool written = out_flush(&f->chat->c->out);
@@ -158,10 +151,8 @@ static int post(struct run_follow *f, const char *what, struct str body)
 
 static void send_line(struct run_follow *f, struct str text)
 {
-    struct buf body;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct buf body = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstr(&w, "text", text);
     jw_end_obj(&w);
@@ -221,9 +212,8 @@ static struct client_watch *watch(struct run_follow *f)
 static int on_session_event(const struct client_event *e, void *arg)
 {
     struct chat *t = arg;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *ev;
-    arena_init(&arena);
     bool written = chat__show(t, e, &arena, &ev);
     bool ended = str_eqz(e->type, "session.ended");
     if (ended) {
@@ -267,12 +257,12 @@ static int look(struct run_follow *f)
     json_foreach_item (it, json_get(record, "iterations")) {
         last = it;
     }
-    copy_id(f->bot, text_of(record, "bot"));
-    if (str_eqz(text_of(record, "state"), "ended")) {
+    copy_id(f->bot, json_get_text(record, "bot"));
+    if (str_eqz(json_get_text(record, "state"), "ended")) {
         f->end = record;
     }
     if (f->end == NULL || !f->watching) { // who comes too late is told how it ended
-        begin_session(f, text_of(last, "session_id"), json_int(json_get(last, "number"), 0));
+        begin_session(f, json_get_text(last, "session_id"), json_int(json_get(last, "number"), 0));
     }
     return EXIT_OK;
 }

@@ -11,11 +11,6 @@
 
 // ---- templates -----------------------------------------------------------------------------
 
-struct str show_member(const struct json *obj, const char *key)
-{
-    return json_str(json_get(obj, key), "");
-}
-
 static void add_value(struct buf *out, const struct json *v)
 {
     if (v == NULL || v->type == JSON_NULL) {

@@ -89,5 +89,3 @@ void show_diagnostics(struct cli *c, const struct json *v);
 
 /// The colour of a word for a state, one for the whole program.
 enum out_tint show_tint(struct str state);
-/// A member that is a text, "" when there is none.
-struct str show_member(const struct json *obj, const char *key);

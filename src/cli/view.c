@@ -23,11 +23,6 @@
 enum { CARD_LINES = 4, DIFF_LINES = 24, OPEN_LINES = 200, LINE_MAX_COLS = 120 };
 enum { THOUGHT_ROWS = 3, PROGRESS_ROWS = 5, PROGRESS_MAX = 16 << 10 };
 
-static struct str text_of(const struct json *v, const char *key)
-{
-    return json_str(json_get(v, key), "");
-}
-
 // ---- small texts ---------------------------------------------------------------------------
 
 static size_t cols_of(const struct view *v)
@@ -44,9 +39,7 @@ static size_t room_of(const struct view *v)
 // One line of `text`, cut where the window ends.
 static void print_cut(struct view *v, enum out_tint tint, struct str text, size_t used)
 {
-    struct buf safe, shown;
-    buf_init(&safe, SIZE_MAX);
-    buf_init(&shown, SIZE_MAX);
+    struct buf safe = {.max = SIZE_MAX}, shown = {.max = SIZE_MAX};
     visible_add(&safe, text, false);
     text_add_cut(&shown, buf_str(&safe), room_of(v) + 1 - MIN(used, room_of(v) / 2));
     out_tinted(v->out, tint, buf_str(&shown));
@@ -67,13 +60,13 @@ static void write_input(struct buf *out, const struct json *input)
     if (only != NULL && input->n == 1 && only->value.type == JSON_STR) {
         buf_adds(out, only->value.s);
     } else if (json_get(input, "cmd") != NULL) {
-        buf_adds(out, text_of(input, "cmd"));
+        buf_adds(out, json_get_text(input, "cmd"));
     } else if (json_get(input, "prompt") != NULL) {
-        buf_adds(out, text_of(input, "prompt"));
+        buf_adds(out, json_get_text(input, "prompt"));
     } else if (writes && json_get(input, "path") != NULL) {
-        buf_adds(out, text_of(input, "path"));
+        buf_adds(out, json_get_text(input, "path"));
     } else if (writes && json_get(input, "name") != NULL) {
-        buf_adds(out, text_of(input, "name"));
+        buf_adds(out, json_get_text(input, "name"));
     } else {
         json_write(out, input, 0);
     }
@@ -90,8 +83,7 @@ static struct markdown_look look_of(const struct view *v)
 static void settle_text(struct view *v)
 {
     struct markdown_look look = look_of(v);
-    struct buf lines;
-    buf_init(&lines, SIZE_MAX);
+    struct buf lines = {.max = SIZE_MAX};
     mdstream_settle(&v->md, &look, &lines);
     out_control(v->out, buf_str(&lines));
     buf_fini(&lines);
@@ -101,8 +93,7 @@ static void settle_text(struct view *v)
 static void end_text(struct view *v)
 {
     struct markdown_look look = look_of(v);
-    struct buf lines;
-    buf_init(&lines, SIZE_MAX);
+    struct buf lines = {.max = SIZE_MAX};
     mdstream_end(&v->md, &look, &lines);
     out_control(v->out, buf_str(&lines));
     buf_fini(&lines);
@@ -129,7 +120,7 @@ static void end_thought(struct view *v)
 
 static void on_delta(struct view *v, const struct json *ev)
 {
-    struct str text = text_of(ev, "text"), reasoning = text_of(ev, "reasoning");
+    struct str text = json_get_text(ev, "text"), reasoning = json_get_text(ev, "reasoning");
     if (v->mode != VIEW_LIVE) {
         return;
     }
@@ -170,7 +161,7 @@ static void finish_live(struct view *v, struct str text, bool cut)
 
 static void show_message(struct view *v, const struct json *ev)
 {
-    struct str text = text_of(ev, "text");
+    struct str text = json_get_text(ev, "text");
     int64_t left_out = json_int(json_get(ev, "left_out"), 0);
     if (v->mode == VIEW_LIVE) {
         finish_live(v, text, left_out != 0);
@@ -189,11 +180,11 @@ static void show_message(struct view *v, const struct json *ev)
 
 static void on_message(struct view *v, const struct json *ev)
 {
-    struct str text = text_of(ev, "text");
+    struct str text = json_get_text(ev, "text");
     bool seen = v->mode == VIEW_LIVE && v->said.n == 0 && str_eq(text, buf_str(&v->final));
-    if (str_eqz(text_of(ev, "role"), "assistant") && !seen) {
+    if (str_eqz(json_get_text(ev, "role"), "assistant") && !seen) {
         show_message(v, ev);
-    } else if (str_eqz(text_of(ev, "role"), "user") && v->echo) {
+    } else if (str_eqz(json_get_text(ev, "role"), "user") && v->echo) {
         view_settle(v);
         out_tinted(v->out, OUT_BOLD, STR("> "));
         view_text(v->out, text);
@@ -221,13 +212,11 @@ static void on_aborted(struct view *v, const struct json *ev)
 
 static void on_call(struct view *v, const struct json *ev)
 {
-    struct str tool = text_of(ev, "tool"), by = text_of(ev, "changed_by");
-    struct buf input;
-    buf_init(&input, SIZE_MAX);
+    struct str tool = json_get_text(ev, "tool"), by = json_get_text(ev, "changed_by");
+    struct buf input = {.max = SIZE_MAX};
     write_input(&input, json_get(ev, "input"));
     if (v->mode == VIEW_PLAIN) {
-        struct buf shown;
-        buf_init(&shown, SIZE_MAX);
+        struct buf shown = {.max = SIZE_MAX};
         text_add_cut(&shown, buf_str(&input), room_of(v) + 1);
         out_note(v->out, STR_FMT ": " STR_FMT, STR_ARG(tool), STR_ARG(buf_str(&shown)));
         buf_fini(&shown);
@@ -258,8 +247,7 @@ static void print_more(struct view *v, struct str rest)
 void view_diff(struct view *v, struct str diff, size_t lines)
 {
     struct diff_look look = {.cols = cols_of(v), .rows = lines, .color = v->out->color};
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     diff_render(&out, str_trim(diff), &look);
     out_control(v->out, buf_str(&out));
     buf_fini(&out);
@@ -267,7 +255,7 @@ void view_diff(struct view *v, struct str diff, size_t lines)
 
 static void on_progress(struct view *v, const struct json *ev)
 {
-    buf_adds(&v->progress, text_of(ev, "text"));
+    buf_adds(&v->progress, json_get_text(ev, "text"));
     if (v->progress.n > 2 * PROGRESS_MAX) {
         buf_drop(&v->progress, v->progress.n - PROGRESS_MAX);
     }
@@ -275,8 +263,7 @@ static void on_progress(struct view *v, const struct json *ev)
 
 static void print_output(struct view *v, const struct json *output)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     if (output != NULL && output->type == JSON_STR) {
         if (!report_add_brief(&text, output->s)) {
             buf_adds(&text, output->s);
@@ -298,14 +285,14 @@ static void print_output(struct view *v, const struct json *output)
 static void on_result(struct view *v, const struct json *ev)
 {
     bool ok = json_bool(json_get(ev, "success"), true);
-    struct str tool = text_of(ev, "tool"), error = text_of(ev, "error");
+    struct str tool = json_get_text(ev, "tool"), error = json_get_text(ev, "error");
     if (v->mode == VIEW_PLAIN) {
         if (!ok) {
             out_note(v->out, STR_FMT " failed: " STR_FMT, STR_ARG(tool), STR_ARG(error));
         }
         return;
     }
-    struct str diff = text_of(ev, "diff");
+    struct str diff = json_get_text(ev, "diff");
     buf_clear(&v->progress);
     view_settle(v);
     if (diff.n == 0) {
@@ -333,7 +320,7 @@ static void on_started(struct view *v, const struct json *ev)
 
 static void on_completed(struct view *v, const struct json *ev)
 {
-    struct str text = text_of(ev, "text");
+    struct str text = json_get_text(ev, "text");
     if (text.n != 0 && !str_eq(text, buf_str(&v->final))) {
         show_message(v, ev);
     }
@@ -343,7 +330,7 @@ static void on_completed(struct view *v, const struct json *ev)
 static void on_failed(struct view *v, const struct json *ev)
 {
     const struct json *error = json_get(ev, "error");
-    struct str code = text_of(error, "code"), message = text_of(error, "message");
+    struct str code = json_get_text(error, "code"), message = json_get_text(error, "message");
     view_settle(v);
     buf_clear(&v->fault);
     buf_adds(&v->fault, message);
@@ -360,8 +347,8 @@ static void on_interrupted(struct view *v, const struct json *ev)
 
 static void on_plugin_error(struct view *v, const struct json *ev)
 {
-    struct str plugin = text_of(ev, "plugin"), message = text_of(ev, "message");
-    struct str hook = text_of(ev, "hook"), file = path_base(text_of(ev, "path"));
+    struct str plugin = json_get_text(ev, "plugin"), message = json_get_text(ev, "message");
+    struct str hook = json_get_text(ev, "hook"), file = path_base(json_get_text(ev, "path"));
     long long line = json_int(json_get(ev, "line"), 0);
     char at[160] = "";
     if (file.n != 0 && line > 0) {
@@ -375,7 +362,7 @@ static void on_plugin_error(struct view *v, const struct json *ev)
 /// Its first line says what is wrong; `afloat env` shows the rest.
 static void on_env_failed(struct view *v, const struct json *ev)
 {
-    struct str rest = text_of(ev, "error"), line = str_cut(&rest, '\n');
+    struct str rest = json_get_text(ev, "error"), line = str_cut(&rest, '\n');
     view_settle(v);
     out_note(v->out, "no new environment for commands: " STR_FMT, STR_ARG(line));
 }
@@ -399,7 +386,7 @@ static void on_compacted(struct view *v, const struct json *ev)
 {
     view_settle(v);
     out_note(v->out, "the conversation goes on from a summary of %zu bytes",
-             text_of(ev, "summary").n);
+             json_get_text(ev, "summary").n);
 }
 
 static void on_trimmed(struct view *v, const struct json *ev)
@@ -422,15 +409,15 @@ static void on_todo(struct view *v, const struct json *ev)
     view_settle(v);
     json_foreach_item (it, json_get(ev, "items")) {
         size_t i = 0;
-        while (i + 1 < ARRAY_LEN(marks) && !str_eqz(text_of(it, "state"), marks[i].state)) {
+        while (i + 1 < ARRAY_LEN(marks) && !str_eqz(json_get_text(it, "state"), marks[i].state)) {
             i++;
         }
         if (v->mode == VIEW_PLAIN) {
-            struct str text = text_of(it, "text");
+            struct str text = json_get_text(it, "text");
             out_note(v->out, "%s" STR_FMT, marks[i].mark, STR_ARG(text));
         } else {
             out_add(v->out, str_of(marks[i].mark));
-            print_cut(v, marks[i].tint, text_of(it, "text"), strlen(marks[i].mark));
+            print_cut(v, marks[i].tint, json_get_text(it, "text"), strlen(marks[i].mark));
         }
     }
 }
@@ -544,8 +531,7 @@ static struct str end_of(struct str text)
 // Print lines dimmed, the last `rows` of them.
 static void add_dim(const struct view *v, struct buf *out, struct str text, size_t rows)
 {
-    struct buf lines;
-    buf_init(&lines, SIZE_MAX);
+    struct buf lines = {.max = SIZE_MAX};
     while (text.n != 0) {
         buf_addf(&lines, "%s  ", color_on(v->out->color, COLOR_DIM));
         text_add_cut(&lines, str_cut(&text, '\n'), cols_of(v) - 2);
@@ -558,8 +544,7 @@ static void add_dim(const struct view *v, struct buf *out, struct str text, size
 static void add_thought(struct view *v, struct buf *out, size_t rows)
 {
     struct markdown_look look = {.cols = cols_of(v) - 2};
-    struct buf lines;
-    buf_init(&lines, SIZE_MAX);
+    struct buf lines = {.max = SIZE_MAX};
     markdown_render(&lines, end_of(buf_str(&v->thought)), &look);
     add_dim(v, out, buf_str(&lines), rows);
     buf_fini(&lines);
@@ -568,8 +553,7 @@ static void add_thought(struct view *v, struct buf *out, size_t rows)
 // Of a line that draws itself again and again, a progress bar, the last state counts.
 static void add_progress(struct view *v, struct buf *out, size_t rows)
 {
-    struct buf lines;
-    buf_init(&lines, SIZE_MAX);
+    struct buf lines = {.max = SIZE_MAX};
     for (struct str rest = str_trim(end_of(buf_str(&v->progress))); rest.n != 0;) {
         struct str line = str_trim(str_cut(&rest, '\n'));
         const char *back = line.n != 0 ? memrchr(line.p, '\r', line.n) : NULL;
@@ -584,9 +568,8 @@ static void add_progress(struct view *v, struct buf *out, size_t rows)
 void view_tail(struct view *v, struct buf *out, size_t rows)
 {
     struct markdown_look look = look_of(v);
-    struct buf lines;
+    struct buf lines = {.max = SIZE_MAX};
     settle_text(v);
-    buf_init(&lines, SIZE_MAX);
     mdstream_tail(&v->md, &look, &lines);
     add_last(out, buf_str(&lines), rows);
     buf_fini(&lines);

@@ -109,10 +109,9 @@ static int spawn_described(pid_t *pid, const struct home *h, const char *out)
 {
     char name[] = "afloat", hub[] = "hub";
     char *argv[] = {name, hub, NULL};
-    struct arena a;
+    struct arena a = {0};
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t attr;
-    arena_init(&a);
     posix_spawn_file_actions_init(&fa);
     posix_spawnattr_init(&attr);
     char **env = start_environment(h, environ, &a);

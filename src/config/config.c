@@ -133,8 +133,7 @@ const struct config_entry *config_find_named(const struct config *c, const char 
 {
     const char *star = strchr(pattern, '*');
     assert(star != NULL);
-    struct buf key;
-    buf_init(&key, KEY_MAX);
+    struct buf key = {.max = KEY_MAX};
     buf_add(&key, pattern, (size_t)(star - pattern));
     schema__add_name(&key, str_of(name));
     buf_addz(&key, star + 1);
@@ -241,9 +240,8 @@ static void write_entry(struct jw *w, const struct config_entry *e, const struct
 
 void config_write_json(const struct config *c, const struct config_diags *d, struct jw *w)
 {
-    struct arena a;
+    struct arena a = {0};
 
-    arena_init(&a);
     const struct json *values = config_values(c, &a);
     jw_obj(w);
     jw_karr(w, "values");

@@ -14,11 +14,10 @@ enum { DIAGS_MAX = 100, MESSAGE_MAX = 1000 };
 /// A copy of `z` without control characters (C0, DEL and C1) and without broken UTF-8.
 static char *printable(const char *z)
 {
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     struct str s = str_of(z);
     uint32_t c;
 
-    buf_init(&b, SIZE_MAX);
     for (size_t i = 0, n; i < s.n; i += n) {
         n = utf8_decode(str_from(s, i), &c);
         bool bad = c < ' ' || (c >= 0x7F && c < 0xA0) || c == 0xFFFD;

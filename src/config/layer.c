@@ -66,8 +66,7 @@ static void describe(const struct schema__key *k, const struct toml *v, struct b
 static void add_wrong_value(struct layer *l, const struct schema__key *k, const char *key,
                             const char *expected, const struct toml *v)
 {
-    struct buf found;
-    buf_init(&found, KEY_MAX);
+    struct buf found = {.max = KEY_MAX};
     describe(k, v, &found);
     config_diags_add(l->d, CONFIG_ERROR, place(l, v->line, v->col), mend_hint(l),
                      "expected %s for '%s', found %s", expected, key, buf_z(&found));
@@ -78,15 +77,13 @@ static void add_wrong_value(struct layer *l, const struct schema__key *k, const 
 
 static void add_unknown(struct layer *l, const struct table *t, const struct toml_member *m)
 {
-    struct arena names;
-    struct buf b;
+    struct arena names = {0};
+    struct buf b = {.max = KEY_MAX};
     size_t n = strlen(t->text);
 
     if (config_diags_full(l->d)) {
         return; // looking for the nearest name is slow, and a hostile file has many
     }
-    arena_init(&names);
-    buf_init(&b, KEY_MAX);
     const char *nearest = schema__nearest(&names, t->prefix, m->key);
     buf_addf(&b, "unknown key '%.*s'", (int)MIN(m->key.n, SHOWN_MAX), m->key.p);
     if (n != 0) {
@@ -138,8 +135,7 @@ static bool convert(struct layer *l, const struct schema__key *k, const char *ke
     if (!is_time && schema__check(k, out)) {
         return true;
     }
-    struct buf expected;
-    buf_init(&expected, KEY_MAX);
+    struct buf expected = {.max = KEY_MAX};
     schema__expected(k, &expected);
     add_wrong_value(l, k, key, buf_z(&expected), v);
     buf_fini(&expected);
@@ -242,8 +238,7 @@ static void read_array(struct layer *l, const struct schema__array *array, const
 
 static const char *key_text(struct layer *l, const struct table *t, struct str name)
 {
-    struct buf b;
-    buf_init(&b, KEY_MAX);
+    struct buf b = {.max = KEY_MAX};
     buf_addz(&b, t->text);
     schema__add_name(&b, name);
     char *text = arena_strdup(&l->c->arena, buf_str(&b));
@@ -313,9 +308,8 @@ static struct toml *read_file(struct layer *l)
     struct err e = {0};
     struct toml *root = NULL;
     uint32_t line = 0, col = 0;
-    struct buf text;
+    struct buf text = {.max = FILE_MAX};
 
-    buf_init(&text, FILE_MAX);
     int rc = 0;
     if (l->text == NULL) {
         rc = path_read(l->path, &text, &e);

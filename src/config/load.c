@@ -154,8 +154,7 @@ static int put_said(struct config *c, const struct schema__key *k, struct config
         config__put(c, k, entry);
         return 0;
     }
-    struct buf expected;
-    buf_init(&expected, KEY_MAX);
+    struct buf expected = {.max = KEY_MAX};
     schema__expected(k, &expected);
     bool show = schema__may_show(k) && text.n <= SHOWN_MAX;
     err_set(e, code, "expected %s for %s%s" STR_FMT "%s", buf_z(&expected), what,

@@ -80,11 +80,9 @@ static int doc_read(struct doc *d, const char *path, struct err *e)
 static int doc_write(const struct doc *d, const char *path, const char *name,
                      const struct str *value, struct err *e)
 {
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = FILE_MAX};
 
-    buf_init(&out, FILE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     json_foreach_member (m, d->root) {
         if (!str_eqz(m->key, name)) {
@@ -194,9 +192,8 @@ int secrets_get(const char *path, const char *name, char **out, struct err *e)
 
 int secrets_read_file(const char *path, char **out, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = SECRET_VALUE_MAX};
     *out = NULL;
-    buf_init(&text, SECRET_VALUE_MAX);
     int rc = private__read(path, &text, e);
     struct str value = str_trim(buf_str(&text));
     if (rc == 0 && (value.n == 0 || str_index(value, '\0') >= 0)) {

@@ -72,8 +72,7 @@ static bool is_token(struct str s)
 
 int token_read(const char *path, char out[TOKEN_LEN + 1], struct err *e)
 {
-    struct buf b;
-    buf_init(&b, FILE_MAX);
+    struct buf b = {.max = FILE_MAX};
     int rc = private__read(path, &b, e);
     struct str token = str_trim(buf_str(&b));
     if (rc == 0 && !is_token(token)) {

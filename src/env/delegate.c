@@ -73,7 +73,7 @@ static int read_nix(struct env_vars *vars, const char *who, struct str text, str
     }
     json_foreach_member (m, all) {
         const struct json *value = json_get(&m->value, "value");
-        bool exported = str_eqz(json_str(json_get(&m->value, "type"), ""), "exported");
+        bool exported = str_eqz(json_get_text(&m->value, "type"), "exported");
         if (!exported || value == NULL || value->type != JSON_STR ||
             env_name_in(m->key, nix_noise) || env_name_in(m->key, nix_users)) {
             continue;
@@ -126,7 +126,7 @@ struct str env_nix_hook(struct arena *a, struct str answer)
     }
     const struct json *variables = json_get(doc, "variables");
     const struct json *functions = json_get(doc, "bashFunctions");
-    struct str hook = json_str(json_get(json_get(variables, "shellHook"), "value"), "");
+    struct str hook = json_get_text(json_get(variables, "shellHook"), "value");
     if (str_trim(hook).n == 0 && (functions == NULL || functions->n == 0)) {
         return STR_NULL;
     }
@@ -182,7 +182,7 @@ int env_direnv_read_dump(struct str text,
     struct json *doc;
     int rc = parse(&doc, &a, "direnv show_dump", text, e);
     json_foreach_item (it, rc == 0 ? doc : NULL) {
-        struct str path = json_str(json_get(it, "Path"), "");
+        struct str path = json_get_text(it, "Path");
         bool there = json_bool(json_get(it, "Exists"), true);
         if (path.n != 0 && path.p[0] == '/' && memchr(path.p, '\0', path.n) == NULL) {
             cb(arena_strdup(&a, path), there ? ENV_FILE : ENV_MISSING, arg);

@@ -127,9 +127,8 @@ static int take_output(struct task_job *j, struct err *e)
     if (rc == 0 && text.n != 0) {
         rc = json_parse(&doc, &a, buf_str(&text), NULL, &why);
         if (rc == 0) {
-            struct jw w;
             buf_addz(&t->outputs, t->outputs.n != 0 ? "," : "");
-            jw_init(&w, &t->outputs);
+            struct jw w = {.out = &t->outputs};
             jw_strz(&w, j->task->name);
             buf_addc(&t->outputs, ':');
             json_write(&t->outputs, doc, 0);

@@ -15,12 +15,10 @@ enum { HASH_PART = 8 };
 
 static char *document_of(const struct mcp_spec *s)
 {
-    struct buf what;
-    struct arena a;
+    struct buf what = {.max = SIZE_MAX};
+    struct arena a = {0};
     uint8_t digest[SHA256_SIZE];
     char hex[SHA256_HEX];
-    buf_init(&what, SIZE_MAX);
-    arena_init(&a);
     // an editor's server is the same one in all of its sessions
     buf_addf(&what, "%s\n%s%s\n%s", s->name, s->project != NULL ? s->project : "",
              s->session != NULL ? "an editor's" : "", s->url != NULL ? s->url : s->command);
@@ -56,16 +54,15 @@ static void add(struct mcp_server *s, struct str tool, struct str description, s
 static void on_read(void *arg, int status, struct str text, const struct err *e)
 {
     struct mcp_server *s = arg;
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
     (void)e;
     s->reading--;
     s->approvals_read = true;
-    arena_init(&a);
     if (status == 0 && text.n != 0 && json_parse(&v, &a, text, NULL, NULL) == 0) {
         json_foreach_member (m, v) {
-            add(s, m->key, json_str(json_get(&m->value, "description"), ""),
-                json_str(json_get(&m->value, "mark"), ""));
+            add(s, m->key, json_get_text(&m->value, "description"),
+                json_get_text(&m->value, "mark"));
         }
     }
     arena_fini(&a);
@@ -118,10 +115,8 @@ static void on_written(void *arg, int status, const struct err *e)
 
 void mcp__approvals_write(struct mcp_server *s)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     vec_foreach (it, &s->approved) {
         jw_kobj(&w, it->tool);

@@ -67,11 +67,10 @@ void mcp__asks_forget(struct mcp_call *c)
 static void answer_peer(struct mcp_server *s, const struct json *id, const struct json *result,
                         const char *why)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (s->peer == NULL) {
         return;
     }
-    buf_init(&text, SIZE_MAX);
     if (result != NULL) {
         json_write(&text, result, 0);
         mcp_peer_answer(s->peer, id, buf_str(&text));
@@ -96,8 +95,7 @@ static void on_answered(struct hook_ask *ask, const struct json *answers, const 
 
 static struct mcp_ask *ask_new(struct mcp_call *c)
 {
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     struct mcp_ask *q = arena_calloc(&arena, 1, sizeof *q);
     q->call = c;
     q->ask.answered = on_answered;
@@ -163,8 +161,7 @@ void mcp__server_asks(void *arg, const struct rpc_message *m)
     struct err e = {0};
     bool elicits = str_eqz(m->method, "elicitation/create");
     if (str_eqz(m->method, "roots/list")) {
-        struct buf roots;
-        buf_init(&roots, SIZE_MAX);
+        struct buf roots = {.max = SIZE_MAX};
         mcp__roots(s, &roots);
         mcp_peer_answer(s->peer, m->id, buf_str(&roots));
         buf_fini(&roots);
@@ -213,7 +210,7 @@ bool mcp__asks_input(struct mcp_call *c, const struct json *answer, struct err *
 {
     const struct json *requests = json_get(answer, "inputRequests");
     e->code = 0;
-    if (!str_eqz(json_str(json_get(answer, "resultType"), ""), "input_required")) {
+    if (!str_eqz(json_get_text(answer, "resultType"), "input_required")) {
         return false;
     }
     if (requests == NULL || requests->type != JSON_OBJ || ++c->rounds > ROUNDS_MAX) {
@@ -221,7 +218,7 @@ bool mcp__asks_input(struct mcp_call *c, const struct json *answer, struct err *
         return true;
     }
     struct mcp_ask *q = ask_new(c);
-    q->state = arena_str(&q->arena, json_str(json_get(answer, "requestState"), ""));
+    q->state = arena_str(&q->arena, json_get_text(answer, "requestState"));
     (void)start(q, json_clone(&q->arena, requests), e);
     return true;
 }

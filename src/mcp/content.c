@@ -8,7 +8,7 @@
 
 static void add_block(struct buf *out, const struct json *block)
 {
-    struct str type = json_str(json_get(block, "type"), "");
+    struct str type = json_get_text(block, "type");
     const struct json *resource = json_get(block, "resource");
     const struct json *text = json_get(str_eqz(type, "resource") ? resource : block, "text");
     if (out->n != 0) {
@@ -17,7 +17,7 @@ static void add_block(struct buf *out, const struct json *block)
     if (text != NULL && text->type == JSON_STR) {
         buf_adds(out, text->s);
     } else if (str_eqz(type, "resource_link")) {
-        struct str uri = json_str(json_get(block, "uri"), "");
+        struct str uri = json_get_text(block, "uri");
         buf_addf(out, "[resource " STR_FMT "]", STR_ARG(uri));
     } else {
         const struct json *of = str_eqz(type, "resource") ? resource : block;
@@ -32,8 +32,7 @@ const struct json *mcp__result(struct arena *a, const struct json *answer)
 {
     const struct json *structured = json_get(answer, "structuredContent");
     bool failed = json_bool(json_get(answer, "isError"), false);
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     json_foreach_item (block, json_get(answer, "content")) {
         add_block(&text, block);
     }
@@ -48,8 +47,7 @@ const struct json *mcp__result(struct arena *a, const struct json *answer)
 
 struct str mcp__resource_text(struct arena *a, const struct json *answer)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     json_foreach_item (it, json_get(answer, "contents")) {
         add_block(&text, it);
     }
@@ -60,8 +58,7 @@ struct str mcp__resource_text(struct arena *a, const struct json *answer)
 
 struct str mcp__prompt_text(struct arena *a, const struct json *answer)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     json_foreach_item (m, json_get(answer, "messages")) {
         add_block(&text, json_get(m, "content"));
     }

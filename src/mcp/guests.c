@@ -30,7 +30,7 @@ static void write_pairs(struct jw *w, const char *key, const struct json *list)
 {
     jw_kobj(w, key);
     json_foreach_item (it, list) {
-        jw_key_str(w, json_str(json_get(it, "name"), ""));
+        jw_key_str(w, json_get_text(it, "name"));
         jw_value(w, json_get(it, "value"));
     }
     jw_end_obj(w);
@@ -54,8 +54,7 @@ static void write_table(struct jw *w, const struct json *item)
 /// What people call a server, as a name of ours; NULL: nothing is left of it.
 static char *clean_name(struct str given)
 {
-    struct buf name;
-    buf_init(&name, NAME_MAX_LEN);
+    struct buf name = {.max = NAME_MAX_LEN};
     for (size_t i = 0; i < given.n && name.n < NAME_MAX_LEN; i++) {
         char c = given.p[i];
         bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -70,15 +69,11 @@ static char *clean_name(struct str given)
 static void add_spec(const struct mcp *m, const struct mcp_guest *g, const struct json *item,
                      mcp_specs *out)
 {
-    struct arena a;
-    struct buf text, more;
-    struct jw w;
+    struct arena a = {0};
+    struct buf text = {.max = SIZE_MAX}, more = {.max = SIZE_MAX};
     struct json *table = NULL;
-    char *name = clean_name(json_str(json_get(item, "name"), ""));
-    arena_init(&a);
-    buf_init(&text, SIZE_MAX);
-    buf_init(&more, SIZE_MAX);
-    jw_init(&w, &text);
+    char *name = clean_name(json_get_text(item, "name"));
+    struct jw w = {.out = &text};
     write_table(&w, item);
     mcp_add_sandbox(&more, m->o.config->now);
     if (name != NULL && json_parse(&table, &a, buf_str(&text), NULL, NULL) == 0) {
@@ -94,10 +89,9 @@ static void add_spec(const struct mcp *m, const struct mcp_guest *g, const struc
 void mcp__guests_specs(const struct mcp *m, mcp_specs *out)
 {
     vec_foreach (it, &m->guests) {
-        struct arena a;
+        struct arena a = {0};
         struct json *servers = NULL;
         size_t n = 0;
-        arena_init(&a);
         if (json_parse(&servers, &a, str_of((*it)->servers), NULL, NULL) == 0) {
             json_foreach_item (item, servers) {
                 if (n++ < SERVERS_MAX) {
@@ -131,10 +125,9 @@ void mcp_lend(struct mcp *m, const char *session, const char *dir, const struct 
 {
     bool changed = take_out(m, session);
     if (servers != NULL && servers->type == JSON_ARR && servers->n != 0 && !m->stopped) {
-        struct buf text;
+        struct buf text = {.max = SIZE_MAX};
         struct mcp_guest *g = xcalloc(1, sizeof *g);
         assert(dir != NULL && dir[0] == '/');
-        buf_init(&text, SIZE_MAX);
         json_write(&text, servers, 0);
         *g = (struct mcp_guest){xstrdup(session), xstrdup(dir), buf_take(&text, NULL)};
         buf_fini(&text);

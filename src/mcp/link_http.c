@@ -185,10 +185,9 @@ static void on_body(struct http_call *call, struct str bytes, void *arg)
 /// Does the body answer the request `id`?
 static bool answers(struct str body, int64_t id)
 {
-    struct arena a;
+    struct arena a = {0};
     struct rpc_packet packet;
     bool found = false;
-    arena_init(&a);
     if (rpc_parse(&packet, &a, body, NULL) == 0) {
         for (size_t i = 0; i < packet.n && !found; i++) {
             const struct json *own = packet.messages[i].id;

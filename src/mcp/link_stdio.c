@@ -302,9 +302,8 @@ static void add_place(void *to, const char *path)
 static void link_send(struct mcp_link *base, struct str text, const struct mcp_about *about)
 {
     struct link_stdio *l = of(base);
-    struct buf line;
+    struct buf line = {.max = SIZE_MAX};
     (void)about;
-    buf_init(&line, SIZE_MAX);
     buf_adds(&line, text);
     buf_addc(&line, '\n');
     if (l->proc == NULL) {

@@ -586,11 +586,9 @@ static void on_told(void *arg)
 {
     struct mcp_test *t = arg;
     const struct mcp_server *s = t->server;
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     t->task = NULL;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     mcp__server_write(s, false, &w);
     jw_kbool(&w, "ok", s->state == MCP_READY);

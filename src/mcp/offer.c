@@ -73,11 +73,9 @@ static void write_schema(const struct json *item, struct jw *w)
 static void set_mark(struct mcp_offer *o, const struct json *item)
 {
     uint8_t digest[SHA256_SIZE];
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addf(&text, "%s\n", o->description);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     write_schema(item, &w);
     sha256_of(buf_str(&text), digest);
     sha256_hex(digest, o->mark);
@@ -91,11 +89,8 @@ static char *tool_about(const struct mcp_server *s, const struct mcp_offer *o,
 {
     const struct mcp_approval *known = mcp__approval(s, o->tool);
     const char *shown = o->changed ? known->description : o->description;
-    struct buf text, diff;
-    struct jw w;
-    buf_init(&text, ABOUT_MAX);
-    buf_init(&diff, DIFF_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = ABOUT_MAX}, diff = {.max = DIFF_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "description", shown);
     jw_key(&w, "input_schema");
@@ -116,18 +111,16 @@ static char *tool_about(const struct mcp_server *s, const struct mcp_offer *o,
 static char *prompt_about(struct mcp_offer *o, const struct json *item)
 {
     const struct json *arguments = json_get(item, "arguments");
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = ABOUT_MAX};
     size_t n = 0;
     o->arguments = xcalloc((arguments != NULL ? arguments->n : 0) + 1, sizeof *o->arguments);
-    buf_init(&text, ABOUT_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "description", o->description);
     jw_kbool(&w, "prompt", true);
     jw_karr(&w, "arguments");
     json_foreach_item (it, arguments) {
-        struct str name = json_str(json_get(it, "name"), "");
+        struct str name = json_get_text(it, "name");
         o->arguments[n++] = str_dup(name);
         jw_str(&w, name);
     }
@@ -142,13 +135,12 @@ static char *prompt_about(struct mcp_offer *o, const struct json *item)
 static struct mcp_offer *offer_new(struct mcp_server *s, enum gen_kind kind,
                                    const struct json *item)
 {
-    struct str tool = json_str(json_get(item, "name"), "");
-    struct str description = json_str(json_get(item, "description"), "");
-    struct arena a;
+    struct str tool = json_get_text(item, "name");
+    struct str description = json_get_text(item, "description");
+    struct arena a = {0};
     if (tool.n == 0 || memchr(tool.p, '\0', tool.n) != NULL) {
         return NULL;
     }
-    arena_init(&a);
     struct mcp_offer *o = xcalloc(1, sizeof *o);
     struct str cut = {description.p, utf8_cut(description.p, description.n, DESCRIPTION_MAX)};
     *o = (struct mcp_offer){.server = s, .kind = kind, .refs = 1, .tool = str_dup(tool)};
@@ -235,20 +227,18 @@ static const char *const methods[] = {
 void mcp__call_again(struct mcp_call *c, const struct json *answers, struct str state,
                      const struct err *e)
 {
-    struct buf members;
+    struct buf members = {.max = SIZE_MAX};
     if (answers == NULL || c->server->peer == NULL) {
         static const struct err gone = {.code = UV_EPIPE, .msg = "it ended"};
         on_answer(&c->request, ERR_DENIED, NULL, e != NULL ? e : &gone);
         return;
     }
-    buf_init(&members, SIZE_MAX);
     buf_adds(&members, c->members);
     buf_addz(&members, ",\"inputResponses\":");
     json_write(&members, answers, 0);
     if (state.n != 0) {
-        struct jw w;
         buf_addz(&members, ",\"requestState\":");
-        jw_init(&w, &members);
+        struct jw w = {.out = &members};
         jw_str(&w, state);
     }
     mcp_peer_ask(c->server->peer, &c->request, methods[c->kind], buf_str(&members), c->name);
@@ -267,9 +257,8 @@ static void on_progress(struct mcp_request *r, struct str text)
 static void write_tool(struct buf *out, const struct mcp_offer *o, const struct json *input)
 {
     static const struct json object = {.type = JSON_OBJ};
-    struct jw w;
     buf_addz(out, "\"name\":");
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_strz(&w, o->tool);
     buf_addz(out, ",\"arguments\":");
     json_write(out, input != NULL && input->type == JSON_OBJ ? input : &object, 0);
@@ -352,7 +341,7 @@ static void call_offer(void *data, struct gen_call *call)
     struct mcp_offer *o = data;
     struct mcp_server *s = o->server;
     bool prompt = o->kind == GEN_COMMAND;
-    struct buf members;
+    struct buf members = {.max = SIZE_MAX};
     if (!is_ready(s)) {
         refuse(call, s);
         return;
@@ -361,7 +350,6 @@ static void call_offer(void *data, struct gen_call *call)
         mcp__approve(s, o);
         mcp__server_relist(s, MCP_TOOLS);
     }
-    buf_init(&members, SIZE_MAX);
     (prompt ? write_prompt : write_tool)(&members, o, call->input);
     begin(s, prompt ? CALL_PROMPT : CALL_TOOL, call, buf_str(&members), str_of(o->tool));
     buf_fini(&members);
@@ -369,15 +357,13 @@ static void call_offer(void *data, struct gen_call *call)
 
 void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call)
 {
-    struct buf members;
-    struct jw w;
+    struct buf members = {.max = SIZE_MAX};
     if (!is_ready(s)) {
         refuse(call, s);
         return;
     }
-    buf_init(&members, SIZE_MAX);
     buf_addz(&members, "\"uri\":");
-    jw_init(&w, &members);
+    struct jw w = {.out = &members};
     jw_str(&w, uri);
     begin(s, CALL_RESOURCE, call, buf_str(&members), uri);
     buf_fini(&members);

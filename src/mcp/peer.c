@@ -141,8 +141,7 @@ static void write_meta(const struct mcp_peer *p, const struct mcp_request *r, st
 static void send_message(struct mcp_peer *p, const struct mcp_about *about, struct str members,
                          struct str meta)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addz(&text, "{\"jsonrpc\":\"2.0\"");
     if (about->id != 0) {
         buf_addf(&text, ",\"id\":%lld", (long long)about->id);
@@ -164,7 +163,7 @@ static void send_message(struct mcp_peer *p, const struct mcp_about *about, stru
 static void ask(struct mcp_peer *p, struct mcp_request *r, const char *method, struct str members,
                 struct str name)
 {
-    struct buf meta;
+    struct buf meta = {.max = SIZE_MAX};
     assert(r->id == 0 && r->done != NULL && !p->closed);
     r->id = ++p->last_id;
     r->due = r->timeout_ms != 0 ? loop_now(p->loop) + r->timeout_ms : 0;
@@ -174,7 +173,6 @@ static void ask(struct mcp_peer *p, struct mcp_request *r, const char *method, s
         return;
     }
     arm(p);
-    buf_init(&meta, SIZE_MAX);
     write_meta(p, r, &meta);
     struct mcp_about about = {.id = r->id, .method = method, .name = name};
     send_message(p, &about, members, buf_str(&meta));
@@ -231,8 +229,8 @@ static void set_ready(struct mcp_peer *p, const char *version, const struct json
 {
     static const char *const names[] = {
         [MCP_TOOLS] = "tools", [MCP_PROMPTS] = "prompts", [MCP_RESOURCES] = "resources"};
-    struct str name = json_str(json_get(about, "name"), "");
-    struct str number = json_str(json_get(about, "version"), "");
+    struct str name = json_get_text(about, "name");
+    struct str number = json_get_text(about, "version");
     snprintf(p->version, sizeof p->version, "%s", version);
     snprintf(p->title, sizeof p->title, "%.*s%s%.*s", (int)MIN(name.n, (size_t)90), name.p,
              number.n != 0 ? " " : "", (int)MIN(number.n, (size_t)90), number.p);
@@ -319,7 +317,7 @@ static void on_initialized(struct mcp_request *r, int status, const struct json 
         fail_hello(p, e);
         return;
     }
-    struct str version = json_str(json_get(result, "protocolVersion"), "");
+    struct str version = json_get_text(result, "protocolVersion");
     ptrdiff_t i = str_lookup(version, known, ARRAY_LEN(known));
     if (i < 0) {
         err_set(&why, ERR_UNSUPPORTED, "it speaks revision '%.*s' of MCP, which we do not know",
@@ -371,7 +369,7 @@ static void take_progress(struct mcp_peer *p, const struct json *params)
     vec_foreach (it, &p->open) {
         struct mcp_request *r = *it;
         if (r->id == id && id != 0 && r->progress != NULL) {
-            struct str text = json_str(json_get(params, "message"), "");
+            struct str text = json_get_text(params, "message");
             double done = json_double(json_get(params, "progress"), 0);
             double total = json_double(json_get(params, "total"), 0);
             char numbers[80];
@@ -389,8 +387,7 @@ static void take_progress(struct mcp_peer *p, const struct json *params)
 static void take_log(struct mcp_peer *p, const struct json *params)
 {
     const struct json *data = json_get(params, "data");
-    struct buf text;
-    buf_init(&text, LOG_MAX);
+    struct buf text = {.max = LOG_MAX};
     if (data != NULL && data->type == JSON_STR) {
         buf_add(&text, data->s.p, utf8_cut(data->s.p, data->s.n, LOG_MAX));
     } else {
@@ -487,12 +484,11 @@ static void take_message(struct mcp_peer *p, const struct rpc_message *m, size_t
 
 void mcp_peer_text(struct mcp_peer *p, struct str text)
 {
-    struct arena a;
+    struct arena a = {0};
     struct rpc_packet packet;
     if (p->over || p->closed) {
         return;
     }
-    arena_init(&a);
     p->depth++;
     if (rpc_parse(&packet, &a, text, NULL) < 0) {
         keep_garbage(p, text);
@@ -626,13 +622,11 @@ void mcp_peer_rest(struct mcp_peer *p, struct mcp_request *r, bool rests)
 
 void mcp_peer_answer(struct mcp_peer *p, const struct json *id, struct str result)
 {
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     if (p->over || p->closed) {
         return;
     }
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     rpc_begin_result(&w, id);
     jw_raw(&w, result);
     rpc_end(&w);
@@ -642,13 +636,11 @@ void mcp_peer_answer(struct mcp_peer *p, const struct json *id, struct str resul
 
 void mcp_peer_refuse(struct mcp_peer *p, const struct json *id, int64_t code, const char *why)
 {
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     if (p->over || p->closed) {
         return;
     }
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     rpc_error(&w, id, code, "%.300s", why);
     p->link->ops->send(p->link, buf_str(&text), &(struct mcp_about){0});
     buf_fini(&text);

@@ -129,7 +129,6 @@ void mcp__roots(const struct mcp_server *s, struct buf *out)
     size_t at = 0;
     struct str dir;
     void *value;
-    struct jw w;
     if (spec->project != NULL || spec->session != NULL) {
         vec_push(&dirs, xstrdup(spec->project != NULL ? spec->project : spec->cwd));
     } else { // the user's: wherever somebody works
@@ -140,7 +139,7 @@ void mcp__roots(const struct mcp_server *s, struct buf *out)
     if (dirs.n != 0) {
         qsort(dirs.p, dirs.n, sizeof *dirs.p, by_text);
     }
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_karr(&w, "roots");
     vec_foreach (it, &dirs) {

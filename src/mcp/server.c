@@ -105,7 +105,7 @@ static void take_resources(struct mcp_server *s, const struct json *items)
 {
     vec_fini_each(&s->resources, free);
     json_foreach_item (it, items) {
-        struct str uri = json_str(json_get(it, "uri"), "");
+        struct str uri = json_get_text(it, "uri");
         if (uri.n != 0 && memchr(uri.p, '\0', uri.n) == NULL && s->resources.n < RESOURCES_MAX) {
             vec_push(&s->resources, str_dup(uri));
         }
@@ -115,11 +115,9 @@ static void take_resources(struct mcp_server *s, const struct json *items)
 /// All pages as one array.
 static void take_list(struct mcp_server *s, enum mcp_list list)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    struct buf all;
-    arena_init(&a);
-    buf_init(&all, SIZE_MAX);
+    struct buf all = {.max = SIZE_MAX};
     buf_addc(&all, '[');
     for (size_t i = 0; i < s->pages.n; i++) {
         struct str items = str_trim(str_of(s->pages.p[i]));
@@ -142,9 +140,8 @@ static void take_list(struct mcp_server *s, enum mcp_list list)
 
 static void ask_page(struct mcp_server *s, enum mcp_list list, struct str cursor)
 {
-    struct buf members;
+    struct buf members = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&members, SIZE_MAX);
     if (cursor.n != 0) {
         buf_addz(&members, "\"cursor\":");
         jw_init(&w, &members);
@@ -160,7 +157,7 @@ static void on_page(struct mcp_request *r, int status, const struct json *result
     struct mcp_server *s = r->arg;
     enum mcp_list list = (enum mcp_list)(r - s->list);
     const struct json *items = json_get(result, lists[list].member);
-    struct str next = json_str(json_get(result, "nextCursor"), "");
+    struct str next = json_get_text(result, "nextCursor");
     struct err why;
     if (status < 0 && (s->state == MCP_READY || list != MCP_TOOLS)) { // the list before goes on
         log_warn(LOG_HUB, "mcp=%s list=%s reason=%s", LOGQ(str_of(s->spec->name)).z,
@@ -174,8 +171,7 @@ static void on_page(struct mcp_request *r, int status, const struct json *result
         fail(s, &why);
         return;
     }
-    struct buf text;
-    buf_init(&text, LIST_BYTES_MAX);
+    struct buf text = {.max = LIST_BYTES_MAX};
     json_write(&text,
                items != NULL && items->type == JSON_ARR ? items : &(struct json){.type = JSON_ARR},
                0);

@@ -143,8 +143,7 @@ static void check(struct mcp_spec *s)
 static void set_hash(struct mcp_spec *s, const struct json *v, struct str more)
 {
     uint8_t digest[SHA256_SIZE];
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addf(&text, "%s\n%s\n%s\n", s->name, s->project != NULL ? s->project : "",
              s->session != NULL ? s->session : "");
     json_write(&text, v, 0);
@@ -223,8 +222,7 @@ struct mcp_spec *mcp_spec_of_config(const struct config *c, const char *name)
                                        "headers", "sandbox", "timeout_s", "tools", "enabled"};
     struct json_member members[ARRAY_LEN(keys)];
     struct json v = {.type = JSON_OBJ, .members = members};
-    struct buf more;
-    buf_init(&more, SIZE_MAX);
+    struct buf more = {.max = SIZE_MAX};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         char pattern[32];
         snprintf(pattern, sizeof pattern, "mcp.*.%s", keys[i]);
@@ -244,11 +242,9 @@ struct mcp_spec *mcp_spec_of_config(const struct config *c, const char *name)
 int mcp_specs_of_file(mcp_specs *out, const struct config *c, const char *project, struct str text,
                       struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    struct buf more;
-    arena_init(&a);
-    buf_init(&more, SIZE_MAX);
+    struct buf more = {.max = SIZE_MAX};
     mcp_add_sandbox(&more, c);
     int rc = json_parse(&v, &a, text, NULL, e);
     const struct json *servers = rc == 0 ? json_get(v, "mcpServers") : NULL;
@@ -272,9 +268,8 @@ int mcp_specs_of_file(mcp_specs *out, const struct config *c, const char *projec
 
 int mcp_fill_secrets(const char *secrets, const char *text, char **out, struct err *e)
 {
-    struct buf filled;
+    struct buf filled = {.max = SIZE_MAX};
     int rc = 0;
-    buf_init(&filled, SIZE_MAX);
     for (const char *open; rc == 0 && (open = strstr(text, SECRET_OPEN)) != NULL;) {
         const char *name = open + strlen(SECRET_OPEN), *end = strchr(name, '}');
         if (end == NULL) {

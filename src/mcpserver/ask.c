@@ -46,8 +46,7 @@ static void sign(const struct mcp_call *c, struct str payload, char out[SHA256_H
 static void write_state(struct mcp_call *c, struct jw *w)
 {
     char mac[SHA256_HEX];
-    struct buf state;
-    buf_init(&state, SIZE_MAX);
+    struct buf state = {.max = SIZE_MAX};
     json_write(&state, c->known, 0);
     sign(c, buf_str(&state), mac);
     buf_addc(&state, '.');
@@ -137,10 +136,8 @@ static void send_question(struct mcp_call *c, const struct mcp_question *q,
     static const struct json none = {.type = JSON_OBJ};
     const struct json *params = json_get(request, "params");
     struct json id = rpc_int_id(q->id);
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     rpc_begin_request(&w, &id, json_get(request, "method")->s.p);
     jw_value(&w, params != NULL ? params : &none);
     rpc_end(&w);
@@ -235,7 +232,7 @@ static int on_ask(void *arg, struct hook_ask *ask, const struct json *requests,
         return err_set(e, ERR_INVALID, "there is no question");
     }
     json_foreach_member (m, requests) {
-        const char *needs = capability_of(json_str(json_get(&m->value, "method"), ""));
+        const char *needs = capability_of(json_get_text(&m->value, "method"));
         if (needs == NULL) {
             return err_set(e, ERR_UNSUPPORTED, "clients know no such question");
         }
@@ -338,14 +335,12 @@ static void write_number(struct jw *w, double d)
 static void on_progress(void *arg, struct str text, double done, double total)
 {
     struct mcp_call *c = arg;
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     if (c->post == NULL || c->progress_token == NULL) {
         return;
     }
     c->n_progress++;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     rpc_begin_request(&w, NULL, "notifications/progress");
     jw_obj(&w);
     jw_kvalue(&w, "progressToken", c->progress_token);
@@ -367,13 +362,11 @@ static void on_progress(void *arg, struct str text, double done, double total)
 static void on_log(void *arg, struct str level, const struct json *data)
 {
     struct mcp_call *c = arg;
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     if (c->post == NULL || mcp__level(level) < c->level) {
         return;
     }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     rpc_begin_request(&w, NULL, "notifications/message");
     jw_obj(&w);
     jw_kstr(&w, "level", level);

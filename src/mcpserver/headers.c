@@ -20,8 +20,7 @@ bool mcp_headers__say(struct str header, struct str value)
         return str_eq(header, value);
     }
     struct str text = {header.p + sizeof PREFIX - 1, header.n - around};
-    struct buf decoded;
-    buf_init(&decoded, SIZE_MAX);
+    struct buf decoded = {.max = SIZE_MAX};
     bool same =
         text.n % 4 == 0 && base64_decode(&decoded, text) && str_eq(buf_str(&decoded), value);
     buf_fini(&decoded);
@@ -31,7 +30,7 @@ bool mcp_headers__say(struct str header, struct str value)
 /// A value as a header has it: a text as it is, numbers and booleans as JSON; false: it cannot be in one.
 static bool text_of(struct arena *a, const struct json *v, struct str *out)
 {
-    struct buf text;
+    struct buf text = {.max = 64};
     if (v->type == JSON_STR) {
         *out = v->s;
         return true;
@@ -39,7 +38,6 @@ static bool text_of(struct arena *a, const struct json *v, struct str *out)
     if (v->type == JSON_ARR || v->type == JSON_OBJ || v->type == JSON_NULL) {
         return false;
     }
-    buf_init(&text, 64);
     json_write(&text, v, 0);
     *out = arena_str(a, buf_str(&text));
     buf_fini(&text);
@@ -49,7 +47,7 @@ static bool text_of(struct arena *a, const struct json *v, struct str *out)
 static bool fits(const struct mount_call *m, struct arena *a, const struct json_member *property,
                  const struct json *arguments)
 {
-    struct str name = json_str(json_get(&property->value, "x-mcp-header"), "");
+    struct str name = json_get_text(&property->value, "x-mcp-header");
     const struct json *v = json_get_str(arguments, property->key);
     struct str value;
     if (name.n == 0) {
@@ -63,7 +61,7 @@ static bool fits(const struct mount_call *m, struct arena *a, const struct json_
 bool mcp_headers__fit(struct mcpserver *s, const struct mcp_view *v, const struct mount_call *m,
                       const struct rpc_message *msg, struct arena *a)
 {
-    struct str name = json_str(json_get(msg->params, "name"), "");
+    struct str name = json_get_text(msg->params, "name");
     const struct gen_item *it =
         str_eqz(msg->method, "tools/call") ? agent_tool_find(s->o.agent, v->dir, name, a) : NULL;
     if (it == NULL || strstr(gen_item_about(it), "x-mcp-header") == NULL ||

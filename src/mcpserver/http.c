@@ -23,10 +23,8 @@ static bool accepts(const struct mount_call *m, const char *type)
 
 void mcp_http__refuse_rpc(struct mount_call *m, int status, int code, const char *text)
 {
-    struct buf body;
-    struct jw w;
-    buf_init(&body, 4096);
-    jw_init(&w, &body);
+    struct buf body = {.max = 4096};
+    struct jw w = {.out = &body};
     rpc_error(&w, NULL, code, "%s", text);
     mount_reply(m, status, "application/json", NULL, buf_str(&body));
     buf_fini(&body);
@@ -36,10 +34,8 @@ void mcp_http__refuse_rpc(struct mount_call *m, int status, int code, const char
 static void refuse_request(struct mount_call *m, const struct rpc_message *msg, int code,
                            const char *data, const char *text)
 {
-    struct buf body;
-    struct jw w;
-    buf_init(&body, 8192);
-    jw_init(&w, &body);
+    struct buf body = {.max = 8192};
+    struct jw w = {.out = &body};
     rpc_begin_error(&w, msg->id, code, str_of(text));
     jw_raw(&w, str_of(data != NULL ? data : "{}"));
     rpc_end_error(&w);
@@ -67,10 +63,8 @@ static bool is_modern(struct str version)
 
 static const char *unsupported(struct arena *a, struct str version)
 {
-    struct buf data;
-    struct jw w;
-    buf_init(&data, 4096);
-    jw_init(&w, &data);
+    struct buf data = {.max = 4096};
+    struct jw w = {.out = &data};
     jw_obj(&w);
     jw_karr(&w, "supported");
     jw_strz(&w, MCP_MODERN_VERSION);
@@ -250,7 +244,7 @@ static void post(struct mcpserver *s, struct mount_call *m)
 {
     struct rpc_packet packet;
     struct mcp_session *session;
-    struct arena a;
+    struct arena a = {0};
     struct err e = {0};
     bool opened;
     struct str type = mount_header(m, "content-type");
@@ -262,7 +256,6 @@ static void post(struct mcpserver *s, struct mount_call *m)
         mcp_http__refuse_rpc(m, 415, RPC_INVALID_REQUEST, "the body must be application/json");
         return;
     }
-    arena_init(&a);
     int rc = rpc_parse(&packet, &a, mount_body(m), &e);
     if (rc < 0) {
         mcp_http__refuse_rpc(m, 400, rc == ERR_PARSE ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST,
@@ -328,10 +321,8 @@ void mcp_http__request(void *server, struct mount_call *m)
             return;
         }
     }
-    struct buf body;
-    struct jw w;
-    buf_init(&body, 1024);
-    jw_init(&w, &body);
+    struct buf body = {.max = 1024};
+    struct jw w = {.out = &body};
     rpc_error(&w, NULL, RPC_INVALID_REQUEST, "%s is not for this address", method);
     mount_reply(m, 405, "application/json",
                 modern ? "Allow: POST\r\n" : "Allow: GET, POST, DELETE\r\n", buf_str(&body));

@@ -128,12 +128,9 @@ static char *make(struct mcpserver *s, const struct mcp_view *v, enum mcp_list w
 {
     struct gen_engine *engine = api_engine(s->o.api);
     struct gen *g = engine != NULL ? gen_current(engine) : NULL;
-    struct arena a;
-    struct buf text;
-    struct jw w;
-    arena_init(&a);
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct arena a = {0};
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_arr(&w);
     if (g != NULL && which == MCP_TOOLS) {
         write_tools(s, v, &a, &w);

@@ -10,7 +10,7 @@ static void run_ping(struct mcp_call *c)
 
 static void run_set_level(struct mcp_call *c)
 {
-    int level = mcp__level(json_str(json_get(c->params, "level"), ""));
+    int level = mcp__level(json_get_text(c->params, "level"));
     if (level < 0) {
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'level' is not a level of syslog");
         return;
@@ -110,7 +110,7 @@ enum { SUBSCRIPTIONS_MAX = 1024 };
 static void run_subscribe(struct mcp_call *c)
 {
     struct map *set = &c->post->session->subscribed;
-    struct str uri = json_str(json_get(c->params, "uri"), "");
+    struct str uri = json_get_text(c->params, "uri");
     if (uri.n == 0 || set->n >= SUBSCRIPTIONS_MAX) {
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL,
                        uri.n == 0 ? "'uri' is missing" : "too many subscriptions");
@@ -122,7 +122,7 @@ static void run_subscribe(struct mcp_call *c)
 
 static void run_unsubscribe(struct mcp_call *c)
 {
-    map_remove(&c->post->session->subscribed, json_str(json_get(c->params, "uri"), ""));
+    map_remove(&c->post->session->subscribed, json_get_text(c->params, "uri"));
     run_ping(c);
 }
 

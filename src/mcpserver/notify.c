@@ -32,8 +32,7 @@ static const struct {
 static void write_note(struct buf *out, const char *method, const struct json *subscription,
                        const struct json *uri)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     rpc_begin_request(&w, NULL, method);
     jw_obj(&w);
     if (uri != NULL) {
@@ -50,8 +49,7 @@ static void write_note(struct buf *out, const char *method, const struct json *s
 
 static void tell_listener(struct mcp_listener *l, const char *method, const struct json *uri)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     write_note(&out, method, l->call->id, uri);
     mcp_post__send(l->call->post, buf_str(&out));
     buf_fini(&out);
@@ -59,8 +57,7 @@ static void tell_listener(struct mcp_listener *l, const char *method, const stru
 
 static void tell_list(struct mcpserver *s, const struct mcp_view *v, size_t which)
 {
-    struct buf out;
-    buf_init(&out, 256);
+    struct buf out = {.max = 256};
     write_note(&out, changes[which].method, NULL, NULL);
     for (struct mcp_session *x = s->sessions; x != NULL; x = x->next) {
         if (x->view == v) {
@@ -78,8 +75,7 @@ static void tell_list(struct mcpserver *s, const struct mcp_view *v, size_t whic
 static void tell_updated(struct mcpserver *s, const struct json *uri)
 {
     static const char method[] = "notifications/resources/updated";
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     write_note(&out, method, NULL, uri);
     for (struct mcp_session *x = s->sessions; x != NULL; x = x->next) {
         if (map_get(&x->subscribed, uri->s) != NULL) {
@@ -197,10 +193,8 @@ void mcp_notify__watch(struct mcpserver *s)
 /// The first message: what of the wishes is honoured.
 static bool acknowledge(struct mcp_call *c, const struct mcp_listener *l)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     rpc_begin_request(&w, NULL, "notifications/subscriptions/acknowledged");
     jw_obj(&w);
     jw_kobj(&w, "notifications");

@@ -117,7 +117,7 @@ void mcp_offers__get_prompt(struct mcp_call *c)
 {
     static const struct json none = {.type = JSON_OBJ};
     struct gen *g = current(c);
-    struct str name = json_str(json_get(c->params, "name"), "");
+    struct str name = json_get_text(c->params, "name");
     struct gen_item *it = find_item(c, g, GEN_MCP_PROMPT, name);
     const struct json *arguments = json_get(c->params, "arguments");
     arguments = arguments != NULL ? arguments : &none;
@@ -128,7 +128,7 @@ void mcp_offers__get_prompt(struct mcp_call *c)
     }
     const struct json *known = json_get(mcp_lists__about(it, &c->arena), "arguments");
     json_foreach_item (arg, known) {
-        struct str key = json_str(json_get(arg, "name"), "");
+        struct str key = json_get_text(arg, "name");
         if (json_bool(json_get(arg, "required"), false) && json_get_str(arguments, key) == NULL) {
             mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "the argument '" STR_FMT "' is missing",
                            STR_ARG(key));
@@ -214,8 +214,7 @@ static void write_contents(struct mcp_call *c, struct jw *w, const struct json *
         if (text != NULL && text->type == JSON_STR) {
             jw_str(w, text->s);
         } else {
-            struct buf json;
-            buf_init(&json, SIZE_MAX);
+            struct buf json = {.max = SIZE_MAX};
             json_write(&json, text != NULL ? text : v, 0);
             jw_str(w, buf_str(&json));
             buf_fini(&json);
@@ -226,10 +225,8 @@ static void write_contents(struct mcp_call *c, struct jw *w, const struct json *
 
 static void fail_missing(struct mcp_call *c)
 {
-    struct buf data;
-    struct jw w;
-    buf_init(&data, SIZE_MAX);
-    jw_init(&w, &data);
+    struct buf data = {.max = SIZE_MAX};
+    struct jw w = {.out = &data};
     jw_obj(&w);
     jw_kstr(&w, "uri", c->uri);
     jw_end_obj(&w);
@@ -251,7 +248,7 @@ static void on_resource(struct gen_call *gen_call, int status, const struct json
         mcp_call__idle(c);
         return;
     }
-    struct str mime = json_str(json_get(mcp_lists__about(it, &c->arena), "mimeType"), "");
+    struct str mime = json_get_text(mcp_lists__about(it, &c->arena), "mimeType");
     struct jw *w = mcp_call__begin(c);
     jw_karr(w, "contents");
     bool several =
@@ -273,7 +270,7 @@ void mcp_offers__read_resource(struct mcp_call *c)
 {
     struct gen *g = current(c);
     struct json *params = new_object(&c->arena, VARIABLES_MAX);
-    c->uri = json_str(json_get(c->params, "uri"), "");
+    c->uri = json_get_text(c->params, "uri");
     struct gen_item *it = g != NULL && c->uri.n != 0 ? find_resource(c, g, params) : NULL;
     if (it == NULL) {
         fail_missing(c);
@@ -293,8 +290,8 @@ void mcp_offers__read_resource(struct mcp_call *c)
 static const struct json *known_values(struct mcp_call *c, struct gen *g)
 {
     const struct json *ref = json_get(c->params, "ref");
-    struct str argument = json_str(json_get(json_get(c->params, "argument"), "name"), "");
-    bool prompt = str_eqz(json_str(json_get(ref, "type"), ""), "ref/prompt");
+    struct str argument = json_get_text(json_get(c->params, "argument"), "name");
+    bool prompt = str_eqz(json_get_text(ref, "type"), "ref/prompt");
     struct str name = json_str(json_get(ref, prompt ? "name" : "uri"), "");
     struct gen_item *it = find_item(c, g, prompt ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE, name);
     const struct json *about = it != NULL ? mcp_lists__about(it, &c->arena) : NULL;
@@ -302,7 +299,7 @@ static const struct json *known_values(struct mcp_call *c, struct gen *g)
         return json_get_str(json_get(about, "values"), argument);
     }
     json_foreach_item (arg, json_get(about, "arguments")) {
-        if (str_eq(json_str(json_get(arg, "name"), ""), argument)) {
+        if (str_eq(json_get_text(arg, "name"), argument)) {
             return json_get(arg, "values");
         }
     }
@@ -313,7 +310,7 @@ void mcp_offers__complete(struct mcp_call *c)
 {
     struct gen *g = current(c);
     const struct json *argument = json_get(c->params, "argument");
-    const char *begin = arena_strdup(&c->arena, json_str(json_get(argument, "value"), ""));
+    const char *begin = arena_strdup(&c->arena, json_get_text(argument, "value"));
     if (json_get(c->params, "ref") == NULL || json_get(argument, "name") == NULL) {
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'ref' and 'argument' are needed");
         return;

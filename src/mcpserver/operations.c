@@ -116,8 +116,7 @@ static void on_answer(struct op_call *op, int status, const char *type, struct s
 static void on_fail(struct op_call *op, enum problem p, struct str detail, const char *hint)
 {
     struct mcp_call *c = container_of(op, struct mcp_call, op);
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addf(&text, "%s: " STR_FMT "%s%s", problems[p].code, STR_ARG(detail),
              hint != NULL ? "; " : "", hint != NULL ? hint : "");
     answer(c, buf_str(&text), true);

@@ -45,11 +45,10 @@ static void post_free(struct mcp_post *p)
 
 static void send_frame(struct mcp_post *p, struct str message)
 {
-    struct buf frame;
+    struct buf frame = {.max = SIZE_MAX};
     if (p->stream != NULL) {
         mcp_stream__put(p->stream, message);
     } else if (p->m != NULL) {
-        buf_init(&frame, SIZE_MAX);
         sse_write(&frame, STR_NULL, STR_NULL, message);
         mount_send(p->m, buf_str(&frame));
         buf_fini(&frame);

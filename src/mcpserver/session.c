@@ -72,9 +72,8 @@ static void pump(struct mcp_stream *st)
 void mcp_stream__put(struct mcp_stream *st, struct str message)
 {
     char id[48];
-    struct buf frame;
+    struct buf frame = {.max = SIZE_MAX};
     assert(!st->complete);
-    buf_init(&frame, SIZE_MAX);
     snprintf(id, sizeof id, "%llu-%llu", (unsigned long long)st->id,
              (unsigned long long)++st->last);
     sse_write(&frame, str_of(id), STR_NULL, message);
@@ -137,11 +136,10 @@ void mcp_stream__complete(struct mcp_stream *st)
 /// Clients of the newest revision get an id at once, so that they can come back whenever the connection is lost.
 static void prime(struct mcp_stream *st, struct mount_call *m)
 {
-    struct buf frame;
+    struct buf frame = {.max = 128};
     if (st->session->version != 0) {
         return;
     }
-    buf_init(&frame, 128);
     buf_addf(&frame, "id: %llu-%llu\nretry: %d\ndata: \n\n", (unsigned long long)st->id,
              (unsigned long long)st->written, RETRY_MS);
     mount_send(m, buf_str(&frame));

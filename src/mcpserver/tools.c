@@ -85,7 +85,7 @@ static void on_tool(void *arg, const struct agent_tool_answer *r, const struct a
 void mcp_tools__call(struct mcp_call *c)
 {
     const struct json *arguments = json_get(c->params, "arguments");
-    struct str name = json_str(json_get(c->params, "name"), "");
+    struct str name = json_get_text(c->params, "name");
     if (arguments != NULL && arguments->type != JSON_OBJ) {
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'arguments' is not an object");
         return;

@@ -62,8 +62,7 @@ static void on_due(void *arg)
 /// %XX as in addresses; NULL: it is no absolute path.
 static char *decode(struct str name)
 {
-    struct buf path;
-    buf_init(&path, PATH_MAX_BYTES);
+    struct buf path = {.max = PATH_MAX_BYTES};
     for (size_t i = 0; i < name.n; i++) {
         char hex[3] = {0};
         if (name.p[i] == '%' && i + 2 < name.n) {

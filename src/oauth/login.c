@@ -264,7 +264,6 @@ static void on_registered(struct oauth_login *l, int status, const struct json *
 static void register_client(struct oauth_login *l)
 {
     struct buf body = {.max = SIZE_MAX};
-    struct jw w;
     struct err e = {0};
     if (!make_secret(l->state) || !make_secret(l->verifier)) {
         fail(l, "the kernel gave no random bytes");
@@ -276,7 +275,7 @@ static void register_client(struct oauth_login *l)
     }
     l->redirect =
         arena_printf(&l->arena, "http://127.0.0.1:%d/callback", oauth__callback_port(l->callback));
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstrz(&w, "client_name", "Afloat");
     jw_kstrz(&w, "application_type", "native");
@@ -328,7 +327,7 @@ static void on_server(struct oauth_login *l, int status, const struct json *v)
         look(l, on_server);
         return;
     }
-    struct str named = json_str(json_get(v, "issuer"), "");
+    struct str named = json_get_text(v, "issuer");
     if (found && named.n != 0 && !str_eqz(named, l->issuer)) {
         fail(l, "the authorization server's document names another issuer");
         return;

@@ -40,8 +40,7 @@ void oauth_token_write(const struct oauth_token *t, struct buf *out)
     } members[] = {{"access_token", t->access},         {"refresh_token", t->refresh},
                    {"token_endpoint", t->endpoint},     {"client_id", t->client_id},
                    {"client_secret", t->client_secret}, {"resource", t->resource}};
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     for (size_t i = 0; i < ARRAY_LEN(members); i++) {
         if (members[i].value != NULL) {
@@ -168,13 +167,13 @@ int oauth__take(struct oauth_token *t, int status, struct str body, struct err *
     struct arena a = {0};
     struct json *v = NULL;
     (void)!json_parse(&v, &a, body, NULL, NULL);
-    struct str access = json_str(json_get(v, "access_token"), "");
+    struct str access = json_get_text(v, "access_token");
     struct str type = json_str(json_get(v, "token_type"), "bearer");
     int64_t seconds = json_int(json_get(v, "expires_in"), 0);
     int rc = 0;
     if (status / 100 != 2 || access.n == 0 || !str_caseeqz(type, "bearer") ||
         memchr(access.p, '\0', access.n) != NULL) {
-        struct str why = json_str(json_get(v, "error"), "");
+        struct str why = json_get_text(v, "error");
         rc = err_set(e, ERR_DENIED, "the authorization server gave no token (status %d%s%.*s)",
                      status, why.n != 0 ? ": " : "", (int)MIN(why.n, (size_t)80), why.p);
     } else {

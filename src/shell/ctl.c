@@ -84,7 +84,7 @@ static bool has_project(const char *dir, const char *project)
     struct err e;
     bool found = shell_dir_is_private(dir) && ctl_call(dir, "status", NULL, &answer, &e) == 0 &&
                  json_parse(&v, &a, str_trim(buf_str(&answer)), NULL, &e) == 0 &&
-                 str_eqz(json_str(json_get(v, "project"), ""), project);
+                 str_eqz(json_get_text(v, "project"), project);
     arena_fini(&a);
     buf_fini(&answer);
     return found;
@@ -136,8 +136,7 @@ int ctl_call(const char *dir, const char *op, const char *arg, struct buf *answe
         return fd == ERR_UNREACHABLE ? gone(e, dir) : fd;
     }
     uint64_t deadline = interrupt_deadline(CTL_WAIT_MS);
-    struct jw w;
-    jw_init(&w, &request);
+    struct jw w = {.out = &request};
     jw_obj(&w);
     jw_kstrz(&w, "op", op);
     if (arg != NULL) {

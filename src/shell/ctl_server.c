@@ -102,7 +102,7 @@ static void ask(struct ctl_call *c)
     if (json_parse(&v, &a, str_trim(buf_str(&c->in)), NULL, &e) < 0) {
         ctl_fail(c, ERR_PARSE, e.msg);
     } else {
-        struct str op = json_str(json_get(v, "op"), "");
+        struct str op = json_get_text(v, "op");
         const struct json *arg = json_get(v, "arg");
         c->server->fn(c, arena_strdup(&a, op),
                       arg != NULL ? arena_strdup(&a, json_str(arg, "")) : NULL, c->server->data);
@@ -228,8 +228,7 @@ void ctl_answer(struct ctl_call *call, struct str json)
 
 void ctl_fail(struct ctl_call *call, int code, const char *text)
 {
-    struct jw w;
-    jw_init(&w, &call->out);
+    struct jw w = {.out = &call->out};
     jw_obj(&w);
     jw_kstrz(&w, "error", text);
     jw_kint(&w, "error_code", code);

@@ -28,8 +28,7 @@ static void write_status(struct live *v, struct jw *w)
     jw_kint(w, "applied", (int64_t)v->applied);
     jw_kint(w, "inputs", (int64_t)n_inputs);
     jw_kstrz(w, "watching", watcher_stats(r->watcher).swept == 0 ? "native" : "degraded: polling");
-    jw_key(w, "changed_files");
-    jw_arr(w);
+    jw_karr(w, "changed_files");
     for (size_t i = 0; i < r->n_changed; i++) {
         jw_strz(w, r->changed[i]);
     }
@@ -54,8 +53,7 @@ static void write_inputs(struct live *v, struct jw *w)
     size_t n;
     const struct env_input *inputs = env_coord_get_inputs(v->run->coord, &n);
     jw_obj(w);
-    jw_key(w, "inputs");
-    jw_arr(w);
+    jw_karr(w, "inputs");
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
         jw_kstrz(w, "path", inputs[i].path);
@@ -71,8 +69,7 @@ typedef void write_fn(struct live *v, struct jw *w);
 static void answer(struct live *v, struct ctl_call *call, write_fn *write)
 {
     struct buf out = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     write(v, &w);
     ctl_answer(call, buf_str(&out));
     buf_fini(&out);
@@ -90,8 +87,7 @@ void live__answer_waiting(struct live *v)
 static void answer_task(struct live_task *t, bool ok)
 {
     struct buf out = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     jw_kstrz(&w, "task", t->name);
     if (ok && t->left.n != 0) {

@@ -33,16 +33,14 @@ static void tell(struct report *r, const struct news *n)
 {
     assert(n->changed != NULL || n->n_changed == 0);
     struct buf body = {.max = BODY_MAX};
-    struct jw w;
-    jw_init(&w, &body);
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstrz(&w, "type", event_infos[n->type].type);
     jw_kstrz(&w, "shell", r->shell);
     jw_kstrz(&w, "project", r->project);
     jw_kint(&w, "pid", r->pid);
     jw_kint(&w, "generation", (int64_t)n->generation);
-    jw_key(&w, "changed_files");
-    jw_arr(&w);
+    jw_karr(&w, "changed_files");
     for (size_t i = 0; i < n->n_changed; i++) {
         jw_strz(&w, n->changed[i]);
     }

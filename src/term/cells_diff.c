@@ -112,13 +112,12 @@ static void add_colors(struct buf *out, const struct writer *w, const struct sty
 static void set_style(struct writer *w, const struct style *to)
 {
     static const struct style none;
-    struct buf codes;
+    struct buf codes = {.max = SIZE_MAX};
     if (same_style(&w->style, to)) {
         return;
     }
     bool reset = (w->style.attrs & ~to->attrs) != 0 || same_style(to, &none);
     const struct style *from = reset ? &none : &w->style;
-    buf_init(&codes, SIZE_MAX);
     add_attrs(&codes, to->attrs & ~from->attrs);
     add_colors(&codes, w, from, to);
     if (reset) {
@@ -361,9 +360,7 @@ void cells_diff(const struct cells *old, const struct cells *new, bool whole,
                 enum color_depth depth, struct buf *out)
 {
     assert(whole || (old->rows == new->rows && old->cols == new->cols));
-    struct buf plain, scrolled;
-    buf_init(&plain, SIZE_MAX);
-    buf_init(&scrolled, SIZE_MAX);
+    struct buf plain = {.max = SIZE_MAX}, scrolled = {.max = SIZE_MAX};
     struct writer w = {
         .out = &plain, .depth = depth, .old = whole ? NULL : old, .new = new, .row = -1};
     struct writer v = w;

@@ -127,14 +127,13 @@ static void add_plain(struct render *r, enum color_role role, struct str text)
 static size_t add_line(struct render *r, const struct line *l, size_t cols)
 {
     enum color_depth depth = r->look->color;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (l == NULL) {
         return 0;
     }
     bool removed = l->sign == '-', plain = l->sign == ' ';
     const char *base = plain ? "" : color_on(depth, removed ? COLOR_REMOVED : COLOR_ADDED);
     const char *mark = color_on(depth, removed ? COLOR_REMOVED_WORD : COLOR_ADDED_WORD);
-    buf_init(&text, SIZE_MAX);
     buf_addf(&text, "%s%c", base, l->sign);
     vec_foreach (w, &l->words) {
         bool marked = w->changed && !plain;
@@ -193,9 +192,7 @@ static bool is_wide(const struct render *r)
 static struct line make_line(struct str raw)
 {
     struct line l = {.sign = raw.p[0]};
-    struct buf spread, shown;
-    buf_init(&spread, SIZE_MAX);
-    buf_init(&shown, SIZE_MAX);
+    struct buf spread = {.max = SIZE_MAX}, shown = {.max = SIZE_MAX};
     for (struct str rest = str_from(raw, 1); rest.n != 0;) {
         bool tab = str_index(rest, '\t') >= 0;
         buf_adds(&spread, str_cut(&rest, '\t'));
@@ -269,12 +266,11 @@ static unsigned long number_after(struct str raw, char sign)
 static void add_header(struct render *r, struct str raw)
 {
     bool hunk = str_starts(raw, "@@");
-    struct buf shown;
+    struct buf shown = {.max = SIZE_MAX};
     if (hunk) {
         r->old = number_after(raw, '-');
         r->new = number_after(raw, '+');
     }
-    buf_init(&shown, SIZE_MAX);
     visible_add(&shown, raw, false);
     add_plain(r, hunk ? COLOR_DIM : COLOR_BOLD, buf_str(&shown));
     buf_fini(&shown);

@@ -152,8 +152,7 @@ static bool is_printable(uint32_t cp)
 // In a paste, Enter and Tab are characters and every other control is dropped.
 static void paste(struct edit *ed, struct str text)
 {
-    struct buf clean;
-    buf_init(&clean, SIZE_MAX);
+    struct buf clean = {.max = SIZE_MAX};
     while (text.n != 0) {
         uint32_t cp;
         size_t n = utf8_decode(text, &cp);

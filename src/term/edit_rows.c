@@ -117,8 +117,7 @@ struct edit_place edit_lines(const struct edit *ed, struct buf *out, const char 
                              size_t cols)
 {
     struct str text = edit_text(ed);
-    struct buf prompt;
-    buf_init(&prompt, SIZE_MAX);
+    struct buf prompt = {.max = SIZE_MAX};
     write_prompt(ed, given, &prompt);
     rows = MAX(rows, 1);
     size_t indent = text_width(buf_str(&prompt)), above;

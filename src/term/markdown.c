@@ -87,8 +87,7 @@ static void add_glyph(struct render *r, uint32_t cp, size_t width)
 // The one way in for text. Line feeds and tabs are glyphs.
 static void add_text(struct render *r, struct str text)
 {
-    struct buf safe;
-    buf_init(&safe, SIZE_MAX);
+    struct buf safe = {.max = SIZE_MAX};
     visible_add(&safe, text, true);
     for (struct str s = buf_str(&safe); s.n != 0;) {
         uint32_t cp;

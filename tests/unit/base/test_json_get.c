@@ -34,6 +34,9 @@ TEST(getters_find_what_is_there)
 {
     struct json *v = parse("{\"s\":\"x\",\"i\":3,\"d\":4.0,\"b\":true,\"l\":[10,20]}");
     CHECK_SPAN(json_str(json_get(v, "s"), NULL), "x");
+    CHECK_SPAN(json_get_text(v, "s"), "x");
+    CHECK_SPAN(json_get_text(v, "i"), "");
+    CHECK_SPAN(json_get_text(NULL, "s"), "");
     CHECK_INT(json_int(json_get_str(v, STR("i")), 0), 3);
     CHECK_INT(json_int(json_get(v, "d"), 0), 4);
     CHECK(json_double(json_get(v, "i"), 0) == 3);
