@@ -76,61 +76,81 @@ void acp__answer(struct acp_request *r, struct str result)
     request_free(r);
 }
 
-void acp__refuse(struct acp_request *r, int64_t code, const char *fmt, ...)
+static void write_error(struct acp *a, const struct json *id, int64_t code, const char *text)
 {
     struct buf line = {.max = SIZE_MAX};
+    struct jw w = {.out = &line};
+    rpc_error(&w, id, code, "%s", text);
+    write_line(a, &line);
+    buf_fini(&line);
+}
+
+void acp__refuse(struct acp_request *r, int64_t code, const char *fmt, ...)
+{
     char text[400];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    struct jw w = {.out = &line};
-    rpc_error(&w, r->id, code, "%s", text);
-    write_line(r->acp, &line);
-    buf_fini(&line);
+    write_error(r->acp, r->id, code, text);
     request_free(r);
 }
 
-void acp__ask(struct acp *a, const char *method, struct str params, acp_asked *done, void *arg)
+/// A message with `method`; its params are begun, with the session.
+static struct jw *begin_message(struct acp_message *m, struct acp *a, const struct json *id,
+                                const char *method, const char *session)
 {
-    struct buf line = {.max = SIZE_MAX};
-    struct acp_ask *q = xmalloc(sizeof *q);
+    *m = (struct acp_message){.acp = a, .text = {.max = SIZE_MAX}};
+    m->w.out = &m->text;
+    rpc_begin_request(&m->w, id, method);
+    jw_obj(&m->w);
+    jw_kstrz(&m->w, "sessionId", session);
+    return &m->w;
+}
+
+static void end_message(struct acp_message *m)
+{
+    jw_end_obj(&m->w);
+    rpc_end(&m->w);
+    write_line(m->acp, &m->text);
+    buf_fini(&m->text);
+}
+
+struct jw *acp__ask(struct acp_message *m, struct acp *a, const char *session, const char *method)
+{
+    struct json id = rpc_int_id(++a->last_id);
+    struct jw *w = begin_message(m, a, &id, method, session);
+    m->id = a->last_id;
+    return w;
+}
+
+void acp__ask_end(struct acp_message *m, acp_asked *done, void *arg)
+{
+    struct acp *a = m->acp;
     if (a->closed) {
-        free(q);
+        buf_fini(&m->text);
         done(arg, NULL);
         return;
     }
-    *q = (struct acp_ask){.id = ++a->last_id, .done = done, .arg = arg};
+    struct acp_ask *q = xmalloc(sizeof *q);
+    assert(m->id > 0); // a question, not an update
+    *q = (struct acp_ask){.id = m->id, .done = done, .arg = arg};
     vec_push(&a->asks, q);
-    struct json id = rpc_int_id(q->id);
-    struct jw w = {.out = &line};
-    rpc_begin_request(&w, &id, method);
-    jw_raw(&w, params);
-    rpc_end(&w);
-    write_line(a, &line);
-    buf_fini(&line);
+    end_message(m);
 }
 
-struct jw *acp__update(struct acp_update *u, struct acp *a, const char *session, const char *kind)
+struct jw *acp__update(struct acp_message *m, struct acp *a, const char *session, const char *kind)
 {
-    u->acp = a;
-    buf_init(&u->text, SIZE_MAX);
-    jw_init(&u->w, &u->text);
-    rpc_begin_request(&u->w, NULL, "session/update");
-    jw_obj(&u->w);
-    jw_kstrz(&u->w, "sessionId", session);
-    jw_kobj(&u->w, "update");
-    jw_kstrz(&u->w, "sessionUpdate", kind);
-    return &u->w;
+    struct jw *w = begin_message(m, a, NULL, "session/update", session);
+    jw_kobj(w, "update");
+    jw_kstrz(w, "sessionUpdate", kind);
+    return w;
 }
 
-void acp__update_end(struct acp_update *u)
+void acp__update_end(struct acp_message *m)
 {
-    jw_end_obj(&u->w);
-    jw_end_obj(&u->w);
-    rpc_end(&u->w);
-    write_line(u->acp, &u->text);
-    buf_fini(&u->text);
+    jw_end_obj(&m->w);
+    end_message(m);
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -166,8 +186,6 @@ static void take_request(struct acp *a, const struct rpc_message *m)
 
 static void take_message(struct acp *a, const struct rpc_message *m)
 {
-    struct buf line = {.max = SIZE_MAX};
-    struct jw w;
     switch (m->kind) {
     case RPC_REQUEST: take_request(a, m); break;
     case RPC_RESULT:
@@ -177,12 +195,12 @@ static void take_message(struct acp *a, const struct rpc_message *m)
             acp__cancel(a, json_get_text(m->params, "sessionId"));
         }
         break;
-    case RPC_INVALID:
-        jw_init(&w, &line);
-        rpc_error(&w, m->id, RPC_INVALID_REQUEST, STR_FMT, STR_ARG(m->message));
-        write_line(a, &line);
-        buf_fini(&line);
+    case RPC_INVALID: {
+        char *text = str_dup(m->message);
+        write_error(a, m->id, RPC_INVALID_REQUEST, text);
+        free(text);
         break;
+    }
     }
 }
 
@@ -192,12 +210,7 @@ static void take_line(struct acp *a, struct str text)
     struct rpc_packet packet;
     struct err e = {0};
     if (rpc_parse(&packet, &arena, text, &e) < 0) {
-        struct buf line = {.max = SIZE_MAX};
-        struct jw w = {.out = &line};
-        rpc_error(&w, NULL, e.code == ERR_PARSE ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST, "%s",
-                  e.msg);
-        write_line(a, &line);
-        buf_fini(&line);
+        write_error(a, NULL, e.code == ERR_PARSE ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST, e.msg);
     }
     for (size_t i = 0; i < packet.n && !a->closed; i++) {
         take_message(a, &packet.messages[i]);
@@ -217,8 +230,10 @@ static void close_all(struct acp *a)
         q->done(q->arg, NULL);
         free(q);
     }
-    http_client_close(a->http);
-    a->http = NULL;
+    if (a->http != NULL) {
+        http_client_close(a->http);
+        a->http = NULL;
+    }
     acp__calls_end(a);
     vec_foreach (it, &a->sessions) {
         (*it)->stream = (*it)->link = NULL;
@@ -228,7 +243,7 @@ static void close_all(struct acp *a)
     loop_stop(&a->loop);
 }
 
-static void take_bytes(struct acp *a, struct str bytes)
+void acp__take(struct acp *a, struct str bytes)
 {
     struct str line;
     rpc_lines_feed(&a->lines, bytes);
@@ -254,7 +269,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     if (n < 0) {
         close_all(a);
     } else if (n > 0) {
-        take_bytes(a, (struct str){buf->base, (size_t)n});
+        acp__take(a, (struct str){buf->base, (size_t)n});
     }
 }
 
@@ -268,8 +283,7 @@ static void free_handle(uv_handle_t *h)
 /// A pipe or terminal as a stream of the loop; NULL for anything else.
 static uv_stream_t *open_stream(struct acp *a, int fd)
 {
-    uv_handle_type type = uv_guess_handle(fd);
-    if (type == UV_NAMED_PIPE) {
+    if (uv_guess_handle(fd) == UV_NAMED_PIPE) {
         uv_pipe_t *p = xcalloc(1, sizeof *p);
         uv_pipe_init(&a->loop.uv, p, 0);
         p->data = a;
@@ -309,12 +323,30 @@ static void read_file(struct acp *a)
     char bytes[64 << 10];
     ssize_t n;
     while (!a->closed && (n = read(a->o.in, bytes, sizeof bytes)) > 0) {
-        take_bytes(a, (struct str){bytes, (size_t)n});
+        acp__take(a, (struct str){bytes, (size_t)n});
     }
 }
 
-static void finish(struct acp *a)
+int acp__begin(struct acp *a, const struct acp_opts *o, struct err *e)
 {
+    *a = (struct acp){.o = *o, .socket_dir = -1};
+    int rc = loop_init(&a->loop, NULL, e);
+    if (rc < 0) {
+        return rc;
+    }
+    rpc_lines_init(&a->lines, LINE_MAX_BYTES);
+    rc = find_socket(a, e);
+    if (rc < 0) {
+        acp__end(a);
+    } else {
+        a->http = http_client_open(&a->loop, "afloat-acp");
+    }
+    return rc;
+}
+
+void acp__end(struct acp *a)
+{
+    close_all(a);
     vec_fini_each(&a->sessions, acp__session_free);
     close_stream(a->in);
     close_stream(a->out);
@@ -333,26 +365,20 @@ static void finish(struct acp *a)
 
 int acp_run(const struct acp_opts *o, struct err *e)
 {
-    struct acp a = {.o = *o, .socket_dir = -1};
+    struct acp a;
     int rc = o->start(o->arg, e);
-    rc = rc == 0 ? loop_init(&a.loop, NULL, e) : rc;
+    rc = rc == 0 ? acp__begin(&a, o, e) : rc;
     if (rc < 0) {
         return rc;
     }
-    rpc_lines_init(&a.lines, LINE_MAX_BYTES);
-    rc = find_socket(&a, e);
-    if (rc == 0) {
-        a.http = http_client_open(&a.loop, "afloat-acp");
-        a.in = open_stream(&a, o->in);
-        a.out = open_stream(&a, o->out);
-        if (a.in != NULL) {
-            rc = uv_read_start(a.in, on_alloc, on_read);
-        } else {
-            read_file(&a);
-        }
-        loop_run(&a.loop);
-        close_all(&a);
+    a.in = open_stream(&a, o->in);
+    a.out = open_stream(&a, o->out);
+    if (a.in != NULL) {
+        rc = uv_read_start(a.in, on_alloc, on_read);
+    } else {
+        read_file(&a);
     }
-    finish(&a);
+    loop_run(&a.loop);
+    acp__end(&a);
     return rc;
 }

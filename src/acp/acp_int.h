@@ -85,19 +85,29 @@ struct acp_request {
 void acp__answer(struct acp_request *r, struct str result);
 void acp__refuse(struct acp_request *r, int64_t code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/// The editor's answer: its result, or NULL when it refused. Borrowed for the call.
-typedef void acp_asked(void *arg, const struct json *result);
-/// Ask the editor. `params` is JSON. `done` once, also with NULL when the editor is gone.
-void acp__ask(struct acp *a, const char *method, struct str params, acp_asked *done, void *arg);
-
-/// Begin a notification session/update; write the members of `update` into the writer, then end it.
-struct acp_update {
+/// A message to the editor that is being written.
+struct acp_message {
     struct acp *acp;
+    int64_t id; // of a question
     struct buf text;
     struct jw w;
 };
-struct jw *acp__update(struct acp_update *u, struct acp *a, const char *session, const char *kind);
-void acp__update_end(struct acp_update *u);
+
+/// The editor's answer: its result, or NULL when it refused. Borrowed for the call.
+typedef void acp_asked(void *arg, const struct json *result);
+/// Begin a question; write more members of its params into the writer, then end it. `done` is called once, also
+/// with NULL when the editor is gone.
+struct jw *acp__ask(struct acp_message *m, struct acp *a, const char *session, const char *method);
+void acp__ask_end(struct acp_message *m, acp_asked *done, void *arg);
+
+/// Begin a notification session/update; write the members of `update` into the writer, then end it.
+struct jw *acp__update(struct acp_message *m, struct acp *a, const char *session, const char *kind);
+void acp__update_end(struct acp_message *m);
+
+/// Begin to serve on `o`, take what the editor has sent, and end: acp_run() without its streams. `a` is the caller's.
+int acp__begin(struct acp *a, const struct acp_opts *o, struct err *e) MUST_CHECK;
+void acp__take(struct acp *a, struct str bytes);
+void acp__end(struct acp *a);
 
 // ---- hub.c ------------------------------------------------------------------------------------
 
@@ -106,6 +116,9 @@ typedef void acp_called(void *arg, const struct json *v, const char *why);
 /// Call an operation of the hub; `body` is JSON or empty. Starts the hub if it is gone.
 void acp__call(struct acp *a, const char *method, const char *path, struct str body,
                acp_called *done, void *arg);
+/// Nothing was sent, since there is no hub: may the request be sent again? Starts one, once for each request; else
+/// `*fault` says why not, in `e`.
+bool acp__revive(struct acp *a, bool *tried, const struct err **fault, struct err *e);
 /// Send a request whose answer may be a stream. False: the hub cannot be asked, and nothing is called back.
 bool acp__send(struct acp *a, const char *method, const char *path, struct str body,
                const char *accept, const struct http_cb *cb, void *arg, struct http_call **out);
@@ -129,6 +142,8 @@ void acp__link_drop(struct acp_session *s);
 bool acp__method(struct acp_request *r, struct str name);
 /// The session that is open here under this id; NULL: none.
 struct acp_session *acp__find(const struct acp *a, struct str id);
+/// The same, opened if it is not.
+struct acp_session *acp__session(struct acp *a, struct str id, struct str dir);
 void acp__session_free(struct acp_session *s);
 /// What the editor calls a command: prompts of MCP servers go without "mcp:".
 struct str acp__short_name(struct str full);
@@ -152,6 +167,8 @@ void acp__compose(struct acp *a, const char *session, const struct json *blocks,
 
 // ---- update.c ---------------------------------------------------------------------------------
 
+/// Tell the editor a piece of a message, a thought or what the user said; nothing when it is empty.
+void acp__say(struct acp_session *s, const char *kind, struct str text);
 /// Tell the editor of an event. `past`: it is history, whose messages come whole.
 void acp__tell(struct acp_session *s, struct str type, const struct json *ev, bool past);
 /// Write the members of a call for updates and questions: id, title, kind, input, locations.

@@ -73,6 +73,16 @@ bool acp__send(struct acp *a, const char *method, const char *path, struct str b
     return a->http != NULL && http_client_send(out, a->http, &q, cb, arg, NULL) == 0;
 }
 
+bool acp__revive(struct acp *a, bool *tried, const struct err **fault, struct err *e)
+{
+    if (*tried) {
+        return false;
+    }
+    *tried = true;
+    *fault = e;
+    return a->o.start(a->o.arg, e) == 0;
+}
+
 static void begin(struct acp_call *c);
 
 static void on_done(struct http_call *call, int rc, const struct http_reply *reply,
@@ -83,14 +93,9 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
     struct err e = {0};
     struct json *v = NULL;
     (void)call;
-    if (rc < 0 && !c->tried && rc != UV_ECONNRESET) { // nothing was sent
-        c->tried = true;
-        rc = c->acp->o.start(c->acp->o.arg, &e);
-        if (rc == 0) {
-            begin(c);
-            return;
-        }
-        fault = &e;
+    if (rc < 0 && rc != UV_ECONNRESET && acp__revive(c->acp, &c->tried, &fault, &e)) {
+        begin(c);
+        return;
     }
     const char *why = rc < 0 ? fault->msg : explain(&a, reply->status, reply->body, &v);
     end_call(c, why == NULL ? v : NULL, why);
@@ -173,14 +178,10 @@ static void on_stream_done(struct http_call *call, int rc, const struct http_rep
     (void)call;
     (void)reply;
     s->stream = NULL;
-    if (rc < 0 && s->status == 0 && !s->tried && rc != UV_ECONNRESET) { // nothing was sent
-        s->tried = true;
-        rc = s->acp->o.start(s->acp->o.arg, &e);
-        if (rc == 0) {
-            begin_stream(s);
-            return;
-        }
-        fault = &e;
+    if (rc < 0 && s->status == 0 && rc != UV_ECONNRESET &&
+        acp__revive(s->acp, &s->tried, &fault, &e)) {
+        begin_stream(s);
+        return;
     }
     const char *why = rc < 0 ? fault->msg : explain(&a, s->status, buf_str(&s->problem), &v);
     acp__stream_ended(s, why);

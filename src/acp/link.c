@@ -74,48 +74,42 @@ static void on_file(void *arg, const struct json *result)
 {
     struct acp_errand *r = arg;
     struct buf text = {.max = SIZE_MAX};
-    if (result != NULL && result->type == JSON_OBJ) {
-        json_write(&text, result, 0);
-    } else {
-        buf_addz(&text, "{}"); // a file that was written may be answered with null
-    }
-    if (result != NULL) {
-        finish(r, "result", buf_str(&text));
-    } else {
+    if (result == NULL) {
         finish(r, "error", STR("\"the editor refused\""));
+    } else if (result->type == JSON_OBJ) {
+        json_write(&text, result, 0);
+        finish(r, "result", buf_str(&text));
+    } else { // a file that was written may be answered with null
+        finish(r, "result", STR("{}"));
     }
     buf_fini(&text);
 }
 
-/// The members of `from` that `keys` names, with the session.
-static void ask_with(struct acp_errand *r, const char *method, const struct json *from,
-                     const char *const *keys, size_t n, acp_asked *done)
+/// Ask for the file with the members of our params that `keys` names, or about the terminal.
+static void ask_with(struct acp_errand *r, const char *method, const char *const *keys, size_t n,
+                     acp_asked *done)
 {
-    struct buf params = {.max = SIZE_MAX};
-    struct jw w = {.out = &params};
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", r->s->id);
+    struct acp_message m;
+    struct jw *w = acp__ask(&m, r->s->acp, r->s->id, method);
     for (size_t i = 0; i < n; i++) {
-        jw_kvalue(&w, keys[i], json_get(from, keys[i]));
+        jw_kvalue(w, keys[i], json_get(r->params, keys[i]));
     }
     if (r->terminal != NULL) {
-        jw_kstrz(&w, "terminalId", r->terminal);
+        jw_kstrz(w, "terminalId", r->terminal);
     }
-    jw_end_obj(&w);
-    acp__ask(r->s->acp, method, buf_str(&params), done, r);
-    buf_fini(&params);
+    acp__ask_end(&m, done, r);
 }
 
 static void run_read(struct acp_errand *r)
 {
     static const char *const keys[] = {"path"};
-    ask_with(r, "fs/read_text_file", r->params, keys, ARRAY_LEN(keys), on_file);
+    ask_with(r, "fs/read_text_file", keys, ARRAY_LEN(keys), on_file);
 }
 
 static void run_write(struct acp_errand *r)
 {
     static const char *const keys[] = {"path", "content"};
-    ask_with(r, "fs/write_text_file", r->params, keys, ARRAY_LEN(keys), on_file);
+    ask_with(r, "fs/write_text_file", keys, ARRAY_LEN(keys), on_file);
 }
 
 // ---- terminals ----------------------------------------------------------------------------------
@@ -134,7 +128,7 @@ static void on_released(void *arg, const struct json *result)
 static void release(struct acp_errand *r)
 {
     timer_stop(&r->timer);
-    ask_with(r, "terminal/release", NULL, NULL, 0, on_released);
+    ask_with(r, "terminal/release", NULL, 0, on_released);
 }
 
 static void on_output(void *arg, const struct json *result)
@@ -162,7 +156,7 @@ static void on_exited(void *arg, const struct json *result)
     if (r->dropped) {
         release(r);
     } else {
-        ask_with(r, "terminal/output", NULL, NULL, 0, on_output);
+        ask_with(r, "terminal/output", NULL, 0, on_output);
     }
 }
 
@@ -174,14 +168,9 @@ static void on_killed(void *arg, const struct json *result)
 
 static void kill_terminal(struct acp_errand *r)
 {
-    struct buf params = {.max = SIZE_MAX};
-    struct jw w = {.out = &params};
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", r->s->id);
-    jw_kstrz(&w, "terminalId", r->terminal);
-    jw_end_obj(&w);
-    acp__ask(r->s->acp, "terminal/kill", buf_str(&params), on_killed, NULL);
-    buf_fini(&params);
+    struct acp_message m;
+    jw_kstrz(acp__ask(&m, r->s->acp, r->s->id, "terminal/kill"), "terminalId", r->terminal);
+    acp__ask_end(&m, on_killed, NULL); // the errand may be gone when that is answered
 }
 
 static void on_late(void *arg)
@@ -193,7 +182,7 @@ static void on_late(void *arg)
 
 static void show_terminal(const struct acp_errand *r)
 {
-    struct acp_update u;
+    struct acp_message u;
     struct jw *w = acp__update(&u, r->s->acp, r->s->id, "tool_call_update");
     acp__write_call_id(w, json_get_text(r->params, "turn"), json_get_text(r->params, "call_id"));
     jw_karr(w, "content");
@@ -220,26 +209,22 @@ static void on_terminal(void *arg, const struct json *result)
         show_terminal(r);
         timer_start(&r->timer, (uint64_t)json_int(json_get(r->params, "timeout_ms"), 1));
     }
-    ask_with(r, "terminal/wait_for_exit", NULL, NULL, 0, on_exited);
+    ask_with(r, "terminal/wait_for_exit", NULL, 0, on_exited);
 }
 
 static void run_terminal(struct acp_errand *r)
 {
-    struct buf params = {.max = SIZE_MAX};
-    struct jw w = {.out = &params};
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", r->s->id);
-    jw_kstrz(&w, "command", "/bin/sh");
-    jw_karr(&w, "args");
-    jw_strz(&w, "-c");
-    jw_str(&w, json_get_text(r->params, "cmd"));
-    jw_end_arr(&w);
-    jw_kvalue(&w, "cwd", json_get(r->params, "cwd"));
-    jw_kvalue(&w, "env", json_get(r->params, "env"));
-    jw_kvalue(&w, "outputByteLimit", json_get(r->params, "limit"));
-    jw_end_obj(&w);
-    acp__ask(r->s->acp, "terminal/create", buf_str(&params), on_terminal, r);
-    buf_fini(&params);
+    struct acp_message m;
+    struct jw *w = acp__ask(&m, r->s->acp, r->s->id, "terminal/create");
+    jw_kstrz(w, "command", "/bin/sh");
+    jw_karr(w, "args");
+    jw_strz(w, "-c");
+    jw_str(w, json_get_text(r->params, "cmd"));
+    jw_end_arr(w);
+    jw_kvalue(w, "cwd", json_get(r->params, "cwd"));
+    jw_kvalue(w, "env", json_get(r->params, "env"));
+    jw_kvalue(w, "outputByteLimit", json_get(r->params, "limit"));
+    acp__ask_end(&m, on_terminal, r);
 }
 
 // ---- the connection -----------------------------------------------------------------------------
@@ -326,15 +311,12 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
     struct err why;
     (void)call;
     (void)reply;
-    (void)e; // without it tools use the files on disk
     s->link = NULL;
-    acp__link_drop(s);
-    if (rc < 0 && s->link_done != NULL && !s->link_tried && !s->acp->closed) {
-        s->link_tried = true;
-        if (s->acp->o.start(s->acp->o.arg, &why) == 0) {
-            begin(s);
-            return;
-        }
+    acp__link_drop(s); // without it tools use the files on disk
+    if (rc < 0 && s->link_done != NULL && !s->acp->closed &&
+        acp__revive(s->acp, &s->link_tried, &e, &why)) {
+        begin(s);
+        return;
     }
     ready(s);
 }

@@ -33,7 +33,7 @@ static char *path_of(struct arena *a, struct str uri)
     size_t n = 0;
     for (size_t i = 0; i < rest.n && rest.p[i] != '#' && rest.p[i] != '?'; i++) {
         char hex[3] = {0};
-        if (rest.p[i] == '%' && i + 2 < rest.n + 0) {
+        if (rest.p[i] == '%' && i + 2 < rest.n) {
             memcpy(hex, rest.p + i + 1, 2);
             path[n++] = (char)strtol(hex, NULL, 16);
             i += 2;
@@ -106,17 +106,12 @@ static void on_text(void *arg, const struct json *result)
 
 static void ask_text(struct composing *c, size_t at, const char *path)
 {
-    struct buf params = {.max = SIZE_MAX};
+    struct acp_message m;
     struct wanted *q = xmalloc(sizeof *q);
     *q = (struct wanted){.c = c, .at = at, .path = xstrdup(path)};
-    struct jw w = {.out = &params};
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", c->session);
-    jw_kstrz(&w, "path", path);
-    jw_end_obj(&w);
     c->waiting++;
-    acp__ask(c->acp, "fs/read_text_file", buf_str(&params), on_text, q);
-    buf_fini(&params);
+    jw_kstrz(acp__ask(&m, c->acp, c->session, "fs/read_text_file"), "path", path);
+    acp__ask_end(&m, on_text, q);
 }
 
 static void take_block(struct composing *c, size_t at, const struct json *block)

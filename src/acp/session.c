@@ -28,7 +28,7 @@ struct acp_session *acp__find(const struct acp *a, struct str id)
     return NULL;
 }
 
-static struct acp_session *session_of(struct acp *a, struct str id, struct str dir)
+struct acp_session *acp__session(struct acp *a, struct str id, struct str dir)
 {
     struct acp_session *s = acp__find(a, id);
     if (s == NULL) {
@@ -60,7 +60,7 @@ void acp__session_free(struct acp_session *s)
 }
 
 /// An id of the editor's goes into a path: only what ids are made of. False: refused.
-static bool check_id(struct acp_request *r, struct str id)
+static bool check_id(struct acp_request *r, const char *name, struct str id)
 {
     bool ok = id.n != 0 && id.n < ACP_ID;
     for (size_t i = 0; i < id.n && ok; i++) {
@@ -69,7 +69,7 @@ static bool check_id(struct acp_request *r, struct str id)
              c == '-' || c == '_';
     }
     if (!ok) {
-        acp__refuse(r, RPC_INVALID_PARAMS, "'sessionId' is not the id of a session");
+        acp__refuse(r, RPC_INVALID_PARAMS, "'%s' is not an id", name);
     }
     return ok;
 }
@@ -118,7 +118,7 @@ struct str acp__short_name(struct str full)
 static void on_commands(void *arg, const struct json *v, const char *why)
 {
     struct told *t = arg;
-    struct acp_update u;
+    struct acp_message u;
     (void)why;
     struct jw *w = acp__update(&u, t->acp, t->session, "available_commands_update");
     jw_karr(w, "availableCommands");
@@ -176,7 +176,6 @@ static void on_linked(void *arg)
     struct opening o = *(struct opening *)arg;
     struct acp_request *r = o.r;
     struct acp_session *s = o.s;
-    struct acp *a = r->acp;
     bool fallback = json_bool(json_get(o.row, "fallback"), false);
     struct buf text = {.max = SIZE_MAX};
     struct jw w = {.out = &text};
@@ -191,13 +190,8 @@ static void on_linked(void *arg)
     buf_fini(&text);
     tell_commands(s);
     if (fallback) {
-        struct acp_update u;
-        struct jw *n = acp__update(&u, a, s->id, "agent_message_chunk");
-        jw_kobj(n, "content");
-        jw_kstrz(n, "type", "text");
-        jw_kstrz(n, "text", "no model key found: this is the scripted demo model\n\n");
-        jw_end_obj(n);
-        acp__update_end(&u);
+        acp__say(s, "agent_message_chunk",
+                 STR("no model key found: this is the scripted demo model\n\n"));
     }
 }
 
@@ -206,7 +200,7 @@ static void answer_row(struct acp_request *r, const struct json *row, bool fresh
 {
     struct opening *o = xmalloc(sizeof *o);
     struct acp_session *s =
-        session_of(r->acp, json_get_text(row, "id"), json_str(json_get(row, "working_dir"), "/"));
+        acp__session(r->acp, json_get_text(row, "id"), json_str(json_get(row, "working_dir"), "/"));
     *o = (struct opening){r, s, json_clone(&r->arena, row), fresh};
     set_servers(s, json_get(r->params, "mcpServers"));
     acp__link_drop(s); // the servers may be others
@@ -286,8 +280,8 @@ static void on_past(void *arg, const struct json *v, const char *why)
         loading_end(l, NULL);
         return;
     }
-    struct acp_session *s = session_of(l->r->acp, json_get_text(l->row, "id"),
-                                       json_str(json_get(l->row, "working_dir"), "/"));
+    struct acp_session *s = acp__session(l->r->acp, json_get_text(l->row, "id"),
+                                         json_str(json_get(l->row, "working_dir"), "/"));
     json_foreach_item (ev, events) {
         acp__tell(s, json_get_text(ev, "type"), ev, true);
     }
@@ -322,7 +316,7 @@ static void load(struct acp_request *r, bool silent)
 {
     struct str id = param(r, "sessionId");
     char path[ACP_ID + 16];
-    if (!check_id(r, id)) {
+    if (!check_id(r, "sessionId", id)) {
         return;
     }
     struct loading *l = xcalloc(1, sizeof *l);
@@ -383,7 +377,7 @@ static void m_list(struct acp_request *r)
 {
     struct str cursor = param(r, "cursor");
     char path[128];
-    if (cursor.n > 64 || (cursor.n != 0 && !check_id(r, cursor))) {
+    if (cursor.n != 0 && !check_id(r, "cursor", cursor)) {
         return;
     }
     snprintf(path, sizeof path, "/session?limit=100%s" STR_FMT, cursor.n != 0 ? "&cursor=" : "",
@@ -405,7 +399,7 @@ static void m_delete(struct acp_request *r)
 {
     struct str id = param(r, "sessionId");
     char path[ACP_ID + 32];
-    if (check_id(r, id)) {
+    if (check_id(r, "sessionId", id)) {
         snprintf(path, sizeof path, "/session/" STR_FMT "?purge=true", STR_ARG(id));
         acp__call(r->acp, "DELETE", path, STR_NULL, on_done, r);
     }
@@ -428,7 +422,7 @@ static void m_mode(struct acp_request *r)
     struct str id = param(r, "sessionId"), mode = param(r, "modeId");
     char path[ACP_ID + 16];
     struct buf body = {.max = SIZE_MAX};
-    if (!check_id(r, id)) {
+    if (!check_id(r, "sessionId", id)) {
         return;
     }
     struct jw w = {.out = &body};

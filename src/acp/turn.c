@@ -60,15 +60,11 @@ static void send_message(struct acp_session *s, struct str text, struct str imag
     buf_fini(&body);
 }
 
-static void say(struct acp_session *s, struct str text)
+/// Tell the editor `text` as the answer to its prompt.
+static void answer_prompt(struct acp_session *s, struct str text)
 {
-    struct acp_update u;
-    struct jw *w = acp__update(&u, s->acp, s->id, "agent_message_chunk");
-    jw_kobj(w, "content");
-    jw_kstrz(w, "type", "text");
-    jw_kstr(w, "text", text);
-    jw_end_obj(w);
-    acp__update_end(&u);
+    acp__say(s, "agent_message_chunk", text);
+    end_prompt(s, "end_turn");
 }
 
 /// A command on its way: which one is meant, then what it gives.
@@ -104,9 +100,8 @@ static void on_output(void *arg, const struct json *v, const char *why)
         } else if (output != NULL && output->type != JSON_NULL) {
             json_write(&text, output, 2);
         }
-        say(s, buf_str(&text));
+        answer_prompt(s, buf_str(&text));
         buf_fini(&text);
-        end_prompt(s, "end_turn");
     }
 }
 
@@ -116,8 +111,8 @@ static void on_compacted(void *arg, const struct json *v, const char *why)
     if (v == NULL) {
         fail_prompt(s, why);
     } else {
-        say(s, STR("conversation compacted: earlier messages were replaced by a summary"));
-        end_prompt(s, "end_turn");
+        answer_prompt(s,
+                      STR("conversation compacted: earlier messages were replaced by a summary"));
     }
 }
 
@@ -207,6 +202,9 @@ static void on_composed(void *arg, struct str text, struct str images)
         memcpy(question, s->question, sizeof question);
         s->question[0] = '\0';
         send_answer(s, question, text);
+    } else if (s->stream !=
+               NULL) { // its question was answered by another client, or is being cancelled
+        fail_prompt(s, "the last turn still runs; wait for its end, or cancel it");
     } else if (text.n > 1 && text.p[0] == '/') {
         struct running *c = xcalloc(1, sizeof *c);
         *c = (struct running){.s = s, .line = str_dup(text), .images = str_dup(images)};
@@ -265,6 +263,14 @@ struct asking {
     bool question;
 };
 
+static struct asking *asking_new(struct acp_session *s, struct str id, bool question)
+{
+    struct asking *q = xcalloc(1, sizeof *q);
+    *q = (struct asking){.s = s, .question = question};
+    snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
+    return q;
+}
+
 static void on_chosen(void *arg, const struct json *result)
 {
     struct asking q = *(struct asking *)arg;
@@ -321,31 +327,23 @@ static void ask_permission(struct acp_session *s, const struct json *ev)
 {
     const struct json *call = json_get(ev, "call");
     struct str diff = json_get_text(ev, "diff");
-    struct str id = json_get_text(ev, "request_id");
     struct arena a = {0};
-    struct buf text = {.max = SIZE_MAX};
-    struct asking *q = xcalloc(1, sizeof *q);
-    q->s = s;
-    snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", s->id);
-    jw_kobj(&w, "toolCall");
-    acp__write_call(s, &w, json_get_text(ev, "turn"), json_get_text(call, "tool_call_id"),
+    struct acp_message m;
+    struct jw *w = acp__ask(&m, s->acp, s->id, "session/request_permission");
+    jw_kobj(w, "toolCall");
+    acp__write_call(s, w, json_get_text(ev, "turn"), json_get_text(call, "tool_call_id"),
                     json_get_text(call, "tool_name"), json_get(call, "input"));
-    jw_kstrz(&w, "status", "pending");
+    jw_kstrz(w, "status", "pending");
     if (diff.n != 0) {
-        jw_karr(&w, "content");
-        acp__write_diff(s, &w, json_str(json_ptr(call, "/input/path"), ""), diff);
-        jw_end_arr(&w);
+        jw_karr(w, "content");
+        acp__write_diff(s, w, json_str(json_ptr(call, "/input/path"), ""), diff);
+        jw_end_arr(w);
     }
-    jw_end_obj(&w);
-    jw_karr(&w, "options");
-    write_offers(&w, json_get(ev, "offers"), &a);
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    acp__ask(s->acp, "session/request_permission", buf_str(&text), on_chosen, q);
-    buf_fini(&text);
+    jw_end_obj(w);
+    jw_karr(w, "options");
+    write_offers(w, json_get(ev, "offers"), &a);
+    jw_end_arr(w);
+    acp__ask_end(&m, on_chosen, asking_new(s, json_get_text(ev, "request_id"), false));
     arena_fini(&a);
 }
 
@@ -363,61 +361,38 @@ static void on_filled(void *arg, const struct json *result)
     }
 }
 
-/// What a running tool asks for, for an editor that shows forms.
-static void ask_form(struct acp_session *s, struct str id, const struct json *form)
-{
-    struct buf text = {.max = SIZE_MAX};
-    struct asking *q = xcalloc(1, sizeof *q);
-    q->s = s;
-    snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", s->id);
-    jw_kstrz(&w, "mode", "form");
-    jw_kvalue(&w, "message", json_get(form, "message"));
-    jw_kvalue(&w, "requestedSchema", json_get(form, "requestedSchema"));
-    jw_end_obj(&w);
-    acp__ask(s->acp, "elicitation/create", buf_str(&text), on_filled, q);
-    buf_fini(&text);
-}
-
-/// A question with choices is one about a call of its own; one without is a message that the next prompt answers.
+/// A form that a running tool asks for, where the editor shows forms. A question with choices is one about a call of
+/// its own; one without is a message that the next prompt answers.
 static void ask_question(struct acp_session *s, const struct json *ev)
 {
-    struct str id = json_get_text(ev, "question_id");
-    struct str question = json_get_text(ev, "question");
+    struct str id = json_get_text(ev, "question_id"), question = json_get_text(ev, "question");
     const struct json *choices = json_get(ev, "choices"), *form = json_get(ev, "form");
+    struct acp_message m;
     if (s->acp->forms && json_get(form, "requestedSchema") != NULL) {
-        ask_form(s, id, form);
+        struct jw *w = acp__ask(&m, s->acp, s->id, "elicitation/create");
+        jw_kstrz(w, "mode", "form");
+        jw_kvalue(w, "message", json_get(form, "message"));
+        jw_kvalue(w, "requestedSchema", json_get(form, "requestedSchema"));
+        acp__ask_end(&m, on_filled, asking_new(s, id, true));
         return;
     }
-    if (choices == NULL || choices->type != JSON_ARR || choices->n == 0) {
+    if (json_at(choices, 0) == NULL) {
         snprintf(s->question, sizeof s->question, STR_FMT, STR_ARG(id));
-        say(s, question);
-        end_prompt(s, "end_turn");
+        answer_prompt(s, question);
         return;
     }
-    struct buf text = {.max = SIZE_MAX};
-    struct asking *q = xcalloc(1, sizeof *q);
-    q->s = s;
-    q->question = true;
-    snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(id));
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", s->id);
-    jw_kobj(&w, "toolCall");
-    jw_kstr(&w, "toolCallId", id);
-    jw_kstr(&w, "title", question);
-    jw_kstrz(&w, "kind", "other");
-    jw_end_obj(&w);
-    jw_karr(&w, "options");
+    struct jw *w = acp__ask(&m, s->acp, s->id, "session/request_permission");
+    jw_kobj(w, "toolCall");
+    jw_kstr(w, "toolCallId", id);
+    jw_kstr(w, "title", question);
+    jw_kstrz(w, "kind", "other");
+    jw_end_obj(w);
+    jw_karr(w, "options");
     json_foreach_item (it, choices) {
-        write_option(&w, json_str(it, ""), json_str(it, ""), "allow_once");
+        write_option(w, json_str(it, ""), json_str(it, ""), "allow_once");
     }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    acp__ask(s->acp, "session/request_permission", buf_str(&text), on_chosen, q);
-    buf_fini(&text);
+    jw_end_arr(w);
+    acp__ask_end(&m, on_chosen, asking_new(s, id, true));
 }
 
 static void end_turn(struct acp_session *s, struct str type, const struct json *ev)

@@ -17,9 +17,9 @@ static void write_text(struct jw *w, struct str text)
     jw_end_obj(w);
 }
 
-static void tell_chunk(struct acp_session *s, const char *kind, struct str text)
+void acp__say(struct acp_session *s, const char *kind, struct str text)
 {
-    struct acp_update u;
+    struct acp_message u;
     if (text.n != 0) {
         write_text(acp__update(&u, s->acp, s->id, kind), text);
         acp__update_end(&u);
@@ -125,7 +125,7 @@ void acp__write_diff(const struct acp_session *s, struct jw *w, struct str path,
 
 static void tell_called(struct acp_session *s, const struct json *ev)
 {
-    struct acp_update u;
+    struct acp_message u;
     struct jw *w = acp__update(&u, s->acp, s->id, "tool_call");
     acp__write_call(s, w, json_get_text(ev, "turn"), json_get_text(ev, "call_id"),
                     json_get_text(ev, "tool"), json_get(ev, "input"));
@@ -165,7 +165,7 @@ static struct acp_progress *progress_of(struct acp_session *s, struct str id)
 static void tell_progress(struct acp_session *s, const struct json *ev)
 {
     struct acp_progress *p = progress_of(s, json_get_text(ev, "call_id"));
-    struct acp_update u;
+    struct acp_message u;
     buf_adds(&p->text, json_get_text(ev, "text"));
     if (p->text.n > SHOWN_MAX) {
         buf_drop(&p->text, p->text.n - SHOWN_MAX);
@@ -183,7 +183,7 @@ static void tell_completed(struct acp_session *s, const struct json *ev)
     struct str diff = json_get_text(ev, "diff"), output = json_get_text(ev, "output"),
                error = json_get_text(ev, "error");
     bool good = json_bool(json_get(ev, "success"), false);
-    struct acp_update u;
+    struct acp_message u;
     struct jw *w = acp__update(&u, s->acp, s->id, "tool_call_update");
     acp__write_call_id(w, json_get_text(ev, "turn"), json_get_text(ev, "call_id"));
     jw_kstrz(w, "status", good ? "completed" : "failed");
@@ -206,7 +206,7 @@ static void tell_completed(struct acp_session *s, const struct json *ev)
 
 static void tell_plan(struct acp_session *s, const struct json *ev)
 {
-    struct acp_update u;
+    struct acp_message u;
     struct jw *w = acp__update(&u, s->acp, s->id, "plan");
     jw_karr(w, "entries");
     json_foreach_item (it, json_get(ev, "items")) {
@@ -229,10 +229,9 @@ static void tell_message(struct acp_session *s, const struct json *ev, bool past
 {
     bool user = str_eqz(json_get_text(ev, "role"), "user");
     if (past) {
-        tell_chunk(s, user ? "user_message_chunk" : "agent_message_chunk",
-                   json_get_text(ev, "text"));
+        acp__say(s, user ? "user_message_chunk" : "agent_message_chunk", json_get_text(ev, "text"));
     } else if (!user && !s->spoken) {
-        tell_chunk(s, "agent_message_chunk", json_get_text(ev, "text"));
+        acp__say(s, "agent_message_chunk", json_get_text(ev, "text"));
     }
     s->spoken = false;
 }
@@ -240,7 +239,7 @@ static void tell_message(struct acp_session *s, const struct json *ev, bool past
 static void tell_changed(struct acp_session *s, const struct json *ev)
 {
     struct str mode = json_get_text(ev, "permission"), title = json_get_text(ev, "title");
-    struct acp_update u;
+    struct acp_message u;
     if (mode.n != 0) {
         jw_kstr(acp__update(&u, s->acp, s->id, "current_mode_update"), "currentModeId", mode);
         acp__update_end(&u);
@@ -257,7 +256,7 @@ static void tell_usage(struct acp_session *s, const struct json *ev)
     int64_t used = json_int(json_ptr(ev, "/context/used"), -1);
     int64_t window = json_int(json_ptr(ev, "/context/window"), -1);
     const struct json *cost = json_ptr(ev, "/usage/cost_usd");
-    struct acp_update u;
+    struct acp_message u;
     if (used < 0 || window < 0) {
         return;
     }
@@ -278,8 +277,8 @@ void acp__tell(struct acp_session *s, struct str type, const struct json *ev, bo
     bool todo = str_eqz(json_get_text(ev, "tool"), "todo"); // shown as the plan
     if (str_eqz(type, "message.delta") && !past) {
         s->spoken = s->spoken || json_get_text(ev, "text").n != 0;
-        tell_chunk(s, "agent_message_chunk", json_get_text(ev, "text"));
-        tell_chunk(s, "agent_thought_chunk", json_get_text(ev, "reasoning"));
+        acp__say(s, "agent_message_chunk", json_get_text(ev, "text"));
+        acp__say(s, "agent_thought_chunk", json_get_text(ev, "reasoning"));
     } else if (str_eqz(type, "message.completed")) {
         tell_message(s, ev, past);
     } else if (str_eqz(type, "tool.called") && !todo) {

@@ -233,6 +233,7 @@ def test_a_session_is_listed_loaded_with_its_past_and_goes_on(edit, work):
     rows = other.ask("session/list", cwd=str(work))["sessions"]
     assert [r["sessionId"] for r in rows] == [e.session] and rows[0]["cwd"] == str(work) and rows[0]["title"]
     assert other.ask("session/list", cwd="/elsewhere")["sessions"] == []
+    assert "cursor" in other.refused("session/list", cursor="c" * 70)["message"]
     other.session = e.session
     assert other.ask("session/load", sessionId=e.session, cwd=str(work), mcpServers=[])["modes"]["currentModeId"] == "auto"
     assert other.of("user_message_chunk")[0]["content"]["text"] == "first question" and other.said() == "first answer"
@@ -440,6 +441,20 @@ def test_questions_of_the_model_are_asked(edit):
     assert e.asked[0]["toolCall"]["title"] == "Which?"
     assert e.prompt() == "end_turn" and e.said().endswith("What name?")
     assert e.prompt("Ada") == "end_turn" and e.said().endswith("named")
+
+
+def test_a_question_that_is_answered_elsewhere_leaves_the_turn_to_its_end(edit, home):
+    e = edit([one_call("ask_user", question="What name?"), one_call(cmd="sleep 1000", timeout_s=1000), {"text": "x"}])
+    e.new()
+    assert e.prompt() == "end_turn" and e.said() == "What name?"
+    home.ok("sessions", "answer", e.session, "Ada")
+    while len(e.of("tool_call")) < 2:
+        e.step()
+    go = {"sessionId": e.session, "prompt": [{"type": "text", "text": "Eve"}]}
+    e.refused("session/prompt", **go)  # it was an answer, too late
+    assert "still runs" in e.refused("session/prompt", **go)["message"]
+    e.send({"method": "session/cancel", "params": {"sessionId": e.session}})
+    retry(lambda: home.json("sessions", "show", e.session)["state"] != "running")
 
 
 def test_a_form_of_a_server_is_shown_by_an_editor_that_shows_forms(edit, home):
