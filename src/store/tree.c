@@ -217,6 +217,9 @@ static int read_names(struct reader *r, DIR *d, const char *path, unsigned depth
         const char *sub = strcmp(path, ".") == 0
                               ? arena_strdup(&r->t->arena, str_of(de->d_name))
                               : arena_printf(&r->t->arena, "%s/%s", path, de->d_name);
+        if (de->d_type == DT_LNK) {
+            r->t->link = sub;
+        }
         rc = read_entry(r, sub, depth);
     }
     return rc;
@@ -375,6 +378,7 @@ int tree_read(struct tree *t, const char *path, struct err *e)
     struct err why;
     tree_init(t);
     int rc;
+    bool is_link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
     if (stat(path, &st) != 0) {
         return errno == ENOENT || errno == ENOTDIR
                    ? err_set(e, ERR_NOT_FOUND, "there is no '%s'", path)
@@ -390,6 +394,9 @@ int tree_read(struct tree *t, const char *path, struct err *e)
         }
     } else {
         rc = err_set(&why, ERR_UNSUPPORTED, "neither a file nor a directory");
+    }
+    if (rc == 0 && is_link) {
+        t->link = arena_strdup(&t->arena, path_base(str_of(path)));
     }
     char *real = rc == 0 ? realpath(path, NULL) : NULL;
     if (real != NULL) { // who may write where it lies may replace it

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/vec.h"
@@ -32,6 +33,7 @@ struct tree {
     /// What of it another user owns or may write, in the arena; NULL: nothing. The directory that it lies
     /// in counts too: who can write that can put something else there.
     const char *foreign;
+    const char *link; // a symbolic link that was followed, in the arena; NULL: there was none
 };
 
 /// Read what lies at `path`. Passed over: version control (`.git`, `.hg`, `.svn`), `node_modules`,
@@ -49,6 +51,11 @@ bool tree_is_foreign(const struct stat *st);
 
 /// The tree of a single file of that name with these bytes, which are copied.
 void tree_of_file(struct tree *t, const char *name, struct str bytes);
+
+/// All of it as a text, appended to `out`; and the tree that such a text holds, with the hash of its files, which
+/// the caller compares. ERR_DENIED for a path that leads out, ERR_CORRUPT, ERR_TOO_LARGE; then `t` holds nothing.
+void tree_to_text(const struct tree *t, struct buf *out);
+int tree_of_text(struct tree *t, struct str text, struct err *e) MUST_CHECK;
 
 /// Let a file of the tree (its path if that is a single file: any) have these bytes, which are copied, whatever
 /// was read. False when it is not there or has them already.

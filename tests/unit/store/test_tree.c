@@ -257,3 +257,73 @@ TEST(what_another_user_owns_or_may_write_is_named)
     CHECK_INT(chown(at("d/p/sub/a.lua"), 0, 4243) | chmod(at("d/p/sub/a.lua"), 0664), 0);
     check_foreign("d/p", "sub/a.lua"); // by its group
 }
+
+TEST(a_tree_survives_as_a_text)
+{
+    static const char *const rows[] = {"p", "p/a.lua"};
+    struct buf text;
+    put("p/a.lua", "return 1\n");
+    put("p/sub/b\xc3\xa4", "\x01\xff, no text");
+    put("p/empty", "");
+    CHECK_INT(chmod(at("p/a.lua"), 0700), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct tree t = tree(rows[i]), again;
+        buf_init(&text, SIZE_MAX);
+        tree_to_text(&t, &text);
+        CHECK_INT(tree_of_text(&again, buf_str(&text), NULL), 0);
+        CHECK_STR(again.hash, t.hash);
+        CHECK(again.is_file == t.is_file && again.files.n == t.files.n);
+        CHECK(t.link == NULL);
+        tree_fini(&again);
+        tree_fini(&t);
+        buf_fini(&text);
+    }
+    CHECK_INT(symlink("a.lua", at("p/linked.lua")), 0);
+    struct tree t = tree("p");
+    CHECK_STR(t.link, "linked.lua");
+    tree_fini(&t);
+}
+
+TEST(a_text_that_leads_out_is_refused)
+{
+    static const struct {
+        int code;
+        const char *file;
+    } rows[] = {
+        {0, "{'path':'a/b.lua','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'../b.lua','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'/etc/passwd','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'a/../../b','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'a//b','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'./b','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'a/','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'a\\u0000b','bytes':'eA=='}"},
+        {ERR_DENIED, "{'path':'','bytes':'eA=='}"},
+        {ERR_DENIED, "{'bytes':'eA=='}"},
+        {ERR_DENIED, "17"},
+        {ERR_CORRUPT, "{'path':'a','bytes':'no base64'}"},
+        {ERR_CORRUPT, "{'path':'b','bytes':''},{'path':'a','bytes':''}"},
+        {ERR_CORRUPT, "{'path':'a','bytes':''},{'path':'a','bytes':''}"},
+        {ERR_CORRUPT, ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct tree t;
+        char text[200];
+        int n = snprintf(text, sizeof text, "{'file':false,'files':[%s]}", rows[i].file);
+        for (char *c = text; *c != '\0'; c++) {
+            *c = *c == '\'' ? '"' : *c;
+        }
+        int rc = tree_of_text(&t, (struct str){text, (size_t)n}, NULL);
+        if (rc != rows[i].code) {
+            test_fail(__FILE__, __LINE__, "%s: %d", rows[i].file, rc);
+        }
+        if (rc == 0) {
+            tree_fini(&t);
+        }
+    }
+    struct tree t;
+    CHECK(tree_of_text(&t, STR("{\"file\":true,\"files\":[{\"path\":\"a/b\",\"bytes\":\"\"}]}"),
+                       NULL) == ERR_DENIED);
+    CHECK(tree_of_text(&t, STR("[]"), NULL) == ERR_CORRUPT);
+    CHECK(tree_of_text(&t, STR("{"), NULL) < 0);
+}
