@@ -1,8 +1,11 @@
 // Reloads: ask for one, and what the last one said.
 
+#include <assert.h>
+
 #include "api/api_int.h"
 #include "api/handlers.h"
 #include "api/plugin_int.h"
+#include "fleet/fleet.h"
 #include "gen/engine.h"
 
 enum { NAMES_MAX = 256 };
@@ -34,11 +37,56 @@ void api__answer_kept(struct api *api, struct op_call *c, struct str json)
 struct asked {
     struct api *api;
     struct op_call *call;
+    bool all_hubs;     // the other hubs get the plugins too
+    struct str report; // then, meanwhile
 };
+
+/// The report of this hub and what became of the others; `fields` are members of an object.
+static void answer_rolled(const struct asked *a, bool ok, struct str fields)
+{
+    struct json *report = NULL;
+    struct buf out;
+    struct jw w;
+    int rc = json_parse(&report, a->call->arena, a->report, NULL, NULL);
+    assert(rc == 0); // we wrote it
+    (void)rc;
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_obj(&w);
+    json_foreach_member (m, report) {
+        jw_key_str(&w, m->key);
+        if (str_eqz(m->key, "ok")) {
+            jw_bool(&w, ok && json_bool(&m->value, false));
+        } else {
+            jw_value(&w, &m->value);
+        }
+    }
+    jw_end_obj(&w);
+    out.n--; // the members go on
+    buf_addf(&out, ",%.*s}", (int)fields.n, fields.p);
+    api__answer_kept(a->api, a->call, buf_str(&out));
+    buf_fini(&out);
+}
+
+static void on_rolled(void *arg, bool ok, struct str fields, const struct err *e)
+{
+    const struct asked *a = arg;
+    if (e != NULL) {
+        op_fail(a->call,
+                e->code == ERR_CONFLICT || e->code == ERR_UNSUPPORTED ? PROBLEM_CONFLICT
+                : e->code == ERR_TOO_LARGE                            ? PROBLEM_TOO_LARGE
+                : e->code == ERR_DENIED                               ? PROBLEM_FORBIDDEN
+                : e->code == UV_ECANCELED                             ? PROBLEM_STOPPING
+                                                                      : PROBLEM_STORE_FAILED,
+                NULL, "%s", e->msg);
+    } else {
+        answer_rolled(a, ok, fields);
+    }
+}
 
 static void on_report(const struct gen_report *r, void *arg)
 {
-    const struct asked *a = arg;
+    struct asked *a = arg;
     struct buf out;
     struct jw w;
     if (r == NULL) {
@@ -48,8 +96,17 @@ static void on_report(const struct gen_report *r, void *arg)
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     gen_report_write(r, &w);
-    api__answer_kept(a->api, a->call, buf_str(&out));
+    a->report = arena_str(a->call->arena, buf_str(&out));
     buf_fini(&out);
+    if (!a->all_hubs) {
+        api__answer_kept(a->api, a->call, a->report);
+    } else if (r->ok) {
+        fleet_roll_out(a->api->fleet, (int64_t)r->previous, on_rolled, a);
+    } else {
+        answer_rolled(a, false,
+                      STR("\"hubs\":[],\"stopped\":\"the plugins of this hub have errors: nothing "
+                          "was sent to other hubs\""));
+    }
 }
 
 static struct asked *asked_new(struct api *api, struct op_call *c)
@@ -86,6 +143,23 @@ static bool read_names(struct api *api, struct op_call *c, struct str *names, si
     return true;
 }
 
+/// May the plugins go to all hubs? False, answered, when not.
+static bool may_roll_out(struct api *api, struct op_call *c, const struct gen_request *req)
+{
+    if (api->fleet == NULL || !fleet_shared(api->fleet)) {
+        op_fail(c, PROBLEM_CONFLICT,
+                "set [store] url in config.toml, on every machine; docs/guide/teams.md",
+                "this hub works alone: 'all_hubs' needs a PostgreSQL store that hubs share");
+    } else if (req->dry_run || req->n_names != 0) {
+        op_fail(
+            c, PROBLEM_INVALID_BODY, NULL,
+            "'all_hubs' takes all plugins, and cannot be tried: leave out 'names' and 'dry_run'");
+    } else {
+        return api__require_plugins(api, c);
+    }
+    return false;
+}
+
 void op_RELOAD(struct api *api, struct op_call *c)
 {
     struct str names[NAMES_MAX];
@@ -96,13 +170,17 @@ void op_RELOAD(struct api *api, struct op_call *c)
         .dry_run = json_bool(json_get(c->params, "dry_run"), false),
         .wait_all = true,
     };
+    bool all_hubs = json_bool(json_get(c->params, "all_hubs"), false);
     if (api->engine == NULL || gen_current(api->engine) == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
-    } else if (read_names(api, c, names, &req.n_names)) {
+    } else if (read_names(api, c, names, &req.n_names) &&
+               (!all_hubs || may_roll_out(api, c, &req))) {
+        struct asked *a = asked_new(api, c);
+        a->all_hubs = all_hubs;
         if (api->host.refresh_settings != NULL) {
             api->host.refresh_settings(api->host.arg);
         }
-        gen_request(api->engine, &req, on_report, asked_new(api, c));
+        gen_request(api->engine, &req, on_report, a);
     }
 }
 

@@ -257,8 +257,11 @@ int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t 
     struct buf path = {.max = 32 << 10}, body = {.max = REQUEST_MAX};
     struct err e = {0};
     int rc = ask_build(op, params, n, &path, &body, &e);
-    struct client_request r = {
-        .method = op_method_name(ops[op].method), .path = buf_z(&path), .body = buf_str(&body)};
+    struct client_request r = {.method = op_method_name(ops[op].method),
+                               .path = buf_z(&path),
+                               .body = buf_str(&body),
+                               .timeout_ms = c->patience_ms,
+                               .watch = c->watch};
     int code = rc < 0 ? cli__fail(c, &e) : ask_request(c, &r, a);
     buf_fini(&path);
     buf_fini(&body);

@@ -22,6 +22,8 @@ enum cli_exit {
 };
 
 /// One command on its way.
+struct client_watch;
+
 struct cli {
     const struct cli_host *host;
     const struct command *cmd;
@@ -29,6 +31,8 @@ struct cli {
     struct out out;
     struct home home;
     bool json;
+    struct client_watch *watch; // while an operation is waited for; NULL: nothing else
+    unsigned patience_ms;       // for an operation's answer; 0: the usual
 };
 
 /// The exit code for one of our error codes.

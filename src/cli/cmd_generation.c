@@ -1,8 +1,7 @@
-// Reloads and generations: reload, list, show, compare, go back. Features are here too.
+// Generations: list, show, compare, go back. Features are here too.
 
 #include "cli/report.h"
 
-const struct form form_reload = {.words = "names", .print = report_show, .judge = report_judge};
 const struct form form_undo = {.print = report_show, .judge = report_judge};
 
 /// "+a ~b -c": what a generation changed.

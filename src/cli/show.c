@@ -145,9 +145,11 @@ enum out_tint show_tint(struct str state)
         enum out_tint tint;
         const char *states;
     } tints[] = {
-        {OUT_GREEN, "running loaded live ok complete trusted followed allow added on repaired"},
-        {OUT_YELLOW, "waiting interrupted warn warning new changed ask untrusted pending stale"},
-        {OUT_RED, "failed fail crashed error unreadable deny"},
+        {OUT_GREEN,
+         "running loaded live ok complete trusted followed allow added on repaired committed"},
+        {OUT_YELLOW,
+         "waiting interrupted warn warning new changed ask untrusted pending stale skipped"},
+        {OUT_RED, "failed fail crashed error unreadable deny rolled_back lost"},
         {OUT_DIM, "off disabled ended left"},
     };
     struct str first = str_cut(&state, ' ');

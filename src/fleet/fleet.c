@@ -90,9 +90,16 @@ void fleet_free(struct fleet *f)
             free(l->id);
         }
         vec_fini(&f->leases);
+        channel__fini(f);
         free(f->name);
         free(f);
     }
+}
+
+void fleet_set_plugins(struct fleet *f, const struct fleet_plugins *p)
+{
+    assert(!f->open);
+    f->plugins = *p;
 }
 
 void fleet_set_runner(struct fleet *f, const struct fleet_runner *r)

@@ -46,20 +46,55 @@ struct fleet_runner {
     void *arg;
 };
 
+/// How a plugin stands; borrowed until the loop turns.
+struct fleet_plugin {
+    const char *unit;
+    const char *fault; // why what lies there does not serve; NULL: it does, or is not meant to
+};
+/// `generation` is the one that serves then; 0: the hub stops.
+typedef void fleet_reloaded(void *arg, int64_t generation);
+typedef void fleet_path_cb(void *arg, const char *path, const char *project);
+
+/// The plugins of this hub, told by who puts the parts together.
+struct fleet_plugins {
+    /// What was chosen by command is other than before: another hub chose. One commit.
+    void (*chosen)(void *arg);
+    /// Why this hub takes no plugins now; NULL: it does.
+    const char *(*off)(void *arg);
+    /// Call `add` for every plugin that was found in the layers of the user and of trusted projects.
+    void (*each)(void *arg, fleet_path_cb *add, void *to);
+    /// Commit what lies on disk, as after a save; `done` later.
+    void (*reload)(void *arg, fleet_reloaded *done, void *done_arg);
+    /// The plugin whose files lie at `path`; false: none is known there.
+    bool (*find)(void *arg, const char *path, struct fleet_plugin *out);
+    /// Let the plugins at `paths` serve what they did in generation `to`, and leave their files alone; `done`
+    /// later, unless it fails at once: that generation is not kept.
+    int (*hold)(void *arg, int64_t to, const char *const *paths, size_t n, fleet_reloaded *done,
+                void *done_arg, struct err *e);
+    /// Tell how a roll-out goes: members of a JSON object without its braces.
+    void (*told)(void *arg, struct str fields);
+    void *arg;
+};
+
 /// The name of the hub of `home`: `[store] hub_name`, else the host's name and a hash of the home. Caller
 /// frees.
 char *fleet_hub_name(const struct config *c, const struct home *home);
 
+/// The fleet of the hub whose store is `o->store`, which is ready. Asks nothing yet: see fleet_take_runs().
+/// `o` is copied. Never NULL; end it with fleet_close(), then fleet_free().
 struct fleet *fleet_open(const struct fleet_opts *o);
-/// Nothing is asked any more; `done` when the last answer came. Then fleet_free().
+/// Ask nothing any more; `done` when the last answer came. Then fleet_free().
 void fleet_close(struct fleet *f, loop_fn *done, void *arg);
-void fleet_free(struct fleet *f); // NULL is allowed
+/// Free it, after `done` of fleet_close(); the store may be closed by then. NULL is allowed.
+void fleet_free(struct fleet *f);
 /// Do other hubs use this store?
 bool fleet_shared(const struct fleet *f);
 /// Is this hub told to take no new runs? Of a shared store, as it was at the last look.
 bool fleet_is_draining(const struct fleet *f);
 /// The name of this hub; borrowed.
 const char *fleet_name(const struct fleet *f);
+/// Copied. Before fleet_take_runs().
+void fleet_set_plugins(struct fleet *f, const struct fleet_plugins *p);
 /// Copied.
 void fleet_set_runner(struct fleet *f, const struct fleet_runner *r);
 
@@ -73,6 +108,19 @@ void fleet_label(struct fleet *f, struct str name, const struct json *labels, fl
                  void *arg);
 /// Let hub `name` take no new runs, or take them again; answers with its row. ERR_NOT_FOUND.
 void fleet_drain(struct fleet *f, struct str name, bool on, fleet_text_cb *cb, void *arg);
+
+// ---- plugins over hubs ---------------------------------------------------------------------------
+
+/// Members of a JSON object without its braces, borrowed for the call: `"hubs": [{name, state:
+/// committed|rolled_back|skipped|lost, generation_before, generation_after, reason?, conflicts?, skipped?}],
+/// "stopped": null or why`. `ok`: every hub that was there has all of it.
+typedef void fleet_rolled_cb(void *arg, bool ok, struct str fields, const struct err *e);
+
+/// Publish the plugins of this hub, whose reload is done, and bring them to the other hubs of its user, one after
+/// the other, this one first. When a hub cannot commit them, is lost, or its plugins fail as they did not before, all go
+/// back. `previous` is the generation before the reload. `cb` comes once, also when this hub stops meanwhile.
+/// ERR_UNSUPPORTED for a hub alone, ERR_CONFLICT when a roll-out is under way or this hub is not up to date.
+void fleet_roll_out(struct fleet *f, int64_t previous, fleet_rolled_cb *cb, void *arg);
 
 // ---- runs of a shared store ----------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/vec.h"
+#include "fleet/channel_files.h"
 #include "fleet/fleet.h"
 #include "loop/timer.h"
 #include "loop/work.h"
@@ -11,6 +12,8 @@
 //
 //     fleet.c    a hub alone; opened and closed      team.c   hubs that share a store: list, label, drain
 //     lease.c    the runs that this hub holds        runs.c   runs read and written by any hub
+//     channel.c  what other hubs chose and published  rollout.c  publishing, hub by hub
+//     channel_files.c  plugins of a set as files here  plugin_set.c  sets of plugins
 
 /// A run that this hub holds.
 struct lease {
@@ -21,9 +24,28 @@ struct lease {
     int64_t heard;  // texts that were
 };
 
+/// What this hub knows of what all hubs have.
+struct channel {
+    struct timer poll;
+    bool looking, again;   // a look is asked for; something rang meanwhile
+    bool reading;          // the choices
+    int64_t choices;       // the change of them that was read last
+    struct buf choices_as; // they were
+    bool loaded;           // `state` is what the file says
+    bool busy;             // a worker has `state`
+    bool looked;           // the first look after the start was answered
+    struct channel_state state;
+    int64_t refused; // a set that this hub could not take; 0: none
+};
+
+struct rollout;
+
 struct fleet {
     struct fleet_opts o;
     struct fleet_runner runner;
+    struct fleet_plugins plugins;
+    struct channel channel;
+    struct rollout *rollout; // that this hub leads; NULL: none
     char *name;
     bool shared;
     struct store_hub hub; // of a shared store
@@ -56,6 +78,17 @@ void team__list(struct fleet *f, fleet_text_cb *cb, void *arg);
 void team__label(struct fleet *f, struct str name, const struct json *labels, fleet_text_cb *cb,
                  void *arg);
 void team__drain(struct fleet *f, struct str name, bool on, fleet_text_cb *cb, void *arg);
+
+// channel.c
+void channel__open(struct fleet *f);
+void channel__close(struct fleet *f); // asks nothing any more
+void channel__fini(struct fleet *f);
+void channel__look(void *f); // now, not when the doorbell rings
+
+// rollout.c
+void rollout__stop(struct fleet *f, const char *why); // answer who waits, now
+/// The generation before the roll-out of `number`, if this hub leads it; else `now`.
+int64_t rollout__previous(const struct fleet *f, int64_t number, int64_t now);
 
 // lease.c
 void lease__add(struct fleet *f, struct str id, int64_t epoch);

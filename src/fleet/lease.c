@@ -261,6 +261,7 @@ void fleet_take_runs(struct fleet *f)
         f->renewed = loop_now(f->o.loop);
         timer_init(&f->tick, f->o.loop, on_tick, f);
         timer_start(&f->tick, 0);
+        channel__open(f);
     }
 }
 
@@ -269,5 +270,6 @@ void fleet_stop_taking(struct fleet *f)
     if (f->open) {
         f->open = false;
         timer_stop(&f->tick);
+        channel__close(f);
     }
 }

@@ -27,6 +27,7 @@
 #include "fleet/fleet.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
+#include "main/fleet_glue.h"
 #include "main/web_page.h"
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
@@ -258,7 +259,9 @@ static void open_bots(struct daemon *d)
                                .choices = d->choices,
                                .generation = generation_of,
                                .arg = d};
+    struct fleet_plugins plugins = fleet_glue(d);
     d->fleet = fleet_open(&fleet);
+    fleet_set_plugins(d->fleet, &plugins);
     struct bots_opts opts = {.loop = &d->loop,
                              .home = &d->home,
                              .config = settings_live(d->settings),

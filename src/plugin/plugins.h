@@ -152,3 +152,7 @@ void plugins_chosen(struct plugins *ps);
 /// there is nothing to go back to.
 int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg,
                  struct err *e) MUST_CHECK;
+/// The same for the plugins alone whose files lie at one of `n` absolute paths: they serve what they did in
+/// generation `to`, and it is a change that can be undone. ERR_NOT_FOUND when that is not kept, or none of them has changed since.
+int plugins_undo_at(struct plugins *ps, uint64_t to, const char *const *paths, size_t n,
+                    gen_report_cb *cb, void *arg, struct err *e) MUST_CHECK;

@@ -215,6 +215,46 @@ static void apply(struct plugins *ps, struct past__fetch *f, void *arg)
                 on_undone, g);
 }
 
+/// Was the version before, or is what serves now, made of files at one of `paths`?
+static bool lies_at(const struct plugins *ps, struct str unit, const struct json *rec,
+                    const char *const *paths, size_t n)
+{
+    struct str was = json_str(json_get(rec, "path"), "");
+    struct plugin_row row;
+    const char *now = plugins_find(ps, unit, &row) ? row.path : "";
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        found = found || str_eqz(was, paths[i]) || strcmp(now, paths[i]) == 0;
+    }
+    return found;
+}
+
+int plugins_undo_at(struct plugins *ps, uint64_t to, const char *const *paths, size_t n,
+                    gen_report_cb *cb, void *arg, struct err *e)
+{
+    struct going *g = going_new(ps);
+    struct str unit;
+    void *rec;
+    g->cb = cb;
+    g->arg = arg;
+    bool kept = take_after(g, to);
+    for (size_t at = 0; map_next(&g->was, &at, &unit, &rec);) {
+        if (!lies_at(ps, unit, rec, paths, n)) {
+            map_remove(&g->was, unit);
+        }
+    }
+    if (!kept || g->was.n == 0) {
+        going_free(g);
+        return err_set(e, ERR_NOT_FOUND, "what was before generation %llu is not kept",
+                       (unsigned long long)to);
+    }
+    map_fini(&g->chosen);
+    map_init(&g->chosen);
+    g->to = 0; // a change like others: the next undo takes it back
+    past__fetch_run(past__fetch_new(ps), apply, g); // plugins are fetched by the run
+    return 0;
+}
+
 int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg, struct err *e)
 {
     struct going *g = going_new(ps);

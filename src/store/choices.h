@@ -15,10 +15,11 @@ typedef void choices_done(void *arg, int status, const struct err *e);
 struct choices *choices_new(struct store *store);
 /// When the store is closed: nothing that was set may still be on its way. NULL is allowed.
 void choices_free(struct choices *c);
-/// Read what is stored; `done` comes once, later.
+/// Read what is stored; `done` comes once, later. It may be read again, since other hubs may have chosen; what
+/// is set meanwhile stands. One reading at a time.
 void choices_load(struct choices *c, choices_done *done, void *arg);
 
-/// The value of a key, borrowed until the next set, or until one fails; NULL when nothing was chosen.
+/// The value of a key, borrowed until the next set or reading, or until one fails; NULL when nothing was chosen.
 const struct json *choices_get(const struct choices *c, struct str key);
 /// All of them as one object, borrowed like that.
 const struct json *choices_all(const struct choices *c);

@@ -13,3 +13,12 @@ bool store_hub(struct store *s, struct store_hub *out)
         (struct store_hub){.pg = p->pg, .name = p->hub, .epoch = p->epoch, .lease_s = p->lease_s};
     return true;
 }
+
+void store_on_ring(struct store *s, loop_fn *cb, void *arg)
+{
+    if (store_shared(s)) {
+        struct pg_store *p = pg_store_of(s);
+        p->ring = cb;
+        p->ring_arg = arg;
+    }
+}

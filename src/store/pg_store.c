@@ -298,9 +298,12 @@ static void open_work(void *arg)
 
 static void on_notify(void *arg, struct str payload)
 {
+    struct pg_store *p = arg;
     uint64_t id = 0;
-    (void)str_to_u64(payload, &id);
-    pg_stream_heard(arg, id);
+    if (!str_to_u64(payload, &id) && p->ring != NULL) {
+        p->ring(p->ring_arg);
+    }
+    pg_stream_heard(p, id);
 }
 
 static void on_state(void *arg, const struct err *why)

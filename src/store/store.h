@@ -279,6 +279,9 @@ struct store_hub {
 };
 /// False for a store in files.
 bool store_hub(struct store *s, struct store_hub *out);
+/// Call `cb` whenever a function of the database rang for what is not on the stream (`afloat.ring`), or may have:
+/// rings can be lost, so look now and then as well. One listener; NULL ends it. A store in files never rings.
+void store_on_ring(struct store *s, loop_fn *cb, void *arg);
 
 // ---- check --------------------------------------------------------------------------------
 

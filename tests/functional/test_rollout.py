@@ -1,0 +1,354 @@
+"""Plugins and choices over several hubs on one PostgreSQL: `reload --all-hubs`, and what each hub makes of it."""
+import json
+import signal
+
+import pytest
+
+from bots import call
+from conftest import retry
+from team_rig import Team
+
+GREET = 'command {{ name = "hello", description = "x", run = function() return "{0}" end }}\n'
+
+
+@pytest.fixture
+def team(database):
+    t = Team(database)
+    yield t
+    for name, home in t.homes.items():  # shown when the test failed
+        print(name, *home.log.read_text().splitlines()[-30:], sep="\n")
+    t.close()
+
+
+def put(home, name, text, root="plugins"):
+    path = home.dir / root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def plugins(home):
+    return {p["name"]: p for p in call(home, "GET", "/plugin/list")["plugins"]}
+
+
+def generation(home):
+    return call(home, "GET", "/healthz")["generation"]
+
+
+def commits(home):
+    """How often each trigger committed, from the log of generations."""
+    return [g["trigger"] for g in call(home, "GET", "/generations")["generations"]]
+
+
+def test_a_choice_reaches_the_other_hub_while_it_runs(team):
+    for name in ("anvil", "bellows"):
+        put(team.home(name), "greet.lua", GREET.format("hi"))
+    anvil, bellows = team.start("anvil", "bellows")
+    before = generation(bellows)
+    anvil.ok("plugin", "disable", "greet")
+    retry(lambda: plugins(bellows)["greet"]["state"] == "disabled")
+    assert generation(bellows) == before + 1, "one change, one commit"
+    bellows.ok("plugin", "enable", "greet")
+    retry(lambda: plugins(anvil)["greet"]["state"] != "disabled" and plugins(anvil)["greet"]["serving"])
+    anvil.ok("feature", "disable", "plugins")
+    retry(lambda: not call(bellows, "GET", "/plugin/list")["feature_enabled"])
+    anvil.ok("feature", "enable", "plugins")
+    retry(lambda: call(bellows, "GET", "/plugin/list")["feature_enabled"] and plugins(bellows)["greet"]["serving"])
+    assert generation(bellows) == before + 4
+    assert commits(bellows)[0] == "choice"
+    anvil.ok("tool", "disable", "web_fetch")
+    retry(lambda: not {t["name"]: t["enabled"] for t in call(bellows, "GET", "/tool")["tools"]}["web_fetch"])
+
+
+# ---- reload --all-hubs --------------------------------------------------------------------------
+
+THREE = ("anvil", "bellows", "crucible")
+POISON = 'if io.open(os.getenv("AFLOAT_HOME") .. "/poison") then error("not here") end\n'
+
+
+def start(team, *names, watch_s=0):
+    for name in names:  # the hub that leads is the one that watches
+        team.home(name, more=f"rollout_watch_s = {watch_s if name == names[0] else 0}\n")
+    homes = team.start(*names)
+    return homes if isinstance(homes, list) else [homes]
+
+
+def says(home):
+    """What the plugin greet answers on a hub; None: there is none."""
+    answer = home.http("POST", "/command/greet:hello", b"{}")
+    return answer.json()["output"] if answer.status == 200 else None
+
+
+def roll(home, code=0):
+    done = home.cli("reload", "--all-hubs", "--json", timeout=60)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    answer = json.loads(done.stdout)
+    assert {"ok", "generation", "previous", "plugins", "diagnostics", "hubs", "stopped"} <= set(answer)
+    return answer
+
+
+def states(answer):
+    return {h["name"]: h["state"] for h in answer["hubs"]}
+
+
+def test_plugins_travel_to_all_hubs_and_so_does_a_deletion(team):
+    homes = start(team, *THREE)
+    put(homes[0], "greet.lua", GREET.format("one"))
+    put(homes[0], "big/init.lua", 'return require "more"\n')
+    put(homes[0], "big/more.lua", 'tool { name = "big", description = "x", run = function() return "big" end }\nreturn {}\n')
+    put(homes[1], "mine.lua", GREET.format("mine"))
+    answer = roll(homes[0])
+    assert answer["ok"] and answer["stopped"] is None
+    assert [h["name"] for h in answer["hubs"]] == list(THREE), "the hub that was asked comes first"
+    assert set(states(answer).values()) == {"committed"}
+    for h, home in zip(answer["hubs"], homes):
+        assert says(home) == "one" and plugins(home)["big"]["serving"]
+        assert h["generation_after"] == generation(home)
+    assert answer["hubs"][1]["generation_before"] < answer["hubs"][1]["generation_after"]
+    assert "mine" in plugins(homes[1]) and "mine" not in plugins(homes[0])
+    # what others made is untouched, and comes along when they publish
+    put(homes[1], "greet.lua", GREET.format("two"))
+    assert states(roll(homes[1])) == dict.fromkeys(THREE, "committed")
+    assert [says(h) for h in homes] == ["two"] * 3 and all("mine" in plugins(h) for h in homes)
+    (homes[2].dir / "plugins/greet.lua").unlink()
+    roll(homes[2])
+    assert [says(h) for h in homes] == [None] * 3
+    assert list((homes[0].dir / "trash").glob("*greet.lua")) and not (homes[0].dir / "plugins/greet.lua").exists()
+    text = homes[0].ok("reload", "--all-hubs")
+    assert all(name in text for name in THREE) and "committed" in text
+
+
+def test_a_plugin_that_fails_on_the_second_hub_is_taken_back_from_all(team):
+    homes = start(team, *THREE)
+    put(homes[0], "greet.lua", GREET.format("one"))
+    roll(homes[0])
+    (homes[1].dir / "poison").touch()
+    put(homes[0], "greet.lua", POISON + GREET.format("two"))
+    retry(lambda: says(homes[0]) == "two")
+    answer = roll(homes[0], 6)
+    assert not answer["ok"] and "'bellows'" in answer["stopped"] and "not here" in answer["stopped"]
+    assert states(answer) == {"anvil": "rolled_back", "bellows": "rolled_back", "crucible": "skipped"}, answer
+    assert [says(h) for h in homes] == ["one"] * 3
+    assert "two" in (homes[0].dir / "plugins/greet.lua").read_text(), "the user's own file stays"
+    assert "one" in (homes[1].dir / "plugins/greet.lua").read_text()
+    # mended, it goes through
+    put(homes[0], "greet.lua", GREET.format("three"))
+    assert states(roll(homes[0])) == dict.fromkeys(THREE, "committed")
+    assert [says(h) for h in homes] == ["three"] * 3
+
+
+def test_errors_that_rise_after_the_commit_take_it_back(team):
+    homes = start(team, *THREE, watch_s=1)
+    put(homes[2], "greet.lua", GREET.format("one"))
+    roll(homes[2])
+    (homes[1].dir / "poison").touch()
+    put(homes[0], "greet.lua", GREET.format("two") + 'timer.every(0.05, function() '
+        'if io.open(os.getenv("AFLOAT_HOME") .. "/poison") then error("it breaks") end end)\n')
+    answer = roll(homes[0], 6)
+    assert states(answer) == {"anvil": "rolled_back", "bellows": "rolled_back", "crucible": "skipped"}, answer
+    assert "'bellows'" in answer["stopped"] and "it breaks" in answer["stopped"]
+    assert [says(h) for h in homes] == ["one"] * 3
+
+
+def test_a_local_edit_is_a_conflict_and_stays(team):
+    homes = start(team, *THREE)
+    put(homes[0], "greet.lua", GREET.format("one"))
+    put(homes[0], "other.lua", "-- one\n")
+    roll(homes[0])
+    put(homes[1], "greet.lua", GREET.format("mine"))
+    put(homes[0], "other.lua", "-- two\n")
+    assert roll(homes[0])["ok"], "what is changed here alone is no conflict"
+    put(homes[0], "greet.lua", GREET.format("two"))
+    put(homes[0], "other.lua", "-- three\n")
+    answer = roll(homes[0], 6)
+    assert set(states(answer).values()) == {"committed"} and answer["stopped"] is None
+    assert answer["hubs"][1]["conflicts"] == ["plugins/greet.lua: changed on this hub"]
+    assert [says(h) for h in homes] == ["two", "mine", "two"]
+    assert (homes[1].dir / "plugins/other.lua").read_text() == "-- three\n"
+    assert roll(homes[1])["ok"], "published from there, it is what all have"
+    assert [says(h) for h in homes] == ["mine"] * 3
+
+
+def test_a_hub_that_was_down_or_draining_takes_it_later(team):
+    homes = start(team, *THREE)
+    homes[0].ok("hubs", "drain", "bellows")
+    retry(lambda: {h["name"]: h["state"] for h in call(homes[1], "GET", "/hubs")["hubs"]}["bellows"] == "draining")
+    team.hubs.pop("crucible").close()
+    put(homes[0], "greet.lua", GREET.format("one"))
+    answer = roll(homes[0])
+    assert states(answer) == {"anvil": "committed", "bellows": "skipped", "crucible": "skipped"}
+    assert all(h["reason"] for h in answer["hubs"][1:])
+    team.start("crucible")
+    retry(lambda: says(homes[2]) == "one")
+    assert says(homes[1]) is None
+    team.hubs.pop("bellows").close()
+    team.start("bellows")
+    retry(lambda: says(homes[1]) == "one")
+
+
+
+def test_a_hub_that_is_killed_in_the_middle_stops_it(team):
+    homes = start(team, *THREE)
+    put(homes[0], "greet.lua", GREET.format("one"))
+    roll(homes[0])
+    put(homes[0], "greet.lua", GREET.format("two"))
+    command = homes[0].popen("reload", "--all-hubs", "--json")
+    retry(lambda: says(homes[1]) == "two")
+    team.kill("bellows")
+    out, err = command.communicate(timeout=60)
+    answer = json.loads(out)
+    assert command.returncode == 6 and "'bellows'" in answer["stopped"], (out, err)
+    assert states(answer) == {"anvil": "rolled_back", "bellows": "lost", "crucible": "skipped"}
+    assert says(homes[0]) == "one" and says(homes[2]) == "one"
+    team.start("bellows")
+    retry(lambda: says(homes[1]) == "one")
+
+
+def test_when_the_hub_that_leads_is_killed_the_others_go_back(team):
+    homes = start(team, *THREE, watch_s=2)
+    put(homes[2], "greet.lua", GREET.format("one"))
+    roll(homes[2])
+    put(homes[0], "greet.lua", GREET.format("two"))
+    command = homes[0].popen("reload", "--all-hubs", "--json")
+    retry(lambda: says(homes[1]) == "two")
+    team.kill("anvil")
+    command.communicate(timeout=60)
+    retry(lambda: says(homes[1]) == "one")
+    assert says(homes[2]) == "one"
+    team.start("anvil")
+    retry(lambda: says(homes[0]) == "one")
+    put(homes[2], "greet.lua", GREET.format("three"))
+    answer = roll(homes[2], 6)
+    assert [h.get("conflicts") for h in answer["hubs"]] == [None, ["plugins/greet.lua: changed on this hub"], None]
+    assert "two" in (homes[0].dir / "plugins/greet.lua").read_text(), "what was not published is the user's"
+
+
+def test_the_command_may_be_interrupted_and_says_how_it_gets_on(team):
+    homes = start(team, "anvil", "bellows", watch_s=1)
+    put(homes[0], "greet.lua", GREET.format("one"))
+    command = homes[0].popen("reload", "--all-hubs")
+    retry(lambda: says(homes[0]) == "one")
+    retry(lambda: team.database.sql("SELECT next FROM afloat.plugin_channels").strip() == "1")
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=30)
+    assert command.returncode == 130 and b"goes on in the hub" in err
+    retry(lambda: says(homes[1]) == "one")
+    retry(lambda: team.database.sql("SELECT current, next FROM afloat.plugin_channels").split("|") == ["1", "0"])
+    put(homes[0], "greet.lua", GREET.format("two"))
+    shown = homes[0].cli("reload", "--all-hubs", timeout=60)
+    assert shown.returncode == 0 and "anvil: committed" in shown.stderr and "bellows" in shown.stdout
+
+
+def test_a_projects_plugin_goes_only_where_the_project_is_trusted(team, tmp_path):
+    repo = tmp_path / "repo"
+    (repo / ".git").mkdir(parents=True)
+    anvil, bellows, crucible = homes = start(team, *THREE)
+    path = repo / ".afloat/plugins/ours.lua"
+    path.parent.mkdir(parents=True)
+    path.write_text('tool { name = "ours", description = "x", run = function() return 1 end }\n')
+    for home in (anvil, bellows):
+        home.ok("trust", str(repo))
+    for home in homes:
+        call(home, "POST", "/session", {"working_dir": str(repo)}, 201)
+    retry(lambda: plugins(anvil)["ours"]["serving"] and plugins(bellows)["ours"]["serving"])
+    assert roll(anvil)["ok"]
+    set = json.loads(team.database.sql("SELECT body FROM afloat.plugin_sets ORDER BY number DESC LIMIT 1"))
+    assert [(i["place"], i["project"]) for i in set] == [(".afloat/plugins/ours.lua", str(repo))]
+    trust = json.loads((crucible.dir / "trust.json").read_text()) if (crucible.dir / "trust.json").exists() else {}
+    assert not trust.get("places"), "nothing was trusted on the way"
+    assert not plugins(crucible).get("ours", {"serving": False})["serving"]
+    # gone from the disk, it comes back where its bytes are trusted, and nowhere else
+    text = path.read_text()
+    path.unlink()
+    for home, name in ((bellows, "bellows"), (crucible, "crucible")):
+        (home.dir / "state/channel.json").unlink()
+        team.hubs.pop(name).close()
+    team.start("crucible")
+    retry(lambda: "not trusted on this hub" in team.database.sql("SELECT answer FROM afloat.plugin_hubs WHERE hub = 'crucible'"))
+    assert not path.exists()
+    team.start("bellows")
+    retry(lambda: path.exists() and path.read_text() == text)
+    # an untrusted one is not published at all
+    (repo / ".afloat/plugins/theirs.lua").write_text("-- new\n")
+    roll(anvil)
+    assert "theirs" not in team.database.sql("SELECT body FROM afloat.plugin_sets ORDER BY number DESC LIMIT 1")
+
+
+def test_what_cannot_travel_is_named(team, tmp_path):
+    [anvil] = start(team, "anvil")
+    (tmp_path / "far.lua").write_text("-- far\n")
+    put(anvil, "near/init.lua", "-- near\n")
+    (anvil.dir / "plugins/near/other.lua").symlink_to("init.lua")
+    refused = anvil.cli("reload", "--all-hubs")
+    assert refused.returncode == 4 and "plugins/near" in refused.stderr and "symbolic link" in refused.stderr
+    (anvil.dir / "plugins/near/other.lua").unlink()
+    (anvil.dir / "plugins/far.lua").symlink_to(tmp_path / "far.lua")
+    refused = anvil.cli("reload", "--all-hubs")
+    assert refused.returncode == 4 and "plugins/far.lua" in refused.stderr and "symbolic link" in refused.stderr
+    (anvil.dir / "plugins/far.lua").unlink()
+    put(anvil, "near/data.bin", "x" * (7 << 20))
+    refused = anvil.cli("reload", "--all-hubs", timeout=60)
+    assert refused.returncode == 1 and "8 MiB" in refused.stderr, refused
+    (anvil.dir / "plugins/near/data.bin").unlink()
+    put(anvil, "broken.lua", "this is not Lua\n")
+    answer = roll(anvil, 6)
+    assert answer["hubs"] == [] and "nothing was sent" in answer["stopped"]
+    (anvil.dir / "plugins/broken.lua").unlink()
+    assert roll(anvil)["ok"]
+    assert anvil.cli("reload", "--all-hubs", "--dry-run").returncode == 1
+    # secrets, settings and trust are in no set
+    assert "config" not in team.database.sql("SELECT body FROM afloat.plugin_sets")
+
+
+def test_a_hub_alone_says_what_is_missing(home, hub):
+    refused = home.cli("reload", "--all-hubs")
+    assert refused.returncode == 7 and "works alone" in refused.stderr and "[store] url" in refused.stderr
+
+
+BAD = {
+    "place": ("UPDATE afloat.plugin_sets SET body = replace(body, 'plugins/greet.lua', 'config.toml')", "not a place"),
+    "way out": ("UPDATE afloat.plugin_sets SET body = replace(body, 'plugins/greet.lua', 'plugins/../x.lua')", "not a place"),
+    "contents": ("UPDATE afloat.plugin_blobs SET body = replace(body, '\"bytes\":\"', '\"bytes\":\"AAAA')", "hash"),
+    "file": ("UPDATE afloat.plugin_blobs SET body = replace(body, 'greet.lua', '../greet.lua')", "would not be in the plugin"),
+    "missing": ("DELETE FROM afloat.plugin_blobs", "does not have the contents"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_the_database_says_is_checked(team, what):
+    change, complaint = BAD[what]
+    [anvil] = start(team, "anvil")
+    put(anvil, "greet.lua", GREET.format("one"))
+    roll(anvil)
+    team.database.sql(change)
+    [bellows] = start(team, "bellows")
+    retry(lambda: complaint in team.database.sql("SELECT answer FROM afloat.plugin_hubs WHERE hub = 'bellows'"))
+    assert not list(bellows.dir.rglob("greet.lua")) and says(bellows) is None
+    assert "hub_name" in (bellows.dir / "config.toml").read_text()
+    refused = bellows.cli("reload", "--all-hubs")
+    assert refused.returncode == 7 and "does not have the current plugins" in refused.stderr
+
+
+def test_users_of_a_team_do_not_give_each_other_plugins(team):
+    """Ann and Bob work as one role and share sessions; a plugin of Ann's never reaches Bob's hub."""
+    crew, ann, bob = (f"{who}_{team.database.name}" for who in ("crew", "ann", "bob"))
+    team.database.sql(f"CREATE ROLE {crew}; CREATE ROLE {ann} LOGIN IN ROLE {crew}; CREATE ROLE {bob} LOGIN IN ROLE {crew}")
+    first = start(team, "anvil")[0]  # prepares the database
+    team.database.sql(f"GRANT afloat_hub TO {crew}")
+    homes = {}
+    for user, name in ((ann, "bellows"), (ann, "crucible"), (bob, "drill")):
+        url = team.database.url(user, options=f"-crole%3D{crew}")
+        homes[name] = team.home(name, url=url, more="rollout_watch_s = 0\n")
+        team.start(name)
+    put(homes["bellows"], "greet.lua", GREET.format("one"))
+    answer = roll(homes["bellows"])
+    assert states(answer) == {"bellows": "committed", "crucible": "committed"}
+    assert says(homes["crucible"]) == "one" and says(homes["drill"]) is None and says(first) is None
+
+
+def test_a_plugin_cannot_roll_out(team):
+    [anvil] = start(team, "anvil")
+    put(anvil, "greet.lua", 'command { name = "hello", description = "x", run = function() '
+        'local ok, why = hub.reload { all_hubs = true }; return tostring(ok) .. why end }\n')
+    retry(lambda: "for the user to decide" in (says(anvil) or ""))
+    assert team.database.sql("SELECT count(*) FROM afloat.plugin_sets").strip() == "0"
