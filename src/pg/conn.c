@@ -272,7 +272,11 @@ static void read_notices(struct pg__conn *c)
     PGresult *res;
     PGnotify *n;
     while (!p->api->isBusy(c->pq) && (res = p->api->getResult(c->pq)) != NULL) {
-        p->api->clear(res); // of LISTEN
+        p->api->clear(
+            res); // of LISTEN: from here on nothing is missed, before it something may have been
+        if (p->opts.notify != NULL && !p->closing) {
+            p->opts.notify(p->opts.arg, STR_NULL);
+        }
     }
     while (c->state == PG_UP && (n = p->api->notifies(c->pq)) != NULL) {
         if (p->opts.notify != NULL && !p->closing) {
@@ -408,9 +412,6 @@ static void on_connected(void *arg)
     }
     c->failures = 0;
     pg__changed(p);
-    if (c->listener && p->opts.notify != NULL) {
-        p->opts.notify(p->opts.arg, STR_NULL);
-    }
     pump(c);
 }
 
