@@ -51,6 +51,8 @@ struct ask {
     const char *dir;      // `working_dir`, absolute and clean; NULL: not given
     const char *real;     // its real path
     struct where_git git; // once it was looked at
+    bool far;             // the run worked on another hub, and its branch is not on this one
+    const char *common;   // where that was fetched to; NULL: the record says where it is
     bool has_catalog;     // `catalog` was read
     struct catalog catalog;
     struct catalog_bot *bot; // in the catalog; NULL: none was named, or only its workspace is left

@@ -10,6 +10,8 @@ struct run;
 
 /// Begin the run that `a` asks for, once it is located; answers `a` when the first session is there.
 void run_start(struct ask *a);
+/// Where this hub clones the repository at the address `remote` to; caller frees.
+char *run__clone_of(const struct bots *b, const char *remote);
 /// Bring in what a killed hub left of a run: its work is committed, its directory goes, it ended as
 /// `crashed`. `rec` is moved.
 void run_recover(struct bots *b, struct record *rec);

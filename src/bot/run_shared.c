@@ -354,19 +354,24 @@ static const struct json *params_of(struct arena *a, const struct record *rec, s
     return out;
 }
 
+char *run__clone_of(const struct bots *b, const char *remote)
+{
+    uint8_t digest[SHA256_SIZE];
+    char hash[SHA256_HEX];
+    sha256_of(str_of(remote), digest);
+    sha256_hex(digest, hash);
+    return xasprintf("%s/clones/%.*s", b->o.home->dir, CLONE_HASH, hash);
+}
+
 static void begin_here(struct bots *b, struct record *rec, const struct fleet_claim *c)
 {
     struct taking *t = xcalloc(1, sizeof *t);
     struct arena arena;
-    uint8_t digest[SHA256_SIZE];
-    char hash[SHA256_HEX];
     arena_init(&arena);
-    sha256_of(str_of(rec->remote), digest);
-    sha256_hex(digest, hash);
     t->b = b;
     t->epoch = c->epoch;
     snprintf(t->id, sizeof t->id, "%s", rec->run_id);
-    t->clone = xasprintf("%s/clones/%.*s", b->o.home->dir, CLONE_HASH, hash);
+    t->clone = run__clone_of(b, rec->remote);
     bots__hold(b);
     struct ask *a = ask__new(b, params_of(&arena, rec, c->env), on_begun, t);
     a->taken = true;

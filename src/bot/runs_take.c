@@ -16,7 +16,7 @@
 #include "loop/proc.h"
 #include "store/store.h"
 
-enum { PATCH_BYTES = 8 << 20, SHOWN_PATHS = 5 };
+enum { PATCH_BYTES = 8 << 20, PACKED_BYTES = 64 << 20, SHOWN_PATHS = 5 };
 
 // ---- shared -------------------------------------------------------------------------------------
 
@@ -38,22 +38,90 @@ static bool has_branch(struct ask *a, const struct record *rec)
     return false;
 }
 
+/// Did another hub run it? Then its repository need not be here.
+static bool is_elsewhere(const struct ask *a, const struct record *rec)
+{
+    const struct fleet *f = a->b->o.fleet;
+    return fleet_shared(f) && rec->hub[0] != '\0' && strcmp(rec->hub, fleet_name(f)) != 0;
+}
+
+/// Does the repository have the branch, in a file of its own or among the packed ones?
+static bool has_ref(const char *common, const char *branch)
+{
+    struct buf packed;
+    char *file = xasprintf("%s/refs/heads/%s", common, branch);
+    char *line = xasprintf(" refs/heads/%s\n", branch), *list = path_join(common, "packed-refs");
+    buf_init(&packed, PACKED_BYTES);
+    bool found = access(file, F_OK) == 0 ||
+                 (path_read(list, &packed, NULL) == 0 && strstr(buf_z(&packed), line) != NULL);
+    buf_fini(&packed);
+    free(list);
+    free(line);
+    free(file);
+    return found;
+}
+
 static void look_for_repository(struct ask *a) // on the lane
 {
     const struct record *rec = a->data;
-    if (rec->common[0] != '\0' && access(rec->common, F_OK) != 0) {
+    if (is_elsewhere(a, rec)) {
+        a->far = !has_ref(rec->common, rec->branch);
+    } else if (rec->common[0] != '\0' && access(rec->common, F_OK) != 0) {
         a->rc = err_set(&a->e, ERR_NOT_FOUND,
                         "the repository of run '%s' is not at '%s' any more: move it back",
                         rec->run_id, rec->common);
     }
 }
 
-/// A run with a branch, in a repository that is there; else it is answered. `then` follows.
+/// A run with a branch, in a repository that is there, or that is on another hub (a->far); else it is answered.
+/// `then` follows.
 static void with_branch(struct ask *a, const struct record *rec, ask_fn *then)
 {
     if (has_branch(a, rec)) {
         ask__work(a, look_for_repository, then);
     }
+}
+
+static void refuse_far(struct ask *a, const char *way_out)
+{
+    const struct record *rec = a->data;
+    char hint[200];
+    snprintf(hint, sizeof hint, "do it on hub '%s'%s%s", rec->hub,
+             way_out[0] != '\0' ? ", or " : "", way_out);
+    ask__no(a, PROBLEM_CONFLICT, hint,
+            "run '%s' worked on hub '%s': its branch '%s' is not in '%s' on this hub", rec->run_id,
+            rec->hub, rec->branch, rec->repository);
+}
+
+static void on_fetched(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    if (status < 0) {
+        ask__fail(a, e);
+    } else {
+        a->then(a);
+    }
+}
+
+/// Fetch the branch of a run of another hub into the checkout `root`, then `then`; or answer what to do.
+static void fetch_far(struct ask *a, const char *root, const char *common, bool own, ask_fn *then)
+{
+    const struct record *rec = a->data;
+    if (rec->remote[0] == '\0' || rec->pushed[0] == '\0') {
+        refuse_far(a, "name a remote in [worktree] of the bot: later runs are fetched from there");
+        return;
+    }
+    struct git_pull p = {.root = root, .remote = rec->remote, .branch = rec->branch, .own = own};
+    a->common = common;
+    a->then = then;
+    git_pull(a->b->git, &p, on_fetched, a);
+}
+
+static struct git_worktree tree_of(struct ask *a, const struct record *rec)
+{
+    struct git_worktree w = record_worktree(rec, a->b->o.home->dir, &a->arena);
+    w.common = a->common != NULL ? a->common : w.common;
+    return w;
 }
 
 /// May the run be taken over now? Then it is ours until done().
@@ -125,7 +193,8 @@ static void done(struct ask *a)
 static const char *root_of(struct ask *a)
 {
     const struct record *rec = a->data;
-    return a->git.root != NULL && strcmp(a->git.common, rec->common) == 0 ? a->git.root : rec->root;
+    const char *common = a->common != NULL ? a->common : rec->common;
+    return a->git.root != NULL && strcmp(a->git.common, common) == 0 ? a->git.root : rec->root;
 }
 
 /// Files get the modes that the caller's umask gives.
@@ -145,14 +214,33 @@ static void on_look(void *arg, int status, const struct err *e, const struct git
     if (status == 0) { // else the run's own checkout is meant
         a->git.root = arena_strdup(&a->arena, str_of(g->root));
         a->git.common = arena_strdup(&a->arena, str_of(g->common));
+        a->git.main_root = arena_strdup(&a->arena, str_of(g->main_root));
     }
     a->then(a);
+}
+
+/// The caller's checkout is known: `a->located` goes on. A branch that is on another hub is fetched into it when it
+/// is the same project, which is known by its name.
+static void bring_branch(struct ask *a)
+{
+    const struct record *rec = a->data;
+    char slug[SLUG_TEXT];
+    bool same =
+        a->git.main_root != NULL && strcmp(slug_of(a->git.main_root, slug), rec->project) == 0;
+    if (!a->far) {
+        a->located(a);
+    } else if (!same && rec->remote[0] != '\0') {
+        refuse_far(a, "in a checkout of the project here");
+    } else {
+        fetch_far(a, a->git.root, a->git.common, false, a->located);
+    }
 }
 
 static void look_then(struct ask *a, ask_fn *then)
 {
     const char *dir = ask__z(a, "working_dir");
-    a->then = then;
+    a->located = then;
+    a->then = then = bring_branch;
     if (dir == NULL || dir[0] != '/') {
         then(a);
     } else {
@@ -248,17 +336,29 @@ static void diff(struct ask *a)
     const struct record *rec = a->data;
     const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
     rec = live != NULL ? run_record(live) : rec;
-    struct git_diff_opts o = {.of = record_worktree(rec, a->b->o.home->dir, &a->arena),
-                              .max_patch = PATCH_BYTES};
+    struct git_diff_opts o = {.of = tree_of(a, rec), .max_patch = PATCH_BYTES};
     o.of.dir = live != NULL ? o.of.dir : NULL;
     git_diff(a->b->git, &o, on_diff, a);
+}
+
+/// One that is on another hub is fetched into a clone of ours.
+static void diff_there(struct ask *a)
+{
+    if (!a->far) {
+        diff(a);
+        return;
+    }
+    const struct record *rec = a->data;
+    char *clone = run__clone_of(a->b, rec->remote);
+    fetch_far(a, clone, arena_printf(&a->arena, "%s/.git", clone), true, diff);
+    free(clone);
 }
 
 static void diff_found(struct ask *a)
 {
     const struct record *rec = a->data;
     const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
-    with_branch(a, live != NULL ? run_record(live) : rec, diff);
+    with_branch(a, live != NULL ? run_record(live) : rec, diff_there);
 }
 
 void bots_run_diff(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
@@ -285,7 +385,7 @@ static void apply(struct ask *a)
 {
     const struct record *rec = a->data;
     if (take(a, rec)) {
-        struct git_worktree w = record_worktree(rec, a->b->o.home->dir, &a->arena);
+        struct git_worktree w = tree_of(a, rec);
         with_umask(a, git_apply(a->b->git, root_of(a), &w, on_applied, a));
     }
 }
@@ -326,7 +426,7 @@ static void merge(struct ask *a)
 {
     const struct record *rec = a->data;
     if (take(a, rec)) {
-        struct git_worktree w = record_worktree(rec, a->b->o.home->dir, &a->arena);
+        struct git_worktree w = tree_of(a, rec);
         with_umask(
             a, git_merge(a->b->git, root_of(a), &w, rec->dirty, ask__z(a, "into"), on_merged, a));
     }
@@ -387,7 +487,9 @@ static void discard(struct ask *a)
 static void discard_branch(struct ask *a)
 {
     const struct record *rec = a->data;
-    if (take(a, rec)) {
+    if (a->far) {
+        refuse_far(a, "");
+    } else if (take(a, rec)) {
         git_delete_branch(a->b->git, rec->common, rec->branch, rec->head, on_deleted, a);
     }
 }

@@ -268,6 +268,41 @@ def test_a_run_of_a_lost_hub_goes_on_at_another(team, repo, how, place, tmp_path
         assert not list((made["anvil"].home.dir / "worktrees").glob("*/*"))
 
 
+def test_work_of_another_hub_is_fetched_from_the_remote(team, repo, tmp_path):
+    made = rigs(team, repo, "anvil", "bellows")
+    run = made["anvil"].start([shell("echo one > one.txt"), *DONE])
+    run.wait()
+    repo.root.rename(tmp_path / "of-anvil")  # this machine is bellows' alone now
+    there = made["bellows"].home
+    diff = call(there, "GET", f"/runs/{run.id}/diff")
+    assert [f["path"] for f in diff["files"]] == ["one.txt"] and "+one" in diff["patch"]
+    # what changes files needs a checkout of the project
+    no = call(there, "POST", f"/runs/{run.id}/apply", {"working_dir": str(tmp_path)}, 409)
+    assert "worked on hub 'anvil'" in no["detail"] and "checkout of the project" in no["hint"], no
+    mine = Repo.at_path(tmp_path / "bellows" / "repo")
+    repo.at_path(tmp_path).git("clone", "-q", "-b", "main", str(tmp_path / "far.git"), str(mine.root))
+    call(there, "POST", f"/runs/{run.id}/apply", {"working_dir": str(mine.root)})
+    assert (mine.root / "one.txt").read_text() == "one\n" and mine.head() == mine.head("origin/main")
+    (mine.root / "one.txt").unlink()
+    mine.git("config", "user.name", "Bea")
+    mine.git("config", "user.email", "bea@example.org")
+    merged = call(there, "POST", f"/runs/{run.id}/merge", {"working_dir": str(mine.root)})
+    assert mine.show("main", "one.txt") == "one\n" and merged["merged_into"] == "main"
+    assert row(made["anvil"].home, run.id)["common"] == str(repo.root / ".git"), "what anvil has stays as it was"
+
+
+def test_work_of_another_hub_that_is_nowhere_else_says_where_it_is(team, repo, tmp_path):
+    made = rigs(team, repo, "anvil", "bellows", keys="sleep_secs = 0\n")
+    run = made["anvil"].start([shell("echo one > one.txt"), *DONE])
+    run.wait()
+    repo.root.rename(tmp_path / "of-anvil")
+    there = made["bellows"].home
+    for method, what in (("GET", "diff"), ("POST", "apply"), ("POST", "merge")):
+        no = call(there, method, f"/runs/{run.id}/{what}", {} if method == "POST" else None, 409)
+        assert no["code"] == "CONFLICT" and "worked on hub 'anvil'" in no["detail"], no
+        assert "do it on hub 'anvil'" in no["hint"] and "[worktree]" in no["hint"], no
+
+
 STEPS = 6
 
 
