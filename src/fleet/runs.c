@@ -12,7 +12,7 @@ static const struct pg_stmt stmt_remove = {
     "run_remove", "WITH gone AS (DELETE FROM afloat.runs WHERE owner = current_user AND id = $1"
                   " AND state = 'ended' RETURNING 1) SELECT true"};
 static const struct pg_stmt stmt_stop = {"run_stop", "SELECT true FROM afloat.run_stop($1, $2)"};
-static const struct pg_stmt stmt_say = {"run_say", "SELECT afloat.run_say($1, $2)"};
+static const struct pg_stmt stmt_say = {"run_say", "SELECT afloat.run_say($1, $2, $3)"};
 static const struct pg_stmt stmt_find = {
     "run_find",
     "SELECT r.body, r.state, coalesce(r.hub, ''), r.epoch,"
@@ -148,8 +148,9 @@ void fleet_run_stop(struct fleet *f, struct str id, bool force, fleet_done *done
 
 void fleet_run_say(struct fleet *f, struct str id, struct str text, fleet_done *done, void *arg)
 {
-    const struct pg_param params[] = {pg_text(id), pg_text(text)};
-    fleet__ask(f, &stmt_say, params, 2, on_written, writing_new(f, id, "has ended", done, arg));
+    struct pg_number n;
+    const struct pg_param params[] = {pg_text(id), pg_text(text), pg_int(&n, pg_token())};
+    fleet__ask(f, &stmt_say, params, 3, on_written, writing_new(f, id, "has ended", done, arg));
 }
 
 // ---- reads ------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/random.h>
 
 #include "base/log.h"
 #include "pg/pg_int.h"
@@ -85,6 +86,15 @@ void pg_query(struct pg *p, uint64_t key, const struct pg_stmt *stmt, const stru
     r->deadline = loop_now(p->loop) + p->opts.patience_ms;
     p->stats.waiting++;
     pg__conn_submit(&p->conns[key % p->opts.size], r);
+}
+
+int64_t pg_token(void)
+{
+    uint64_t n = 0;
+    ssize_t got = getrandom(&n, sizeof n, 0);
+    assert(got == (ssize_t)sizeof n); // cannot fail for so few, once the machine is up
+    (void)got;
+    return (int64_t)(n >> 1);
 }
 
 void pg__answer(struct pg *p, struct pg__request *r, const struct pg_result *res,

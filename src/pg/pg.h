@@ -46,6 +46,10 @@ typedef void pg_cb(void *arg, const struct pg_result *r, const struct err *e);
 void pg_query(struct pg *p, uint64_t key, const struct pg_stmt *stmt, const struct pg_param *params,
               int n, pg_cb *cb, void *arg);
 
+/// A random number, positive, for a statement that looks for it when it comes twice.
+int64_t pg_token(void);
+
+/// How the pool does, for metrics.
 struct pg_stats {
     unsigned size, up; // connections, and those that work
     size_t waiting;    // requests without an answer yet
@@ -53,6 +57,7 @@ struct pg_stats {
     double latency_ms; // of requests, a moving mean
     int server;        // version as libpq has it: 150004; 0: never connected
 };
+/// As of now; `waiting` counts requests of all connections, those that are under way included.
 struct pg_stats pg_stats(const struct pg *p);
 /// Host and database, for people.
 const char *pg_shown(const struct pg *p);

@@ -269,10 +269,10 @@ static void append(struct pg_session *s)
             pg_array_add(&fields, op->events[i].fields);
         }
     }
-    const struct pg_param params[] = {
-        pg_text(str_of(s->id)),  pg_text(str_of(s->p->hub)),       pg_int(&n[0], s->epoch),
-        pg_int(&n[1], s->known), pg_int(&n[2], pg_store__token()), pg_array(&types),
-        pg_array(&fields)};
+    const struct pg_param params[] = {pg_text(str_of(s->id)),    pg_text(str_of(s->p->hub)),
+                                      pg_int(&n[0], s->epoch),   pg_int(&n[1], s->known),
+                                      pg_int(&n[2], pg_token()), pg_array(&types),
+                                      pg_array(&fields)};
     s->under_way++;
     pg_query(s->p->pg, s->key, &stmt_append, params, 7, on_appended, s);
     buf_fini(&types);
@@ -424,7 +424,7 @@ static void send_row(struct op *op)
     arena_init(&a);
     index_row_from_meta(&x, str_of(s->id), op->dir, op->meta, &a);
     struct pg_param epoch = pg_int(&n[0], s->epoch), started = pg_int(&n[1], x.row.started_at),
-                    token = pg_int(&n[2], pg_store__token());
+                    token = pg_int(&n[2], pg_token());
     struct pg_param kind = pg_text(x.row.kind), state = pg_text(x.row.state),
                     title = pg_text(x.row.title), meta = pg_text(op->meta);
     const struct pg_param made[] = {

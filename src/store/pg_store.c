@@ -14,7 +14,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -67,15 +66,6 @@ static const struct pg_stmt stmt_health = {
 struct pg_store *pg_store_of(struct store *s)
 {
     return container_of(s, struct pg_store, store);
-}
-
-int64_t pg_store__token(void)
-{
-    uint64_t n = 0;
-    ssize_t got = getrandom(&n, sizeof n, 0);
-    assert(got == (ssize_t)sizeof n); // cannot fail for so few, once the machine is up
-    (void)got;
-    return (int64_t)(n >> 1);
 }
 
 struct store_row pg_store__row(const struct pg_result *r, size_t row, int at)

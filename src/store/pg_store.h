@@ -66,8 +66,6 @@ struct pg_store *pg_store_of(struct store *s);
 /// A request begins, or is answered: closing waits for all.
 void pg_store__hold(struct pg_store *p);
 void pg_store__release(struct pg_store *p);
-/// A random number, positive, for a request that may come twice.
-int64_t pg_store__token(void);
 
 /// Columns of a session in the order in which pg_store__row() reads them.
 #define PG_ROW                                                                                     \

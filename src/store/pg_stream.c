@@ -325,12 +325,10 @@ static void emit_next(struct pg_store *p)
         err_set(&e, UV_ECANCELED, "the store is being closed");
         on_emitted(q, NULL, &e);
     } else {
-        const struct pg_param params[] = {pg_text(str_of(p->hub)),
-                                          pg_int(&n[0], (int64_t)p->seen),
-                                          pg_int(&n[1], pg_store__token()),
-                                          pg_array(&lists[0]),
-                                          pg_array(&lists[1]),
-                                          pg_array(&lists[2])};
+        const struct pg_param params[] = {
+            pg_text(str_of(p->hub)),   pg_int(&n[0], (int64_t)p->seen),
+            pg_int(&n[1], pg_token()), pg_array(&lists[0]),
+            pg_array(&lists[1]),       pg_array(&lists[2])};
         pg_query(p->pg, KEY, &stmt_emit, params, 6, on_emitted, q);
     }
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {

@@ -99,6 +99,8 @@ class Proxy:
         self.target = str(database.server.dir / ".s.PGSQL.5432")
         self.pairs, self.open = [], True
         self.refusing = False
+        self.swallow = None  # bytes: the answer to what holds them does not arrive, its connection breaks instead
+        self.swallowed = 0
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.dir / ".s.PGSQL.5432"))
         self.listener.listen(64)
@@ -121,13 +123,19 @@ class Proxy:
                 near.close()
                 continue
             self.pairs.append((near, far))
+            doomed = threading.Event()
             for a, b in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=(a, b), daemon=True).start()
+                threading.Thread(target=self._pump, args=(a, b, doomed, a is far), daemon=True).start()
 
-    @staticmethod
-    def _pump(a, b):
+    def _pump(self, a, b, doomed, answers):
         try:
             while data := a.recv(65536):
+                if answers and doomed.is_set():
+                    self.swallowed += 1
+                    break
+                if not answers and self.swallow and self.swallow in data:
+                    self.swallow = None
+                    doomed.set()
                 b.sendall(data)
         except OSError:
             pass

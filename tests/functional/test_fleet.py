@@ -11,7 +11,7 @@ import pytest
 
 from bots import DONE, FILES, Repo, Rig, Run, call, gate, say, shell  # noqa: F401
 from conftest import retry
-from team_rig import LEASE_S, Team
+from team_rig import LEASE_S, Proxy, Team
 
 ROUNDS = 2 * int(os.environ.get("AFLOAT_LOOPS", "1"))
 
@@ -266,6 +266,28 @@ def test_a_run_of_a_lost_hub_goes_on_at_another(team, repo, how, place, tmp_path
         assert len(events(made["bellows"].home, record["iterations"][0]["session_id"])) == n
         assert row(made["anvil"].home, run.id)["hub"] == "bellows"
         assert not list((made["anvil"].home.dir / "worktrees").glob("*/*"))
+
+
+def test_what_is_said_to_a_run_elsewhere_arrives_once_though_the_answer_was_lost(team, repo, database):
+    proxy = Proxy(database)
+    try:
+        made = rigs(team, repo, "anvil")
+        team.url = proxy.url
+        made.update(rigs(team, repo, "bellows"))
+        run = made["anvil"].start([gate(), *DONE])
+        run.at_gate()
+        proxy.swallow = b"mind the gap"
+        call(made["bellows"].home, "POST", f"/runs/{run.id}/input", {"text": "mind the gap"})
+        assert proxy.swallowed == 1, "its answer was lost, and it was sent again"
+        assert database.sql(f"SELECT said FROM afloat.runs WHERE id = '{run.id}'") == '{"mind the gap"}'
+        call(made["bellows"].home, "POST", f"/runs/{run.id}/input", {"text": "mind the gap"})
+        assert database.sql(f"SELECT cardinality(said) FROM afloat.runs WHERE id = '{run.id}'") == "2", "said twice"
+        run.open_gate()
+        run.wait()
+    finally:
+        for name in list(team.hubs):
+            team.hubs.pop(name).close()
+        proxy.close()
 
 
 def test_work_of_another_hub_is_fetched_from_the_remote(team, repo, tmp_path):

@@ -21,6 +21,7 @@ ALTER TABLE afloat.runs
     ADD COLUMN env        text    NOT NULL DEFAULT '{}',  -- of the client, without secrets
     ADD COLUMN stops      integer NOT NULL DEFAULT 0,  -- how often its end was asked for
     ADD COLUMN said       text[]  NOT NULL DEFAULT '{}', -- to it, by other hubs
+    ADD COLUMN tokens     bigint[] NOT NULL DEFAULT '{}', -- of the requests that said it
     ADD COLUMN heard      integer NOT NULL DEFAULT 0;  -- how much of that its hub has taken
 
 DROP INDEX afloat.runs_queue;
@@ -44,7 +45,7 @@ BEGIN
                 p_working_dir, p_wants, p_env, p_started_at, p_body)
         ON CONFLICT (owner, id) DO UPDATE SET hub = excluded.hub, hub_epoch = excluded.hub_epoch,
                 epoch = x.epoch + excluded.epoch, state = excluded.state, wants = excluded.wants,
-                env = excluded.env, body = excluded.body, refused = '{}', stops = 0, said = '{}', heard = 0,
+                env = excluded.env, body = excluded.body, refused = '{}', stops = 0, said = '{}', tokens = '{}', heard = 0,
                 queued_at = clock_timestamp()
             WHERE x.state = 'ended'
         RETURNING * INTO r;
@@ -189,10 +190,13 @@ CREATE FUNCTION afloat.run_stop(p_id text, p_n integer) RETURNS void LANGUAGE sq
         WHERE owner = current_user AND id = p_id AND state = 'queued'
 $$;
 
-CREATE FUNCTION afloat.run_say(p_id text, p_text text) RETURNS boolean LANGUAGE sql AS $$
+-- Say something to a run, once: a request that comes twice has the token of the first. False: the run has ended.
+CREATE FUNCTION afloat.run_say(p_id text, p_text text, p_token bigint) RETURNS boolean LANGUAGE sql AS $$
     WITH told AS (
-        UPDATE afloat.runs SET said = array_append(said, p_text) WHERE owner = current_user AND id = p_id
-            AND state <> 'ended' RETURNING 1)
+        UPDATE afloat.runs SET
+                said = CASE WHEN p_token = ANY (tokens) THEN said ELSE array_append(said, p_text) END,
+                tokens = CASE WHEN p_token = ANY (tokens) THEN tokens ELSE array_append(tokens, p_token) END
+            WHERE owner = current_user AND id = p_id AND (state <> 'ended' OR p_token = ANY (tokens)) RETURNING 1)
     SELECT EXISTS (SELECT FROM told)
 $$;
 
