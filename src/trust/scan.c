@@ -24,10 +24,10 @@ struct trust_scanner {
     struct err *e;
 };
 
-/// Does a name in a directory for this kind make an item?
+/// Does a name in a directory for this kind make an item? Of plugins each that the hub would load.
 static bool is_wanted(enum trust_kind kind, struct str name, bool is_dir)
 {
-    static const char *const endings[] = {".lua", ".py", ".mjs", ".c"};
+    static const char *const endings[] = {".lua", ".py", ".mjs", ".js", ".ts", ".c"};
     if (kind == TRUST_BOT || kind == TRUST_SKILL || kind == TRUST_SESSION) {
         return is_dir || (kind == TRUST_SKILL && str_ends(name, ".md"));
     }
@@ -38,7 +38,7 @@ static bool is_wanted(enum trust_kind kind, struct str name, bool is_dir)
     for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
         plugin |= str_ends(name, endings[i]);
     }
-    return plugin;
+    return plugin && !str_ends(name, ".d.ts");
 }
 
 /// Return 0 when the real path of `path` is below the root.

@@ -33,6 +33,8 @@ TEST(every_kind_of_item_is_found)
         {".afloat/plugins/big/init.lua", ".afloat/plugins/big", "big", TRUST_PLUGIN},
         {".afloat/plugins/p.py", ".afloat/plugins/p.py", "p", TRUST_PLUGIN},
         {".afloat/shared/plugins/s.mjs", ".afloat/shared/plugins/s.mjs", "s", TRUST_PLUGIN},
+        {".afloat/plugins/j.js", ".afloat/plugins/j.js", "j", TRUST_PLUGIN},
+        {".afloat/plugins/t.ts", ".afloat/plugins/t.ts", "t", TRUST_PLUGIN},
         {".afloat/profiles/night/plugins/w.c", ".afloat/profiles/night/plugins/w.c", "w",
          TRUST_PLUGIN},
         {".afloat/env.toml", ".afloat/env.toml", "env", TRUST_ENV},
@@ -50,6 +52,7 @@ TEST(every_kind_of_item_is_found)
     put("repo/.afloat/plugins/README.md", "no plugin");
     put("repo/.afloat/plugins/.hidden.lua", "");
     put("repo/.afloat/plugins/logger.lua~", "");
+    put("repo/.afloat/plugins/types.d.ts", "");
     put("repo/.afloat/plugins/node_modules/x/init.lua", "");
     struct trust_scan s = scan("repo");
     CHECK_INT(s.items.n, ARRAY_LEN(want));
