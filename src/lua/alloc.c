@@ -49,27 +49,22 @@ static bool is_cell(size_t n)
     return n >= CELL_MIN && n <= CELL;
 }
 
-static void add_slab(struct vm *vm)
-{
-    struct alloc__cell *slab = aligned_alloc(CELL, SLAB);
-    if (slab == NULL) {
-        abort(); // as xmalloc()
-    }
-    slab->next = vm->slabs;
-    vm->slabs = slab;
-    for (size_t i = SLAB / CELL - 1; i > 0; i--) { // the lowest is taken first
-        slab[i].next = vm->cells;
-        vm->cells = &slab[i];
-    }
-}
-
 static void *take_block(struct vm *vm, size_t n)
 {
     if (!is_cell(n)) {
         return xmalloc(n);
     }
     if (vm->cells == NULL) {
-        add_slab(vm);
+        struct alloc__cell *slab = aligned_alloc(CELL, SLAB);
+        if (slab == NULL) {
+            abort(); // as xmalloc()
+        }
+        slab->next = vm->slabs;
+        vm->slabs = slab;
+        for (size_t i = SLAB / CELL - 1; i > 0; i--) { // the lowest is taken first
+            slab[i].next = vm->cells;
+            vm->cells = &slab[i];
+        }
     }
     struct alloc__cell *c = vm->cells;
     vm->cells = c->next;

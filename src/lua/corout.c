@@ -52,20 +52,27 @@ static int deliver(lua_State *L, lua_State *co, bool ok, int n, lua_KContext how
     return n + (how == AS_RESUME);
 }
 
-/// lua_resetthread with the state's books kept: __close handlers run on `co`.
-static int reset(lua_State *L, lua_State *co)
+/// lua_resume() with the state's books kept; with `nargs` -1 lua_resetthread(), whose __close handlers run on `co`.
+static int run(lua_State *L, lua_State *co, int nargs, int *n)
 {
     struct vm *vm = vm_of(L);
     struct vm__level here = {L, vm->level};
     limit__arm(vm, co);
     vm->level = &here;
     vm->running = co;
-    int status = lua_resetthread(co);
+    int status = nargs >= 0 ? lua_resume(co, L, nargs, n) : lua_resetthread(co);
     vm->running = L;
     vm->level = here.up;
+    limit__arm(vm, L);
     if (vm->active->trip != TRIP_NONE) {
         vm__mark(co, vm, MARK_POISONED);
     }
+    return status;
+}
+
+static int reset(lua_State *L, lua_State *co)
+{
+    int status = run(L, co, -1, NULL);
     limit__caught(L, status);
     return status;
 }
@@ -95,24 +102,6 @@ static int refuse(lua_State *L, const char *why, lua_KContext how)
     lua_pushboolean(L, 0);
     lua_pushfstring(L, "cannot resume: %s", why);
     return 2;
-}
-
-/// lua_resume with the state's books kept.
-static int run(lua_State *L, lua_State *co, int nargs, int *n)
-{
-    struct vm *vm = vm_of(L);
-    struct vm__level here = {L, vm->level};
-    limit__arm(vm, co);
-    vm->level = &here;
-    vm->running = co;
-    int status = lua_resume(co, L, nargs, n);
-    vm->running = L;
-    vm->level = here.up;
-    limit__arm(vm, L);
-    if (vm->active->trip != TRIP_NONE) {
-        vm__mark(co, vm, MARK_POISONED);
-    }
-    return status;
 }
 
 static int resume(lua_State *L, lua_KContext how);

@@ -28,36 +28,6 @@
 
 enum phase { PHASE_NONE, PHASE_OPEN, PHASE_WAITING }; // open: C code works on its stack
 
-// ---- coroutines -----------------------------------------------------------------------------
-
-static void take_thread(struct entry *en)
-{
-    struct vm *vm = en->vm;
-    if (vm->n_kept > 0) {
-        struct vm__thread t = vm->kept[--vm->n_kept];
-        en->L = t.L;
-        en->ref = t.ref;
-        return;
-    }
-    en->L = lua_newthread(vm->L);
-    en->ref = luaL_ref(vm->L, LUA_REGISTRYINDEX);
-    vm__mark(en->L, vm, MARK_ENTRY);
-}
-
-static void give_thread(struct entry *en)
-{
-    struct vm *vm = en->vm;
-    bool sound = en->trip == TRIP_NONE && lua_status(en->L) == LUA_OK;
-    if (sound && vm->n_kept < VM__KEPT) {
-        lua_settop(en->L, 0);
-        vm->kept[vm->n_kept++] = (struct vm__thread){en->L, en->ref};
-    } else {
-        vm__mark(en->L, vm, MARK_POISONED);
-        luaL_unref(vm->L, LUA_REGISTRYINDEX, en->ref);
-    }
-    en->L = NULL;
-}
-
 // ---- running --------------------------------------------------------------------------------
 
 /// Everything that must be as before when the code has run.
@@ -119,16 +89,6 @@ static struct str error_text(lua_State *L)
     return (struct str){p, n};
 }
 
-static void note_error(struct entry *en)
-{
-    if (en->trip != TRIP_NONE) {
-        return; // reported where it happened
-    }
-    enum fault_code code = en->kind == ENTRY_LOAD ? FAULT_LOAD_FAILED : FAULT_HOOK_FAILED;
-    lua_checkstack(en->L, 4);
-    en->fault = fault__of_stack(code, en->L, error_text(en->L));
-}
-
 /// Run the to-be-closed variables that an error or a cancel left open, under the budget. After a
 /// trip they are left alone, and so is the stack: even lua_settop() would run them.
 static void close_pending(struct entry *en)
@@ -142,6 +102,7 @@ static void close_pending(struct entry *en)
     }
 }
 
+/// After a trip the fault was reported where it happened.
 static enum entry_status finish(struct entry *en, int status)
 {
     if (status == LUA_ERRMEM && en->trip == TRIP_NONE) {
@@ -154,9 +115,13 @@ static enum entry_status finish(struct entry *en, int status)
     if (status == LUA_YIELD && en->wait != NULL) {
         return ENTRY_WAITING;
     }
-    en->vm->lenient++;
-    note_error(en);
-    en->vm->lenient--;
+    if (en->trip == TRIP_NONE) {
+        enum fault_code code = en->kind == ENTRY_LOAD ? FAULT_LOAD_FAILED : FAULT_HOOK_FAILED;
+        en->vm->lenient++;
+        lua_checkstack(en->L, 4);
+        en->fault = fault__of_stack(code, en->L, error_text(en->L));
+        en->vm->lenient--;
+    }
     close_pending(en);
     return ENTRY_FAILED;
 }
@@ -176,21 +141,6 @@ static enum entry_status resume(struct entry *en, int nargs)
     return s;
 }
 
-static int compile(struct entry *en, struct str text, const char *chunk, int *line)
-{
-    uint32_t budget_ms = en->budget_ms;
-    en->budget_ms = MIN(budget_ms, VM_COMPILE_MS);
-    en->compiling = true;
-    struct outside was = enter(en);
-    int status = compile__text(en->L, text, chunk, line);
-    leave(en->vm, was);
-    if (status == LUA_OK) {
-        en->compiling = false;
-        en->budget_ms = budget_ms;
-    }
-    return status;
-}
-
 /// A state that died serves nobody.
 static enum entry_status refuse(struct entry *en, const char *why)
 {
@@ -200,6 +150,17 @@ static enum entry_status refuse(struct entry *en, const char *why)
 }
 
 // ---- waiting --------------------------------------------------------------------------------
+
+/// The entry waits no longer, and what it waited for is told.
+static void cancel_wait(struct entry *en)
+{
+    struct entry_wait *w = en->wait;
+    en->wait = NULL;
+    w->en = NULL;
+    if (w->cancel != NULL) {
+        w->cancel(w);
+    }
+}
 
 static bool in_metamethod(lua_State *L)
 {
@@ -212,27 +173,6 @@ static bool in_metamethod(lua_State *L)
         }
     }
     return false;
-}
-
-/// Why the code on `L` may not wait; NULL when it may.
-static const char *why_not(lua_State *L)
-{
-    struct vm *vm = vm_of(L);
-    struct entry *en = vm->active;
-    if (en == NULL || en->done == NULL) {
-        return en != NULL && en->kind == ENTRY_LOAD ? "a file that loads cannot be suspended"
-                                                    : "this handler cannot be suspended";
-    }
-    struct vm__level here = {L, vm->level};
-    for (struct vm__level *l = &here; l != NULL; l = l->up) {
-        if (!lua_isyieldable(l->L)) {
-            return "inside a callback of table.sort, string.gsub or the like";
-        }
-        if (in_metamethod(l->L)) {
-            return "inside a metamethod";
-        }
-    }
-    return NULL;
 }
 
 // ---- public ---------------------------------------------------------------------------------
@@ -251,7 +191,15 @@ lua_State *entry_begin(struct entry *en, struct vm *vm)
         en->next->prev = en;
     }
     vm->entries = en;
-    take_thread(en);
+    if (vm->n_kept > 0) {
+        struct vm__thread t = vm->kept[--vm->n_kept];
+        en->L = t.L;
+        en->ref = t.ref;
+    } else {
+        en->L = lua_newthread(vm->L);
+        en->ref = luaL_ref(vm->L, LUA_REGISTRYINDEX);
+        vm__mark(en->L, vm, MARK_ENTRY);
+    }
     return en->L;
 }
 
@@ -263,8 +211,16 @@ int entry_push_chunk(struct entry *en, struct str text, const char *chunk)
         en->fault = fault__of_text(FAULT_LOAD_FAILED, path, STR("the file is larger than 1 MiB"));
         return -1;
     }
-    int line, status = compile(en, text, chunk, &line);
+    uint32_t budget_ms = en->budget_ms;
+    int line;
+    en->budget_ms = MIN(budget_ms, VM_COMPILE_MS);
+    en->compiling = true;
+    struct outside was = enter(en);
+    int status = compile__text(en->L, text, chunk, &line);
+    leave(en->vm, was);
     if (status == LUA_OK) {
+        en->compiling = false;
+        en->budget_ms = budget_ms;
         return 0;
     }
     if (status != LUA_ERRMEM && en->trip == TRIP_NONE) {
@@ -296,12 +252,7 @@ void entry_end(struct entry *en)
         return;
     }
     if (en->phase == PHASE_WAITING) {
-        struct entry_wait *w = en->wait;
-        en->wait = NULL;
-        w->en = NULL;
-        if (w->cancel != NULL) {
-            w->cancel(w);
-        }
+        cancel_wait(en);
         struct outside was = enter(en);
         close_pending(en);
         leave(vm, was);
@@ -314,7 +265,14 @@ void entry_end(struct entry *en)
     }
     en->prev = en->next = NULL;
     en->phase = PHASE_NONE;
-    give_thread(en);
+    if (en->trip == TRIP_NONE && lua_status(en->L) == LUA_OK && vm->n_kept < VM__KEPT) {
+        lua_settop(en->L, 0);
+        vm->kept[vm->n_kept++] = (struct vm__thread){en->L, en->ref};
+    } else {
+        vm__mark(en->L, vm, MARK_POISONED);
+        luaL_unref(vm->L, LUA_REGISTRYINDEX, en->ref);
+    }
+    en->L = NULL;
     if (en->trip == TRIP_MEMORY) {
         alloc__recover(vm, en->owner); // now that nothing of it is left
     }
@@ -324,7 +282,21 @@ void entry_end(struct entry *en)
 
 void entry_check_wait(lua_State *L)
 {
-    const char *why = why_not(L);
+    struct vm *vm = vm_of(L);
+    const struct entry *en = vm->active;
+    const char *why = NULL;
+    if (en == NULL || en->done == NULL) {
+        why = en != NULL && en->kind == ENTRY_LOAD ? "a file that loads cannot be suspended"
+                                                   : "this handler cannot be suspended";
+    }
+    struct vm__level here = {L, vm->level};
+    for (struct vm__level *l = &here; l != NULL && why == NULL; l = l->up) {
+        if (!lua_isyieldable(l->L)) {
+            why = "inside a callback of table.sort, string.gsub or the like";
+        } else if (in_metamethod(l->L)) {
+            why = "inside a metamethod";
+        }
+    }
     if (why != NULL) {
         luaL_error(L, "cannot wait here: %s", why);
     }
@@ -370,12 +342,7 @@ void entry__close_all(struct vm *vm)
     while (vm->entries != NULL) {
         struct entry *en = vm->entries;
         assert(en->phase == PHASE_WAITING); // an entry that runs is further down on this stack
-        struct entry_wait *w = en->wait;
-        en->wait = NULL;
-        w->en = NULL;
-        if (w->cancel != NULL) {
-            w->cancel(w);
-        }
+        cancel_wait(en);
         en->phase = PHASE_OPEN;
         vm->lenient++;
         en->done(en, refuse(en, "its Lua state was closed"));

@@ -60,29 +60,25 @@ static const struct lib {
     {"debug", luaopen_debug, false},
 };
 
-/// Push what the row gives; the table that Lua made is at `own`.
-static void push_fn(lua_State *L, const struct fn *f, lua_CFunction what, int own)
-{
-    if (what != stock && what != charged) {
-        lua_pushcfunction(L, what);
-        return;
-    }
-    lua_getfield(L, own, f->name);
-    if (what == charged) {
-        lua_pushcclosure(L, charged, 1);
-    }
-}
-
 /// Turn the library on top into a table of what this trust may see of it.
 static void restrict_lib(lua_State *L, const char *name, enum vm_trust trust)
 {
     int own = lua_gettop(L);
     lua_createtable(L, 0, 32);
     for (const struct fn *f = fns; f < fns + ARRAY_LEN(fns); f++) {
-        if (strcmp(f->lib, name) == 0 && f->by_trust[trust] != NONE) {
-            push_fn(L, f, f->by_trust[trust], own);
-            lua_setfield(L, -2, f->name);
+        lua_CFunction what = f->by_trust[trust];
+        if (strcmp(f->lib, name) != 0 || what == NONE) {
+            continue;
         }
+        if (what == stock || what == charged) {
+            lua_getfield(L, own, f->name);
+        } else {
+            lua_pushcfunction(L, what);
+        }
+        if (what == charged) {
+            lua_pushcclosure(L, charged, 1);
+        }
+        lua_setfield(L, -2, f->name);
     }
     lua_replace(L, own);
 }

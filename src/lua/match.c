@@ -224,14 +224,6 @@ static const char *balanced(struct match *m, const char *s, const char *p)
     return NULL;
 }
 
-/// %f[set]: a border between what is not in the set and what is. `p` is at the '['.
-static bool at_frontier(struct match *m, const char *s, const char *p, const char *end)
-{
-    int before = s == m->s ? 0 : (unsigned char)s[-1];
-    int after = s == m->s_end ? 0 : (unsigned char)*s;
-    return !in_set(m, before, p + 1, end - 1) && in_set(m, after, p + 1, end - 1);
-}
-
 /// The items that are neither a character nor a class: moves `*s` and `*p` over one. Returns 1
 /// when it matched, -1 when it did not, 0 when there is none here.
 static int special(struct match *m, const char **s, const char **p)
@@ -249,7 +241,11 @@ static int special(struct match *m, const char **s, const char **p)
             luaL_error(m->L, "missing '[' after '%%f' in pattern");
         }
         const char *end = item_end(m, q + 1);
-        r = at_frontier(m, *s, q + 1, end) ? *s : NULL;
+        // a border between what is not in the set and what is
+        int before = *s == m->s ? 0 : (unsigned char)(*s)[-1];
+        int after = *s == m->s_end ? 0 : (unsigned char)**s;
+        bool border = !in_set(m, before, q + 2, end - 1) && in_set(m, after, q + 2, end - 1);
+        r = border ? *s : NULL;
         *p = end;
     } else if (isdigit((unsigned char)*q)) {
         r = same_again(m, *s, *q);

@@ -28,39 +28,29 @@ static size_t start_of(lua_State *L, int idx, size_t n)
     return n - (size_t)-at;
 }
 
-static bool is_plain(struct str pattern)
-{
-    for (size_t i = 0; i < pattern.n; i++) {
-        if (strchr("^$*+?.([%-", pattern.p[i]) != NULL && pattern.p[i] != '\0') {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int find_plain(lua_State *L, struct str s, struct str what, size_t from)
-{
-    limit__charge(L, s.n - from + what.n);
-    const char *hit = what.n == 0 ? s.p + from : memmem(s.p + from, s.n - from, what.p, what.n);
-    if (hit == NULL) {
-        lua_pushnil(L);
-        return 1;
-    }
-    lua_pushinteger(L, hit - s.p + 1);
-    lua_pushinteger(L, hit - s.p + (ptrdiff_t)what.n);
-    return 2;
-}
-
 static int find(lua_State *L, bool places)
 {
     struct str s = check_str(L, 1), pattern = check_str(L, 2);
     size_t from = start_of(L, 3, s.n);
+    bool plain = places;
+    for (size_t i = 0; i < pattern.n && plain && !lua_toboolean(L, 4); i++) {
+        plain = pattern.p[i] == '\0' || strchr("^$*+?.([%-", pattern.p[i]) == NULL;
+    }
     if (from > s.n) {
         lua_pushnil(L);
         return 1;
     }
-    if (places && (lua_toboolean(L, 4) || is_plain(pattern))) {
-        return find_plain(L, s, pattern, from);
+    if (plain) {
+        limit__charge(L, s.n - from + pattern.n);
+        const char *hit =
+            pattern.n == 0 ? s.p + from : memmem(s.p + from, s.n - from, pattern.p, pattern.n);
+        if (hit == NULL) {
+            lua_pushnil(L);
+            return 1;
+        }
+        lua_pushinteger(L, hit - s.p + 1);
+        lua_pushinteger(L, hit - s.p + (ptrdiff_t)pattern.n);
+        return 2;
     }
     bool anchored = str_starts(pattern, "^");
     struct match m;
@@ -189,19 +179,14 @@ static bool add_replacement(struct match *m, luaL_Buffer *b, const char *s, cons
     return true;
 }
 
-static void check_replacement(lua_State *L)
+int pattern_gsub(lua_State *L)
 {
+    struct str s = check_str(L, 1), pattern = check_str(L, 2);
     int type = lua_type(L, 3);
     luaL_argexpected(L,
                      type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TFUNCTION ||
                          type == LUA_TTABLE,
                      3, "string/function/table");
-}
-
-int pattern_gsub(lua_State *L)
-{
-    struct str s = check_str(L, 1), pattern = check_str(L, 2);
-    check_replacement(L);
     lua_Integer most = luaL_optinteger(L, 4, (lua_Integer)s.n + 1), n = 0;
     bool anchored = str_starts(pattern, "^"), changed = false;
     const char *at = s.p, *last = NULL;

@@ -146,27 +146,21 @@ static int on_index(lua_State *L)
     return 1;
 }
 
-static int unknown_field(lua_State *L, const struct record_type *type)
-{
-    const char *names[RECORD_FIELDS];
-    for (unsigned i = 0; i < type->n; i++) {
-        names[i] = type->fields[i].name;
-    }
-    struct str name = libs__push_text(L, 2);
-    const char *near = str_nearest(name, names, type->n);
-    if (near != NULL) {
-        return luaL_error(L, "'%s' has no field '%s': did you mean '%s'?", type->name, name.p,
-                          near);
-    }
-    return luaL_error(L, "'%s' has no field '%s'", type->name, name.p);
-}
-
 static int on_newindex(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     int i = field_at(L);
     if (i < 0) {
-        return unknown_field(L, own_type(L));
+        const struct record_type *type = own_type(L);
+        const char *names[RECORD_FIELDS];
+        for (unsigned f = 0; f < type->n; f++) {
+            names[f] = type->fields[f].name;
+        }
+        struct str name = libs__push_text(L, 2);
+        const char *near = str_nearest(name, names, type->n);
+        return luaL_error(L, "'%s' has no field '%s'%s%s%s", type->name, name.p,
+                          near != NULL ? ": did you mean '" : "", near != NULL ? near : "",
+                          near != NULL ? "'?" : "");
     }
     record_id id = id_in_slot(L, 1, own_slot(L));
     if (id != 0) {
@@ -199,16 +193,6 @@ static int on_pairs(lua_State *L)
 }
 
 // ---- slots and their metatables -------------------------------------------------------------
-
-static int make_names(lua_State *L, const struct record_type *type)
-{
-    lua_createtable(L, 0, (int)type->n);
-    for (unsigned i = 0; i < type->n; i++) {
-        lua_pushinteger(L, (lua_Integer)i + 1);
-        lua_setfield(L, -2, type->fields[i].name);
-    }
-    return luaL_ref(L, LUA_REGISTRYINDEX);
-}
 
 /// metatable.NAME = fn; the metatable is on top.
 static void set_method(lua_State *L, const char *name, lua_CFunction fn, int names, uint32_t slot)
@@ -246,21 +230,13 @@ static struct kind *kind_of(struct vm *vm, const struct record_type *type)
         }
     }
     assert(type->n <= RECORD_FIELDS);
-    vec_push(&vm->records->kinds, ((struct kind){type, 0, make_names(vm->L, type)}));
-    return vec_last(&vm->records->kinds);
-}
-
-static uint32_t take_slot(struct vm *vm, struct kind *k)
-{
-    struct record__table *t = vm->records;
-    if (k->free == 0) {
-        uint32_t i = (uint32_t)t->slots.n;
-        vec_push(&t->slots, ((struct slot){.type = k->type, .meta = make_meta(vm->L, k, i)}));
-        return i;
+    lua_createtable(vm->L, 0, (int)type->n);
+    for (unsigned i = 0; i < type->n; i++) {
+        lua_pushinteger(vm->L, (lua_Integer)i + 1);
+        lua_setfield(vm->L, -2, type->fields[i].name);
     }
-    uint32_t i = k->free;
-    k->free = t->slots.p[i].next_free;
-    return i;
+    vec_push(&vm->records->kinds, ((struct kind){type, 0, luaL_ref(vm->L, LUA_REGISTRYINDEX)}));
+    return vec_last(&vm->records->kinds);
 }
 
 // ---- public ---------------------------------------------------------------------------------
@@ -270,8 +246,16 @@ record_id record_push(lua_State *L, const struct record_type *type, void *obj)
     struct vm *vm = vm_of(L);
     assert(obj != NULL);
     vm->lenient++; // half a record must not be left behind
-    uint32_t i = take_slot(vm, kind_of(vm, type));
+    struct kind *k = kind_of(vm, type);
+    uint32_t i = k->free;
+    if (i == 0) {
+        i = (uint32_t)vm->records->slots.n;
+        vec_push(&vm->records->slots,
+                 ((struct slot){.type = type, .meta = make_meta(vm->L, k, i)}));
+    }
     struct slot *s = &vm->records->slots.p[i];
+    k->free = k->free != 0 ? s->next_free : 0;
+    assert(s->type == type && s->generation % 2 == 0);
     lua_createtable(L, 0, 0);
     lua_rawgeti(L, LUA_REGISTRYINDEX, s->meta);
     lua_setmetatable(L, -2);

@@ -49,31 +49,6 @@ static uint32_t slot_of(struct vm *vm, vm_ref ref)
     return vm->refs->slots.p[i].generation == (uint32_t)(ref >> 32) ? i : 0;
 }
 
-static uint32_t take_slot(struct refs__table *t)
-{
-    if (t->free == 0) {
-        vec_push(&t->slots, ((struct slot){0}));
-        return (uint32_t)t->slots.n - 1;
-    }
-    uint32_t i = t->free;
-    t->free = t->slots.p[i].next;
-    return i;
-}
-
-static void link_slot(struct refs__table *t, uint32_t i, struct vm_owner *o)
-{
-    struct slot *s = &t->slots.p[i];
-    s->generation++;
-    s->owner = o;
-    s->prev = 0;
-    s->next = o->first;
-    if (o->first != 0) {
-        t->slots.p[o->first].prev = i;
-    }
-    o->first = i;
-    o->n++;
-}
-
 static void drop_slot(struct vm *vm, uint32_t i)
 {
     struct refs__table *t = vm->refs;
@@ -156,11 +131,27 @@ vm_ref refs_take(lua_State *L, struct vm_owner *o)
 {
     assert(vm_of(L) == o->vm);
     struct refs__table *t = table_of(o->vm);
-    uint32_t i = take_slot(t);
-    link_slot(t, i, o);
+    uint32_t i = t->free;
+    if (i == 0) {
+        i = (uint32_t)t->slots.n;
+        vec_push(&t->slots, ((struct slot){0}));
+    }
+    struct slot *s = &t->slots.p[i];
+    t->free = t->free != 0 ? s->next : 0;
+    assert(s->generation % 2 == 0);
+    s->generation++;
+    s->owner = o;
+    s->prev = 0;
+    s->next = o->first;
+    if (o->first != 0) {
+        t->slots.p[o->first].prev = i;
+    }
+    o->first = i;
+    o->n++;
     o->vm->lenient++; // half a reference must not be left behind
-    t->slots.p[i].value = luaL_ref(L, LUA_REGISTRYINDEX);
+    int value = luaL_ref(L, LUA_REGISTRYINDEX);
     o->vm->lenient--;
+    t->slots.p[i].value = value;
     return (uint64_t)t->slots.p[i].generation << 32 | i;
 }
 

@@ -91,15 +91,6 @@ static bool convert(lua_State *L, int arg, char conv, bool modified)
     return conv != 's';
 }
 
-/// Behind the flags, width and precision at `p`; at `end` when the format ends there.
-static const char *conversion_at(const char *p, const char *end)
-{
-    while (p < end && *p != '\0' && strchr("-+ #0123456789.", *p) != NULL) {
-        p++;
-    }
-    return p;
-}
-
 /// Walk over the conversions of `format`. Without `out` their arguments are converted, and the
 /// result tells whether the format must change; with `out`, a copy of the format, it is changed.
 static bool walk(lua_State *L, struct str format, int top, char *out)
@@ -111,7 +102,10 @@ static bool walk(lua_State *L, struct str format, int top, char *out)
         if (*p != '%') {
             continue;
         }
-        const char *conv = conversion_at(++p, end);
+        const char *conv = ++p; // after the flags, width and precision
+        while (conv < end && *conv != '\0' && strchr("-+ #0123456789.", *conv) != NULL) {
+            conv++;
+        }
         if (conv < end && *conv != '%' && ++arg <= top) {
             if (out == NULL) {
                 changes |= convert(L, arg, *conv, conv > p);
@@ -125,18 +119,6 @@ static bool walk(lua_State *L, struct str format, int top, char *out)
     return changes;
 }
 
-/// Replace the format at 1 by one for what the arguments are now.
-static void rewrite(lua_State *L, struct str format)
-{
-    int top = lua_gettop(L);
-    luaL_Buffer b;
-    char *out = luaL_buffinitsize(L, &b, format.n);
-    memcpy(out, format.p, format.n);
-    walk(L, format, top, out);
-    luaL_pushresultsize(&b, format.n);
-    lua_replace(L, 1);
-}
-
 int strings_format(lua_State *L)
 {
     struct str format;
@@ -146,8 +128,14 @@ int strings_format(lua_State *L)
         bytes += lua_type(L, i) == LUA_TSTRING ? lua_rawlen(L, i) : 16;
     }
     limit__charge(L, bytes * 4);
-    if (walk(L, format, lua_gettop(L), NULL)) {
-        rewrite(L, format);
+    if (walk(L, format, lua_gettop(L), NULL)) { // the format at 1 becomes one for what they are now
+        int top = lua_gettop(L);
+        luaL_Buffer b;
+        char *out = luaL_buffinitsize(L, &b, format.n);
+        memcpy(out, format.p, format.n);
+        walk(L, format, top, out);
+        luaL_pushresultsize(&b, format.n);
+        lua_replace(L, 1);
     }
     return vm_of(L)->own_format(L);
 }

@@ -14,35 +14,7 @@
 #include "base/utf8.h"
 #include "lua/vm_int.h"
 
-static void push(lua_State *L, struct vm *vm, const struct json *v);
-
 // ---- JSON to Lua ----------------------------------------------------------------------------
-
-static void push_array(lua_State *L, struct vm *vm, const struct json *v)
-{
-    lua_createtable(L, (int)MIN(v->n, INT32_MAX), 0);
-    for (uint32_t i = 0; i < v->n; i++) {
-        push(L, vm, &v->items[i]);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    value_mark_array(L);
-}
-
-static void push_object(lua_State *L, struct vm *vm, const struct json *v)
-{
-    lua_createtable(L, 0, (int)MIN(v->n, INT32_MAX));
-    json_foreach_member (m, v) {
-        int64_t integer;
-        if (m->key.n > 0 && m->key.p[0] == JSON_INTEGER_KEY &&
-            str_to_i64(str_from(m->key, 1), &integer)) {
-            lua_pushinteger(L, integer);
-        } else {
-            lua_pushlstring(L, m->key.n > 0 ? m->key.p : "", m->key.n);
-        }
-        push(L, vm, &m->value);
-        lua_rawset(L, -3);
-    }
-}
 
 static void push(lua_State *L, struct vm *vm, const struct json *v)
 {
@@ -54,8 +26,28 @@ static void push(lua_State *L, struct vm *vm, const struct json *v)
     case JSON_INT: lua_pushinteger(L, v->i); break;
     case JSON_DOUBLE: lua_pushnumber(L, v->d); break;
     case JSON_STR: lua_pushlstring(L, v->s.n > 0 ? v->s.p : "", v->s.n); break;
-    case JSON_ARR: push_array(L, vm, v); break;
-    case JSON_OBJ: push_object(L, vm, v); break;
+    case JSON_ARR:
+        lua_createtable(L, (int)MIN(v->n, INT32_MAX), 0);
+        for (uint32_t i = 0; i < v->n; i++) {
+            push(L, vm, &v->items[i]);
+            lua_rawseti(L, -2, (lua_Integer)i + 1);
+        }
+        value_mark_array(L);
+        break;
+    case JSON_OBJ:
+        lua_createtable(L, 0, (int)MIN(v->n, INT32_MAX));
+        json_foreach_member (m, v) {
+            int64_t integer;
+            if (m->key.n > 0 && m->key.p[0] == JSON_INTEGER_KEY &&
+                str_to_i64(str_from(m->key, 1), &integer)) {
+                lua_pushinteger(L, integer);
+            } else {
+                lua_pushlstring(L, m->key.n > 0 ? m->key.p : "", m->key.n);
+            }
+            push(L, vm, &m->value);
+            lua_rawset(L, -3);
+        }
+        break;
     }
 }
 
@@ -241,17 +233,6 @@ static int read_table(struct reader *r, int table, struct json *out)
     return rc;
 }
 
-static int read_number(struct reader *r, int idx, struct json *out)
-{
-    if (lua_isinteger(r->L, idx)) {
-        *out = (struct json){.type = JSON_INT, .i = lua_tointeger(r->L, idx)};
-        return 0;
-    }
-    *out = (struct json){.type = JSON_DOUBLE, .d = lua_tonumber(r->L, idx)};
-    return isfinite(out->d) ? 0
-                            : refuse(r, ERR_INVALID, "a number that is not finite cannot be sent");
-}
-
 static int read_value(struct reader *r, int idx, struct json *out)
 {
     static const char *const refusals[] = {
@@ -275,7 +256,13 @@ static int read_value(struct reader *r, int idx, struct json *out)
     case LUA_TBOOLEAN:
         *out = (struct json){.type = JSON_BOOL, .b = lua_toboolean(r->L, idx)};
         return 0;
-    case LUA_TNUMBER: return read_number(r, idx, out);
+    case LUA_TNUMBER:
+        *out = lua_isinteger(r->L, idx)
+                   ? (struct json){.type = JSON_INT, .i = lua_tointeger(r->L, idx)}
+                   : (struct json){.type = JSON_DOUBLE, .d = lua_tonumber(r->L, idx)};
+        return out->type == JSON_INT || isfinite(out->d)
+                   ? 0
+                   : refuse(r, ERR_INVALID, "a number that is not finite cannot be sent");
     case LUA_TSTRING: out->type = JSON_STR; return read_text(r, idx, &out->s);
     case LUA_TTABLE: return read_table(r, idx, out);
     default: return refuse(r, ERR_INVALID, refusals[type]);
