@@ -24,8 +24,6 @@
 #include "base/time.h"
 #include "gen/gen_int.h"
 
-static const struct gen_request watch_request = {.trigger = "watch"};
-
 static void begin(void *arg);
 
 void gen__schedule(struct gen_engine *e)
@@ -102,26 +100,6 @@ static void run_free(struct gen_run *run)
     free(run);
 }
 
-/// Put `req` into the run of the queue that it can share, or into a new one at the end.
-static struct gen_run *enqueue(struct gen_engine *e, const struct gen_request *req)
-{
-    struct gen_run **at = &e->queue;
-    for (; *at != NULL; at = &(*at)->next) {
-        struct gen_run *run = *at;
-        if (run->req.dry_run == req->dry_run && run->req.force == req->force) {
-            names_merge(run, req, false);
-            if (req->wait_all && !run->req.wait_all) { // who waits gives the run its name
-                run->req.wait_all = true;
-                run->req.trigger = req->trigger;
-            }
-            return run;
-        }
-    }
-    *at = run_new(req);
-    names_merge(*at, req, true);
-    return *at;
-}
-
 static void answer(struct gen_run *run, const struct gen_report *r)
 {
     vec_foreach (waiter, &run->waiters) {
@@ -131,20 +109,19 @@ static void answer(struct gen_run *run, const struct gen_report *r)
 
 // ---- prepare ------------------------------------------------------------------------------
 
-static bool enough_ready(struct gen_engine *e)
+/// Take the turn as soon as enough sources are ready.
+static void check_ready(struct gen_engine *e)
 {
     bool all = true, some = e->queue != NULL; // who waits behind does not wait for a slow source
+    if (e->phase != PHASE_PREPARE || e->turn_task != NULL) {
+        return;
+    }
     vec_foreach (src, &e->sources) {
         bool ready = (*src)->state == SOURCE_READY;
         all = all && ready;
         some = some || (ready && (*src)->something);
     }
-    return all || (some && !e->run->req.wait_all) || e->run->owed;
-}
-
-static void check_ready(struct gen_engine *e)
-{
-    if (e->phase == PHASE_PREPARE && e->turn_task == NULL && enough_ready(e)) {
+    if (all || (some && !e->run->req.wait_all) || e->run->owed) {
         e->turn_task = loop_defer(e->loop, gen__turn, e);
     }
 }
@@ -169,51 +146,41 @@ static void prepare_all(struct gen_engine *e)
 
 // ---- a run's beginning and end ------------------------------------------------------------
 
-static struct gen_run *owed_run(struct gen_engine *e)
+/// The first of the queue, else one for the sources that are owed it; NULL: there is nothing to do.
+static struct gen_run *next_run(struct gen_engine *e)
 {
+    struct gen_run *run = e->queue;
     bool ready = false, idle = false;
+    if (run != NULL) {
+        e->queue = run->next;
+        run->next = NULL;
+        return run;
+    }
     vec_foreach (src, &e->sources) {
         ready = ready || ((*src)->owed && (*src)->state == SOURCE_READY);
         idle = idle || ((*src)->owed && (*src)->state == SOURCE_IDLE);
     }
-    if (!ready && !idle) {
-        return NULL;
+    if (ready || idle) {
+        run = run_new(&(struct gen_request){.trigger = "watch"});
+        run->owed = ready; // one that is idle has to look again
     }
-    struct gen_run *run = run_new(&watch_request);
-    run->owed = ready; // one that is idle has to look again
     return run;
-}
-
-static struct gen_run *next_run(struct gen_engine *e)
-{
-    struct gen_run *run = e->queue;
-    if (run == NULL) {
-        return owed_run(e);
-    }
-    e->queue = run->next;
-    run->next = NULL;
-    return run;
-}
-
-/// The run under way waits for units that are being told only: whoever comes next need not.
-static void park(struct gen_engine *e)
-{
-    e->run->next = e->parked;
-    e->parked = e->run;
-    e->run = NULL;
-    e->phase = PHASE_IDLE;
 }
 
 static void begin(void *arg)
 {
     struct gen_engine *e = arg;
     e->begin_task = NULL;
-    if (e->phase == PHASE_LIFE && e->queue != NULL) {
-        park(e);
+    if (e->phase == PHASE_LIFE && e->queue != NULL) { // units are told only: park the run
+        e->run->next = e->parked;
+        e->parked = e->run;
+        e->run = NULL;
+        e->phase = PHASE_IDLE;
     }
     if (e->phase != PHASE_IDLE) {
         return;
     }
+    assert(e->run == NULL);
     e->run = next_run(e);
     if (e->run == NULL) {
         return;
@@ -226,31 +193,10 @@ static void begin(void *arg)
     check_ready(e);
 }
 
-static void log_report(const struct gen_report *r)
-{
-    size_t n[GEN_HELD + 1] = {0};
-    for (size_t i = 0; i < r->n_rows; i++) {
-        n[r->rows[i].state]++;
-    }
-    log_info(LOG_HUB,
-             "generation=%llu trigger=%s added=%zu changed=%zu removed=%zu failed=%zu us=%llu",
-             (unsigned long long)r->generation, r->trigger, n[GEN_ADDED], n[GEN_CHANGED],
-             n[GEN_REMOVED], n[GEN_FAILED], (unsigned long long)r->duration_us);
-}
-
 /// No run is under way, and nobody is being told of one.
 static bool is_at_rest(const struct gen_engine *e)
 {
     return e->phase == PHASE_IDLE && e->parked == NULL;
-}
-
-static void unpark(struct gen_engine *e, struct gen_run *run)
-{
-    struct gen_run **at = &e->parked;
-    while (*at != run) {
-        at = &(*at)->next;
-    }
-    *at = run->next;
 }
 
 /// Tell who asked. A report that is older than the last one is theirs alone.
@@ -258,11 +204,18 @@ static void report(struct gen_engine *e, struct gen_run *run)
 {
     struct gen_report *r = gen__report_new(e, run);
     bool newest = e->last == NULL || r->generation >= e->last->generation;
+    size_t n[GEN_HELD + 1] = {0};
     if (newest) {
         gen__report_free(e->last);
         e->last = r;
     }
-    log_report(r);
+    for (size_t i = 0; i < r->n_rows; i++) {
+        n[r->rows[i].state]++;
+    }
+    log_info(LOG_HUB,
+             "generation=%llu trigger=%s added=%zu changed=%zu removed=%zu failed=%zu us=%llu",
+             (unsigned long long)r->generation, r->trigger, n[GEN_ADDED], n[GEN_CHANGED],
+             n[GEN_REMOVED], n[GEN_FAILED], (unsigned long long)r->duration_us);
     answer(run, r);
     if (!newest) {
         gen__report_free(r);
@@ -273,7 +226,11 @@ void gen__finish(struct gen_engine *e, struct gen_run *run)
 {
     report(e, run); // still in a phase of the run: who closes the engine inside waits for us
     if (run != e->run) {
-        unpark(e, run);
+        struct gen_run **at = &e->parked;
+        while (*at != run) {
+            at = &(*at)->next;
+        }
+        *at = run->next;
     } else {
         e->run = NULL;
         e->phase = PHASE_IDLE;
@@ -302,23 +259,6 @@ void gen__source_joined(struct gen_source *src, bool dry_run)
 }
 
 // ---- the end ------------------------------------------------------------------------------
-
-static void drop_runs(struct gen_engine *e)
-{
-    while (e->queue != NULL) {
-        struct gen_run *run = e->queue;
-        e->queue = run->next;
-        answer(run, NULL);
-        run_free(run);
-    }
-    if (e->phase == PHASE_PREPARE) {
-        struct gen_run *run = e->run;
-        e->run = NULL;
-        e->phase = PHASE_IDLE;
-        answer(run, NULL);
-        run_free(run);
-    }
-}
 
 static void cancel_task(struct gen_engine *e, struct loop_task **task)
 {
@@ -371,15 +311,6 @@ static void refuse(void *arg)
     struct gen_waiter *waiter = arg;
     waiter->cb(NULL, waiter->arg);
     free(waiter);
-}
-
-static void refuse_later(struct loop *l, struct gen_waiter waiter)
-{
-    if (waiter.cb != NULL) {
-        struct gen_waiter *copy = xmalloc(sizeof *copy);
-        *copy = waiter;
-        loop_defer(l, refuse, copy);
-    }
 }
 
 // ---- public -------------------------------------------------------------------------------
@@ -449,11 +380,28 @@ void gen_on_commit(struct gen_engine *e, gen_commit_cb *cb, void *arg)
 void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report_cb *cb, void *arg)
 {
     struct gen_waiter waiter = {cb, arg};
+    struct gen_run **at = &e->queue;
     if (e->closing) {
-        refuse_later(e->loop, waiter);
+        if (cb != NULL) {
+            struct gen_waiter *copy = xmalloc(sizeof *copy);
+            *copy = waiter;
+            loop_defer(e->loop, refuse, copy);
+        }
         return;
     }
-    struct gen_run *run = enqueue(e, req);
+    while (*at != NULL && ((*at)->req.dry_run != req->dry_run || (*at)->req.force != req->force)) {
+        at = &(*at)->next;
+    }
+    bool shared = *at != NULL;
+    if (!shared) {
+        *at = run_new(req);
+    }
+    struct gen_run *run = *at;
+    names_merge(run, req, !shared);
+    if (req->wait_all && !run->req.wait_all) { // who waits gives the run its name
+        run->req.wait_all = true;
+        run->req.trigger = req->trigger;
+    }
     if (cb != NULL) {
         vec_push(&run->waiters, waiter);
     }
@@ -571,7 +519,21 @@ void gen_close(struct gen_engine *e, loop_fn *done, void *arg)
     e->closed_arg = arg;
     cancel_task(e, &e->begin_task);
     cancel_task(e, &e->turn_task);
-    drop_runs(e);
+    if (e->phase == PHASE_PREPARE) { // it did nothing yet: the last of those that never begin
+        struct gen_run **at = &e->queue;
+        while (*at != NULL) {
+            at = &(*at)->next;
+        }
+        *at = e->run;
+        e->run = NULL;
+        e->phase = PHASE_IDLE;
+    }
+    while (e->queue != NULL) {
+        struct gen_run *run = e->queue;
+        e->queue = run->next;
+        answer(run, NULL);
+        run_free(run);
+    }
     if (is_at_rest(e)) {
         gen__life_stop(e);
     } // else the run under way ends first

@@ -45,20 +45,6 @@ static int by_load_order(const void *pa, const void *pb)
     return (a->seq > b->seq) - (a->seq < b->seq);
 }
 
-/// Take the units in load order. They mostly come so: those of the last generation, one of them changed.
-static void take_units(struct gen *g, struct gen_unit *const *units, size_t n)
-{
-    bool sorted = true;
-    vec_reserve(&g->units, n);
-    for (size_t i = 0; i < n; i++) {
-        vec_push(&g->units, gen__unit_ref(units[i]));
-        sorted = sorted && (i == 0 || by_load_order(&units[i - 1], &units[i]) < 0);
-    }
-    if (!sorted) {
-        qsort(g->units.p, n, sizeof *g->units.p, by_load_order);
-    }
-}
-
 // ---- names --------------------------------------------------------------------------------
 
 /// `first` has the name of `it`; NULL: a built-in tool has.
@@ -213,8 +199,16 @@ static void take_items(struct gen *g)
 struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *const *units, size_t n)
 {
     struct gen *g = xmalloc(sizeof *g);
+    bool sorted = true; // mostly: those of the last generation, one of them changed
     *g = (struct gen){.engine = e, .number = number, .pins = 1};
-    take_units(g, units, n);
+    vec_reserve(&g->units, n);
+    for (size_t i = 0; i < n; i++) {
+        vec_push(&g->units, gen__unit_ref(units[i]));
+        sorted = sorted && (i == 0 || by_load_order(&units[i - 1], &units[i]) < 0);
+    }
+    if (!sorted) {
+        qsort(g->units.p, n, sizeof *g->units.p, by_load_order);
+    }
     take_items(g);
     e->alive++;
     return g;

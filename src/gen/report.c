@@ -161,7 +161,6 @@ struct gen_report *gen__report_new(struct gen_engine *e, struct gen_run *run)
 {
     bool dry_run = run->req.dry_run;
     struct gen_report *r = xcalloc(1, sizeof *r);
-    arena_init(&r->arena);
     struct view v = {
         .r = r,
         .engine = e,

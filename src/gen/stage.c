@@ -22,15 +22,6 @@ static void need_fini(struct gen_report_need *n)
     free((void *)(uintptr_t)n->reason);
 }
 
-static struct gen_report_need need_copy(const struct gen_report_need *n)
-{
-    return (struct gen_report_need){
-        .plugin = n->plugin != NULL ? xstrdup(n->plugin) : NULL,
-        .kind = n->kind,
-        .reason = xstrdup(n->reason),
-    };
-}
-
 static void trouble_empty(struct gen_trouble *t)
 {
     vec_foreach (d, &t->diags) {
@@ -110,7 +101,9 @@ void gen__stage_init(struct gen_stage *s, struct gen_engine *e, const struct gen
             vec_push(&copy.diags, gen_diag_copy(d));
         }
         vec_foreach (n, &t->needs) {
-            vec_push(&copy.needs, need_copy(n));
+            assert(n->plugin == NULL);
+            vec_push(&copy.needs,
+                     ((struct gen_report_need){.kind = n->kind, .reason = xstrdup(n->reason)}));
         }
         vec_push(&s->troubles, copy);
     }

@@ -85,15 +85,6 @@ static void unit_take(struct gen_unit *u, struct gen_item *it)
     }
 }
 
-static void unit_drop(struct gen_unit *u, const struct gen_item *it)
-{
-    size_t i = 0;
-    while (i < u->items.n && u->items.p[i] != it) {
-        i++;
-    }
-    vec_remove(&u->items, i); // asserts that it is there
-}
-
 /// Take an item out of its unit for good.
 static void item_retire(struct gen_item *it)
 {
@@ -103,28 +94,15 @@ static void item_retire(struct gen_item *it)
         hook_off(it->hook);
     }
     item_stop(it);
-    unit_drop(u, it);
+    size_t i = 0;
+    while (i < u->items.n && u->items.p[i] != it) {
+        i++;
+    }
+    vec_remove(&u->items, i); // asserts that it is there
     if (u->life == GEN_CURRENT) {
         gen__amend(u->engine);
     }
     gen__item_unref(it);
-}
-
-static bool replaces(const struct hook *old, const struct hook *h)
-{
-    return old->name != NULL && h->name != NULL && old->kind == h->kind &&
-           strcmp(old->name, h->name) == 0 && strcmp(old->point, h->point) == 0;
-}
-
-static void retire_replaced(struct gen_unit *u, const struct hook *h)
-{
-    for (size_t i = 0; i < u->items.n; i++) {
-        struct gen_item *it = u->items.p[i];
-        if (it->hook != NULL && replaces(it->hook, h)) {
-            item_retire(it);
-            return;
-        }
-    }
 }
 
 // ---- inside gen/ --------------------------------------------------------------------------
@@ -226,19 +204,14 @@ void gen__unit_stop(struct gen_unit *u)
     }
 }
 
-/// Are they about the same thing that ran, at the same place? Then the newer one counts.
-static bool is_same_place(const struct gen_diag *a, const struct gen_diag *b)
-{
-    return a->code == b->code && a->line == b->line && str_eq(str_of(a->path), str_of(b->path)) &&
-           str_eq(str_of(a->hook), str_of(b->hook));
-}
-
 bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d)
 {
     bool known = false;
     for (size_t i = 0; i < u->diags.n; i++) {
         struct gen_diag have = u->diags.p[i];
-        if (is_same_place(&have, d)) { // the newest is last
+        if (have.code == d->code && have.line == d->line &&
+            str_eq(str_of(have.path), str_of(d->path)) &&
+            str_eq(str_of(have.hook), str_of(d->hook))) { // the same place: the newer one counts
             known = gen_diag_equal(&have, d);
             vec_remove(&u->diags, i);
             gen_diag_fini(&have);
@@ -261,19 +234,15 @@ const struct gen_diag *gen_unit_diags(const struct gen_unit *u, size_t *n)
 
 // ---- statistics ---------------------------------------------------------------------------
 
-static bool is_at(const struct gen_item *it, const char *point)
-{
-    return it->hook != NULL && strcmp(it->hook->point, point) == 0;
-}
-
-/// All handlers of `u` at one point together; nothing when it has none.
-static void write_point(const struct gen_unit *u, const char *point, struct jw *w)
+/// All handlers of `u` at one point, the first of them at `from`, together; nothing when it has none.
+static void write_point(const struct gen_unit *u, const char *point, size_t from, struct jw *w)
 {
     struct hook_stats sum = {0};
     bool any = false;
-    for (size_t i = 0; i < u->items.n; i++) {
-        if (is_at(u->items.p[i], point)) {
-            hook_stats_merge(&sum, &u->items.p[i]->hook->stats);
+    for (size_t i = from; i < u->items.n; i++) {
+        const struct hook *h = u->items.p[i]->hook;
+        if (h != NULL && strcmp(h->point, point) == 0) {
+            hook_stats_merge(&sum, &h->stats);
             any = true;
         }
     }
@@ -281,16 +250,6 @@ static void write_point(const struct gen_unit *u, const char *point, struct jw *
         jw_key(w, point);
         hook_stats_write(&sum, w);
     }
-}
-
-static bool is_first_at(const struct gen_unit *u, size_t at, const char *point)
-{
-    for (size_t i = 0; i < at; i++) {
-        if (is_at(u->items.p[i], point)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 // ---- public -------------------------------------------------------------------------------
@@ -350,7 +309,14 @@ int gen_unit_hook(struct gen_unit *u, const struct hook_spec *spec, struct gen_i
     if (rc < 0) {
         return rc;
     }
-    retire_replaced(u, h);
+    for (size_t i = 0; i < u->items.n && h->name != NULL; i++) {
+        const struct hook *old = u->items.p[i]->hook;
+        if (old != NULL && old->name != NULL && old->kind == h->kind &&
+            strcmp(old->name, h->name) == 0 && strcmp(old->point, h->point) == 0) {
+            item_retire(u->items.p[i]); // it is replaced
+            break;
+        }
+    }
     struct gen_item *it = item_new(u, GEN_HOOK, spec->name, STR_NULL);
     it->hook = h;
     if (out != NULL) {
@@ -455,12 +421,16 @@ void gen_unit_write_stats(const struct gen_unit *u, struct jw *w)
 {
     jw_obj(w);
     for (size_t i = 0; i < POINT__COUNT; i++) {
-        write_point(u, hook_points[i].name, w);
+        write_point(u, hook_points[i].name, 0, w);
     }
     for (size_t i = 0; i < u->items.n; i++) {
-        const struct hook *h = u->items.p[i]->hook;
-        if (h != NULL && hook_point_find(str_of(h->point)) == NULL && is_first_at(u, i, h->point)) {
-            write_point(u, h->point, w);
+        const struct hook *h = u->items.p[i]->hook, *before = NULL;
+        for (size_t k = 0; k < i && h != NULL && before == NULL; k++) {
+            const struct hook *other = u->items.p[k]->hook;
+            before = other != NULL && strcmp(other->point, h->point) == 0 ? other : NULL;
+        }
+        if (h != NULL && before == NULL && hook_point_find(str_of(h->point)) == NULL) {
+            write_point(u, h->point, i, w);
         }
     }
     jw_end_obj(w);

@@ -51,8 +51,9 @@ static void clear_fault(struct hook_run *r)
 
 // ---- faults -------------------------------------------------------------------------------
 
-static void describe(struct hook_run *r, const struct hook *h, enum hook_answer how)
+static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
 {
+    const struct hook_keeper *k = hook__keeper(r->list->set);
     if (how == HOOK_TIMEOUT) {
         hook_run_fault(r, r->fault.path, r->fault.line, "ran out of time after %u ms",
                        r->timeout_ms);
@@ -60,24 +61,9 @@ static void describe(struct hook_run *r, const struct hook *h, enum hook_answer 
         hook_run_fault(r, NULL, 0, "gave an answer that a %s point does not have",
                        hook_kind_name(h->kind));
     }
-}
-
-/// Count a time-out; true when it was the one that switches the handler off.
-static bool strike(struct hook *h)
-{
-    if (is_enforcing(h) || ++h->strikes < HOOK_STRIKES) {
-        return false;
-    }
-    h->struck_out = true;
-    return true;
-}
-
-static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
-{
-    const struct hook_keeper *k = hook__keeper(r->list->set);
-    describe(r, h, how);
     h->stats.errors++;
-    bool switched_off = how == HOOK_TIMEOUT && strike(h);
+    bool switched_off = how == HOOK_TIMEOUT && !is_enforcing(h) && ++h->strikes >= HOOK_STRIKES;
+    h->struck_out = h->struck_out || switched_off;
     if (switched_off || h->last_error == NULL || strcmp(h->last_error, r->fault.msg) != 0) {
         log_warn(LOG_HUB, "hook=%s name=%s fault=%s off=%d", LOGQ(str_of(h->point)).z,
                  LOGQ(str_of(h->name)).z, LOGQ(str_of(r->fault.msg)).z, switched_off);

@@ -10,6 +10,8 @@
 
 #include "hook/set.h"
 
+#include <assert.h>
+
 #include "base/map.h"
 #include "hook/hook_int.h"
 
@@ -57,12 +59,6 @@ static int by_turn(const void *pa, const void *pb)
     return c != 0 ? c : (a->order > b->order) - (a->order < b->order);
 }
 
-static bool is_replaced(const struct hook *h, const struct hook *newer)
-{
-    return newer != NULL && h->name != NULL && newer->name != NULL &&
-           compare_lists(h, newer) == 0 && strcmp(h->name, newer->name) == 0;
-}
-
 /// Keep what is to run; returns how many.
 static size_t select_live(struct hook_place *places, size_t n)
 {
@@ -80,7 +76,10 @@ static size_t select_live(struct hook_place *places, size_t n)
 
     size_t kept = 0;
     for (size_t i = 0; i < live; i++) {
-        if (!is_replaced(places[i].hook, kept != 0 ? places[kept - 1].hook : NULL)) {
+        const struct hook *h = places[i].hook, *newer = kept != 0 ? places[kept - 1].hook : NULL;
+        bool replaced = newer != NULL && h->name != NULL && newer->name != NULL &&
+                        compare_lists(h, newer) == 0 && strcmp(h->name, newer->name) == 0;
+        if (!replaced) {
             places[kept++] = places[i];
         }
     }
@@ -102,27 +101,15 @@ static struct str list_key(char out[KEY_MAX], char **heap, struct str point, enu
     return (struct str){key, point.n + 1};
 }
 
-static void index_list(struct hook_set *s, struct hook_list *l)
-{
-    char space[KEY_MAX], *heap;
-    map_set(&s->by_point, list_key(space, &heap, str_of(l->point), l->kind), l);
-    free(heap);
-}
-
-static size_t count_lists(const struct hook_place *places, size_t n)
-{
-    size_t lists = 0;
-    for (size_t i = 0; i < n; i++) {
-        lists += i == 0 || compare_lists(places[i - 1].hook, places[i].hook) != 0;
-    }
-    return lists;
-}
-
 static void fill(struct hook_set *s, const struct hook_place *places, size_t n)
 {
     struct hook_list *l = NULL;
     s->hooks = xcalloc(MAX(n, 1), sizeof(struct hook *));
-    s->lists = xcalloc(MAX(count_lists(places, n), 1), sizeof *s->lists);
+    size_t lists = 0;
+    for (size_t i = 0; i < n; i++) {
+        lists += i == 0 || compare_lists(places[i - 1].hook, places[i].hook) != 0;
+    }
+    s->lists = xcalloc(MAX(lists, 1), sizeof *s->lists);
     for (size_t i = 0; i < n; i++) {
         struct hook *h = hook_ref(places[i].hook);
         s->hooks[i] = h;
@@ -133,9 +120,13 @@ static void fill(struct hook_set *s, const struct hook_place *places, size_t n)
         }
         l->n++;
     }
+    assert(s->n_lists == lists);
     s->n_hooks = n;
     for (size_t i = 0; i < s->n_lists; i++) {
-        index_list(s, &s->lists[i]);
+        char space[KEY_MAX], *heap;
+        l = &s->lists[i];
+        map_set(&s->by_point, list_key(space, &heap, str_of(l->point), l->kind), l);
+        free(heap);
     }
 }
 
@@ -145,7 +136,6 @@ struct hook_set *hook_set_new(const struct hook_place *places, size_t n,
                               const struct hook_keeper *keeper)
 {
     struct hook_set *s = xcalloc(1, sizeof *s);
-    map_init(&s->by_point);
     if (keeper != NULL) {
         s->keeper = *keeper;
     }
