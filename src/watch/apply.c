@@ -82,7 +82,7 @@ static bool is_loop(const struct dir *d, const struct watch_stamp *found)
 
 static void merge_dir(struct dir *d, const struct watch_entry *en)
 {
-    struct dir *child = tree__dir_make(d, en->name);
+    struct dir *child = tree__dir(d, en->name, true);
     if (child == NULL) {
         watch__degraded(d->watch->owner, d->watch->opts.path, ERR_TOO_LARGE);
         return;
@@ -99,7 +99,7 @@ static void merge_dir(struct dir *d, const struct watch_entry *en)
 
 static void merge_file(struct dir *d, const struct watch_entry *en)
 {
-    struct watch_file *f = tree__file_make(d, en->name);
+    struct watch_file *f = tree__file(d, en->name, true);
     bool known = (f->flags & FILE_KNOWN) != 0;
     bool same = en->kind == ENTRY_DANGLING
                     ? !known && f->anchors != NULL
@@ -184,7 +184,7 @@ static void apply_scan(struct watch *w, struct errand *t, uint64_t began)
             tree__dir_sweep(d, true);
         }
     } else if (t->linked && t->rc == -ENOTDIR && errand__matches(w, d->name)) {
-        settle__touch(tree__file_make(d->parent, d->name), HOLD_SEEN); // it leads to a file now
+        settle__touch(tree__file(d->parent, d->name, true), HOLD_SEEN); // it leads to a file now
         dir_lost(d, false);
     } else {
         bool waits = d->parent == NULL || d->anchors != NULL;
@@ -262,7 +262,7 @@ static void look_dir(struct watch *w, struct watch_file *f, const struct errand 
         report(w, t, WATCH_DELETED);
     }
     if (w->opts.recursive && errand__wanted(w, t->path, true)) {
-        d = tree__dir_make(parent, f->name);
+        d = tree__dir(parent, f->name, true);
     }
     tree__file_drop(f);
     if (d != NULL) {

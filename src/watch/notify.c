@@ -43,12 +43,21 @@ static struct seat *seats_on(const struct watcher *wr, int wd)
     return wr->cap_seats != 0 ? wr->seats[slot_of(wr, wd)] : NULL;
 }
 
-/// Free slot `i` and move up those behind it that would no longer be found.
-static void slot_clear(struct watcher *wr, size_t i)
+/// Take `s` off its list. True when nobody is left on the descriptor: its slot is free then, and those behind it that
+/// would no longer be found move up.
+static bool unlist(struct watcher *wr, struct seat *s)
 {
-    size_t mask = wr->cap_seats - 1;
+    size_t i = slot_of(wr, s->wd), mask = wr->cap_seats - 1;
+    struct seat **at = &wr->seats[i];
+    while (*at != s) {
+        at = &(*at)->next;
+    }
+    *at = s->next;
+    s->next = NULL;
+    if (wr->seats[i] != NULL) {
+        return false;
+    }
     assert(wr->n_seats != 0 && i <= mask);
-    wr->seats[i] = NULL;
     wr->n_seats--;
     for (size_t j = (i + 1) & mask; wr->seats[j] != NULL; j = (j + 1) & mask) {
         if (((j - place(wr, wr->seats[j]->wd)) & mask) >= ((j - i) & mask)) {
@@ -57,37 +66,10 @@ static void slot_clear(struct watcher *wr, size_t i)
             i = j;
         }
     }
-}
-
-/// Take `s` off its list. True when nobody is left on the descriptor.
-static bool unlist(struct watcher *wr, struct seat *s)
-{
-    size_t i = slot_of(wr, s->wd);
-    struct seat **at = &wr->seats[i];
-    while (*at != s) {
-        at = &(*at)->next;
-    }
-    *at = s->next;
-    s->next = NULL;
-    if (wr->seats[i] == NULL) {
-        slot_clear(wr, i);
-        return true;
-    }
-    return false;
+    return true;
 }
 
 // ---- strays ----------------------------------------------------------------------------------
-
-/// True when an event came for `wd` since there were `began` of them.
-static bool is_stray(const struct watcher *wr, int wd, uint64_t began)
-{
-    for (size_t i = 0; i < wr->strays.n; i++) {
-        if (wr->strays.p[i].wd == wd) {
-            return wr->strays.p[i].event > began;
-        }
-    }
-    return wr->flooded > began;
-}
 
 /// Remember that `wd` had an event, for as long as a job runs that may bring a seat for it.
 static void add_stray(struct watcher *wr, int wd)
@@ -135,15 +117,15 @@ static void touch_file(struct watch_file *f, uint32_t mask)
 
 static void on_file_name(struct dir *d, uint32_t mask, const char *name)
 {
-    struct dir *linked = tree__dir_get(d, name);
-    struct watch_file *f = tree__file_get(d, name);
+    struct dir *linked = tree__dir(d, name, false);
+    struct watch_file *f = tree__file(d, name, false);
     bool matches = errand__matches(d->watch, name);
     bool appears = (mask & (IN_CREATE | IN_MOVED_TO)) != 0;
     if (linked != NULL) {
         watch__queue_scan(linked);
     }
     if (f == NULL && (matches || (appears && d->watch->opts.recursive && linked == NULL))) {
-        f = tree__file_make(d, name);
+        f = tree__file(d, name, true);
         f->flags |= matches ? 0 : FILE_PROBE;
     }
     if (f != NULL) {
@@ -166,22 +148,10 @@ static void on_dir_event(struct dir *d, uint32_t mask, const char *name)
         on_file_name(d, mask & IN_ALL_EVENTS, name);
     } else if (wanted && w->opts.recursive) {
         bool appears = (mask & (IN_CREATE | IN_MOVED_TO | IN_ATTRIB)) != 0;
-        struct dir *child = appears ? tree__dir_make(d, name) : tree__dir_get(d, name);
+        struct dir *child = tree__dir(d, name, appears);
         if (child != NULL) {
             watch__queue_scan(child); // finds out by itself when it is gone
         }
-    }
-}
-
-static void on_anchor_event(struct anchor *a, uint32_t mask, const char *name)
-{
-    if (name != NULL && strcmp(name, a->name) != 0) {
-        return;
-    }
-    if (a->dir != NULL) {
-        watch__queue_scan(a->dir);
-    } else {
-        touch_file(a->file, name != NULL ? mask & IN_ALL_EVENTS : IN_MOVED_FROM);
     }
 }
 
@@ -189,8 +159,17 @@ static void on_seat_event(struct seat *s, uint32_t mask, const char *name)
 {
     if (s->kind == SEAT_DIR) {
         on_dir_event(container_of(s, struct dir, seat), mask, name);
+        return;
+    }
+    struct anchor *a = container_of(s, struct anchor, seat);
+    assert((a->dir == NULL) != (a->file == NULL));
+    if (name != NULL && strcmp(name, a->name) != 0) {
+        return;
+    }
+    if (a->dir != NULL) {
+        watch__queue_scan(a->dir);
     } else {
-        on_anchor_event(container_of(s, struct anchor, seat), mask, name);
+        touch_file(a->file, name != NULL ? mask & IN_ALL_EVENTS : IN_MOVED_FROM);
     }
 }
 
@@ -302,7 +281,11 @@ void notify__seat(struct watcher *wr, struct seat *s, int wd, uint64_t began)
     s->wd = wd;
     s->next = wr->seats[i];
     wr->seats[i] = s;
-    if (is_stray(wr, wd, began)) {
+    uint64_t last = wr->flooded; // event of `wd`
+    vec_foreach (it, &wr->strays) {
+        last = it->wd == wd ? it->event : last;
+    }
+    if (last > began) {
         on_seat_event(s, IN_MOVED_FROM, NULL);
     }
 }
@@ -322,19 +305,6 @@ void notify__unwanted(struct watcher *wr, int wd)
     }
 }
 
-/// Take the anchor for `hop` out of `*list`; NULL when there is none.
-static struct anchor *anchor_take(struct anchor **list, const struct hop *hop)
-{
-    for (; *list != NULL; list = &(*list)->next) {
-        struct anchor *a = *list;
-        if (a->seat.wd == hop->wd && strcmp(a->name, hop->name) == 0) {
-            *list = a->next;
-            return a;
-        }
-    }
-    return NULL;
-}
-
 void notify__anchors_set(struct watcher *wr, const struct errand *t, uint64_t began)
 {
     struct anchor **list = t->file != NULL ? &t->file->anchors : &t->dir->anchors;
@@ -345,8 +315,14 @@ void notify__anchors_set(struct watcher *wr, const struct errand *t, uint64_t be
         if (hop->wd < 0) {
             continue;
         }
-        struct anchor *a = anchor_take(&old, hop);
-        if (a == NULL) {
+        struct anchor **at = &old, *a;
+        while (*at != NULL && ((*at)->seat.wd != hop->wd || strcmp((*at)->name, hop->name) != 0)) {
+            at = &(*at)->next;
+        }
+        a = *at;
+        if (a != NULL) {
+            *at = a->next;
+        } else {
             size_t n = strlen(hop->name) + 1;
             a = xcalloc(1, sizeof *a + n);
             a->seat = (struct seat){.wd = -1, .kind = SEAT_ANCHOR};

@@ -85,51 +85,31 @@ struct dir *tree__dir_new(struct watch *w, struct dir *parent, const char *name)
     return d;
 }
 
-struct dir *tree__dir_get(struct dir *d, const char *name)
+struct dir *tree__dir(struct dir *d, const char *name, bool make)
 {
     bool found;
     uint32_t at = dir_find(d, name, &found);
-    return found ? d->dirs[at] : NULL;
-}
-
-struct dir *tree__dir_make(struct dir *d, const char *name)
-{
-    bool found;
-    uint32_t at = dir_find(d, name, &found);
-    if (found) {
-        return d->dirs[at];
-    }
-    if (d->watch->n_dirs >= DIRS_MAX) {
-        return NULL;
+    if (found || !make || d->watch->n_dirs >= DIRS_MAX) {
+        return found ? d->dirs[at] : NULL;
     }
     struct dir *child = tree__dir_new(d->watch, d, name);
-    d->dirs = insert(d->dirs, d->n_dirs, at, child);
-    d->n_dirs++;
+    d->dirs = insert(d->dirs, d->n_dirs++, at, child);
     return child;
 }
 
-struct watch_file *tree__file_get(struct dir *d, const char *name)
+struct watch_file *tree__file(struct dir *d, const char *name, bool make)
 {
     bool found;
     uint32_t at = file_find(d, name, &found);
-    return found ? d->files[at] : NULL;
-}
-
-struct watch_file *tree__file_make(struct dir *d, const char *name)
-{
-    bool found;
-    uint32_t at = file_find(d, name, &found);
-    if (found) {
-        return d->files[at];
+    if (!found && make) {
+        size_t n = strlen(name) + 1;
+        struct watch_file *f = xcalloc(1, sizeof *f + n);
+        f->dir = d;
+        memcpy(f->name, name, n);
+        d->files = insert(d->files, d->n_files++, at, f);
+        d->watch->n_files++;
     }
-    size_t n = strlen(name) + 1;
-    struct watch_file *f = xcalloc(1, sizeof *f + n);
-    f->dir = d;
-    memcpy(f->name, name, n);
-    d->files = insert(d->files, d->n_files, at, f);
-    d->n_files++;
-    d->watch->n_files++;
-    return f;
+    return found || make ? d->files[at] : NULL;
 }
 
 void tree__dir_drop(struct dir *d)

@@ -225,10 +225,10 @@ struct watcher {
 
 // tree.c
 struct dir *tree__dir_new(struct watch *w, struct dir *parent, const char *name);
-struct dir *tree__dir_get(struct dir *d, const char *name);
-struct dir *tree__dir_make(struct dir *d, const char *name); // NULL when there are too many
-struct watch_file *tree__file_get(struct dir *d, const char *name);
-struct watch_file *tree__file_make(struct dir *d, const char *name);
+/// What has that name in `d`; made when it is not there and `make` says so. NULL: there is none, or too many
+/// directories are there already.
+struct dir *tree__dir(struct dir *d, const char *name, bool make);
+struct watch_file *tree__file(struct dir *d, const char *name, bool make);
 /// Take it out of the tree; the memory goes now, or when its queue or job lets go of it.
 void tree__dir_drop(struct dir *d);
 void tree__file_drop(struct watch_file *f);
