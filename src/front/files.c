@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "front/front_int.h"
 
-static const struct {
+static const struct file_kind {
     const char *ending, *loader, *type;
 } kinds[] = {
     {".module.css", "local-css", "text/css; charset=utf-8"},
@@ -32,24 +32,27 @@ static const struct {
     {".wasm", "binary", "application/wasm"},
 };
 
-const char *front__loader(struct str path)
+/// The row of the file's ending; NULL: it is neither compiled nor served.
+static const struct file_kind *kind_of(struct str path)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         if (str_ends(path, kinds[i].ending)) {
-            return kinds[i].loader;
+            return &kinds[i];
         }
     }
     return NULL;
 }
 
+const char *front__loader(struct str path)
+{
+    const struct file_kind *k = kind_of(path);
+    return k != NULL ? k->loader : NULL;
+}
+
 const char *front_type(struct str path)
 {
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (str_ends(path, kinds[i].ending)) {
-            return kinds[i].type;
-        }
-    }
-    return NULL;
+    const struct file_kind *k = kind_of(path);
+    return k != NULL ? k->type : NULL;
 }
 
 bool front_needs_build(const char *entry)
@@ -80,12 +83,8 @@ void front_hash(const struct tree *t, const char *entry, char out[SHA256_HEX])
 
 /// Modules that the page brings; the import map of the page names the same. React comes through `afloat`, which keeps
 /// components and contexts the same over a swap.
-static bool is_pages_own(struct str path)
-{
-    static const char *const own[] = {"react-dom", "react-dom/client", "afloat", "afloat/react",
-                                      "afloat/jsx-runtime"};
-    return str_lookup(path, own, ARRAY_LEN(own)) >= 0;
-}
+static const char *const pages_own[] = {"react-dom", "react-dom/client", "afloat", "afloat/react",
+                                        "afloat/jsx-runtime"};
 
 /// `dir` and the relative `path` in one, without `.` and `..`; NULL: it leads out of the tree.
 static char *join(struct arena *a, struct str dir, struct str path)
@@ -142,8 +141,8 @@ enum front_found front__resolve(const struct tree *t, struct str importer, struc
         *out = path.n == 5 ? "afloat/react" : "afloat/jsx-runtime";
         return FOUND_EXTERNAL;
     }
-    if (is_pages_own(path) || str_starts(path, "data:") || str_starts(path, "https:") ||
-        str_starts(path, "#")) {
+    if (str_lookup(path, pages_own, ARRAY_LEN(pages_own)) >= 0 || str_starts(path, "data:") ||
+        str_starts(path, "https:") || str_starts(path, "#")) {
         return FOUND_EXTERNAL;
     }
     if (importer.n != 0 && !relative && !from_css) {

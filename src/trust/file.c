@@ -97,27 +97,6 @@ static bool decode_place(struct trust__book *b, const struct json *v)
     return true;
 }
 
-static int decode(struct trust__book *b, const struct json *root, struct err *e)
-{
-    const struct json *version = json_get(root, "version"), *places = json_get(root, "places");
-    if (version == NULL || version->type != JSON_INT || version->i < 1) {
-        return err_set(e, ERR_CORRUPT, "it has no version");
-    }
-    if (version->i > VERSION) {
-        return err_set(e, ERR_UNSUPPORTED, "it has version %lld and was written by a newer afloat",
-                       (long long)version->i);
-    }
-    if (places == NULL || places->type != JSON_ARR) {
-        return err_set(e, ERR_CORRUPT, "it has no list of places");
-    }
-    for (uint32_t i = 0; i < places->n; i++) {
-        if (!decode_place(b, &places->items[i])) {
-            return err_set(e, ERR_CORRUPT, "place %u is malformed", i + 1);
-        }
-    }
-    return 0;
-}
-
 void trust__encode(const struct trust__book *b, struct buf *out)
 {
     struct jw w;
@@ -154,11 +133,25 @@ void trust__encode(const struct trust__book *b, struct buf *out)
 int trust__decode(struct trust__book *b, struct str text, struct err *e)
 {
     struct arena a = {0};
-    struct json *root;
+    struct json *root = NULL;
     struct err why;
     assert(b->places.n == 0);
     int rc = json_parse(&root, &a, text, NULL, &why);
-    rc = rc < 0 ? err_set(e, ERR_CORRUPT, "%s", why.msg) : decode(b, root, e);
+    rc = rc < 0 ? err_set(e, ERR_CORRUPT, "%s", why.msg) : 0;
+    const struct json *version = json_get(root, "version"), *places = json_get(root, "places");
+    if (rc == 0 && (version == NULL || version->type != JSON_INT || version->i < 1)) {
+        rc = err_set(e, ERR_CORRUPT, "it has no version");
+    } else if (rc == 0 && version->i > VERSION) {
+        rc = err_set(e, ERR_UNSUPPORTED, "it has version %lld and was written by a newer afloat",
+                     (long long)version->i);
+    } else if (rc == 0 && (places == NULL || places->type != JSON_ARR)) {
+        rc = err_set(e, ERR_CORRUPT, "it has no list of places");
+    }
+    for (uint32_t i = 0; rc == 0 && i < places->n; i++) {
+        if (!decode_place(b, &places->items[i])) {
+            rc = err_set(e, ERR_CORRUPT, "place %u is malformed", i + 1);
+        }
+    }
     if (rc < 0) {
         trust__book_fini(b);
     }

@@ -29,15 +29,6 @@ static void add(void *arg, const char *path)
     vec_push(&g->paths, arena_strdup(&g->arena, str_of(path)));
 }
 
-static unsigned char type_of(const char *path, const struct dirent *de)
-{
-    struct stat st;
-    if (de->d_type != DT_UNKNOWN || lstat(path, &st) != 0) {
-        return de->d_type;
-    }
-    return S_ISLNK(st.st_mode) ? DT_LNK : S_ISDIR(st.st_mode) ? DT_DIR : DT_REG;
-}
-
 /// Add the links in `dir` and the directories in it. A tree of plugins that is deeper has none that lead
 /// out: tree_read() refuses them.
 static void add_links(struct trust_guards *g, const char *dir, unsigned depth, size_t *left)
@@ -48,11 +39,12 @@ static void add_links(struct trust_guards *g, const char *dir, unsigned depth, s
             continue;
         }
         char *path = path_join(dir, de->d_name);
-        unsigned char type = type_of(path, de);
+        struct stat st;
+        bool told = de->d_type != DT_UNKNOWN || lstat(path, &st) != 0;
         --*left;
-        if (type == DT_LNK) {
+        if (told ? de->d_type == DT_LNK : S_ISLNK(st.st_mode)) {
             add(g, path);
-        } else if (type == DT_DIR && depth < DEPTH) {
+        } else if ((told ? de->d_type == DT_DIR : S_ISDIR(st.st_mode)) && depth < DEPTH) {
             add_links(g, path, depth + 1, left);
         }
         free(path);
