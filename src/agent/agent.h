@@ -168,6 +168,17 @@ struct engine_world;
 /// first session.
 void agent_set_engines(struct agent *a, const struct engine_kind *const *kinds,
                        struct engine_world *world);
+/// An engine that sessions can have. Borrowed for the call of agent_engines_cb.
+struct agent_engine {
+    const char *name, *kind;
+    const char *program; // its path; NULL: it is not installed
+    const char *install; // the command that installs it; NULL: there is none
+    const char *version; // what it says of itself; NULL: unknown
+};
+typedef void agent_engines_cb(void *arg, const struct agent_engine *list, size_t n);
+/// The engines that come with the program and those of [engines], as a client with this PATH has them (empty: a usual
+/// one). `cb` is called once, also from inside.
+void agent_engines(struct agent *a, struct str path, agent_engines_cb *cb, void *arg);
 /// What an editor answered; NULL: it refused and `why` says why, or it is gone (`why` NULL). Borrowed for the call.
 typedef void agent_editor_cb(void *arg, const struct json *result, const char *why);
 /// An editor that drives a session. Borrowed until it is taken back with agent_set_editor(); what it was asked is

@@ -31,6 +31,7 @@
 //     turn_model.c       around one request to the model              turn_stream.c   its stream
 //     turn_tools.c       the calls that it asks for                   toolbox.c       tools
 //     turn_engine.c      a turn that an outside agent runs            session_engine.c  its process
+//     engines.c          the outside agents there are
 //     turn_compact.c     a conversation that became too long          permission.c    people
 //     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
 //     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
@@ -615,6 +616,16 @@ void turn__steer_engine(struct turn *t, struct str text);
 void turn__stop_engine(struct turn *t, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /// What the process of the session's engine tells; `arg` is the struct session.
 extern const struct engine_cb turn__engine_cb;
+
+// engines.c
+#define AGENT_PATH "/usr/local/bin:/usr/bin:/bin" // of a client that names none
+/// A setting of the engine, such as "engines.*.kind"; NULL: it is not given.
+const struct json *agent__engine_setting(const struct config *c, const char *key, const char *name);
+/// The kind of the engine of that name; NULL: there is no such engine.
+const struct engine_kind *agent__find_engine(const struct agent *a, const struct config *c,
+                                             const char *name);
+/// The program, in `path` or by its own path; NULL: it is not installed. The caller frees it.
+char *agent__find_program(struct str path, const char *program);
 
 // session_engine.c
 /// Can its engine be used? False: `no` says why, and how to install it.

@@ -14,11 +14,9 @@
 //   - a session ends, and agent_stop() is done, when `engine_processes` is 0: no process outlives its session.
 
 #include <assert.h>
-#include <unistd.h>
 
 #include "agent/agent_int.h"
 #include "agent/make.h"
-#include "base/path.h"
 #include "base/utf8.h"
 #include "proto/engines.h"
 
@@ -33,42 +31,10 @@ void agent_set_engines(struct agent *a, const struct engine_kind *const *kinds,
 
 // ---- which one ----------------------------------------------------------------------------------
 
-/// A setting of the engine, such as "engines.*.kind"; NULL: it is not given.
-static const struct json *setting(const struct config *c, const char *key, const char *name)
-{
-    const struct config_entry *e = config_find_named(c, key, name);
-    return e != NULL ? e->value : NULL;
-}
-
-static const struct engine_kind *find_kind(const struct agent *a, const struct config *c,
-                                           const char *name)
-{
-    struct str kind = json_str(setting(c, "engines.*.kind", name), name);
-    for (size_t i = 0; a->engines != NULL && a->engines[i] != NULL; i++) {
-        if (str_eqz(kind, a->engines[i]->name)) {
-            return a->engines[i];
-        }
-    }
-    return NULL;
-}
-
 const struct engine_kind *agent__engine_kind(const struct session *s)
 {
-    return s->engine != NULL ? find_kind(s->agent, agent__session_config(s), s->engine) : NULL;
-}
-
-/// Is there such a program, in PATH of the session or by its path?
-static bool has_program(const struct session *s, const char *program)
-{
-    struct str dirs = STR("/usr/local/bin:/usr/bin:/bin");
-    for (char **it = s->environment; it != NULL && *it != NULL; it++) {
-        dirs = str_starts(str_of(*it), "PATH=") ? str_from(str_of(*it), 5) : dirs;
-    }
-    bool path = strchr(program, '/') != NULL;
-    char *found = path ? NULL : path_find_program(dirs, program);
-    bool has = path ? access(program, X_OK) == 0 : found != NULL;
-    free(found);
-    return has;
+    return s->engine != NULL ? agent__find_engine(s->agent, agent__session_config(s), s->engine)
+                             : NULL;
 }
 
 bool agent__engine_usable(const struct session *s, struct agent_no *no)
@@ -85,7 +51,7 @@ bool agent__engine_usable(const struct session *s, struct agent_no *no)
                   "there is no engine '%.60s'", s->engine);
         return false;
     }
-    const struct json *command = setting(c, "engines.*.command", s->engine);
+    const struct json *command = agent__engine_setting(c, "engines.*.command", s->engine);
     struct str program = json_str(command, kind->program);
     if (program.n == 0) {
         agent__no(no, PROBLEM_INVALID_BODY, NULL,
@@ -93,7 +59,13 @@ bool agent__engine_usable(const struct session *s, struct agent_no *no)
                   s->engine, s->engine);
         return false;
     }
-    if (!has_program(s, program.p)) {
+    struct str path = str_of(AGENT_PATH);
+    for (char **it = s->environment; it != NULL && *it != NULL; it++) {
+        path = str_starts(str_of(*it), "PATH=") ? str_from(str_of(*it), 5) : path;
+    }
+    char *found = agent__find_program(path, program.p);
+    free(found);
+    if (found == NULL) {
         agent__no(no, PROBLEM_INVALID_BODY, NULL,
                   "the engine '%.60s' needs the program '%.100s', which is not installed%s%s",
                   s->engine, program.p, kind->install != NULL ? ": " : "",
@@ -297,7 +269,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
     struct agent *a = s->agent;
     const struct config *c = agent__session_config(s);
     const struct engine_kind *kind = agent__engine_kind(s);
-    const struct json *command = setting(c, "engines.*.command", s->engine);
+    const struct json *command = agent__engine_setting(c, "engines.*.command", s->engine);
     struct box_policy policy;
     struct tool_env env;
     struct buf fixed, tools;
@@ -310,7 +282,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
     struct engine_spec q = {
         .session = s->id,
         .command = command != NULL ? arena_strdup(&t->step_arena, json_str(command, "")) : NULL,
-        .args = setting_list(t, setting(c, "engines.*.args", s->engine)),
+        .args = setting_list(t, agent__engine_setting(c, "engines.*.args", s->engine)),
         .thread = s->engine_thread,
         .system = json_str(json_get(t->request, "system"), ""),
         .tools = offered_tools(t),

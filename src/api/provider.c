@@ -1,8 +1,9 @@
-// Model providers: which there are, and what they offer.
+// Model providers and engines: which there are, and what they offer.
 //
 // Keys are the client's: the hub's own environment decides nothing. Who lists providers names the
 // variables that he has (not their values), and models are asked for with the key of a session.
 
+#include "agent/agent.h"
 #include "agent/providers.h"
 #include "api/handlers.h"
 #include "api/session_int.h"
@@ -21,16 +22,46 @@ static const char *const *fake_env(struct op_call *c)
     return list;
 }
 
-void op_PROVIDER_LIST(struct api *api, struct op_call *c)
+struct listing {
+    struct api *api;
+    struct op_call *call;
+};
+
+static void on_engines(void *arg, const struct agent_engine *engines, size_t n)
 {
+    struct api *api = ((struct listing *)arg)->api;
+    struct op_call *c = ((struct listing *)arg)->call;
     struct provider_wish wish = {.env = fake_env(c), .home = api->home, .service = api->providers};
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_key(w, "providers");
     providers_write_list(w, api->config->now, &wish);
+    jw_karr(w, "engines");
+    for (size_t i = 0; i < n; i++) {
+        jw_obj(w);
+        jw_kstrz(w, "name", engines[i].name);
+        jw_kstrz(w, "kind", engines[i].kind);
+        jw_kbool(w, "installed", engines[i].program != NULL);
+        jw_kstrz(w, "version", engines[i].version);
+        jw_kstrz(w, "program", engines[i].program);
+        jw_kstrz(w, "install", engines[i].install);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
     jw_kstrz(w, "next", NULL);
     jw_end_obj(w);
     op_end(c, 200);
+}
+
+void op_PROVIDER_LIST(struct api *api, struct op_call *c)
+{
+    struct listing *l = arena_alloc(c->arena, sizeof *l);
+    *l = (struct listing){api, c};
+    if (api->agent != NULL) {
+        agent_engines(api->agent, json_str(json_get(c->params, "path"), ""), on_engines, l);
+    } else {
+        on_engines(l, NULL, 0); // the hub starts or stops
+    }
 }
 
 struct asking {

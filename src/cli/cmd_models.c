@@ -1,4 +1,4 @@
-// Which providers there are, and what models one of them offers.
+// Which providers and engines there are, and what models one of them offers.
 //
 // Keys belong to the client. The list is asked for with the names of the variables that hold keys. The models
 // of a provider are asked for with the key itself, which the hub takes from a session: where there is a key,
@@ -20,11 +20,17 @@ static int list_providers(struct cli *c, const char *keys, struct arena *arena)
                     "key}||{key_error}||no key"),
                 COL("DEFAULT", DIM, "{default?default}")),
         NULL};
+    const struct column *engines =
+        COLUMNS(COL("ENGINE", ID, "{name}"), COL("KIND", WORD, NULL),
+                COL("VERSION", TEXT, "{version}||{installed?installed}||not installed"),
+                COL("PROGRAM", DIM, "{program}||{install}||set 'command' in [engines.{name}]"));
     const struct json *v;
-    struct ask_param params[] = {{"keys", keys[0] != '\0' ? keys : NULL}};
+    struct ask_param params[] = {{"keys", keys[0] != '\0' ? keys : NULL}, {"path", getenv("PATH")}};
     int code = ask_value(c, OP_PROVIDER_LIST, params, ARRAY_LEN(params), arena, &v);
     if (v != NULL) {
         show_answer(c, &providers, v);
+        out_add(&c->out, STR("\n"));
+        show_rows(c, engines, json_get(v, "engines"));
     }
     return code;
 }

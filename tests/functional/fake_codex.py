@@ -76,6 +76,9 @@ def play():
 
 
 def main():
+    if "--version" in sys.argv:
+        print(f"codex-fake 9.9.1\nHOME is {os.environ['HOME']}")
+        return
     if "generate-json-schema" in sys.argv:
         schema(pathlib.Path(sys.argv[sys.argv.index("--out") + 1]))
         return

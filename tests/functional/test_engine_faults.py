@@ -115,3 +115,25 @@ def test_doctor_says_which_engines_there_are(home, tmp_path):
     checks = {c["name"]: c for c in home.json("doctor")["checks"]}
     assert checks["engine codex"]["detail"] == str(PROGRAM)
     assert checks["engine claude"]["status"] == "warn" and "npm install" in checks["engine claude"]["hint"]
+
+
+def test_models_lists_the_engines_with_their_programs_and_versions(home, hub, tmp_path):
+    (tmp_path / "claude").write_text("#!/bin/sh\ntouch %s/ran; exit 3\n" % tmp_path)
+    (tmp_path / "claude").chmod(0o755)
+    (home.dir / "config.toml").write_text(f'[engines.codex]\ncommand = "{PROGRAM}"\n[engines.mine]\nkind = "acp"\ncommand = "nonesuch"\n')
+    home.ok("reload")
+    path = f"{tmp_path}:/usr/bin:/bin"
+    listed = {e["name"]: e for e in home.json("models", env={"PATH": path})["engines"]}
+    assert list(listed) == ["codex", "claude", "acp", "mine"]
+    assert listed["codex"] == {"name": "codex", "kind": "codex", "installed": True, "version": "codex-fake 9.9.1",
+                               "program": str(PROGRAM), "install": "npm install -g @openai/codex"}
+    # a program that does not say its version is installed all the same; it ran where nothing can be written
+    assert listed["claude"]["installed"] and listed["claude"]["version"] is None
+    assert listed["claude"]["program"] == f"{tmp_path}/claude" and not (tmp_path / "ran").exists()
+    assert not listed["acp"]["installed"] and listed["acp"]["install"] is None
+    assert listed["mine"]["kind"] == "acp" and not listed["mine"]["installed"] and listed["mine"]["program"] is None
+    shown = home.ok("models", env={"PATH": "/usr/bin:/bin"})
+    assert "codex-fake 9.9.1" in shown and "npm install -g @anthropic-ai/claude-code" in shown
+    assert "not installed" in shown and "set 'command' in [engines.acp]" in shown
+    rows = home.http("GET", "/provider").json()
+    assert [e["name"] for e in rows["engines"]] == ["codex", "claude", "acp", "mine"] and rows["providers"]

@@ -53,7 +53,7 @@ export interface Params {
   "session.pipeline": { id: string };
   "permission.list": { path?: string };
   "permission.remove": { id: string };
-  "provider.list": { keys?: string };
+  "provider.list": { keys?: string; path?: string };
   "provider.models": { name: string; session?: string };
   "bot.list": { working_dir?: string };
   "bot.create": { name: string; description?: string; instructions?: string; max_iterations?: number; sleep_secs?: number; model?: string; provider?: string; engine?: string; sandbox?: string; network?: boolean; skip_git_check?: boolean; worktree?: boolean; merge?: string; plugins?: readonly unknown[]; stop_phrase?: string };
@@ -132,7 +132,7 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "session.pipeline": ["GET", "/session/{id}/pipeline", []],
   "permission.list": ["GET", "/permission", ["path"]],
   "permission.remove": ["DELETE", "/permission/{id}", []],
-  "provider.list": ["GET", "/provider", ["keys"]],
+  "provider.list": ["GET", "/provider", ["keys","path"]],
   "provider.models": ["GET", "/provider/{name}/models", ["session"]],
   "bot.list": ["GET", "/bots", ["working_dir"]],
   "bot.create": ["POST", "/bots", []],
