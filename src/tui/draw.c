@@ -173,10 +173,10 @@ void scroll__by(struct tui *t, const struct node *n, int rows)
     app__changed(t, true);
 }
 
-void scroll__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
+void scroll__mouse(struct tui *t, struct node *n, const struct key *k)
 {
-    if (m->kind == MOUSE_UP || m->kind == MOUSE_DOWN) {
-        scroll__by(t, n, m->kind == MOUSE_UP ? -3 : 3);
+    if (k->mouse.kind == MOUSE_UP || k->mouse.kind == MOUSE_DOWN) {
+        scroll__by(t, n, k->mouse.kind == MOUSE_UP ? -3 : 3);
     }
 }
 

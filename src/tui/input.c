@@ -3,7 +3,8 @@
 //     key ──> a widget that types has it, but for the keys of a few actions (ui__press reserved)
 //         ──> any other widget first, then the bindings
 //
-// The focus is the id in `_tui_state.focus`. While a popup is open only what is in the topmost one can have it.
+// The focus is the id in `_tui_state.focus`. While a popup is open only what is in the topmost one can have it. A node that
+// a button of the mouse was pressed on gets what follows until the button is released, wherever the pointer is.
 
 #include "base/utf8.h"
 #include "tui/tui_int.h"
@@ -127,19 +128,40 @@ static bool ask_lua(struct tui *t, const struct key_mouse *m, const struct node 
     return used;
 }
 
-static void mouse(struct tui *t, const struct key_mouse *m)
+static struct node *held_node(const struct tui *t)
 {
+    for (size_t i = layer(t); i < t->nodes.n; i++) {
+        if (t->held[0] != '\0' && str_eqz(t->nodes.p[i]->id, t->held)) {
+            return t->nodes.p[i];
+        }
+    }
+    return NULL;
+}
+
+static void mouse(struct tui *t, const struct key *k)
+{
+    const struct key_mouse *m = &k->mouse;
     struct node *n = node_at(t, m);
     if (ask_lua(t, m, n)) {
         app__changed(t, true);
         return;
+    }
+    if (m->kind == MOUSE_PRESS) {
+        size_t len = n != NULL ? MIN(n->id.n, sizeof t->held - 1) : 0;
+        memcpy(t->held, len != 0 ? n->id.p : "", len);
+        t->held[len] = '\0';
+    } else if (m->kind == MOUSE_DRAG || m->kind == MOUSE_RELEASE) {
+        n = held_node(t);
     }
     if (n != NULL && m->kind == MOUSE_PRESS && can_focus(n)) {
         ui__set_str(t->ui, NULL, STR("focus"), n->id);
         app__changed(t, true);
     }
     if (n != NULL && n->widget->mouse != NULL) {
-        n->widget->mouse(t, n, m);
+        n->widget->mouse(t, n, k);
+    }
+    if (m->kind == MOUSE_RELEASE) {
+        t->held[0] = '\0';
     }
 }
 
@@ -153,7 +175,7 @@ void input__key(struct tui *t, const struct key *k)
         return;
     }
     if (k->code == KEY_MOUSE) {
-        mouse(t, &k->mouse);
+        mouse(t, k);
         return;
     }
     buf_init(&name, 64);

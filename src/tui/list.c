@@ -178,8 +178,9 @@ bool list__key(struct tui *t, struct node *n, const struct key *k)
     return used;
 }
 
-void list__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
+void list__mouse(struct tui *t, struct node *n, const struct key *k)
 {
+    const struct key_mouse *m = &k->mouse;
     struct offers o = offers_of(t, n);
     int head = strcmp(n->widget->name, "list") != 0; // a table's columns, a palette's input
     int row = m->row - n->inner.row - head + kept__of(t, n->id)->top;

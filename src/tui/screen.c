@@ -13,11 +13,12 @@
 
 enum { ESC_MS = 40, READ_SIZE = 16 << 10 };
 
-// alternate screen, no wrapping, paste, focus, mouse with exact cells, kitty's keys; and back
+// alternate screen, no wrapping, paste, focus, mouse with dragging and exact cells, kitty's keys; and back
 static const char modes_on[] =
-    "\033[?1049h\033[?7l\033[?2004h\033[?1004h\033[?1000h\033[?1006h\033[>1u\033[H\033[2J";
-static const char modes_off[] = "\033[?2026l\033[<u\033[?1006l\033[?1000l\033[?1004l\033[?"
-                                "2004l\033[0m\033[r\033[?7h\033[?25h\033[?1049l";
+    "\033[?1049h\033[?7l\033[?2004h\033[?1004h\033[?1002h\033[?1006h\033[>1u\033[H\033[2J";
+static const char modes_off[] =
+    "\033[?2026l\033[<u\033[?1006l\033[?1003l\033[?1002l\033[?1000l\033[?1004l\033[?"
+    "2004l\033[0m\033[r\033[?7h\033[?25h\033[?1049l";
 
 static void watch(struct tui *t);
 
@@ -123,6 +124,10 @@ void screen__show(struct tui *t)
 {
     struct screen *s = &t->screen;
     struct buf diff;
+    if (s->moves != terminal__wants_moves(t)) { // the two modes are one of the terminal's
+        s->moves = !s->moves;
+        buf_addz(&s->out, s->moves ? "\033[?1003h" : "\033[?1003l\033[?1002h");
+    }
     buf_init(&diff, SIZE_MAX);
     cells_diff(&s->shown, &s->next, s->whole, t->o->color, &diff);
     if (diff.n != 0) {

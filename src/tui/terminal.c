@@ -347,28 +347,47 @@ static int wants_mouse(const struct vt *vt)
     return vt_mode(vt, 1003) ? 3 : vt_mode(vt, 1002) ? 2 : vt_mode(vt, 1000) ? 1 : 0;
 }
 
-void terminal__add_mouse(struct buf *out, const struct key_mouse *m, int row, int col, bool sgr)
+bool terminal__wants_moves(const struct tui *t)
 {
+    vec_foreach (m, &t->terminals) {
+        if ((*m)->vt != NULL && (*m)->over[0] == '\0' && wants_mouse((*m)->vt) == 3) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void terminal__add_mouse(struct buf *out, const struct key *k, int row, int col, bool sgr)
+{
+    static_assert(KEY_SHIFT == 1 && KEY_ALT == 2 && KEY_CTRL == 4,
+                  "as in mouse reports, from bit 2");
+    const struct key_mouse *m = &k->mouse;
     bool wheel = m->kind == MOUSE_UP || m->kind == MOUSE_DOWN, released = m->kind == MOUSE_RELEASE;
     int button = wheel ? 64 + (m->kind == MOUSE_DOWN) : m->button != 0 ? m->button - 1 : 3;
-    button += m->kind == MOUSE_DRAG || m->kind == MOUSE_MOVE ? 32 : 0;
+    int more = (int)(k->mods << 2) + (m->kind == MOUSE_DRAG || m->kind == MOUSE_MOVE ? 32 : 0);
     if (sgr) {
-        buf_addf(out, "\033[<%d;%d;%d%c", button, col + 1, row + 1, released ? 'm' : 'M');
+        buf_addf(out, "\033[<%d;%d;%d%c", button + more, col + 1, row + 1, released ? 'm' : 'M');
     } else if (row < 223 && col < 223) { // the old form has no more room
-        buf_addf(out, "\033[M%c%c%c", (char)(32 + (released ? 3 : button)), (char)(33 + col),
+        buf_addf(out, "\033[M%c%c%c", (char)(32 + (released ? 3 : button) + more), (char)(33 + col),
                  (char)(33 + row));
     }
 }
 
-void terminal__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
+// What began inside is told to its end: the pointer outside is at the edge.
+void terminal__mouse(struct tui *t, struct node *n, const struct key *k)
 {
+    const struct key_mouse *m = &k->mouse;
     struct terminal *it = find(t, node__str(n, "pty"));
-    struct rect r = n->inner;
-    int row = m->row - r.row, col = m->col - r.col;
-    bool inside = row >= 0 && row < r.rows && col >= 0 && col < r.cols;
-    bool wheel = m->kind == MOUSE_UP || m->kind == MOUSE_DOWN;
     struct buf bytes;
-    if (it == NULL || it->vt == NULL || it->chan == NULL || !inside) {
+    if (it == NULL || it->vt == NULL || it->chan == NULL) {
+        return;
+    }
+    int rows = MIN(n->inner.rows, vt_rows(it->vt)), cols = MIN(n->inner.cols, vt_cols(it->vt));
+    int row = MAX(MIN(m->row - n->inner.row, rows - 1), 0);
+    int col = MAX(MIN(m->col - n->inner.col, cols - 1), 0);
+    bool inside = m->row == n->inner.row + row && m->col == n->inner.col + col;
+    bool wheel = m->kind == MOUSE_UP || m->kind == MOUSE_DOWN;
+    if (!inside && m->kind != MOUSE_DRAG && m->kind != MOUSE_RELEASE) {
         return;
     }
     int wants = it->over[0] == '\0' ? wants_mouse(it->vt) : 0;
@@ -377,14 +396,14 @@ void terminal__mouse(struct tui *t, struct node *n, const struct key_mouse *m)
                                         : wants >= 1;
     buf_init(&bytes, 256);
     if (told) {
-        terminal__add_mouse(&bytes, m, row, col, vt_mode(it->vt, 1006));
+        terminal__add_mouse(&bytes, k, row, col, vt_mode(it->vt, 1006));
     } else if (wheel && wants == 0 && vt_alternate(it->vt)) { // a pager: as arrow keys
-        struct key k = {.code = m->kind == MOUSE_UP ? KEY_UP : KEY_DOWN};
+        struct key arrow = {.code = m->kind == MOUSE_UP ? KEY_UP : KEY_DOWN};
         for (int i = 0; i < 3; i++) {
-            terminal__add_key(&bytes, &k, vt_mode(it->vt, 1), false);
+            terminal__add_key(&bytes, &arrow, vt_mode(it->vt, 1), false);
         }
     } else if (wheel && wants == 0) {
-        scroll__mouse(t, n, m);
+        scroll__mouse(t, n, k);
     }
     if (bytes.n != 0) {
         chan_send(it->chan, WIRE_INPUT, buf_str(&bytes), STR_NULL);

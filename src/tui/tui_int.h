@@ -37,6 +37,7 @@ struct screen {
     struct cells shown, next;
     bool whole;     // what the terminal shows is not known
     bool unfocused; // the terminal says that the user looks at something else
+    bool moves;     // it was asked to tell of every movement of the mouse, not only of dragging
     bool open;
 };
 
@@ -80,9 +81,9 @@ struct widget {
     bool types;    // takes what is typed: only a few keys are ours while it has the focus
     int (*fit)(struct tui *t, struct node *n, bool rows, int other); // NULL: 1 row, all columns
     void (*draw)(struct tui *t, struct node *n);
-    bool (*first)(struct tui *t, struct node *n, const struct key *k);       // before all; or NULL
-    bool (*key)(struct tui *t, struct node *n, const struct key *k);         // NULL: none
-    void (*mouse)(struct tui *t, struct node *n, const struct key_mouse *m); // NULL: none
+    bool (*first)(struct tui *t, struct node *n, const struct key *k); // before all; or NULL
+    bool (*key)(struct tui *t, struct node *n, const struct key *k);   // NULL: none
+    void (*mouse)(struct tui *t, struct node *n, const struct key *k); // NULL: none
 };
 extern const struct widget widgets[];
 extern const size_t n_widgets;
@@ -106,7 +107,7 @@ struct kept {
     char id[TUI_ID];
     int top;           // the first row that is shown
     struct edit edit;  // of an input
-    struct menu menu;  // what Tab offers there
+    struct menu menu;  // what completion offers there
     char *history;     // the file of what was said in the project; NULL: none
     bool has_history;  // it was looked for
     uint64_t since_ns; // when it came onto the screen
@@ -286,9 +287,11 @@ void terminal__draw(struct tui *t, struct node *n);
 bool terminal__key(struct tui *t, struct node *n, const struct key *k);
 /// Append a key as a terminal sends it to a program that has asked for application cursor keys, or for pastes.
 void terminal__add_key(struct buf *out, const struct key *k, bool application, bool paste);
-void terminal__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
+void terminal__mouse(struct tui *t, struct node *n, const struct key *k);
 /// The bytes that a program is told of a mouse with, on this cell of its screen; `sgr`: in the form that it asked for.
-void terminal__add_mouse(struct buf *out, const struct key_mouse *m, int row, int col, bool sgr);
+void terminal__add_mouse(struct buf *out, const struct key *k, int row, int col, bool sgr);
+/// Whether a program on the screen wants to know of every movement of the mouse.
+bool terminal__wants_moves(const struct tui *t);
 /// Let go what was not drawn in this frame, or all.
 void terminal__sweep(struct tui *t, bool all);
 
@@ -323,6 +326,7 @@ struct tui {
     vec(struct kept *) kept;
     unsigned frame;
 
+    char held[TUI_ID];         // the node that a button of the mouse was pressed on; "": none
     int focus_by;              // the focus is to move: 1, -1
     bool layout_due, draw_due; // the layout is to be run; the screen is to be drawn
     uint64_t drawn_ns;

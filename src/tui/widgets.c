@@ -124,16 +124,18 @@ bool input__complete(struct tui *t, struct node *n, const struct key *k)
 {
     struct edit *ed = edit_of(t, n);
     struct menu *m = &kept__of(t, n->id)->menu;
-    bool wanted =
-        k->code == KEY_TAB && k->mods == 0 && json_bool(json_get(n->v, "complete"), false);
     size_t before = edit_text(ed).n;
+    bool space = k->cp == ' ' || k->cp == '@'; // with Ctrl one byte, NUL, is both
+    bool asked = (k->code == KEY_CHAR && space && k->mods == KEY_CTRL) ||
+                 (k->code == KEY_RIGHT && k->mods == 0 && ed->at == before && !ed->searching);
+    bool wanted = asked && json_bool(json_get(n->v, "complete"), false);
     if (!wanted) {
         menu_close(m);
         return false;
     }
     menu_complete(m, ed, t->o->project, offer_commands, n);
     if (m->names.n == 0 && edit_text(ed).n == before) {
-        return false; // nothing to complete: Tab is what it is elsewhere
+        return false;
     }
     show_menu(t, m);
     ui__set_str(t->ui, "input", n->id, edit_text(ed));

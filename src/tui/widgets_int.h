@@ -16,13 +16,13 @@ int scroll__of(struct tui *t, const struct node *n, int total);
 bool scroll__key(struct tui *t, struct node *n, const struct key *k);
 /// How many rows a key moves by in this node: arrows, pages, the ends. False: it is no such key.
 bool scroll__step(const struct node *n, const struct key *k, int *rows);
-void scroll__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
+void scroll__mouse(struct tui *t, struct node *n, const struct key *k);
 void scroll__by(struct tui *t, const struct node *n, int rows);
 
 int list__fit(struct tui *t, struct node *n, bool rows, int other);
 void list__draw(struct tui *t, struct node *n);
 bool list__key(struct tui *t, struct node *n, const struct key *k);
-void list__mouse(struct tui *t, struct node *n, const struct key_mouse *m);
+void list__mouse(struct tui *t, struct node *n, const struct key *k);
 void table__draw(struct tui *t, struct node *n);
 void palette__draw(struct tui *t, struct node *n);
 bool palette__key(struct tui *t, struct node *n, const struct key *k);
@@ -30,5 +30,5 @@ bool palette__key(struct tui *t, struct node *n, const struct key *k);
 int input__fit(struct tui *t, struct node *n, bool rows, int other);
 void input__draw(struct tui *t, struct node *n);
 bool input__edit(struct tui *t, struct node *n, const struct key *k);
-/// Tab: complete what is typed; false when there is nothing to complete.
+/// Ctrl+Space, or Right at the end: complete what is typed; false when there is nothing to complete.
 bool input__complete(struct tui *t, struct node *n, const struct key *k);

@@ -221,6 +221,9 @@ def test_every_key_of_the_help_does_what_it_says(tui):
     retry(lambda: no_cursor(pane))
     press("shift+tab", "BTab")
     retry(lambda: not no_cursor(pane))
+    pane.type("/rel")
+    press("ctrl+space", "C-Space", "/reload ")
+    pane.keys("C-u")
     pane.keys("Escape")
     retry(lambda: no_cursor(pane))
     press("ctrl+r", "C-r", "0 added, 0 changed, 0 removed")
@@ -774,14 +777,14 @@ def test_slash_commands_run_and_complete(tui):
     t = tui()
     t.press("C-n", "message; Enter sends")
     t.type("/per")
-    t.keys("Tab")
+    t.keys("C-Space")
     t.shows("> /permission ")
     t.type("plan")
     t.keys("Enter")
     t.shows("plan · ")
     assert t.home.json("sessions", "list")["sessions"][0]["permission"] == "plan"
     t.type("/re")
-    t.keys("Tab")
+    t.keys("C-Space")
     t.shows("reload  resume  rewind")  # several: they are offered
     t.keys("C-u")
     t.type("/nonsense")
@@ -792,16 +795,24 @@ def test_slash_commands_run_and_complete(tui):
     t.shows("Keys")
 
 
-def test_files_complete_and_a_tab_without_anything_to_complete_moves_the_focus(tui):
+def test_files_complete_and_tab_always_moves_the_focus(tui):
     (tui.dir / "notes-of-today.md").write_text("x")
     t = tui()
     t.press("C-n", "message; Enter sends")
     t.type("look at @not")
-    t.keys("Tab")
+    t.keys("C-Space")
     t.shows("> look at @notes-of-today.md ")
-    t.keys("Tab")  # nothing to complete
-    t.type("p")    # so this is a key of the list
+    t.type("and @not")
+    t.keys("Right")  # at the end of the text
+    t.shows("and @notes-of-today.md ")
+    t.type("@not")
+    t.keys("Tab")  # there is something to complete, and yet
+    t.type("p")    # this is a key of the list
     t.shows("Plugins · generation")
+    t.press("s", "Sessions")
+    t.keys("i")
+    t.type("e")
+    t.shows(" @note ")  # it was not completed
 
 
 def test_a_command_runs_in_a_terminal_and_the_model_reads_it(tui):
@@ -860,6 +871,41 @@ def open_pty(tui, name, *cmd):
     t.shows(name)
     t.keys("Enter")
     return t, row
+
+
+def test_dragging_and_moving_the_mouse_reach_the_program_that_asked_for_it(tui):
+    mouse = r"printf '\033[?%sh\033[?1006h\033[Hready\r\n'; stty -echo raw; cat -v"
+    t, row = open_pty(tui, "painter", "bash", "-c", mouse % 1002)
+    t.shows("ready")
+    top = next(i for i, line in enumerate(t.grid()) if "ready" in line)
+    left = t.grid()[top].index("ready")
+
+    def send(button, col, line, end):
+        t.tmux("send-keys", "-H", *[f"{b:x}" for b in b"\x1b[<%d;%d;%d%s" % (button, left + col, top + line, end)])
+
+    modes = "#{mouse_button_flag} #{mouse_all_flag} #{mouse_sgr_flag}"
+    assert t.tmux("display-message", "-p", "-t", "0", modes).strip() == "1 0 1"
+    send(0, 3, 2, b"M")
+    send(32, 4, 3, b"M")
+    t.shows("^[[<0;3;2M^[[<32;4;3M")
+    send(32 + 16, -left + 1, 4, b"M")  # with Ctrl, over the list at the left: at the edge
+    t.shows("^[[<48;1;4M")
+    send(0, -left + 1, 5, b"m")
+    t.shows("^[[<0;1;5m")
+    send(35, 5, 5, b"M")  # a movement without a button is not for it
+    send(2, 6, 6, b"M")
+    t.shows("^[[<0;1;5m^[[<2;6;6M")
+    tui.home.http("DELETE", f"/pty/{row['id']}")
+    t.gone("painter")
+    row = tui.home.http("POST", "/pty", json.dumps({"cmd": "bash", "args": ["-c", mouse % 1003], "cwd": "/", "name": "hoverer"}).encode()).json()
+    t.shows("hoverer")
+    t.press("Enter", "ready")
+    retry(lambda: t.tmux("display-message", "-p", "-t", "0", modes).strip() == "0 1 1")
+    send(35, 5, 5, b"M")
+    t.shows("^[[<35;5;5M")
+    tui.home.http("DELETE", f"/pty/{row['id']}")
+    t.gone("hoverer")
+    retry(lambda: t.tmux("display-message", "-p", "-t", "0", modes).strip() == "1 0 1")
 
 
 def test_the_wheel_scrolls_back_and_typing_returns(tui):

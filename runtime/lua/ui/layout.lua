@@ -237,6 +237,7 @@ local function help(state)
   local lines = {}
   for _, c in ipairs(afloat.conflicts()) do lines[#lines + 1] = { "conflict", c, style = "warn" } end
   for _, k in ipairs(afloat.keymap.list()) do lines[#lines + 1] = { k.key, k.desc } end
+  lines[#lines + 1] = { "ctrl+space", "in the message: complete /commands, @files, !programs; so does → at its end" }
   return {
     type = "popup", title = "Keys", width = "80%", height = math.min(#lines + 3, state.size.rows),
     child = { type = "table", id = "help", columns = { "key", "does" }, rows = lines, action = "popup.close" },

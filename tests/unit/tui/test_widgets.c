@@ -139,6 +139,51 @@ static void check_bytes(const struct key *k, bool application)
     buf_fini(&bytes);
 }
 
+TEST(a_mouse_for_a_terminal_is_read_as_that_mouse)
+{
+    for (unsigned mods = 0; mods < 8; mods++) {
+        for (int kind = MOUSE_PRESS; kind <= MOUSE_DOWN; kind++) {
+            bool wheel = kind == MOUSE_UP || kind == MOUSE_DOWN;
+            int from = wheel || kind == MOUSE_MOVE ? 0 : 1;
+            for (int button = from; button <= (from == 0 ? 0 : 3); button++) {
+                struct key k = {.code = KEY_MOUSE,
+                                .mods = mods,
+                                .mouse = {.kind = (enum mouse_kind)kind, .button = button}};
+                struct keys keys = {0};
+                struct key read = {0};
+                struct buf bytes = {.max = 64};
+                terminal__add_mouse(&bytes, &k, 299, 4, true);
+                struct str rest = buf_str(&bytes);
+                CHECK(keys_next(&keys, &rest, &read));
+                CHECK_INT(read.code, KEY_MOUSE);
+                CHECK_INT(read.mods, mods);
+                CHECK_INT(read.mouse.kind, kind);
+                CHECK_INT(read.mouse.button, button);
+                CHECK_INT(read.mouse.row, 299);
+                CHECK_INT(read.mouse.col, 4);
+                buf_fini(&bytes);
+            }
+        }
+    }
+    static const struct {
+        struct key k;
+        const char *old; // the form without SGR
+    } rows[] = {
+        {{.mouse = {.kind = MOUSE_PRESS, .button = 1}}, "\033[M !!"},
+        {{.mods = KEY_CTRL, .mouse = {.kind = MOUSE_DRAG, .button = 3}}, "\033[MR!!"},
+        {{.mouse = {.kind = MOUSE_RELEASE, .button = 3}}, "\033[M#!!"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf bytes = {.max = 64};
+        terminal__add_mouse(&bytes, &rows[i].k, 0, 0, false);
+        CHECK_STR(buf_z(&bytes), rows[i].old);
+        bytes.n = 0;
+        terminal__add_mouse(&bytes, &rows[i].k, 0, 300, false);
+        CHECK_INT(bytes.n, 0); // the old form cannot say that
+        buf_fini(&bytes);
+    }
+}
+
 TEST(a_key_for_a_terminal_is_read_as_that_key)
 {
     static const enum key_code moves[] = {KEY_UP,     KEY_DOWN,   KEY_RIGHT,   KEY_LEFT,
