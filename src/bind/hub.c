@@ -16,7 +16,7 @@
 #include "api/op.h"
 #include "bind/bind_int.h"
 #include "bind/faces.h"
-#include "gen/report.h"
+#include "bind/loader.h"
 
 enum { TEXT_MAX = 1 << 20, LIST_MAX = 1000 };
 
@@ -184,18 +184,10 @@ static int l_generation(lua_State *L)
 static int l_report(lua_State *L)
 {
     const struct gen_report *r = gen_last_report(bind_of(L)->engine);
-    struct args_scratch *s = args_scratch(L);
-    struct json *v = NULL;
-    struct jw w;
     if (r == NULL) {
         return args_fail(L, "hub.report: there was no reload yet");
     }
-    jw_init(&w, &s->buf);
-    gen_report_write(r, &w);
-    if (json_parse(&v, &s->arena, buf_str(&s->buf), NULL, NULL) < 0) {
-        return args_fail(L, "hub.report: the report is too large");
-    }
-    value_push(L, v);
+    loader_push_report(L, r);
     return 1;
 }
 

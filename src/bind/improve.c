@@ -15,9 +15,9 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "bind/bind.h"
+#include "bind/bind_int.h"
 #include "bind/hosted.h"
-#include "config/config.h"
+#include "config/home.h"
 #include "event/event.h"
 #include "hook/args.h"
 #include "plugin/improvements.h"
@@ -25,7 +25,8 @@
 enum { SPAN_BYTES = 4 << 20 };
 
 struct improve {
-    struct improve_opts opts;
+    struct bind *bind;
+    struct hosted_plugins *hosted;
     struct improvements *improvements;
     struct event_reader *reader;
     uint64_t heard; // last id of the stream that was passed on
@@ -43,7 +44,7 @@ static void tell(struct improve *im, struct str list)
         struct str data = {list.p + 1, list.n - 2};
         struct str type = json_str(json_get(json_at(events, 0), "type"), "");
         improvements_event(im->improvements, type, data);
-        hosted_event(im->opts.hosted, type, data);
+        hosted_event(im->hosted, type, data);
     }
     arena_fini(&a);
 }
@@ -52,7 +53,7 @@ static void on_module_emit(void *arg, const char *name, struct str data)
 {
     struct improve *im = arg;
     improvements_event(im->improvements, str_of(name), data);
-    hosted_event(im->opts.hosted, str_of(name), data);
+    hosted_event(im->hosted, str_of(name), data);
 }
 
 static void on_wake(void *arg)
@@ -62,19 +63,19 @@ static void on_wake(void *arg)
     while (event_reader_peek(im->reader, SPAN_BYTES).n != 0) {
         event_reader_next(im->reader);
     }
-    if (!improvements_listen(im->improvements) && !hosted_listen(im->opts.hosted)) {
-        im->heard = event_last_id(im->opts.events);
+    if (!improvements_listen(im->improvements) && !hosted_listen(im->hosted)) {
+        im->heard = event_last_id(im->bind->events);
         return;
     }
     buf_init(&text, SPAN_BYTES);
-    for (uint64_t last = event_last_id(im->opts.events); im->heard < last;) {
+    for (uint64_t last = event_last_id(im->bind->events); im->heard < last;) {
         static const struct event_filter own = {.own =
                                                     true}; // each hub has improvements of its own
         struct jw w;
         buf_clear(&text);
         jw_init(&w, &text);
         jw_arr(&w);
-        im->heard = event_list(im->opts.events, im->heard, &own, 1, &w);
+        im->heard = event_list(im->bind->events, im->heard, &own, 1, &w);
         jw_end_arr(&w);
         if (text.n > 2) {
             tell(im, buf_str(&text));
@@ -92,7 +93,7 @@ static int emit(struct improve *im, const struct improvement_call *c)
     buf_init(&data, 1 << 20);
     json_write(&data, json_get(c->params, "data"), 0);
     on_module_emit(im, name, buf_str(&data));
-    bind_emit(im->opts.bind, name, buf_str(&data));
+    bind_emit(im->bind, name, buf_str(&data));
     buf_fini(&data);
     free(name);
     return 0;
@@ -107,7 +108,7 @@ static int on_call(void *arg, const struct improvement_call *c, struct buf *answ
         struct improve *im = arg;
         struct jw w;
         jw_init(&w, answer);
-        bind_worktrees_write(im->opts.bind, &w);
+        bind_worktrees_write(im->bind, &w);
         return 0;
     }
     buf_addz(answer, "not offered to improvements");
@@ -119,7 +120,7 @@ static void write_config(void *arg, struct buf *out)
     struct improve *im = arg;
     struct arena a;
     arena_init(&a);
-    json_write(out, config_values(im->opts.config->now, &a), 0);
+    json_write(out, config_values(im->bind->config->now, &a), 0);
     arena_fini(&a);
 }
 
@@ -127,7 +128,7 @@ static void on_log(void *arg, const char *name, enum log_level level, struct str
 {
     struct improve *im = arg;
     char *unit = xasprintf("improvements/%s", name);
-    bind_log_add(im->opts.bind, str_of(unit), level, text);
+    bind_log_add(im->bind, str_of(unit), level, text);
     free(unit);
 }
 
@@ -138,34 +139,37 @@ static const struct host_args args = {
 
 // ---- life ----------------------------------------------------------------------------------
 
-struct improve *improve_open(const struct improve_opts *o, struct err *e)
+struct improve *improve_open(struct bind *b, struct plugins *past, struct hosted_plugins *hosted,
+                             struct err *e)
 {
     struct improve *im = xcalloc(1, sizeof *im);
-    im->opts = *o;
+    const struct config *c = b->config->now;
+    im->bind = b;
+    im->hosted = hosted;
     char program[PATH_MAX] = {0};
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
         err_sys(e, "cannot find our own program");
         free(im);
         return NULL;
     }
-    char *lua = path_join(o->home->dir, "lua"), *dir = path_join(lua, "improvements");
-    char *scopes = path_join(o->home->state, "scopes.json");
+    char *lua = path_join(b->home->dir, "lua"), *dir = path_join(lua, "improvements");
+    char *scopes = path_join(b->home->state, "scopes.json");
     struct improvements_opts opts = {
         .dir = dir,
         .program = program,
         .scopes = scopes,
-        .data_dir = o->home->dir,
+        .data_dir = b->home->dir,
         .args = &args,
-        .past = o->plugins,
+        .past = past,
         .config = write_config,
         .call = on_call,
         .log = on_log,
         .arg = im,
-        .debounce_ms = (unsigned)config_int(o->config->now, "watch.debounce_ms"),
-        .poll_ms = (unsigned)config_int(o->config->now, "watch.poll_ms"),
-        .poll = config_bool(o->config->now, "watch.poll"),
+        .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
+        .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
+        .poll = config_bool(c, "watch.poll"),
     };
-    int rc = improvements_open(&im->improvements, o->loop, o->engine, o->watcher, &opts, e);
+    int rc = improvements_open(&im->improvements, b->loop, b->engine, b->watcher, &opts, e);
     free(scopes);
     free(dir);
     free(lua);
@@ -173,9 +177,9 @@ struct improve *improve_open(const struct improve_opts *o, struct err *e)
         free(im);
         return NULL;
     }
-    bind_on_emit(o->bind, on_module_emit, im);
-    im->heard = event_last_id(o->events);
-    im->reader = event_reader_open(o->events, UINT64_MAX, NULL, on_wake, im);
+    bind_on_emit(b, on_module_emit, im);
+    im->heard = event_last_id(b->events);
+    im->reader = event_reader_open(b->events, UINT64_MAX, NULL, on_wake, im);
     return im;
 }
 
@@ -187,7 +191,7 @@ struct improvements *improve_improvements(struct improve *im)
 void improve_stop(struct improve *im)
 {
     if (im != NULL) {
-        bind_on_emit(im->opts.bind, NULL, NULL);
+        bind_on_emit(im->bind, NULL, NULL);
         event_reader_close(im->reader);
         im->reader = NULL;
         improvements_stop(im->improvements);

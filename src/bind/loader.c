@@ -12,7 +12,7 @@
 
 // ---- answers --------------------------------------------------------------------------------
 
-static void push_report(lua_State *L, const struct gen_report *report)
+void loader_push_report(lua_State *L, const struct gen_report *report)
 {
     struct buf text;
     struct jw w;
@@ -50,7 +50,7 @@ static void on_report(const struct gen_report *report, void *arg)
         } else {
             lua_pushinteger(L, (lua_Integer)n);
         }
-        push_report(L, report);
+        loader_push_report(L, report);
         bind__op_answer(&k->op, 2);
     }
     vec_foreach (name, &k->names) {

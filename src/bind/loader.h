@@ -10,6 +10,9 @@ int loader_open_lib(lua_State *L);
 /// safe_require(name): require() that answers instead of throwing: the module, or nil and why not.
 int loader_safe_require(lua_State *L);
 
+/// Push a report as GET /reload has it.
+void loader_push_report(lua_State *L, const struct gen_report *report);
+
 /// A request for a run of the engine. Its answer is about `names`: whether all of them serve, or how many; or how
 /// many improvements do. The report follows.
 struct loader__ask {

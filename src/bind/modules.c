@@ -22,7 +22,6 @@
 #include "loop/work.h"
 #include "plugin/past.h"
 #include "watch/ignore.h"
-#include "watch/watch.h"
 
 static const char space_key; // its address: where a state keeps its space
 
@@ -320,7 +319,7 @@ static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg
     }
 }
 
-static void watch_root(struct modules *ms, int root, const struct config *c)
+static void watch_root(struct modules *ms, int root)
 {
     const char *rules[64]; // the usual ones and one more: improvements are no modules
     size_t n = 0;
@@ -337,14 +336,9 @@ static void watch_root(struct modules *ms, int root, const struct config *c)
         .ignore = rules,
         .want_bytes = true,
         .bytes_max = FILES_BYTES_MAX,
-        .debounce_ms = c != NULL ? (unsigned)config_int(c, "watch.debounce_ms") : 0,
-        .poll_ms = c != NULL ? (unsigned)config_int(c, "watch.poll_ms") : 0,
-        .poll = c != NULL && config_bool(c, "watch.poll"),
     };
-    if (o.path == NULL || ms->watcher == NULL) {
-        return;
-    }
-    if (watch_open(&ms->watches[root], ms->watcher, &o, on_saved, ms, &e) < 0) {
+    if (o.path != NULL &&
+        bind__watch_open(ms->bind, &ms->watches[root], &o, on_saved, ms, &e) < 0) {
         gen_warn(ms->engine, &(struct gen_diag){.code = DIAG_WATCH_DEGRADED,
                                                 .source = "hub",
                                                 .path = o.path,
@@ -353,27 +347,65 @@ static void watch_root(struct modules *ms, int root, const struct config *c)
     }
 }
 
+// ---- settings -------------------------------------------------------------------------------
+
+/// A number over the hooks by command.
+static uint64_t hooks_mark(const struct config *c)
+{
+    const struct config_entry *e;
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
+        if (str_starts(str_of(e->key), "command_hooks.")) {
+            json_write(&b, e->value, 0);
+        }
+    }
+    uint64_t mark = map_hash(buf_str(&b));
+    buf_fini(&b);
+    return mark;
+}
+
+/// The module that runs hooks by command registers what the settings say while it loads.
+static void on_settings(void *arg)
+{
+    struct modules *ms = arg;
+    uint64_t mark = hooks_mark(ms->bind->config->now);
+    if (mark != ms->hooks_mark) {
+        ms->hooks_mark = mark;
+        const struct str name = STR("lua:handlers.command_hooks");
+        const struct gen_request req = {
+            .trigger = "config", .names = &name, .n_names = 1, .force = true, .wait_all = true};
+        gen_request(ms->engine, &req, NULL, NULL);
+    }
+}
+
 // ---- public ---------------------------------------------------------------------------------
 
-struct modules *modules_open(const struct modules_opts *o)
+struct modules *modules_open(struct bind *b, const char *user_dir, const char *dev_dir)
 {
     struct modules *ms = xcalloc(1, sizeof *ms);
-    ms->bind = o->bind;
-    ms->bind->modules = ms;
-    ms->loop = o->loop;
-    ms->engine = o->engine;
-    ms->watcher = o->watcher;
-    ms->lane = lane_open(o->loop, "lua", 1);
-    files__init(&ms->files, o->user_dir, o->dev_dir);
+    assert(b->modules == NULL);
+    ms->bind = b;
+    b->modules = ms;
+    ms->engine = b->engine;
+    ms->lane = lane_open(b->loop, "lua", 1);
+    files__init(&ms->files, user_dir, dev_dir);
     ms->space = space__open(ms);
-    ms->source = gen_source_add(o->engine, &source_ops, ms);
-    watch_root(ms, ROOT_USER, o->config);
-    watch_root(ms, ROOT_SHIPPED, o->config);
+    ms->source = gen_source_add(ms->engine, &source_ops, ms);
+    watch_root(ms, ROOT_USER);
+    watch_root(ms, ROOT_SHIPPED);
+    ms->hooks_mark = hooks_mark(b->config->now);
+    config_listen(b->config, on_settings, ms);
     return ms;
 }
 
 void modules_stop(struct modules *ms)
 {
+    if (ms->stopped) {
+        return;
+    }
+    ms->stopped = true;
+    config_unlisten(ms->bind->config, on_settings, ms);
     for (int i = 0; i < ROOT__COUNT; i++) {
         watch_close(ms->watches[i]);
         ms->watches[i] = NULL;

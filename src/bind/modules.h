@@ -11,22 +11,11 @@
 // whole story. Everything here belongs to the loop thread.
 
 struct modules;
-struct config;
 
-/// Borrowed for modules_open() only, but for `bind`, `engine`, `watcher` and `loop`.
-struct modules_opts {
-    struct bind *bind;
-    struct loop *loop;
-    struct gen_engine *engine;
-    struct watcher *watcher;     // NULL: nothing is watched
-    const char *user_dir;        // $AFLOAT_HOME/lua, need not exist; NULL: no user Lua (--safe)
-    const char *dev_dir;         // in place of what the binary holds; NULL: none
-    const struct config *config; // [watch]; NULL: the defaults
-};
-
-/// Make the state and add the source of its units to the engine; nothing is loaded before the first
-/// request. Never fails: what cannot be watched is a warning of the engine.
-struct modules *modules_open(const struct modules_opts *o);
+/// Make the state and add the source of its units to the engine of `b`, which is borrowed; nothing is loaded
+/// before the first request. `user_dir` is $AFLOAT_HOME/lua, which need not exist (NULL: no user Lua), `dev_dir` replaces
+/// what the binary holds (NULL: nothing does). Never fails: what cannot be watched is a warning of the engine.
+struct modules *modules_open(struct bind *b, const char *user_dir, const char *dev_dir);
 
 /// Keep versions of the user's modules with those of plugins; before the loop turns, and only with a user's
 /// directory. `past` is borrowed until the engine is closed.
@@ -36,7 +25,7 @@ void modules_set_past(struct modules *ms, struct plugins *past);
 /// After the engine has been closed: no unit of ours is left. NULL is allowed.
 void modules_close(struct modules *ms);
 
-/// Stop watching; before gen_close().
+/// Stop watching files and settings; before gen_close().
 void modules_stop(struct modules *ms);
 
 /// Could a request name this unit? "lua:lib.x" or "lib.x", loaded or not.

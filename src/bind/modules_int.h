@@ -175,10 +175,9 @@ struct space {
 
 struct modules {
     struct bind *bind;
-    struct loop *loop;
     struct gen_engine *engine;
     struct gen_source *source;
-    struct watcher *watcher;
+    uint64_t hooks_mark; // of the settings' hooks by command
     struct watch *watches[ROOT__COUNT];
     bool warned[ROOT__COUNT]; // of files that were left out
     struct lane *lane;
@@ -187,6 +186,7 @@ struct modules {
     struct space *space;
     struct space *trial;    // of the dry run under way
     struct space *former;   // dead; while a run puts `space` in its place
+    bool stopped;           // it watches neither files nor settings any more
     bool booted;            // the load order is known
     files__names patterns;  // of the load order
     module_list order_list; // the same, expanded

@@ -6,7 +6,6 @@
 
 #include "main/agent_glue.h"
 
-#include "agent/agent.h"
 #include "agent/environ.h"
 #include "agent/providers.h"
 #include "bind/bind.h"
@@ -190,50 +189,44 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
     struct agent_glue *g = xcalloc(1, sizeof *g);
     char *name = xasprintf("afloat/%s", o->version);
     g->o = *o;
-    g->http = http_client_open(o->loop, name);
-    g->providers = providers_open(o->loop, g->http);
-    g->view = (struct plugin_view){.loop = o->loop,
-                                   .engine = o->engine,
+    const struct agent_opts *a = &o->agent;
+    g->http = http_client_open(a->loop, name);
+    g->providers = providers_open(a->loop, g->http);
+    g->view = (struct plugin_view){.loop = a->loop,
+                                   .engine = a->engine,
                                    .plugins = o->plugins,
                                    .improvements = o->improvements};
     free(name);
-    struct agent_env_opts env = {.loop = o->loop,
-                                 .home = o->home,
-                                 .config = o->config,
+    struct agent_env_opts env = {.loop = a->loop,
+                                 .home = a->home,
+                                 .config = a->config,
                                  .watcher = o->watcher,
-                                 .events = o->events};
+                                 .events = a->events};
     g->env = agent_env_open(&env);
-    struct agent_opts opts = {.loop = o->loop,
-                              .home = o->home,
-                              .config = o->config,
-                              .store = o->store,
-                              .events = o->events,
-                              .choices = o->choices,
-                              .trust = o->trust,
-                              .providers = g->providers,
-                              .http = g->http,
-                              .engine = o->engine,
-                              .host = {.plugins = &g->view,
-                                       .reach = reach,
-                                       .known = plugin_view_known,
-                                       .required = plugin_view_required,
-                                       .loaded = plugin_view_loaded,
-                                       .file = plugin_view_file,
-                                       .save = plugin_view_save,
-                                       .enter = enter,
-                                       .leave = leave,
-                                       .config = config_of,
-                                       .refusal = refusal,
-                                       .environ = ask_environ,
-                                       .forget_environ = forget_environ,
-                                       .made = made,
-                                       .changed = changed,
-                                       .ended = ended,
-                                       .vacated = vacated,
-                                       .arg = g}};
+    struct agent_opts opts = *a;
+    opts.providers = g->providers;
+    opts.http = g->http;
+    opts.host = (struct agent_host){.plugins = &g->view,
+                                    .reach = reach,
+                                    .known = plugin_view_known,
+                                    .required = plugin_view_required,
+                                    .loaded = plugin_view_loaded,
+                                    .file = plugin_view_file,
+                                    .save = plugin_view_save,
+                                    .enter = enter,
+                                    .leave = leave,
+                                    .config = config_of,
+                                    .refusal = refusal,
+                                    .environ = ask_environ,
+                                    .forget_environ = forget_environ,
+                                    .made = made,
+                                    .changed = changed,
+                                    .ended = ended,
+                                    .vacated = vacated,
+                                    .arg = g};
     g->agent = agent_open(&opts, ready, arg);
     agent_env_set_agent(g->env, g->agent);
-    g->engines = engine_world_open(o->loop, g->http, o->version, o->home->socket);
+    g->engines = engine_world_open(a->loop, g->http, o->version, a->home->socket);
     agent_set_engines(g->agent, engine_kinds, g->engines);
     return g;
 }

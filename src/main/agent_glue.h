@@ -1,37 +1,21 @@
 #pragma once
 
-#include "loop/loop.h"
+#include "agent/agent.h"
 
 // The agent in its place in the hub: providers on a client of their own, plugins as sessions see them.
 
-struct agent;
 struct agent_glue;
 struct bind;
-struct choices;
-struct config_live;
-struct event_log;
-struct gen_engine;
-struct home;
 struct improvements;
 struct mcp;
 struct plugins;
 struct projects;
-struct providers;
-struct store;
-struct trust;
 struct watcher;
 
 /// Everything is borrowed until agent_glue_free(), but for `config`, and where it says
 /// that it need not be so long.
 struct agent_glue_opts {
-    struct loop *loop;
-    const struct home *home;
-    struct config_live *config;
-    struct store *store;
-    struct event_log *events;
-    struct choices *choices;
-    struct trust *trust;
-    struct gen_engine *engine;
+    struct agent_opts agent;           // `providers`, `http` and `host` are filled in here
     struct plugins *plugins;           // NULL: none
     struct improvements *improvements; // NULL: none
     struct bind *bind;                 // its handlers hear of sessions

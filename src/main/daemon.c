@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,6 +55,16 @@ static void fail_start(struct daemon *d, const struct err *e)
     daemon__stop(d, "start failed");
 }
 
+void daemon__emit(struct daemon *d, enum event_id type, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    char *fields = xvasprintf(format, ap);
+    va_end(ap);
+    event_emit(d->events, str_of(event_infos[type].type), STR_NULL, str_of(fields));
+    free(fields);
+}
+
 static void raise_file_limit(void)
 {
     struct rlimit lim;
@@ -80,11 +91,8 @@ static void on_settings(void *arg)
                      config_bool(c, "behind_proxy"));
     }
     if (d->ready && !d->stopping) { // else there is no stream yet, or no longer
-        char fields[64];
-        snprintf(fields, sizeof fields, "\"broken\":%s,\"diagnostics\":%zu",
-                 diags->broken ? "true" : "false", diags->n);
-        event_emit(d->events, str_of(event_infos[EVENT_CONFIG_CHANGED].type), STR_NULL,
-                   str_of(fields));
+        daemon__emit(d, EVENT_CONFIG_CHANGED, "\"broken\":%s,\"diagnostics\":%zu",
+                     diags->broken ? "true" : "false", diags->n);
     }
 }
 
@@ -209,10 +217,8 @@ static void step_listen(void *arg)
     daemon__guard_socket(d);
     d->ready = true;
     const char *http = server_tcp_address(d->server);
-    char fields[128];
-    snprintf(fields, sizeof fields, "\"version\":\"%s\",\"pid\":%ld", d->opts.version,
-             (long)getpid());
-    event_emit(d->events, str_of(event_infos[EVENT_HUB_STARTED].type), STR_NULL, str_of(fields));
+    daemon__emit(d, EVENT_HUB_STARTED, "\"version\":\"%s\",\"pid\":%ld", d->opts.version,
+                 (long)getpid());
     log_info(LOG_HUB, "ready version=%s pid=%ld http=%s", d->opts.version, (long)getpid(), http);
     printf("ready socket=%s http=%s generation=%lld\n", d->home.socket, http,
            (long long)api_generation(d->api));
@@ -311,14 +317,14 @@ static const struct config *project_config(void *arg, const char *root)
 static void step_agent(void *arg)
 {
     struct daemon *d = arg;
-    struct agent_glue_opts opts = {.loop = &d->loop,
-                                   .home = &d->home,
-                                   .config = settings_live(d->settings),
-                                   .store = d->store,
-                                   .events = d->events,
-                                   .choices = d->choices,
-                                   .trust = trust_hub_book(d->trust),
-                                   .engine = d->live->engine,
+    struct agent_glue_opts opts = {.agent = {.loop = &d->loop,
+                                             .home = &d->home,
+                                             .config = settings_live(d->settings),
+                                             .store = d->store,
+                                             .events = d->events,
+                                             .choices = d->choices,
+                                             .trust = trust_hub_book(d->trust),
+                                             .engine = d->live->engine},
                                    .plugins = d->live->plugins,
                                    .improvements = d->live->improvements,
                                    .bind = d->live->bind,
@@ -388,17 +394,23 @@ static void on_log_line(void *arg, enum log_level level, const char *component, 
     buf_fini(&fields);
 }
 
+/// The step before has ended. False: it failed, or the hub stops.
+static bool may_go_on(struct daemon *d, int status, const struct err *fault)
+{
+    if (status < 0 && !d->stopping) {
+        fail_start(d, fault);
+    }
+    return !d->stopping;
+}
+
 static void step_choices(void *arg, int status, const struct err *fault)
 {
     struct daemon *d = arg;
-    struct err e = fault != NULL ? *fault : (struct err){0};
-    if (d->stopping) {
+    struct err e = {0};
+    if (!may_go_on(d, status, fault)) {
         return;
     }
-    if (status == 0) {
-        status = hublog_attach(d->log, &d->loop, on_log_line, d, &e);
-    }
-    if (status < 0) {
+    if (hublog_attach(d->log, &d->loop, on_log_line, d, &e) < 0) {
         fail_start(d, &e);
         return;
     }
@@ -420,14 +432,9 @@ static void step_choices(void *arg, int status, const struct err *fault)
 static void step_events(void *arg, int status, const struct err *fault)
 {
     struct daemon *d = arg;
-    struct err e = fault != NULL ? *fault : (struct err){0};
-    if (d->stopping) {
-        return;
-    }
-    if (status == 0) {
-        status = event_open(&d->events, &d->loop, d->store, 0, step_choices, d, &e);
-    }
-    if (status < 0) {
+    struct err e = {0};
+    if (may_go_on(d, status, fault) &&
+        event_open(&d->events, &d->loop, d->store, 0, step_choices, d, &e) < 0) {
         fail_start(d, &e);
     }
 }

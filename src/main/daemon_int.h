@@ -1,14 +1,15 @@
 #pragma once
 
 #include "api/api.h"
+#include "config/instance.h"
 #include "loop/hublog.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
 #include "lua/watchdog.h"
 #include "main/agent_glue.h"
 #include "main/daemon.h"
-#include "main/instance.h"
 #include "main/live.h"
+#include "proto/events.h"
 #include "server/server.h"
 #include "settings/projects.h"
 #include "settings/settings.h"
@@ -69,6 +70,8 @@ void daemon__guard_socket(struct daemon *d);
 /// Make the standard streams of this process ones that never wait. Before anything prints.
 void daemon__own_streams(void);
 
+/// Put an event on the stream; `format` makes its members, without braces.
+void daemon__emit(struct daemon *d, enum event_id type, const char *format, ...) PRINTF_LIKE(3, 4);
 /// Go down, once; `reason` is for the log and the stream.
 void daemon__stop(struct daemon *d, const char *reason);
 void daemon__on_stop_signal(int signum, void *arg);

@@ -18,7 +18,6 @@
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
 #include "modelserver/modelserver.h"
-#include "proto/events.h"
 #include "watch/watch.h"
 
 enum {
@@ -154,10 +153,7 @@ void daemon__stop(struct daemon *d, const char *reason)
         uv_close((uv_handle_t *)&d->runtime_watch, NULL);
     }
     if (d->server != NULL) {
-        char fields[64];
-        snprintf(fields, sizeof fields, "\"reason\":\"%s\"", reason);
-        event_emit(d->events, str_of(event_infos[EVENT_HUB_STOPPING].type), STR_NULL,
-                   str_of(fields));
+        daemon__emit(d, EVENT_HUB_STOPPING, "\"reason\":\"%s\"", reason);
         server_drop_socket(d->server);
         loop_defer(&d->loop, close_server, d); // behind the event: its readers still get it
     } else {

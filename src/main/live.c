@@ -11,7 +11,6 @@
 #include "main/live.h"
 
 #include "base/log.h"
-#include "base/map.h"
 #include "base/path.h"
 #include "bind/bind.h"
 #include "bind/hosted.h"
@@ -83,38 +82,6 @@ static const struct json *get_choice(void *arg, struct str key)
     return choices_get(arg, key);
 }
 
-/// A number over the hooks by command.
-static uint64_t hooks_mark(const struct config *c)
-{
-    const struct config_entry *e;
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
-    for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
-        if (str_starts(str_of(e->key), "command_hooks.")) {
-            json_write(&b, e->value, 0);
-        }
-    }
-    uint64_t mark = map_hash(buf_str(&b));
-    buf_fini(&b);
-    return mark;
-}
-
-/// The module that runs hooks by command registers what the settings say while it loads.
-static void on_settings(void *arg)
-{
-    struct live *v = arg;
-    uint64_t mark = hooks_mark(v->opts.config->now);
-    if (mark != v->hooks_mark) {
-        v->hooks_mark = mark;
-        const struct str name = STR("lua:handlers.command_hooks");
-        gen_request(
-            v->engine,
-            &(struct gen_request){
-                .trigger = "config", .names = &name, .n_names = 1, .force = true, .wait_all = true},
-            NULL, NULL);
-    }
-}
-
 static void open_lua(struct live *v)
 {
     const struct live_opts *o = &v->opts;
@@ -132,14 +99,7 @@ static void open_lua(struct live *v)
     char *user = path_join(o->home->dir, "lua");
     char *dev = dev_dir();
     v->bind = bind_open(&faces);
-    struct modules_opts modules = {.bind = v->bind,
-                                   .loop = o->loop,
-                                   .engine = v->engine,
-                                   .watcher = v->watcher,
-                                   .user_dir = o->safe ? NULL : user,
-                                   .dev_dir = dev,
-                                   .config = o->config->now};
-    v->modules = modules_open(&modules);
+    v->modules = modules_open(v->bind, o->safe ? NULL : user, dev);
     free(user);
     free(dev);
 }
@@ -179,16 +139,7 @@ static void open_plugins(struct live *v)
 static void open_improvements(struct live *v)
 {
     struct err e = {0};
-    struct improve_opts o = {.loop = v->opts.loop,
-                             .home = v->opts.home,
-                             .config = v->opts.config,
-                             .events = v->opts.events,
-                             .engine = v->engine,
-                             .watcher = v->watcher,
-                             .plugins = v->plugins,
-                             .bind = v->bind,
-                             .hosted = v->hosted};
-    v->improve = improve_open(&o, &e);
+    v->improve = improve_open(v->bind, v->plugins, v->hosted, &e);
     v->improvements = improve_improvements(v->improve);
     if (v->improve == NULL) {
         log_error(LOG_HUB, "improvements=off reason=%s", LOGQ(str_of(e.msg)).z);
@@ -242,8 +193,6 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
     v->watcher = watcher_open(o->loop, on_watch_warning, v);
     reserve_tool_names(v);
     open_lua(v);
-    v->hooks_mark = hooks_mark(o->config->now);
-    config_listen(o->config, on_settings, v);
     if (!o->safe) {
         open_plugins(v);
         open_improvements(v);
@@ -279,7 +228,6 @@ void live_close(struct live *v, loop_fn *done, void *arg)
     v->closing = true;
     v->done = done;
     v->done_arg = arg;
-    config_unlisten(v->opts.config, on_settings, v);
     bind_notify(v->bind, "shutdown", NULL);
     modules_stop(v->modules);
     if (v->plugins != NULL) {

@@ -57,7 +57,6 @@ struct live {
     struct improvements *improvements; // of `improve`
     struct mcp *mcp;                   // NULL: none (safe); lives until the loop has ended
     vec(const char *) tool_names;      // of built-in tools, NULL at the end
-    uint64_t hooks_mark;               // of the settings' hooks by command
     bool closing;
     loop_fn *loaded;
     void *loaded_arg;

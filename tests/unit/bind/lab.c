@@ -103,14 +103,7 @@ static void open_lab(const char *const *files, bool builtin, const char *const *
         lab_save(files[0], files[1]);
     }
     char *user = path_join(rig.home.dir, "lua");
-    struct modules_opts o = {.bind = rig.bind,
-                             .loop = &l,
-                             .engine = rig.engine,
-                             .watcher = rig.watcher,
-                             .user_dir = user,
-                             .dev_dir = builtin ? NULL : rig_path("dev"),
-                             .config = rig.config};
-    lab.modules = modules_open(&o);
+    lab.modules = modules_open(rig.bind, user, builtin ? NULL : rig_path("dev"));
     vm_add_lib(lab.modules->space->vm, "say", say_open);
     free(user);
     lab_reload();

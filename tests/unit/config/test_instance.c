@@ -3,8 +3,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "main/build_id.h"
-#include "main/instance.h"
+#include "config/instance.h"
 #include "unit/test.h"
 
 static void resolve(struct home *h, const char *name)
@@ -75,10 +74,4 @@ TEST(two_homes_cannot_share_a_runtime_directory)
     home_fini(&a);
     home_fini(&b);
     free(runtime);
-}
-
-TEST(the_build_id_is_forty_hex_digits)
-{
-    CHECK_INT(strlen(build_id()), 40);
-    CHECK_INT(strspn(build_id(), "0123456789abcdef"), 40);
 }

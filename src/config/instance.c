@@ -7,7 +7,7 @@
 // was between fork and exec when the hub was killed has them open, too. So a lock whose holder is dead is
 // waited for.
 
-#include "main/instance.h"
+#include "config/instance.h"
 
 #include <errno.h>
 #include <fcntl.h>
