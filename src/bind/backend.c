@@ -17,23 +17,8 @@ static const char *data_dir(lua_State *L)
 const struct lib_backend bind__backend = {
     .config = settings,
     .data_dir = data_dir,
-    .timer_add = bind__timer_add,
-    .timer_cancel = bind__timer_cancel,
-    .sleep = bind__sleep,
-    .event_on = bind__event_on,
-    .event_off = bind__event_off,
-    .event_emit = bind__event_emit,
-    .hook_add = bind__hook_on,
-    .hook_off = bind__hook_off,
-    .fs =
-        {
-            .resolve = bind__fs_resolve,
-            .run = bind__fs_run,
-            .open = bind__fs_open,
-            .write = bind__fs_write,
-            .append = bind__fs_append,
-            .mkdir = bind__fs_mkdir,
-            .remove = bind__fs_remove,
-            .rename = bind__fs_rename,
-        },
+    .timers = &bind__timers,
+    .events = &bind__events,
+    .hooks = &bind__hooks,
+    .fs = &bind__fs,
 };

@@ -304,26 +304,13 @@ void bind__push_env(lua_State *L, vm_ref meta);
 void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, struct str text);
 void bind__logs_close(struct bind *b);
 
-// ---- backend.c, and the functions in it: see struct lib_backend ------------------------------------
+// ---- the backend of the libraries (lua/lib.h): backend.c, timer.c, events.c, hooks.c, fs.c ------------
 
 extern const struct lib_backend bind__backend;
-
-int bind__timer_add(lua_State *L, const char *who, uint64_t ms, bool again);
-bool bind__timer_cancel(lua_State *L, uint64_t id);
-int bind__sleep(lua_State *L, uint64_t ms);
-int bind__event_on(lua_State *L, const char *who, struct str name);
-bool bind__event_off(lua_State *L, uint64_t id);
-int bind__event_emit(lua_State *L, const char *who, struct str name, const struct json *data);
-int bind__hook_on(lua_State *L, const char *who, const struct lib_hook *h);
-bool bind__hook_off(lua_State *L, const struct lib_hook *h);
-char *bind__fs_resolve(const char *path);
-int bind__fs_run(lua_State *L, struct lib_fs_job *j, int callback);
-int bind__fs_open(void *bind, const char *path, int flags);
-int bind__fs_write(void *bind, const char *path, struct str bytes, mode_t mode);
-int bind__fs_append(void *bind, const char *path, struct str bytes);
-int bind__fs_mkdir(void *bind, const char *path);
-int bind__fs_remove(void *bind, const char *path);
-int bind__fs_rename(void *bind, const char *from, const char *to);
+extern const struct lib_timers bind__timers;
+extern const struct lib_events bind__events;
+extern const struct lib_hooks bind__hooks;
+extern const struct lib_fs bind__fs;
 
 // ---- hooks.c ----------------------------------------------------------------------------------
 

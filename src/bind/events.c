@@ -171,14 +171,14 @@ void bind_on_emit(struct bind *b, bind_emit_fn *fn, void *arg)
 
 // ---- for the library -------------------------------------------------------------------------
 
-int bind__event_on(lua_State *L, const char *who, struct str name)
+static int lib_on(lua_State *L, const char *who, struct str name)
 {
     (void)who;
     bind__owner(L);
     return bind__events_on(L, name, 2, bind__reg_add);
 }
 
-bool bind__event_off(lua_State *L, uint64_t id)
+static bool lib_off(lua_State *L, uint64_t id)
 {
     struct bind_reg *r = bind__reg_find(L, id, "event");
     return r != NULL && bind__reg_off(r);
@@ -212,7 +212,7 @@ int bind__emit(struct bind *b, const char *name, const struct json *data, struct
     return rc;
 }
 
-int bind__event_emit(lua_State *L, const char *who, struct str name, const struct json *data)
+static int lib_emit(lua_State *L, const char *who, struct str name, const struct json *data)
 {
     struct err e = {0};
     if (bind__emit(bind_of(L), name.p, data, &e) < 0) {
@@ -221,3 +221,5 @@ int bind__event_emit(lua_State *L, const char *who, struct str name, const struc
     lua_pushboolean(L, 1);
     return 1;
 }
+
+const struct lib_events bind__events = {.on = lib_on, .off = lib_off, .emit = lib_emit};

@@ -23,14 +23,20 @@ struct fs_op {
 
 // ---- the work, on threads ---------------------------------------------------------------------
 
-int bind__fs_open(void *bind, const char *path, int flags)
+static int fs_open(void *bind, const char *path, int flags)
 {
     (void)bind;
     int fd = open(path, flags | O_CLOEXEC, 0644);
     return fd >= 0 ? fd : -errno;
 }
 
-int bind__fs_write(void *bind, const char *path, struct str bytes, mode_t mode)
+static int fs_mkdir(void *bind, const char *path)
+{
+    (void)bind;
+    return path_mkdirs(path, 0755, NULL);
+}
+
+static int fs_write(void *bind, const char *path, struct str bytes, mode_t mode)
 {
     struct stat st;
     char *real = realpath(path, NULL); // a link stays: the file that it leads to is replaced
@@ -39,7 +45,7 @@ int bind__fs_write(void *bind, const char *path, struct str bytes, mode_t mode)
         mode = st.st_mode & 07777;
     }
     char *dir = str_dup(path_dir(str_of(to)));
-    int rc = bind__fs_mkdir(bind, dir);
+    int rc = fs_mkdir(bind, dir);
     if (rc == 0) {
         rc = path_write_atomic(to, bytes, mode != 0 ? mode : 0644, NULL);
     }
@@ -48,10 +54,10 @@ int bind__fs_write(void *bind, const char *path, struct str bytes, mode_t mode)
     return rc;
 }
 
-int bind__fs_append(void *bind, const char *path, struct str bytes)
+static int fs_append(void *bind, const char *path, struct str bytes)
 {
     // not blocking: a FIFO may have no reader
-    int fd = bind__fs_open(bind, path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK);
+    int fd = fs_open(bind, path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return fd;
     }
@@ -60,19 +66,13 @@ int bind__fs_append(void *bind, const char *path, struct str bytes)
     return rc;
 }
 
-int bind__fs_mkdir(void *bind, const char *path)
-{
-    (void)bind;
-    return path_mkdirs(path, 0755, NULL);
-}
-
-int bind__fs_remove(void *bind, const char *path)
+static int fs_remove(void *bind, const char *path)
 {
     (void)bind;
     return remove(path) == 0 ? 0 : -errno;
 }
 
-int bind__fs_rename(void *bind, const char *from, const char *to)
+static int fs_rename(void *bind, const char *from, const char *to)
 {
     (void)bind;
     return rename(from, to) == 0 ? 0 : -errno;
@@ -80,7 +80,7 @@ int bind__fs_rename(void *bind, const char *from, const char *to)
 
 // ---- requests ---------------------------------------------------------------------------------
 
-char *bind__fs_resolve(const char *path)
+static char *fs_resolve(const char *path)
 {
     bool named = path[0] == '/' || strcmp(path, "~") == 0 || strncmp(path, "~/", 2) == 0;
     return named ? path_expand_home(path) : NULL;
@@ -147,7 +147,7 @@ static bool is_remote(const char *path)
     return remote;
 }
 
-int bind__fs_run(lua_State *L, struct lib_fs_job *j, int callback)
+static int fs_run(lua_State *L, struct lib_fs_job *j, int callback)
 {
     if (j->reads && lib_is_loading(L) && lua_isnil(L, callback)) {
         if (is_remote(j->path)) {
@@ -166,3 +166,14 @@ int bind__fs_run(lua_State *L, struct lib_fs_job *j, int callback)
     f->job = j;
     return bind__op_run(L, &f->op, &fs_kind, j->name, sizeof *f + sizeof *j + j->bytes.n, callback);
 }
+
+const struct lib_fs bind__fs = {
+    .resolve = fs_resolve,
+    .run = fs_run,
+    .open = fs_open,
+    .write = fs_write,
+    .append = fs_append,
+    .mkdir = fs_mkdir,
+    .remove = fs_remove,
+    .rename = fs_rename,
+};

@@ -58,7 +58,7 @@ int bind__hook_add(lua_State *L, const char *who, const struct lib_hook *h, enum
     return 0;
 }
 
-int bind__hook_on(lua_State *L, const char *who, const struct lib_hook *h)
+static int lib_add(lua_State *L, const char *who, const struct lib_hook *h)
 {
     int refused = bind__hook_add(L, who, h, h->chain ? HOOK_CHAIN : HOOK_OBSERVE, 3, NULL);
     if (refused != 0) {
@@ -103,12 +103,14 @@ static struct gen_item *item_find(lua_State *L, struct str point, enum hook_kind
     return h != NULL ? item_in(h->owner, point, kind, name) : NULL;
 }
 
-bool bind__hook_off(lua_State *L, const struct lib_hook *h)
+static bool lib_off(lua_State *L, const struct lib_hook *h)
 {
     enum hook_kind kind = h->chain ? HOOK_CHAIN : HOOK_OBSERVE;
     struct gen_item *it = item_find(L, point_name(h->point), kind, h->name);
     return it != NULL && gen_item_off(it, NULL) == 0;
 }
+
+const struct lib_hooks bind__hooks = {.add = lib_add, .off = lib_off};
 
 static int switch_to(lua_State *L, const char *who, bool on)
 {

@@ -199,7 +199,7 @@ static int l_query(lua_State *L)
     }
     lua_settop(L, 4);
     bind__op_check(L, callback, fn); // may raise: nothing is held yet
-    char *whole = bind__fs_resolve(path);
+    char *whole = bind__fs.resolve(path);
     if (whole == NULL) {
         return luaL_error(L, "%s: path must be absolute or begin with ~/", fn);
     }

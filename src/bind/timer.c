@@ -84,7 +84,7 @@ static const struct bind_reg_ops after_ops = {
     .free = timer_free,
 };
 
-int bind__timer_add(lua_State *L, const char *who, uint64_t ms, bool again)
+static int lib_add(lua_State *L, const char *who, uint64_t ms, bool again)
 {
     (void)who;
     bind__owner(L);
@@ -93,7 +93,7 @@ int bind__timer_add(lua_State *L, const char *who, uint64_t ms, bool again)
     return bind__reg_add(L, &t->reg, again ? &every_ops : &after_ops, STR_NULL, 2);
 }
 
-bool bind__timer_cancel(lua_State *L, uint64_t id)
+static bool lib_cancel(lua_State *L, uint64_t id)
 {
     struct bind_reg *r = bind__reg_find(L, id, "timer");
     return r != NULL && bind__reg_off(r);
@@ -115,7 +115,7 @@ static void nap_cancel(struct bind_op *op)
     free(n);
 }
 
-int bind__sleep(lua_State *L, uint64_t ms)
+static int lib_sleep(lua_State *L, uint64_t ms)
 {
     bind__op_check(L, 2, "timer.sleep");
     struct nap *n = xcalloc(1, sizeof *n);
@@ -123,3 +123,5 @@ int bind__sleep(lua_State *L, uint64_t ms)
     timer_start(&n->timer, ms);
     return bind__op_begin(L, &n->op, 2, nap_cancel);
 }
+
+const struct lib_timers bind__timers = {.add = lib_add, .cancel = lib_cancel, .sleep = lib_sleep};

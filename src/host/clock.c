@@ -51,7 +51,7 @@ static uint64_t add_timer(lua_State *L, const char *who, uint64_t ms, uint64_t e
     return t.id;
 }
 
-int far__timer_add(lua_State *L, const char *who, uint64_t ms, bool again)
+static int lib_add(lua_State *L, const char *who, uint64_t ms, bool again)
 {
     ms = again ? MAX(ms, FAR__TIMER_MIN_MS) : ms;
     lua_pushinteger(L, (lua_Integer)add_timer(L, who, ms, again ? ms : 0));
@@ -74,7 +74,7 @@ static void remove_timer(struct far *f, struct far__timer *t)
     vec_remove(&f->timers, t - f->timers.p);
 }
 
-bool far__timer_cancel(lua_State *L, uint64_t id)
+static bool lib_cancel(lua_State *L, uint64_t id)
 {
     struct far *f = far__of(L);
     struct far__timer *t = find_timer(f, id);
@@ -179,7 +179,7 @@ static int suspend(lua_State *L, uint64_t due, int64_t call_id)
     return entry_wait(L, &w->wait);
 }
 
-int far__sleep(lua_State *L, uint64_t ms)
+static int lib_sleep(lua_State *L, uint64_t ms)
 {
     return suspend(L, now_ms() + ms, 0);
 }
@@ -259,3 +259,5 @@ void far__clock_fini(struct far *f)
     vec_fini(&f->waits);
     vec_fini(&f->timers);
 }
+
+const struct lib_timers far__timers = {.add = lib_add, .cancel = lib_cancel, .sleep = lib_sleep};

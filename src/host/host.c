@@ -41,27 +41,10 @@ static const char *data_dir(lua_State *L)
 static const struct lib_backend backend = {
     .config = config,
     .data_dir = data_dir,
-    .timer_add = far__timer_add,
-    .timer_cancel = far__timer_cancel,
-    .sleep = far__sleep,
-    .event_on = far__event_on,
-    .event_off = far__event_off,
-    .event_emit = far__event_emit,
-    .hook_add = far__hook_add,
-    .hook_off = far__hook_off,
-    .fs =
-        {
-            .top = ".",
-            .outside = "it leads out of the improvements",
-            .resolve = xstrdup,
-            .run = far__fs_run,
-            .open = far__fs_open,
-            .write = far__fs_write,
-            .append = far__fs_append,
-            .mkdir = far__fs_mkdir,
-            .remove = far__fs_remove,
-            .rename = far__fs_rename,
-        },
+    .timers = &far__timers,
+    .events = &far__events,
+    .hooks = &far__hooks,
+    .fs = &far__fs,
 };
 
 static void on_log(void *arg, const struct vm_owner *owner, enum log_level level, struct str text)

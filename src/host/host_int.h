@@ -133,23 +133,12 @@ int far__wait_call(lua_State *L, int64_t id);
 void far__answered(struct far *f, int64_t id, const struct json *value, struct str message);
 void far__clock_fini(struct far *f);
 
-// ---- the backend of the libraries: see struct lib_backend ----------------------------------
+// ---- the backend of the libraries (lua/lib.h): clock.c, register.c, fs.c --------------------------
 
-int far__timer_add(lua_State *L, const char *who, uint64_t ms, bool again);
-bool far__timer_cancel(lua_State *L, uint64_t id);
-int far__sleep(lua_State *L, uint64_t ms);
-int far__event_on(lua_State *L, const char *who, struct str name);
-bool far__event_off(lua_State *L, uint64_t id);
-int far__event_emit(lua_State *L, const char *who, struct str name, const struct json *data);
-int far__hook_add(lua_State *L, const char *who, const struct lib_hook *h);
-bool far__hook_off(lua_State *L, const struct lib_hook *h);
-int far__fs_run(lua_State *L, struct lib_fs_job *j, int callback);
-int far__fs_open(void *far, const char *path, int flags);
-int far__fs_write(void *far, const char *path, struct str bytes, mode_t mode);
-int far__fs_append(void *far, const char *path, struct str bytes);
-int far__fs_mkdir(void *far, const char *path);
-int far__fs_remove(void *far, const char *path);
-int far__fs_rename(void *far, const char *from, const char *to);
+extern const struct lib_timers far__timers;
+extern const struct lib_events far__events;
+extern const struct lib_hooks far__hooks;
+extern const struct lib_fs far__fs;
 
 // ---- register.c: what only an improvement has ----------------------------------------------
 

@@ -83,7 +83,7 @@ static int find_point(struct str name)
     return -1;
 }
 
-int far__hook_add(lua_State *L, const char *who, const struct lib_hook *h)
+static int hook_add(lua_State *L, const char *who, const struct lib_hook *h)
 {
     struct far *f = far__of(L);
     struct jw w;
@@ -114,7 +114,7 @@ int far__hook_add(lua_State *L, const char *who, const struct lib_hook *h)
     return 1;
 }
 
-bool far__hook_off(lua_State *L, const struct lib_hook *h)
+static bool hook_off(lua_State *L, const struct lib_hook *h)
 {
     struct far *f = far__of(L);
     int at = find_point(h->point);
@@ -127,6 +127,8 @@ bool far__hook_off(lua_State *L, const struct lib_hook *h)
     }
     return found;
 }
+
+const struct lib_hooks far__hooks = {.add = hook_add, .off = hook_off};
 
 // ---- tools ---------------------------------------------------------------------------------
 
@@ -187,7 +189,7 @@ static int tool(lua_State *L)
 
 // ---- events --------------------------------------------------------------------------------
 
-int far__event_on(lua_State *L, const char *who, struct str name)
+static int lib_on(lua_State *L, const char *who, struct str name)
 {
     struct far *f = far__of(L);
     struct jw w;
@@ -207,7 +209,7 @@ int far__event_on(lua_State *L, const char *who, struct str name)
     return 1;
 }
 
-bool far__event_off(lua_State *L, uint64_t id)
+static bool lib_off(lua_State *L, uint64_t id)
 {
     struct far *f = far__of(L);
     struct far__handler *h = id >= 1 && id <= f->handlers.n ? &f->handlers.p[id - 1] : NULL;
@@ -218,7 +220,7 @@ bool far__event_off(lua_State *L, uint64_t id)
     return found;
 }
 
-int far__event_emit(lua_State *L, const char *who, struct str name, const struct json *data)
+static int lib_emit(lua_State *L, const char *who, struct str name, const struct json *data)
 {
     struct far *f = far__of(L);
     struct jw w;
@@ -234,6 +236,8 @@ int far__event_emit(lua_State *L, const char *who, struct str name, const struct
     lua_pushboolean(L, true);
     return 1;
 }
+
+const struct lib_events far__events = {.on = lib_on, .off = lib_off, .emit = lib_emit};
 
 // ---- hub -----------------------------------------------------------------------------------
 

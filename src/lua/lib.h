@@ -28,47 +28,58 @@ struct lib_hook {
     bool block;          // on_error = "block"
 };
 
-/// What the libraries stand on. All run on the state's thread, called by Lua code, and may raise; those of
-/// fs that get no `L` run on any thread. Functions that return int push their results and return how many;
-/// `who` ("timer.after") begins their messages.
+// What the libraries stand on. All run on the state's thread, called by Lua code, and may raise; those of
+// fs that get no `L` run on any thread. Functions that return int push their results and return how many;
+// `who` ("timer.after") begins their messages.
+
+struct lib_timers {
+    /// Call the function at 2 after `ms`, once or again and again: its id.
+    int (*add)(lua_State *L, const char *who, uint64_t ms, bool again);
+    bool (*cancel)(lua_State *L, uint64_t id);
+    /// Suspend the running code, which may wait: checked.
+    int (*sleep)(lua_State *L, uint64_t ms);
+};
+
+struct lib_events {
+    /// Call the function at 2 with (data, name) for events of that name: its id.
+    int (*on)(lua_State *L, const char *who, struct str name);
+    bool (*off)(lua_State *L, uint64_t id);
+    int (*emit)(lua_State *L, const char *who, struct str name, const struct json *data);
+};
+
+struct lib_hooks {
+    /// Register the function at 3: true.
+    int (*add)(lua_State *L, const char *who, const struct lib_hook *h);
+    /// Take back the handler with this point, name and `chain`; false when there is none.
+    bool (*off)(lua_State *L, const struct lib_hook *h);
+};
+
+struct lib_fs {
+    const char *top;     // what fs.list() lists; NULL: it needs a path
+    const char *outside; // what -EXDEV means; NULL: what it means to the kernel
+    /// A copy of `path` as the functions below take it; NULL: code may not name files so.
+    char *(*resolve)(const char *path);
+    /// Do the job: lib_fs_now(), or lib_fs_keep() and the rest later. A callback is at `callback`
+    /// unless that is nil.
+    int (*run)(lua_State *L, struct lib_fs_job *j, int callback);
+    // Each returns 0 (open: a descriptor) or a negative code.
+    int (*open)(void *arg, const char *path, int flags);
+    /// Replace the file in one step. `mode` is for a new file, 0: the usual.
+    int (*write)(void *arg, const char *path, struct str bytes, mode_t mode);
+    int (*append)(void *arg, const char *path, struct str bytes);
+    int (*mkdir)(void *arg, const char *path); // with its parents
+    int (*remove)(void *arg, const char *path);
+    int (*rename)(void *arg, const char *from, const char *to);
+};
+
 struct lib_backend {
     /// All settings as one object, secrets blanked. It may be made in `a`; NULL: none.
     const struct json *(*config)(lua_State *L, struct arena *a);
     const char *(*data_dir)(lua_State *L);
-
-    /// Call the function at 2 after `ms`, once or again and again: its id.
-    int (*timer_add)(lua_State *L, const char *who, uint64_t ms, bool again);
-    bool (*timer_cancel)(lua_State *L, uint64_t id);
-    /// Suspend the running code, which may wait: checked.
-    int (*sleep)(lua_State *L, uint64_t ms);
-
-    /// Call the function at 2 with (data, name) for events of that name: its id.
-    int (*event_on)(lua_State *L, const char *who, struct str name);
-    bool (*event_off)(lua_State *L, uint64_t id);
-    int (*event_emit)(lua_State *L, const char *who, struct str name, const struct json *data);
-
-    /// Register the function at 3: true.
-    int (*hook_add)(lua_State *L, const char *who, const struct lib_hook *h);
-    /// Take back the handler with this point, name and `chain`; false when there is none.
-    bool (*hook_off)(lua_State *L, const struct lib_hook *h);
-
-    struct lib_fs {
-        const char *top;     // what fs.list() lists; NULL: it needs a path
-        const char *outside; // what -EXDEV means; NULL: what it means to the kernel
-        /// A copy of `path` as the functions below take it; NULL: code may not name files so.
-        char *(*resolve)(const char *path);
-        /// Do the job: lib_fs_now(), or lib_fs_keep() and the rest later. A callback is at `callback`
-        /// unless that is nil.
-        int (*run)(lua_State *L, struct lib_fs_job *j, int callback);
-        // Each returns 0 (open: a descriptor) or a negative code.
-        int (*open)(void *arg, const char *path, int flags);
-        /// Replace the file in one step. `mode` is for a new file, 0: the usual.
-        int (*write)(void *arg, const char *path, struct str bytes, mode_t mode);
-        int (*append)(void *arg, const char *path, struct str bytes);
-        int (*mkdir)(void *arg, const char *path); // with its parents
-        int (*remove)(void *arg, const char *path);
-        int (*rename)(void *arg, const char *from, const char *to);
-    } fs;
+    const struct lib_timers *timers;
+    const struct lib_events *events;
+    const struct lib_hooks *hooks;
+    const struct lib_fs *fs;
 };
 
 /// Each leaves one value: the library.

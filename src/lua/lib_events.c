@@ -25,12 +25,12 @@ static int events_on(lua_State *L)
     struct str name = check_name(L, "events.on");
     args_fn(L, 2, "events.on");
     lua_settop(L, 2);
-    return vm_of(L)->backend->event_on(L, "events.on", name);
+    return vm_of(L)->backend->events->on(L, "events.on", name);
 }
 
 static int events_off(lua_State *L)
 {
-    lua_pushboolean(L, vm_of(L)->backend->event_off(L, (uint64_t)lua_tointeger(L, 1)));
+    lua_pushboolean(L, vm_of(L)->backend->events->off(L, (uint64_t)lua_tointeger(L, 1)));
     return 1;
 }
 
@@ -43,7 +43,7 @@ static int events_emit(lua_State *L)
     if (value_read(&data, &args_scratch(L)->arena, L, 2, &e) < 0) {
         return args_fail(L, "events.emit: %s", e.msg);
     }
-    return vm_of(L)->backend->event_emit(L, "events.emit", name, data);
+    return vm_of(L)->backend->events->emit(L, "events.emit", name, data);
 }
 
 int lib_events_open(lua_State *L)

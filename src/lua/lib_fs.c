@@ -259,7 +259,7 @@ static struct lib_fs_job *push_job(lua_State *L, const struct lib_fs_fn *fn)
     j->fn = fn;
     j->name = fn->name;
     j->reads = fn->reads;
-    j->fs = &vm_of(L)->backend->fs;
+    j->fs = vm_of(L)->backend->fs;
     j->arg = vm_arg(vm_of(L));
     j->box = box;
     buf_init(&j->bytes, fn->max);
@@ -275,7 +275,7 @@ bool lib_is_loading(lua_State *L)
 static int fs_call(lua_State *L)
 {
     const struct lib_fs_fn *fn = lua_touserdata(L, lua_upvalueindex(1));
-    const struct lib_fs *fs = &vm_of(L)->backend->fs;
+    const struct lib_fs *fs = vm_of(L)->backend->fs;
     const char *other = NULL;
     struct str bytes = STR_NULL;
     int callback = fn->second == NOTHING ? 2 : 3;

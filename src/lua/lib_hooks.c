@@ -60,7 +60,7 @@ static int add(lua_State *L, const char *who, bool chain)
     h.name = args_str(L, 2, who, "name");
     args_fn(L, 3, who);
     lib_hook_options(L, who, 4, &h);
-    return vm_of(L)->backend->hook_add(L, who, &h);
+    return vm_of(L)->backend->hooks->add(L, who, &h);
 }
 
 static int hooks_on(lua_State *L)
@@ -80,7 +80,7 @@ static int take_back(lua_State *L, const char *who, bool chain)
         .name = args_str(L, 2, who, "name"),
         .chain = chain,
     };
-    lua_pushboolean(L, vm_of(L)->backend->hook_off(L, &h));
+    lua_pushboolean(L, vm_of(L)->backend->hooks->off(L, &h));
     return 1;
 }
 

@@ -11,7 +11,7 @@ static int add(lua_State *L, const char *who, bool again)
     uint64_t ms = args_ms(L, 1, who, "the time");
     args_fn(L, 2, who);
     lua_settop(L, 2);
-    return vm_of(L)->backend->timer_add(L, who, ms, again);
+    return vm_of(L)->backend->timers->add(L, who, ms, again);
 }
 
 static int timer_after(lua_State *L)
@@ -26,7 +26,7 @@ static int timer_every(lua_State *L)
 
 static int timer_cancel(lua_State *L)
 {
-    lua_pushboolean(L, vm_of(L)->backend->timer_cancel(L, (uint64_t)lua_tointeger(L, 1)));
+    lua_pushboolean(L, vm_of(L)->backend->timers->cancel(L, (uint64_t)lua_tointeger(L, 1)));
     return 1;
 }
 
@@ -35,7 +35,7 @@ static int timer_sleep(lua_State *L)
     uint64_t ms = args_ms(L, 1, "timer.sleep", "the time");
     lua_settop(L, 1);
     entry_check_wait(L);
-    return vm_of(L)->backend->sleep(L, ms);
+    return vm_of(L)->backend->timers->sleep(L, ms);
 }
 
 int lib_timer_open(lua_State *L)

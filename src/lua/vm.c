@@ -36,7 +36,7 @@ struct vm *vm_open(const struct vm_opts *opts)
     vm->log = opts->log;
     vm->arg = opts->arg;
     vm->backend = opts->backend;
-    assert(vm->backend == NULL || (vm->backend->fs.run != NULL && vm->backend->hook_add != NULL));
+    assert(vm->backend == NULL || (vm->backend->fs != NULL && vm->backend->hooks != NULL));
     vm_set_memory(vm, opts->memory_max != 0 ? opts->memory_max : VM_MEMORY);
     for (int i = 0; i < MARK__COUNT; i++) {
         vm->marks[i] = (struct vm__mark){vm, (enum vm__mark_kind)i};
