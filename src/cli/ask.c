@@ -251,6 +251,36 @@ int ask_request(struct cli *c, const struct client_request *r, struct client_ans
     return EXIT_OK;
 }
 
+int ask_accepted(struct cli *c, const struct client_request *r, struct client_answer *a)
+{
+    int code = ask_request(c, r, a);
+    return code != EXIT_OK || a->status / 100 == 2 ? code : ask_problem(c, a);
+}
+
+const struct json *ask_quietly(struct cli *c, enum op_id op, const struct ask_param *params,
+                               size_t n, unsigned timeout_ms, struct arena *arena)
+{
+    struct client_peer to = {.socket = c->home.socket};
+    struct client_answer a;
+    struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
+    struct json *v = NULL;
+    client_answer_init(&a);
+    if (ask_build(op, params, n, &path, &body, NULL) == 0) {
+        struct client_request r = {.method = op_method_name(ops[op].method),
+                                   .path = buf_z(&path),
+                                   .body = buf_str(&body),
+                                   .timeout_ms = timeout_ms};
+        bool good = client_call(&to, &r, &a, NULL) == 0 && a.status / 100 == 2;
+        if (!good || json_parse(&v, arena, arena_str(arena, buf_str(&a.body)), NULL, NULL) < 0) {
+            v = NULL;
+        }
+    }
+    client_answer_fini(&a);
+    buf_fini(&path);
+    buf_fini(&body);
+    return v;
+}
+
 int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
            struct client_answer *a)
 {

@@ -25,6 +25,9 @@ int ask_ensure_hub(struct cli *c);
 /// Send a request over the socket and take any HTTP answer. Starts a hub if the command does that.
 int ask_request(struct cli *c, const struct client_request *r, struct client_answer *a);
 
+/// The same, but anything but 2xx is told and becomes the exit code.
+int ask_accepted(struct cli *c, const struct client_request *r, struct client_answer *a);
+
 /// Call an operation; anything but 2xx is told and becomes the exit code. With --json the answer is
 /// printed as it came, whatever it was.
 int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
@@ -39,6 +42,11 @@ int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct bu
 int ask_problem(struct cli *c, const struct client_answer *a);
 /// The exit code for an answer: 0 for 2xx, else by its problem code, else by its status.
 int ask_exit_of(const struct client_answer *a);
+
+/// Call an operation without printing anything and without starting a hub. The answer, in `arena`; NULL unless it is a
+/// success. `timeout_ms` of 0 is the usual time.
+const struct json *ask_quietly(struct cli *c, enum op_id op, const struct ask_param *params,
+                               size_t n, unsigned timeout_ms, struct arena *arena);
 
 /// Call an operation without parameters so that a running hub takes notice of changed files now; `what`
 /// names them in the note that tells of a failure. Without a hub nothing happens.

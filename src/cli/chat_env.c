@@ -12,21 +12,10 @@
 #include "cli/travel.h"
 #include "config/config.h"
 
-static struct config *load_for(const struct home *home, struct err *e)
-{
-    struct config_sources src = {.home = home, .env = (const char *const *)environ};
-    struct config *config = NULL;
-    struct config_diags diags;
-    config_diags_init(&diags);
-    int rc = config_load(&config, &src, &diags, e);
-    config_diags_fini(&diags);
-    return rc < 0 ? NULL : config;
-}
-
 static struct config *load(struct cli *c)
 {
     struct err e = {0};
-    struct config *config = load_for(&c->home, &e);
+    struct config *config = cli__config(&c->home, false, &e);
     if (config == NULL) {
         cli__fail(c, &e);
     }
@@ -107,7 +96,7 @@ static void write_all(const struct config *config, struct jw *w)
 
 int travel_write_env(const struct home *home, struct jw *w, struct err *e)
 {
-    struct config *config = load_for(home, e);
+    struct config *config = cli__config(home, false, e);
     if (config == NULL) {
         return e->code;
     }

@@ -151,10 +151,7 @@ int chat__send(struct chat *t, const char *method, const char *path, chat_write 
     int code = write(t, &body, text);
     struct client_request r = {.method = method, .path = path, .body = buf_str(&body)};
     if (code == EXIT_OK) {
-        code = ask_request(t->c, &r, &a);
-    }
-    if (code == EXIT_OK && a.status / 100 != 2) {
-        code = ask_problem(t->c, &a);
+        code = ask_accepted(t->c, &r, &a);
     }
     const struct json *v = code == EXIT_OK ? ask_json(t->c, &arena, &a) : NULL;
     if (v != NULL) {
@@ -248,18 +245,13 @@ int chat__row(struct chat *t, struct arena *arena, const struct json **out)
 
 void chat__refresh(struct chat *t)
 {
-    struct client_peer to = {.socket = t->c->home.socket};
-    struct client_answer a;
     struct arena arena = {0};
-    struct json *row;
-    char path[CHAT_ID_MAX + 16];
-    snprintf(path, sizeof path, "/session/%s", t->id);
-    struct client_request r = {.method = "GET", .path = path};
-    client_answer_init(&a);
-    if (t->drawable && client_call(&to, &r, &a, NULL) == 0 && a.status == 200 &&
-        json_parse(&row, &arena, buf_str(&a.body), NULL, NULL) == 0) {
+    const struct json *row =
+        t->drawable
+            ? ask_quietly(t->c, OP_SESSION_SHOW, &(struct ask_param){"id", t->id}, 1, 0, &arena)
+            : NULL;
+    if (row != NULL) {
         gauge_row(&t->gauge, row);
     }
     arena_fini(&arena);
-    client_answer_fini(&a);
 }

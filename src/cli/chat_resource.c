@@ -7,33 +7,12 @@
 
 enum { MOST = 10 };
 
-/// Ask the hub without printing anything. NULL: it did not answer well.
-static const struct json *fetch(struct chat *t, enum op_id op, const struct ask_param *params,
-                                size_t n, struct arena *a)
-{
-    struct client_peer to = {.socket = t->c->home.socket};
-    struct client_answer answer;
-    struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
-    struct json *v = NULL;
-    client_answer_init(&answer);
-    if (ask_build(op, params, n, &path, &body, NULL) == 0) {
-        struct client_request r = {.method = "GET", .path = buf_z(&path)};
-        bool good = client_call(&to, &r, &answer, NULL) == 0 && answer.status == 200;
-        if (!good || json_parse(&v, a, arena_str(a, buf_str(&answer.body)), NULL, NULL) < 0) {
-            v = NULL;
-        }
-    }
-    client_answer_fini(&answer);
-    buf_fini(&path);
-    buf_fini(&body);
-    return v;
-}
-
 void chat__resource_names(struct chat *t, struct menu *m, struct str start)
 {
     struct arena a = {0};
     char *prefix = str_dup(start);
-    json_foreach_item (server, json_get(fetch(t, OP_MCP_LIST, NULL, 0, &a), "servers")) {
+    json_foreach_item (server,
+                       json_get(ask_quietly(t->c, OP_MCP_LIST, NULL, 0, 0, &a), "servers")) {
         struct str name = json_get_text(server, "name");
         json_foreach_item (uri, json_get(server, "resources")) {
             const char *full =
@@ -56,7 +35,7 @@ static void add_resource(struct chat *t, struct str word, struct buf *out)
     struct ask_param params[] = {{"name", arena_strdup(&a, server)},
                                  {"uri", arena_strdup(&a, uri)}};
     const struct json *text =
-        json_get(fetch(t, OP_MCP_READ, params, ARRAY_LEN(params), &a), "text");
+        json_get(ask_quietly(t->c, OP_MCP_READ, params, ARRAY_LEN(params), 0, &a), "text");
     if (text == NULL) {
         out_note(&t->c->out, "cannot read '@" STR_FMT "'; it stays a word", STR_ARG(word));
     } else {

@@ -3,11 +3,9 @@
 // Our own commands are a table; every other name is looked for among the commands that plugins
 // contribute, as PLUGIN:NAME or as NAME alone. A command that fails says so, and the chat goes on.
 
-#include "base/time.h"
 #include "cli/chat_int.h"
 #include "cli/report.h"
 #include "cli/sessions.h"
-#include "term/text.h"
 
 static void print_output(struct chat *t, const struct json *output)
 {
@@ -23,44 +21,38 @@ static void print_output(struct chat *t, const struct json *output)
 
 // ---- lists ---------------------------------------------------------------------------------
 
-// A table of a list that the hub gives: one row each, the first column bold.
-static int print_list(struct chat *t, enum op_id op, const struct ask_param *param,
-                      const char *list, const char *const *keys)
+/// Show what the hub answers by `l`. The exit code.
+static int show_asked(struct chat *t, enum op_id op, const struct ask_param *param,
+                      const struct layout *l)
 {
-
     struct arena arena = {0};
-    struct table table;
     const struct json *v;
-    size_t columns = 0;
-    while (keys[columns] != NULL) {
-        columns++;
-    }
-    table_init(&table, columns);
     int code = ask_value(t->c, op, param, param != NULL ? 1 : 0, &arena, &v);
-    json_foreach_item (row, json_get(v, list)) {
-        for (size_t i = 0; i < columns; i++) {
-            table_add(&table, i == 0 ? OUT_BOLD : OUT_PLAIN, json_get_text(row, keys[i]));
-        }
+    if (code == EXIT_OK) {
+        show_answer(t->c, l, v);
     }
-    table_print(&table, &t->c->out);
-    table_fini(&table);
     arena_fini(&arena);
     return code;
 }
 
 static bool slash_tools(struct chat *t, struct str arg)
 {
-    static const char *const keys[] = {"name", "plugin", "description", NULL};
+    const struct layout tools = {
+        "tools",
+        COLUMNS(COL("NAME", ID, NULL), COL("PLUGIN", WORD, NULL), COL("DESCRIPTION", LONG, NULL)),
+        NULL};
     (void)arg;
-    print_list(t, OP_TOOL_LIST, NULL, "tools", keys);
+    show_asked(t, OP_TOOL_LIST, NULL, &tools);
     return true;
 }
 
 static bool slash_plugins(struct chat *t, struct str arg)
 {
-    static const char *const keys[] = {"name", "state", "layer", NULL};
+    const struct layout plugins = {
+        "plugins",
+        COLUMNS(COL("NAME", ID, NULL), COL("STATE", STATE, NULL), COL("LAYER", DIM, NULL)), NULL};
     (void)arg;
-    print_list(t, OP_PLUGIN_LIST, NULL, "plugins", keys);
+    show_asked(t, OP_PLUGIN_LIST, NULL, &plugins);
     return true;
 }
 
@@ -74,11 +66,13 @@ static void print_model(struct chat *t, const struct json *row)
 
 static void list_providers(struct chat *t)
 {
-    static const char *const columns[] = {"name", "kind", "model", NULL};
+    const struct layout providers = {
+        "providers",
+        COLUMNS(COL("NAME", ID, NULL), COL("KIND", WORD, NULL), COL("MODEL", TEXT, NULL)), NULL};
     struct buf keys = {.max = 64 << 10};
     chat__write_keys(t->c, &keys);
-    struct ask_param param = {"keys", keys.n != 0 ? buf_z(&keys) : NULL};
-    print_list(t, OP_PROVIDER_LIST, &param, "providers", columns);
+    show_asked(t, OP_PROVIDER_LIST, &(struct ask_param){"keys", keys.n != 0 ? buf_z(&keys) : NULL},
+               &providers);
     buf_fini(&keys);
 }
 
@@ -102,43 +96,36 @@ static bool slash_model(struct chat *t, struct str arg)
     return true;
 }
 
+static void add_cost(struct buf *out, const struct json *row)
+{
+    double cost = json_double(json_ptr(row, "/usage/cost_usd"), -1);
+    if (cost < 0) {
+        buf_addz(out, "unknown: [prices] has no price of this model");
+    } else {
+        buf_addf(out, "%.4f USD", cost);
+    }
+}
+
 static bool slash_cost(struct chat *t, struct str arg)
 {
-    static const char *const counts[] = {"input", "cached", "output", "reasoning"};
-    struct arena arena = {0};
-    struct table table;
-    const struct json *row;
+    const struct layout usage = {.columns =
+                                     COLUMNS(COL("input", TEXT, "{usage.input}||unknown"),
+                                             COL("cached", TEXT, "{usage.cached}||unknown"),
+                                             COL("output", TEXT, "{usage.output}||unknown"),
+                                             COL("reasoning", TEXT, "{usage.reasoning}||unknown"),
+                                             COL_FN("cost", TEXT, add_cost))};
     (void)arg;
-    table_init(&table, 2);
-    int code = chat__row(t, &arena, &row);
-    const struct json *usage = json_get(row, "usage");
-    for (size_t i = 0; i < ARRAY_LEN(counts) && code == EXIT_OK; i++) {
-        int64_t n = json_int(json_get(usage, counts[i]), -1);
-        table_add(&table, OUT_PLAIN, str_of(counts[i]));
-        if (n < 0) {
-            table_add(&table, OUT_DIM, STR("unknown"));
-        } else {
-            table_addf(&table, "%lld", (long long)n);
-        }
-    }
-    double cost = json_double(json_get(usage, "cost_usd"), -1);
-    if (code == EXIT_OK) {
-        table_add(&table, OUT_PLAIN, STR("cost"));
-        if (cost < 0) {
-            table_add(&table, OUT_DIM, STR("unknown: [prices] has no price of this model"));
-        } else {
-            table_addf(&table, "%.4f USD", cost);
-        }
-    }
-    table_print(&table, &t->c->out);
-    table_fini(&table);
-    arena_fini(&arena);
+    show_asked(t, OP_SESSION_SHOW, &(struct ask_param){"id", t->id}, &usage);
     return true;
 }
 
 static bool slash_permission(struct chat *t, struct str arg)
 {
-    static const char *const keys[] = {"id", "tool", "match", "decision", "scope", NULL};
+    const struct layout rules = {"rules",
+                                 COLUMNS(COL("ID", ID, NULL), COL("TOOL", WORD, NULL),
+                                         COL("MATCH", TEXT, NULL), COL("DECISION", STATE, NULL),
+                                         COL("SCOPE", WORD, NULL)),
+                                 NULL};
     struct arena arena = {0};
     const struct json *v;
     struct str rest = arg;
@@ -147,7 +134,7 @@ static bool slash_permission(struct chat *t, struct str arg)
     if (arg.n == 0) {
         out_note(&t->c->out, "the mode is %s: ask, edits, plan, auto or deny (Shift-Tab)",
                  t->gauge.permission);
-        print_list(t, OP_PERMISSION_LIST, &(struct ask_param){"path", dir}, "rules", keys);
+        show_asked(t, OP_PERMISSION_LIST, &(struct ask_param){"path", dir}, &rules);
     } else if (removes) {
         struct ask_param params[] = {{"id", arena_strdup(&arena, str_trim(rest))}};
         if (ask_value(t->c, OP_PERMISSION_REMOVE, params, ARRAY_LEN(params), &arena, &v) ==
@@ -228,44 +215,24 @@ static bool slash_new(struct chat *t, struct str arg)
     return true;
 }
 
+static const struct column recent_columns[] = {
+    COL("ID", ID, NULL),
+    COL("STARTED", TIME, "{started_at}"),
+    COL("SAID", TEXT, "{title}||{prompt_summary}"),
+    COL("ANSWER", DIM, "{response_summary}"),
+    COL(NULL, TEXT, NULL),
+};
+
 struct recent {
+    struct cli *c;
     struct table table;
     int left;
 };
 
-static void add_age(struct table *table, struct str started)
-{
-    static const struct {
-        int64_t seconds;
-        const char *unit;
-    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
-    int64_t at = 0, past = time_parse(started, &at) ? (time_wall_ms() - at) / 1000 : 0;
-    size_t i = 0;
-    while (i + 1 < ARRAY_LEN(units) && past < units[i].seconds) {
-        i++;
-    }
-    long long n = MAX(past, 0) / units[i].seconds;
-    table_addf(table, "%lld %s%s ago", n, units[i].unit, n == 1 ? "" : "s");
-}
-
-// The first words of the first line.
-static void add_words(struct table *table, enum out_tint tint, struct str text)
-{
-    struct str rest = str_trim(text);
-    struct buf cut = {.max = SIZE_MAX};
-    text_add_cut(&cut, str_cut(&rest, '\n'), 40);
-    table_add(table, tint, buf_str(&cut));
-    buf_fini(&cut);
-}
-
 static bool add_recent(const struct json *row, void *arg)
 {
     struct recent *r = arg;
-    struct str title = json_get_text(row, "title");
-    table_add(&r->table, OUT_BOLD, json_get_text(row, "id"));
-    add_age(&r->table, json_get_text(row, "started_at"));
-    add_words(&r->table, OUT_PLAIN, title.n != 0 ? title : json_get_text(row, "prompt_summary"));
-    add_words(&r->table, OUT_DIM, json_get_text(row, "response_summary"));
+    show_add_row(r->c, &r->table, recent_columns, row, STR_NULL);
     return --r->left > 0;
 }
 
@@ -274,8 +241,8 @@ static bool slash_resume(struct chat *t, struct str arg)
     char old[CHAT_ID_MAX];
     uint64_t seq = t->seq;
     if (arg.n == 0) {
-        struct recent r = {.left = 10};
-        table_init(&r.table, 4);
+        struct recent r = {.c = t->c, .left = 10};
+        show_begin(&r.table, recent_columns);
         sessions__each(t->c, add_recent, &r);
         table_print(&r.table, &t->c->out);
         table_fini(&r.table);

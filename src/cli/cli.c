@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli_int.h"
+#include "config/config.h"
 #include "pty/tty.h"
 
 int cli__exit_of(int code)
@@ -60,6 +61,30 @@ int cli__read_all(int fd, struct buf *out, struct err *e)
             return err_sys(e, "cannot read the input");
         }
     }
+}
+
+struct config *cli__config(const struct home *home, bool hub, struct err *e)
+{
+    struct config_sources src = {.home = home, .env = (const char *const *)environ, .hub = hub};
+    struct config *config = NULL;
+    struct config_diags diags;
+    config_diags_init(&diags);
+    int rc = config_load(&config, &src, &diags, e);
+    config_diags_fini(&diags);
+    return rc < 0 ? NULL : config;
+}
+
+int cli__confirm(struct cli *c, const char *question, const char *needs, struct err *e)
+{
+    char answer[16] = "";
+    if (args_has(&c->args, FLAG_NO_INPUT) || isatty(STDIN_FILENO) != 1) {
+        return err_set(e, ERR_DENIED, "%s", needs);
+    }
+    fprintf(stderr, "%s [y/N] ", question);
+    fflush(stderr);
+    ssize_t n = read(STDIN_FILENO, answer, sizeof answer - 1);
+    bool yes = n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+    return yes ? 0 : err_set(e, ERR_DENIED, "nothing was changed");
 }
 
 // A descriptor that came closed would be given to the next file or socket, and what we print would go

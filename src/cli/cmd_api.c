@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cli/ask.h"
+#include "cli/sessions.h"
 #include "client/interrupt.h"
 
 enum { BODY_MAX = 17 << 20 }; // a little more than the hub takes, so that its refusal can be seen
@@ -30,20 +30,16 @@ static int read_body(struct cli *c, const char *word, struct buf *out)
 // The hub's TCP address into `out`.
 static int find_tcp(struct cli *c, char out[128])
 {
-    struct client_answer a;
     struct arena arena = {0};
-    client_answer_init(&a);
-    int code = ask_request(c, &(struct client_request){.method = "GET", .path = "/healthz"}, &a);
-    if (code == EXIT_OK) {
-        struct str listen = json_get_text(ask_json(c, &arena, &a), "listen");
-        snprintf(out, 128, STR_FMT, STR_ARG(listen));
-        if (listen.n == 0) {
-            out_error(&c->out, "the hub does not listen on TCP; 'afloat open' switches it on");
-            code = EXIT_FAILED;
-        }
+    const struct json *health;
+    int code = sessions__ask(c, OP_HEALTH, NULL, 0, &arena, &health);
+    struct str listen = json_get_text(health, "listen");
+    snprintf(out, 128, STR_FMT, STR_ARG(listen));
+    if (code == EXIT_OK && listen.n == 0) {
+        out_error(&c->out, "the hub does not listen on TCP; 'afloat open' switches it on");
+        code = EXIT_FAILED;
     }
     arena_fini(&arena);
-    client_answer_fini(&a);
     return code;
 }
 

@@ -348,13 +348,8 @@ static void check_log(struct doctor *d)
 // The hub's own checks, under names that say so.
 static void add_hubs_checks(struct doctor *d)
 {
-    struct client_peer to = {.socket = d->c->home.socket};
-    struct client_request r = {.method = "GET", .path = ops[OP_DOCTOR].path};
-    struct client_answer a;
     struct arena arena = {0};
-    client_answer_init(&a);
-    bool got = client_call(&to, &r, &a, NULL) == 0 && a.status == 200;
-    const struct json *v = got ? ask_json(d->c, &arena, &a) : NULL;
+    const struct json *v = ask_quietly(d->c, OP_DOCTOR, NULL, 0, 0, &arena);
     json_foreach_item (k, json_get(v, "checks")) {
         struct str status = json_str(json_get(k, "status"), "fail");
         enum verdict verdict = str_eqz(status, "ok") ? FINE : str_eqz(status, "warn") ? WARN : FAIL;
@@ -363,7 +358,6 @@ static void add_hubs_checks(struct doctor *d)
         report(d, name, verdict, hint, STR_FMT, STR_ARG(json_get_text(k, "detail")));
     }
     arena_fini(&arena);
-    client_answer_fini(&a);
 }
 
 static void run_checks(struct doctor *d)

@@ -30,20 +30,9 @@ int cmd_hub(struct cli *c)
 /// Problems of modules and plugins, under the table. An older hub does not know the operation.
 static void print_troubles(struct cli *c)
 {
-    struct client_peer to = {.socket = c->home.socket};
-    struct client_request r = {
-        .method = "GET", .path = ops[OP_RELOAD_LAST].path, .timeout_ms = TROUBLES_MS};
-    struct client_answer a;
     struct arena arena = {0};
-    client_answer_init(&a);
-    if (client_call(&to, &r, &a, NULL) == 0 && a.status == 200) {
-        const struct json *report = ask_json(c, &arena, &a);
-        if (report != NULL) {
-            report_print_problems(&c->out, report);
-        }
-    }
+    report_print_problems(&c->out, ask_quietly(c, OP_RELOAD_LAST, NULL, 0, TROUBLES_MS, &arena));
     arena_fini(&arena);
-    client_answer_fini(&a);
 }
 
 static void show_health(struct cli *c, const struct client_answer *a)
@@ -76,10 +65,8 @@ int cmd_start(struct cli *c)
     }
     client_answer_init(&a);
     code =
-        ask_request(c, &(struct client_request){.method = "GET", .path = ops[OP_HEALTH].path}, &a);
-    if (code == EXIT_OK && a.status != 200) {
-        code = ask_problem(c, &a);
-    } else if (code == EXIT_OK && c->json) {
+        ask_accepted(c, &(struct client_request){.method = "GET", .path = ops[OP_HEALTH].path}, &a);
+    if (code == EXIT_OK && c->json) {
         show_health(c, &a);
     } else if (code == EXIT_OK) {
         out_note(&c->out,

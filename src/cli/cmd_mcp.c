@@ -106,43 +106,19 @@ static void on_login(void *arg, const struct oauth_token *t, const struct err *w
 /// The address of [mcp.NAME]; the caller frees it. NULL: said why not.
 static char *find_url(struct cli *c, const char *name)
 {
-    struct config_sources src = {.home = &c->home, .env = (const char *const *)environ};
-    struct config *config = NULL;
-    struct config_diags diags;
     struct err e = {0};
-    char *url = NULL;
-    config_diags_init(&diags);
-    if (config_load(&config, &src, &diags, &e) < 0) {
+    struct config *config = cli__config(&c->home, false, &e);
+    if (config == NULL) {
         cli__fail(c, &e);
-    } else {
-        const struct config_entry *it = config_find_named(config, "mcp.*.url", name);
-        url = it != NULL ? str_dup(json_str(it->value, "")) : NULL;
-        if (url == NULL) {
-            out_error(&c->out, "config.toml has no [mcp.%s] with a 'url'", name);
-        }
+        return NULL;
     }
-    config_diags_fini(&diags);
+    const struct config_entry *it = config_find_named(config, "mcp.*.url", name);
+    char *url = it != NULL ? str_dup(json_str(it->value, "")) : NULL;
+    if (url == NULL) {
+        out_error(&c->out, "config.toml has no [mcp.%s] with a 'url'", name);
+    }
     config_free(config);
     return url;
-}
-
-/// A hub that runs takes the login at once.
-static void tell_hub(struct cli *c, const char *name)
-{
-    struct client_answer a;
-    char *names = xasprintf("[\"mcp:%s\"]", name);
-    struct ask_param params[] = {{"names", names}, {"force", "true"}};
-    struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
-    struct client_peer to = {.socket = c->home.socket};
-    client_answer_init(&a);
-    if (ask_build(OP_RELOAD, params, ARRAY_LEN(params), &path, &body, NULL) == 0) {
-        struct client_request r = {.method = "POST", .path = buf_z(&path), .body = buf_str(&body)};
-        (void)!client_call(&to, &r, &a, NULL);
-    }
-    client_answer_fini(&a);
-    buf_fini(&path);
-    buf_fini(&body);
-    free(names);
 }
 
 int cmd_mcp_login(struct cli *c)
@@ -168,7 +144,11 @@ int cmd_mcp_login(struct cli *c)
     }
     if (l.code == EXIT_OK) {
         out_note(&c->out, "logged in to '%s'", name);
-        tell_hub(c, name);
+        struct arena arena = {0}; // a hub that runs takes the login at once
+        const char *names = arena_printf(&arena, "[\"mcp:%s\"]", name);
+        const struct ask_param params[] = {{"names", names}, {"force", "true"}};
+        ask_quietly(c, OP_RELOAD, params, ARRAY_LEN(params), 0, &arena);
+        arena_fini(&arena);
     }
     free(url);
     free(secret);

@@ -42,44 +42,31 @@ struct install {
 
 // ---- what it would hold -----------------------------------------------------------------------
 
-/// Is our home another one than a client would find by itself?
-static bool has_own_home(const struct cli *c)
+/// A text as a string of JSON, which is one of TOML too.
+static void add_quoted(struct buf *out, const char *text)
 {
-    return getenv("AFLOAT_HOME") != NULL || args_has(&c->args, FLAG_HOME);
+    struct jw w = {.out = out};
+    jw_strz(&w, text);
 }
 
-/// The server as an object of JSON.
+/// The server as an object of JSON, or as a table of TOML.
 static void write_server(const struct install *in, struct buf *out)
 {
-    struct jw w;
-    buf_addc(out, '{');
-    buf_addz(out, in->client->members);
-    buf_addz(out, "\"command\":");
-    jw_init(&w, out);
-    jw_strz(&w, in->program);
-    buf_addz(out, ",\"args\":[\"mcp\"]");
-    if (has_own_home(in->c)) {
-        buf_addz(out, ",\"env\":{\"AFLOAT_HOME\":");
-        jw_init(&w, out);
-        jw_strz(&w, in->c->home.dir);
-        buf_addc(out, '}');
+    bool toml = in->client->key == NULL;
+    if (toml) {
+        buf_addz(out, "[mcp_servers.afloat]\ncommand = ");
+    } else {
+        buf_addf(out, "{%s\"command\":", in->client->members);
     }
-    buf_addc(out, '}');
-}
-
-static void write_toml(const struct install *in, struct buf *out)
-{
-    struct jw w; // a basic string of TOML reads like one of JSON
-    buf_addz(out, "[mcp_servers.afloat]\ncommand = ");
-    jw_init(&w, out);
-    jw_strz(&w, in->program);
-    buf_addz(out, "\nargs = [\"mcp\"]\n");
-    if (has_own_home(in->c)) {
-        buf_addz(out, "env = { AFLOAT_HOME = ");
-        jw_init(&w, out);
-        jw_strz(&w, in->c->home.dir);
-        buf_addz(out, " }\n");
+    add_quoted(out, in->program);
+    buf_addz(out, toml ? "\nargs = [\"mcp\"]\n" : ",\"args\":[\"mcp\"]");
+    if (getenv("AFLOAT_HOME") != NULL ||
+        args_has(&in->c->args, FLAG_HOME)) { // the client would not find it by itself
+        buf_addz(out, toml ? "env = { AFLOAT_HOME = " : ",\"env\":{\"AFLOAT_HOME\":");
+        add_quoted(out, in->c->home.dir);
+        buf_addz(out, toml ? " }\n" : "}");
     }
+    buf_addz(out, toml ? "" : "}");
 }
 
 /// An object with member `key` in its old place, or at the end.
@@ -127,7 +114,7 @@ static int make_toml(struct install *in, struct err *e)
 {
     struct buf table = {.max = SIZE_MAX};
     int rc = 0;
-    write_toml(in, &table);
+    write_server(in, &table);
     if (in->old.n != 0 && strstr(buf_z(&in->old), buf_z(&table)) != NULL) {
         buf_adds(&in->new, buf_str(&in->old));
     } else if (in->old.n != 0 && strstr(buf_z(&in->old), "[mcp_servers.afloat]") != NULL) {
@@ -188,23 +175,18 @@ static int read_old(struct install *in, struct err *e)
     return path_read(in->path, &in->old, e);
 }
 
-/// True when the user agrees. Without a terminal nobody can be asked.
 static int confirm(struct install *in, struct err *e)
 {
-    char answer[16] = "";
-    if (args_has(&in->c->args, FLAG_NO_INPUT) || isatty(STDIN_FILENO) != 1) {
-        return err_set(e, ERR_DENIED,
-                       "this changes '%s' and needs a yes on a terminal; 'afloat mcp install %s "
-                       "--print' shows "
-                       "what to add by hand",
-                       in->path, in->client->name);
-    }
-    fprintf(stderr, "Add Afloat to the MCP servers of %s in %s? [y/N] ", in->client->title,
-            in->path);
-    fflush(stderr);
-    ssize_t n = read(STDIN_FILENO, answer, sizeof answer - 1);
-    bool yes = n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
-    return yes ? 0 : err_set(e, ERR_DENIED, "nothing was changed");
+    char *question =
+        xasprintf("Add Afloat to the MCP servers of %s in %s?", in->client->title, in->path);
+    char *needs = xasprintf(
+        "this changes '%s' and needs a yes on a terminal; 'afloat mcp install %s --print' shows "
+        "what to add by hand",
+        in->path, in->client->name);
+    int rc = cli__confirm(in->c, question, needs, e);
+    free(question);
+    free(needs);
+    return rc;
 }
 
 static int replace(struct install *in, struct err *e)
@@ -234,7 +216,7 @@ static void print(struct install *in)
     struct arena a = {0};
     struct json *server;
     if (in->client->key == NULL) {
-        write_toml(in, &pretty);
+        write_server(in, &pretty);
     } else {
         buf_addf(&text, "{\"%s\":{\"afloat\":", in->client->key);
         write_server(in, &text);

@@ -86,21 +86,13 @@ static int start(struct cli *c, const char *cwd, struct client_answer *answer, s
     write_body(c, cwd, &body);
     struct client_request r = {
         .method = "POST", .path = ops[OP_PTY_NEW].path, .body = buf_str(&body)};
-    int code = ask_request(c, &r, answer);
-    if (code == EXIT_OK && answer->status / 100 != 2) {
-        code = ask_problem(c, answer);
-    }
+    int code = ask_accepted(c, &r, answer);
     if (code == EXIT_OK && c->json) {
         out_body(&c->out, buf_str(&answer->body));
     }
     *row = code == EXIT_OK ? ask_json(c, arena, answer) : NULL;
     buf_fini(&body);
     return code;
-}
-
-static char *socket_of(const struct cli *c, const char *id)
-{
-    return xasprintf("%s/pty/%s.sock", c->home.runtime, id);
 }
 
 int cmd_pty_new(struct cli *c)
@@ -119,9 +111,9 @@ int cmd_pty_new(struct cli *c)
     bool stays = !c->json && !args_has(&c->args, FLAG_DETACH) && tty_in_foreground(STDIN_FILENO) &&
                  isatty(STDOUT_FILENO);
     if (row != NULL && !c->json) {
-        char *id = str_dup(json_get_text(row, "id")), *socket = socket_of(c, id);
+        char *id = str_dup(json_get_text(row, "id"));
         if (stays) {
-            code = pty_attach(c, socket, id);
+            code = pty_attach(c, id);
         } else {
             out_addf(&c->out, "%s\n", id);
         }
@@ -131,7 +123,6 @@ int cmd_pty_new(struct cli *c)
             out_hint(&c->out, "take: afloat runs apply " STR_FMT, STR_ARG(run));
         }
         free(id);
-        free(socket);
     }
     arena_fini(&arena);
     client_answer_fini(&answer);
@@ -173,12 +164,7 @@ int cmd_pty_attach(struct cli *c)
 {
     char id[64];
     int code = resolve(c, args_word(&c->args, 0), id);
-    if (code == EXIT_OK) {
-        char *socket = socket_of(c, id);
-        code = pty_attach(c, socket, id);
-        free(socket);
-    }
-    return code;
+    return code == EXIT_OK ? pty_attach(c, id) : code;
 }
 
 // ---- what the program itself starts --------------------------------------------------------

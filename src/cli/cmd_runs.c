@@ -199,9 +199,7 @@ int cmd_run_attach(struct cli *c)
     char *id = code == EXIT_OK ? str_dup(json_get_text(v, "run_id")) : NULL;
     if (code == EXIT_OK && json_get_text(v, "terminal").n != 0) {
         char *terminal = str_dup(json_get_text(v, "terminal"));
-        char *socket = xasprintf("%s/pty/%s.sock", c->home.runtime, terminal);
-        code = pty_attach(c, socket, terminal);
-        free(socket);
+        code = pty_attach(c, terminal);
         free(terminal);
     } else if (code == EXIT_OK) {
         code = chat__with(c, true, attach, id);

@@ -22,13 +22,8 @@ struct place {
 
 static int place_open(struct cli *c, struct place *p, struct err *e)
 {
-    struct config_sources src = {
-        .home = &c->home, .env = (const char *const *)environ, .hub = true};
-    struct config_diags diags;
-    *p = (struct place){0};
-    config_diags_init(&diags);
-    int rc = config_load(&p->config, &src, &diags, e);
-    config_diags_fini(&diags);
+    *p = (struct place){.config = cli__config(&c->home, true, e)};
+    int rc = p->config == NULL ? e->code : 0;
     rc = rc == 0 ? team_read(&p->team, p->config, &c->home, "", e) : rc;
     return rc == 0 && p->team.shared ? pg_link_open(&p->pg, p->team.url, e) : rc;
 }

@@ -127,19 +127,16 @@ static void tell(const struct uninstall *u, bool dry)
 /// Data is not deleted without a yes.
 static int confirm(struct uninstall *u)
 {
-    char answer[16] = "";
     if (u->data == NULL || args_has(&u->c->args, FLAG_FORCE)) {
         return 0;
     }
-    if (args_has(&u->c->args, FLAG_NO_INPUT) || isatty(STDIN_FILENO) != 1) {
-        return err_set(&u->e, ERR_DENIED,
-                       "this deletes '%s' and needs a yes on a terminal, or '--force'", u->data);
-    }
-    fprintf(stderr, "Delete %s with all sessions, plugins, bots and secrets? [y/N] ", u->data);
-    fflush(stderr);
-    ssize_t n = read(STDIN_FILENO, answer, sizeof answer - 1);
-    bool yes = n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
-    return yes ? 0 : err_set(&u->e, ERR_DENIED, "nothing was changed");
+    char *question = xasprintf("Delete %s with all sessions, plugins, bots and secrets?", u->data);
+    char *needs =
+        xasprintf("this deletes '%s' and needs a yes on a terminal, or '--force'", u->data);
+    int rc = cli__confirm(u->c, question, needs, &u->e);
+    free(question);
+    free(needs);
+    return rc;
 }
 
 // ---- doing -----------------------------------------------------------------------------------

@@ -96,16 +96,9 @@ static void on_usage(struct gauge *f, const struct json *ev)
     f->said = 0;
 }
 
-static void on_compacting(struct gauge *f, const struct json *ev)
-{
-    (void)ev;
-    f->work = GAUGE_COMPACTING;
-}
-
 static void on_compacted(struct gauge *f, const struct json *ev)
 {
     (void)ev;
-    f->work = GAUGE_THINKING;
     f->context = -1;
 }
 
@@ -118,7 +111,6 @@ static void on_delta(struct gauge *f, const struct json *ev)
 
 static void on_call(struct gauge *f, const struct json *ev)
 {
-    f->work = GAUGE_RUNNING;
     f->running++;
     copy(f->what, sizeof f->what, json_get_text(ev, "tool"));
 }
@@ -127,7 +119,6 @@ static void on_result(struct gauge *f, const struct json *ev)
 {
     (void)ev;
     f->running -= f->running != 0;
-    f->work = f->running != 0 ? GAUGE_RUNNING : GAUGE_THINKING;
 }
 
 static void on_aborted(struct gauge *f, const struct json *ev)
@@ -140,18 +131,6 @@ static void on_aborted(struct gauge *f, const struct json *ev)
         f->retry_ns = time_mono_ns() + (uint64_t)wait * 1000000;
         copy(f->what, sizeof f->what, json_get_text(error, "message"));
     }
-}
-
-static void on_asked(struct gauge *f, const struct json *ev)
-{
-    (void)ev;
-    f->work = GAUGE_WAITING;
-}
-
-static void on_answered(struct gauge *f, const struct json *ev)
-{
-    (void)ev;
-    f->work = f->running != 0 ? GAUGE_RUNNING : GAUGE_THINKING;
 }
 
 static void on_started(struct gauge *f, const struct json *ev)
@@ -183,31 +162,34 @@ static void on_env(struct gauge *f, const struct json *ev)
     copy(f->env, sizeof f->env, str_from(json_get_text(ev, "type"), 4)); // behind "env."
 }
 
+/// What an event means: `take` reads it, then the work is `work`. GAUGE_RUNNING is that while tools run, else thinking;
+/// GAUGE_IDLE leaves the work as it is.
 static const struct {
     const char *type;
-    void (*take)(struct gauge *f, const struct json *ev);
+    void (*take)(struct gauge *f, const struct json *ev); // NULL: nothing to read
+    enum gauge_work work;
 } taken[] = {
-    {"turn.started", on_started},
-    {"message.delta", on_delta},
-    {"message.aborted", on_aborted},
-    {"tool.called", on_call},
-    {"tool.completed", on_result},
-    {"permission.requested", on_asked},
-    {"permission.decided", on_answered},
-    {"question.asked", on_asked},
-    {"question.answered", on_answered},
-    {"usage.updated", on_usage},
-    {"session.compacting", on_compacting},
-    {"session.compacted", on_compacted},
-    {"session.updated", on_updated},
-    {"turn.completed", on_end},
-    {"turn.failed", on_end},
-    {"turn.interrupted", on_end},
-    {"session.ended", on_end},
-    {"env.building", on_env},
-    {"env.ready", on_env},
-    {"env.failed", on_env},
-    {"env.applied", on_env},
+    {"turn.started", on_started, GAUGE_IDLE},
+    {"message.delta", on_delta, GAUGE_IDLE},
+    {"message.aborted", on_aborted, GAUGE_IDLE},
+    {"tool.called", on_call, GAUGE_RUNNING},
+    {"tool.completed", on_result, GAUGE_RUNNING},
+    {"permission.requested", NULL, GAUGE_WAITING},
+    {"permission.decided", NULL, GAUGE_RUNNING},
+    {"question.asked", NULL, GAUGE_WAITING},
+    {"question.answered", NULL, GAUGE_RUNNING},
+    {"usage.updated", on_usage, GAUGE_IDLE},
+    {"session.compacting", NULL, GAUGE_COMPACTING},
+    {"session.compacted", on_compacted, GAUGE_THINKING},
+    {"session.updated", on_updated, GAUGE_IDLE},
+    {"turn.completed", on_end, GAUGE_IDLE},
+    {"turn.failed", on_end, GAUGE_IDLE},
+    {"turn.interrupted", on_end, GAUGE_IDLE},
+    {"session.ended", on_end, GAUGE_IDLE},
+    {"env.building", on_env, GAUGE_IDLE},
+    {"env.ready", on_env, GAUGE_IDLE},
+    {"env.failed", on_env, GAUGE_IDLE},
+    {"env.applied", on_env, GAUGE_IDLE},
 };
 
 void gauge_init(struct gauge *f)
@@ -231,8 +213,15 @@ void gauge_row(struct gauge *f, const struct json *row)
 void gauge_event(struct gauge *f, struct str type, const struct json *ev)
 {
     for (size_t i = 0; i < ARRAY_LEN(taken) && ev != NULL; i++) {
-        if (str_eqz(type, taken[i].type)) {
+        if (!str_eqz(type, taken[i].type)) {
+            continue;
+        }
+        if (taken[i].take != NULL) {
             taken[i].take(f, ev);
+        }
+        if (taken[i].work != GAUGE_IDLE) {
+            bool idle = taken[i].work == GAUGE_RUNNING && f->running == 0;
+            f->work = idle ? GAUGE_THINKING : taken[i].work;
         }
     }
 }

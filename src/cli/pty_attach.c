@@ -168,21 +168,12 @@ static void on_keys(uv_poll_t *p, int status, int events)
 /// "ctrl+\" as the byte that the key sends.
 static int detach_key(struct cli *c)
 {
-    extern char **environ;
-    struct config_sources src = {.home = &c->home, .env = (const char *const *)environ};
-    struct config *config = NULL;
-    struct config_diags diags;
-    int key = 28;
-    config_diags_init(&diags);
-    if (config_load(&config, &src, &diags, NULL) == 0) {
-        const char *name = config_str(config, "pty.detach");
-        size_t n = strlen(name);
-        if (n == 6 && strncasecmp(name, "ctrl+", 5) == 0 && (name[5] & 31) != 0 && name[5] > '@') {
-            key = name[5] & 31;
-        }
-    }
+    struct config *config = cli__config(&c->home, false, NULL);
+    const char *name = config != NULL ? config_str(config, "pty.detach") : "";
+    bool fits = strlen(name) == 6 && strncasecmp(name, "ctrl+", 5) == 0 && (name[5] & 31) != 0 &&
+                name[5] > '@';
+    int key = fits ? name[5] & 31 : 28;
     config_free(config);
-    config_diags_fini(&diags);
     return key;
 }
 
@@ -235,7 +226,7 @@ static void finish(struct attach *a)
     }
 }
 
-int pty_attach(struct cli *c, const char *socket, const char *id)
+int pty_attach(struct cli *c, const char *id)
 {
     struct attach a = {.detach = detach_key(c)};
     struct err e = {0};
@@ -250,7 +241,9 @@ int pty_attach(struct cli *c, const char *socket, const char *id)
     if (rc < 0) {
         return cli__fail(c, &e);
     }
+    char *socket = xasprintf("%s/pty/%s.sock", c->home.runtime, id); // of its keeper
     rc = begin(&a, socket, &e);
+    free(socket);
     if (rc == 0) {
         loop_run(&a.loop);
     }

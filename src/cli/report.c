@@ -8,44 +8,39 @@ static const struct json *report_of(const struct json *v)
     return member != NULL ? member : v;
 }
 
-static void print_diagnostic(struct out *o, const struct json *d)
+/// "error E_PARSE plugin: what is wrong"
+static void print_problem(struct out *o, enum out_tint tint, struct str what, struct str kind,
+                          const struct json *v, const char *text)
 {
-    int64_t line = json_int(json_get(d, "line"), 0);
-    bool error = str_eqz(json_get_text(d, "severity"), "error");
-    out_tinted(o, error ? OUT_RED : OUT_YELLOW, json_get_text(d, "severity"));
+    out_tinted(o, tint, what);
     out_add(o, STR(" "));
-    out_text(o, json_get_text(d, "code"));
+    out_text(o, kind);
     out_add(o, STR(" "));
-    out_tinted(o, OUT_BOLD, json_get_text(d, "plugin"));
+    out_tinted(o, OUT_BOLD, json_get_text(v, "plugin"));
     out_add(o, STR(": "));
-    out_text(o, json_get_text(d, "message"));
-    if (json_get_text(d, "path").n != 0) {
-        out_add(o, STR("\n  at "));
-        out_text(o, json_get_text(d, "path"));
-        if (line > 0) {
-            out_addf(o, ":%lld", (long long)line);
-        }
-    }
-    if (json_get_text(d, "hint").n != 0) {
-        out_add(o, STR("\n  hint: "));
-        out_text(o, json_get_text(d, "hint"));
-    }
-    out_add(o, STR("\n"));
+    out_text(o, json_get_text(v, text));
 }
 
 void report_print_problems(struct out *o, const struct json *v)
 {
     json_foreach_item (d, json_get(v, "diagnostics")) {
-        print_diagnostic(o, d);
+        struct str severity = json_get_text(d, "severity"), path = json_get_text(d, "path");
+        int64_t line = json_int(json_get(d, "line"), 0);
+        print_problem(o, str_eqz(severity, "error") ? OUT_RED : OUT_YELLOW, severity,
+                      json_get_text(d, "code"), d, "message");
+        if (path.n != 0) {
+            out_add(o, STR("\n  at "));
+            out_text(o, path);
+            out_addf(o, line > 0 ? ":%lld" : "", (long long)line);
+        }
+        if (json_get_text(d, "hint").n != 0) {
+            out_add(o, STR("\n  hint: "));
+            out_text(o, json_get_text(d, "hint"));
+        }
+        out_add(o, STR("\n"));
     }
     json_foreach_item (n, json_get(v, "needs")) {
-        out_tinted(o, OUT_YELLOW, STR("needs"));
-        out_add(o, STR(" "));
-        out_text(o, json_get_text(n, "kind"));
-        out_add(o, STR(" "));
-        out_tinted(o, OUT_BOLD, json_get_text(n, "plugin"));
-        out_add(o, STR(": "));
-        out_text(o, json_get_text(n, "reason"));
+        print_problem(o, OUT_YELLOW, STR("needs"), json_get_text(n, "kind"), n, "reason");
         out_add(o, STR("\n"));
     }
 }

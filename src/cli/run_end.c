@@ -142,20 +142,7 @@ int follow__say_end(struct cli *c, const struct json *r, const struct view *seen
 
 const struct json *follow__record(struct cli *c, const char *id, struct arena *arena)
 {
-    struct client_peer to = {.socket = c->home.socket};
-    struct client_answer a;
-    struct json *v = NULL;
-    char path[CHAT_ID_MAX + 16];
-    snprintf(path, sizeof path, "/runs/%s", id);
-    struct client_request r = {.method = "GET", .path = path};
-    client_answer_init(&a);
-    bool got = client_call(&to, &r, &a, NULL) == 0 && a.status == 200;
-    struct str body = arena_str(arena, buf_str(&a.body)); // texts of the value point into it
-    if (got && json_parse(&v, arena, body, NULL, NULL) < 0) {
-        v = NULL;
-    }
-    client_answer_fini(&a);
-    return v;
+    return ask_quietly(c, OP_RUN_SHOW, &(struct ask_param){"id", id}, 1, 0, arena);
 }
 
 // ---- merge? --------------------------------------------------------------------------------

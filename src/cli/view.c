@@ -79,22 +79,15 @@ static struct markdown_look look_of(const struct view *v)
     return (struct markdown_look){.cols = cols_of(v), .color = v->out->color};
 }
 
-// Print what nothing can change any more.
-static void settle_text(struct view *v)
-{
-    struct markdown_look look = look_of(v);
-    struct buf lines = {.max = SIZE_MAX};
-    mdstream_settle(&v->md, &look, &lines);
-    out_control(v->out, buf_str(&lines));
-    buf_fini(&lines);
-}
+typedef void md_print(struct mdstream *md, const struct markdown_look *look, struct buf *out);
 
-// The streamed text is complete, or something else comes: print the rest of it.
-static void end_text(struct view *v)
+// Print what nothing can change any more (mdstream_settle), or, where the text is complete or something else comes,
+// all of it (mdstream_end).
+static void print_text(struct view *v, md_print *print)
 {
     struct markdown_look look = look_of(v);
     struct buf lines = {.max = SIZE_MAX};
-    mdstream_end(&v->md, &look, &lines);
+    print(&v->md, &look, &lines);
     out_control(v->out, buf_str(&lines));
     buf_fini(&lines);
 }
@@ -142,7 +135,7 @@ static void finish_live(struct view *v, struct str text, bool cut)
     bool same = both == 0 || memcmp(said.p, text.p, both) == 0;
     bool longer = said.n <= text.n && same;
     end_thought(v);
-    settle_text(v);
+    print_text(v, mdstream_settle);
     if (cut && same && !longer) {
         // more of it is on the screen than was kept
     } else if (longer) {
@@ -151,12 +144,12 @@ static void finish_live(struct view *v, struct str text, bool cut)
         mdstream_drop(&v->md);
         mdstream_add(&v->md, text);
     } else {
-        end_text(v);
+        print_text(v, mdstream_end);
         out_tinted(v->out, OUT_DIM, STR("(a plugin changed the answer; it reads:)"));
         out_add(v->out, STR("\n"));
         mdstream_add(&v->md, text);
     }
-    end_text(v);
+    print_text(v, mdstream_end);
 }
 
 static void show_message(struct view *v, const struct json *ev)
@@ -197,7 +190,7 @@ static void on_aborted(struct view *v, const struct json *ev)
     (void)ev;
     buf_clear(&v->thought);
     if (v->mode == VIEW_LIVE && v->said.n != 0) {
-        settle_text(v);
+        print_text(v, mdstream_settle);
         bool begun = v->md.begun;
         mdstream_drop(&v->md);
         buf_clear(&v->said);
@@ -486,7 +479,7 @@ void view_settle(struct view *v)
 {
     if (v->mode == VIEW_LIVE) {
         end_thought(v);
-        end_text(v);
+        print_text(v, mdstream_end);
         if (v->said.n != 0) {
             buf_clear(&v->final);
             buf_adds(&v->final, buf_str(&v->said));
@@ -499,7 +492,7 @@ void view_markdown(struct view *v, struct str text)
 {
     view_settle(v);
     mdstream_add(&v->md, text);
-    end_text(v);
+    print_text(v, mdstream_end);
 }
 
 // The last `rows` of `lines`, each with a line feed.
@@ -569,7 +562,7 @@ void view_tail(struct view *v, struct buf *out, size_t rows)
 {
     struct markdown_look look = look_of(v);
     struct buf lines = {.max = SIZE_MAX};
-    settle_text(v);
+    print_text(v, mdstream_settle);
     mdstream_tail(&v->md, &look, &lines);
     add_last(out, buf_str(&lines), rows);
     buf_fini(&lines);
