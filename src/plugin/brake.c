@@ -10,6 +10,7 @@
 //
 // Only runs of the watcher wait: a person who asks for a reload gets one.
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "plugin/plugins_int.h"
@@ -49,6 +50,7 @@ static bool count(struct brake *b, uint64_t now)
 void brake__committed(struct plug *p)
 {
     struct brake *b = &p->brake;
+    assert(p->serving != NULL);
     uint64_t now = loop_now(p->owner->opts.loop), writes = writes_of(p);
     bool own = writes != b->writes, slow = b->until != 0 && now > b->until + FORGET_MS;
     if (!own || slow) {

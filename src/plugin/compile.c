@@ -49,6 +49,7 @@ static void compile(struct plugins *ps, const struct plug *p, struct content *c)
     bool wanted = c != NULL && c->sound && c->shape.front != NULL && c->front == NULL &&
                   front_needs_build(c->shape.front);
     bool failed = c != NULL && c->front_fault.message != NULL;
+    assert(p->act == ACT_LOAD);
     if (!wanted || (failed && !ps->force && !c->front_missing)) {
         return;
     }

@@ -12,6 +12,7 @@
 //
 // Invariant: counted on the loop only; a worker hands over what it made whole.
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -143,12 +144,14 @@ struct content *content_fetch(const char *versions, const char *hash, const char
 
 struct content *content_ref(struct content *c)
 {
+    assert(c->refs != 0);
     c->refs++;
     return c;
 }
 
 void content_unref(struct content *c)
 {
+    assert(c == NULL || c->refs != 0);
     if (c != NULL && --c->refs == 0) {
         front_output_unref(c->front);
         gen_diag_fini(&c->front_fault);

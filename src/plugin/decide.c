@@ -14,6 +14,8 @@
 //   - `want` and `back` are borrowed: from a slot, from what serves, or from `fetched`, all of which
 //     stay until the run has ended.
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "plugin/plugins_int.h"
 #include "store/choices.h"
@@ -160,6 +162,7 @@ static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, 
     const char *good = past__good(ps, place->path);
     bool changed = p->serving != NULL && strcmp(c->tree.hash, p->serving->content->tree.hash) != 0;
     bool failed = strcmp(p->failed, c->tree.hash) == 0 && p->failed_mark == p->mark;
+    assert(c->sound);
     p->needs_restart = changed && place->hot == HOT_NO;
     if (p->needs_restart || (changed && place->hot == HOT_MANUAL && ps->watch_run)) {
         if (p->needs_restart) { // else it waits for somebody to ask
@@ -221,6 +224,7 @@ static void decide_held(struct plugins *ps, struct plug *p, const struct hold *h
                         want_list *missing)
 {
     const struct past_unit *of = &h->of;
+    assert(h->out || of->hash != NULL);
     verdict(p, GEN_HELD,
             &(struct gen_diag){.code = DIAG_HELD,
                                .path = of->path,
@@ -283,6 +287,7 @@ static void decide(struct plugins *ps, struct plug *p, want_list *missing)
 {
     const struct hold *h = standing_hold(ps, p);
     const struct loaded *now = p->serving;
+    assert(p->owner == ps && p->staged == NULL);
     p->act = ACT_NOTHING;
     p->want = p->back = NULL;
     p->why = GEN_REMOVE;
@@ -428,6 +433,7 @@ bool decide__all(struct plugins *ps)
 {
     want_list missing = {0};
     bool again = ps->asked_kept;
+    assert(ps->preparing && ps->remembered);
     if (!again) {
         gather(ps, meet_new_entries(ps) || !ps->watch_run);
     }

@@ -27,6 +27,8 @@
 
 #include "plugin/entries.h"
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "plugin/manifest.h"
 
@@ -66,6 +68,7 @@ static const char *name_of(struct making *m, const struct plugin_place *p)
 static int rank(const struct making *m, const struct plugin_place *p)
 {
     int at = 0;
+    assert(m->projects.n != 0 || p->project == NULL);
     if (p->project == NULL) {
         return p->layer == LAYER_CONFIG ? -1 : (int)p->layer;
     }

@@ -1,5 +1,7 @@
 // Kept versions come back into memory: read on a worker, by hash, from state/versions/.
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "plugin/plugins_int.h"
 
@@ -44,6 +46,7 @@ static void fetch_done(void *arg)
 void fetch__begin(struct plugins *ps, const struct past_unit *list, size_t n)
 {
     struct fetch *f = xcalloc(1, sizeof *f);
+    assert(n != 0);
     f->ps = ps;
     f->versions = xstrdup(ps->versions);
     for (size_t i = 0; i < n; i++) {

@@ -11,6 +11,7 @@
 //
 // A point that cannot wait (on_model_delta) is told to the host as an event: it is observed, nobody waits.
 
+#include <assert.h>
 #include <string.h>
 
 #include "plugin/host_unit_int.h"
@@ -176,6 +177,7 @@ static void send_hook(struct hook_job *j)
 {
     const struct offer *o = j->offer;
     struct buf text;
+    assert(!j->sent);
     j->sent = true;
     if (o->unit->args->see != NULL) {
         o->unit->args->see(j->run->args, &j->seen);

@@ -6,6 +6,8 @@
 // Whatever a tool answers becomes a result {output, success, error?}; a command's answer is any JSON; that
 // of a prompt section is a text.
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "base/schema.h"
 #include "base/time.h"
@@ -119,6 +121,7 @@ static void send_call(struct call_job *j)
     struct buf text = {.max = SIZE_MAX};
     struct jw w;
     struct arena a = {0};
+    assert(types[o->kind] != NULL);
     jw_init(&w, &text);
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);

@@ -10,6 +10,7 @@
 
 #include "plugin/host_proc.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -157,6 +158,7 @@ static int spawn(struct host_proc *h, const struct host_proc_opts *o, int fd, st
     const char *tz = getenv("TZ");
     char *plugin = xasprintf("AFLOAT_PLUGIN=%s", o->name);
     char *zone = tz != NULL ? xasprintf("TZ=%s", tz) : NULL;
+    assert(h->proc == NULL && o->argv[0] != NULL);
     vec(const char *) env = {0};
     vec_push(&env, plugin);
     vec_push(&env, "LC_ALL=C.UTF-8");

@@ -36,6 +36,7 @@ static struct host_talk *talk_of(struct host *h)
 static void tell_caller(struct host_call *c, int status, const struct json *value,
                         const struct host_fault *f)
 {
+    assert(c->done != NULL && c->id != 0);
     c->id = 0;
     c->done(c, status, value, f);
 }
@@ -45,6 +46,7 @@ static void on_ended(void *arg)
 {
     struct host_talk *t = arg;
     const struct host_fault f = {.code = t->why, .message = t->message};
+    assert(t->state == HOST_ENDED);
     t->task = NULL;
     while (t->open.n != 0) {
         struct host_call *c = vec_pop(&t->open).call;
@@ -546,6 +548,7 @@ void host_talk_fini(struct host_talk *t)
 
 void host_talk_load(struct host_talk *t, struct str fields, uint32_t ms)
 {
+    assert(t->state == HOST_LOADING);
     add_open(t, ID_LOAD, NULL, ms);
     send_message(t, "load", 0, fields);
 }
@@ -599,6 +602,7 @@ void host_talk_doom(struct host_talk *t, enum gen_code why, const char *fmt, ...
     t->why = why;
     t->message = xstrdup(text);
     timer_stop(&t->timer);
+    assert(t->task == NULL);
     t->way->stop(t);
     t->task = loop_defer(t->loop, on_ended, t);
 }

@@ -404,6 +404,7 @@ void host_unit_unref(struct host_unit *u)
 
 void host_unit_attach(struct host_unit *u, struct host *h)
 {
+    assert(u->host == NULL && h != NULL);
     u->host = h;
 }
 
@@ -450,6 +451,7 @@ static int stage(struct offer *o, struct err *e)
 {
     struct gen_unit *g = o->unit->gen;
     struct gen_item *it;
+    assert(g != NULL);
     int rc = o->kind == OFFER_HOOK ? stage_hook(o, g, &it, e) : stage_item(o, g, &it, e);
     if (rc == 0) {
         o->item = gen_item_id(it);
@@ -490,6 +492,7 @@ int host_unit_off(struct host_unit *u, int64_t ref, struct err *e)
 
 void host_unit_stage(struct host_unit *u, struct gen_unit *g)
 {
+    assert(u->gen == NULL && g != NULL);
     u->gen = g;
     vec_foreach (it, &u->offers) {
         struct err e = {0};

@@ -112,6 +112,7 @@ static bool past_set(struct hosted_past *p, const char *key, char *text)
         i++;
     }
     size_t less = i < p->state.n ? strlen(key) + strlen(p->state.p[i].text) : 0;
+    assert(p->bytes >= less);
     if (p->bytes - less + more > STATE_MAX) {
         free(text);
         return false;
@@ -302,6 +303,7 @@ static void on_log(void *arg, enum log_level level, struct str text)
 static void on_call(void *arg, int64_t id, struct str op, const struct json *params)
 {
     struct hosted *v = arg;
+    assert(v->host != NULL);
     if (!v->kept) {
         host_answer(v->host, id, ERR_DENIED, STR("not before it serves"));
         return;
@@ -471,6 +473,7 @@ static int runner_load(void *arg, const struct plugin_code *code, struct gen_uni
 static void runner_keep(struct plugin_version *head)
 {
     struct hosted *v = hosted_of(head);
+    assert(!v->kept && v->state == READY);
     v->kept = true;
     vec_foreach (k, &v->early) {
         past_set(v->past, k->key, k->text);
@@ -485,6 +488,7 @@ static void runner_enter(struct plugin_version *head, enum gen_reason why,
     struct hosted *v = hosted_of(head);
     struct buf data = {.max = SIZE_MAX};
     struct jw w;
+    assert(v->kept && !v->left);
     vec_push(&v->owner->serving, v);
     jw_init(&w, &data);
     jw_obj(&w);
@@ -501,6 +505,7 @@ static void on_shutdown(struct host_call *c, int status, const struct json *valu
 {
     struct hosted *v = container_of(c, struct hosted, shutdown);
     struct gen_life_call *call = v->leaving;
+    assert(call != NULL);
     (void)value;
     v->leaving = NULL;
     const struct gen_diag d = {
@@ -527,6 +532,7 @@ static void runner_leave(struct plugin_version *head, enum gen_reason why,
 {
     struct hosted *v = hosted_of(head);
     char fields[64];
+    assert(v->kept && v->leaving == NULL);
     stop_serving(v);
     v->left = true;
     if (!host_alive(v->host)) {

@@ -6,6 +6,8 @@
 // For whom an improvement is active is kept with its version: one that an undo brings back after its file
 // was removed must not be active for more sessions than before.
 
+#include <assert.h>
+
 #include "plugin/improvements_int.h"
 #include "plugin/past.h"
 
@@ -59,6 +61,7 @@ static void id_of(const struct file *f, const struct holding *h, char out[SHA256
 /// What lies there counts again.
 static void uncover(struct file *f)
 {
+    assert(f->held);
     improvement__bytes_free(&f->now.bytes);
     f->now = f->under;
     f->under = (struct holding){0};
@@ -69,6 +72,7 @@ static void uncover(struct file *f)
 static void cover(struct file *f, const struct past_held *h)
 {
     uint8_t hash[SHA256_SIZE];
+    assert(!f->held);
     f->under = f->now;
     f->now = (struct holding){.exists = !h->out};
     f->held = true;

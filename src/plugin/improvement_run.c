@@ -8,6 +8,7 @@
 // inside the sandbox are for good messages only. An operation is refused before the version
 // serves: what is only tried must not act.
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "plugin/host_proc.h"
@@ -42,6 +43,7 @@ void improvement__bytes_free(struct str *bytes)
 void improvement__free(struct version *v)
 {
     struct file *f = v->file;
+    assert(f->n_versions != 0);
     if (f->trial == v) {
         f->trial = NULL;
     }
@@ -245,6 +247,7 @@ static void try_bytes(struct file *f, struct str bytes, bool spare)
     struct err e = {0};
     struct version *v = xcalloc(1, sizeof *v);
     uint8_t hash[SHA256_SIZE];
+    assert(f->trial == NULL);
     v->file = f;
     v->bytes = (struct str){str_dup(bytes), bytes.n};
     v->spare = spare;
@@ -273,6 +276,7 @@ static void on_shutdown(struct host_call *c, int status, const struct json *valu
 {
     struct version *v = container_of(c, struct version, shutdown);
     struct gen_life_call *call = v->leaving;
+    assert(call != NULL);
     (void)value;
     v->leaving = NULL;
     if (status == 0) {
@@ -297,6 +301,7 @@ void improvement__enter(struct version *v, enum gen_reason why)
 void improvement__leave(struct version *v, enum gen_reason why, struct gen_life_call *call)
 {
     char fields[64];
+    assert(v->leaving == NULL);
     if (!host_alive(v->host)) {
         gen_life_done(call, NULL);
         return;

@@ -252,6 +252,7 @@ static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg
 static void src_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
 {
     struct improvements *imp = arg;
+    assert(!imp->preparing);
     (void)src;
     if (imp->stopped) {
         gen_prepared(imp->source, false);
@@ -273,6 +274,7 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
 static void stage_trial(struct file *f, struct gen_stage *s)
 {
     struct version *v = f->trial;
+    assert(v->state == READY && v->unit == NULL);
     const struct gen_unit_spec spec = {
         .name = f->unit,
         .path = f->path,

@@ -148,6 +148,7 @@ static void slot_free(struct slot *s)
 static void take_glance(struct plugins *ps, struct glance *g, bool force)
 {
     struct slot *s = look__slot(ps, g->path);
+    assert(g->looked);
     if (s == NULL) {
         s = xcalloc(1, sizeof *s);
         s->path = xstrdup(g->path);
@@ -491,6 +492,7 @@ static void aim_wide(struct look *lk, bool everything)
 void look__begin(struct plugins *ps)
 {
     bool everything = ps->all_dirty || !ps->watch_run;
+    assert(ps->preparing);
     if (!everything && !ps->list_roots && ps->dirty.n == 0) { // a run of another source
         plugins__decide(ps);
         return;

@@ -28,6 +28,7 @@
 
 #include "plugin/manifest.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
 #include "base/path.h"
@@ -132,6 +133,7 @@ static PRINTF_LIKE(4, 5) int fail(struct resolve *r, enum gen_code code, struct 
 {
     char msg[400];
     va_list ap;
+    assert(kinds[code].rc != 0);
     va_start(ap, fmt);
     vsnprintf(msg, sizeof msg, fmt, ap);
     va_end(ap);

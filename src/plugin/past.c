@@ -9,6 +9,8 @@
 //
 // Registrations after load make generations too; they are stepped over and not written down.
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "base/time.h"
 #include "plugin/plugins_int.h"
@@ -20,43 +22,47 @@ static const char doc_name[] = "state/hub.json", doc_key[] = "plugins";
 
 // ---- versions in records ------------------------------------------------------------------------
 
-static const char *text_of(struct arena *a, const struct json *rec, const char *key)
-{
-    const struct json *v = json_get(rec, key);
-    return v != NULL && v->type == JSON_STR ? arena_strdup(a, v->s) : NULL;
-}
+/// The texts of a version as records have them; the first five are always there.
+static const struct {
+    const char *key;
+    size_t at; // a const char *
+} texts[] = {
+    {"hash", offsetof(struct past_unit, hash)},
+    {"name", offsetof(struct past_unit, name)},
+    {"path", offsetof(struct past_unit, path)},
+    {"layer", offsetof(struct past_unit, layer)},
+    {"source", offsetof(struct past_unit, source)},
+    {"project", offsetof(struct past_unit, project)},
+    {"note", offsetof(struct past_unit, note)},
+};
+enum { TEXTS_SURE = 5 };
 
 static struct past_unit unit_read(struct arena *a, struct str unit, const struct json *rec)
 {
-    return (struct past_unit){
+    struct past_unit u = {
         .unit = arena_strdup(a, unit),
-        .name = text_of(a, rec, "name"),
-        .path = text_of(a, rec, "path"),
-        .layer = text_of(a, rec, "layer"),
-        .source = text_of(a, rec, "source"),
-        .project = text_of(a, rec, "project"),
-        .hash = text_of(a, rec, "hash"),
-        .note = text_of(a, rec, "note"),
         .revision = (uint64_t)json_int(json_get(rec, "revision"), 0),
         .mark = (uint64_t)json_int(json_get(rec, "mark"), 0),
         .options = json_clone(a, json_get(rec, "options")),
         .prefer = json_clone(a, json_get(rec, "prefer")),
     };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const struct json *v = json_get(rec, texts[i].key);
+        const char *text = v != NULL && v->type == JSON_STR ? arena_strdup(a, v->s) : NULL;
+        memcpy((char *)&u + texts[i].at, &text, sizeof text);
+    }
+    return u;
 }
 
 static void unit_write(const struct past_unit *u, struct jw *w)
 {
     jw_obj(w);
-    jw_kstrz(w, "hash", u->hash);
-    jw_kstrz(w, "name", u->name);
-    jw_kstrz(w, "path", u->path);
-    jw_kstrz(w, "layer", u->layer);
-    jw_kstrz(w, "source", u->source);
-    if (u->project != NULL) {
-        jw_kstrz(w, "project", u->project);
-    }
-    if (u->note != NULL) {
-        jw_kstrz(w, "note", u->note);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const char *text;
+        memcpy(&text, (const char *)u + texts[i].at, sizeof text);
+        if (text != NULL) {
+            jw_kstrz(w, texts[i].key, text);
+        }
     }
     jw_kint(w, "revision", (int64_t)u->revision);
     jw_kint(w, "mark", (int64_t)u->mark);
@@ -67,6 +73,17 @@ static void unit_write(const struct past_unit *u, struct jw *w)
         jw_kvalue(w, "prefer", u->prefer);
     }
     jw_end_obj(w);
+}
+
+/// Does the record say all that a row shows? The file may be damaged.
+static bool is_whole(const struct json *rec)
+{
+    bool whole = true;
+    for (size_t i = 0; i < TEXTS_SURE; i++) {
+        const struct json *v = json_get(rec, texts[i].key);
+        whole = whole && v != NULL && v->type == JSON_STR;
+    }
+    return whole;
 }
 
 /// What serves as `unit` now; false: nothing that is kept.
@@ -198,6 +215,7 @@ struct hold *past__hold_add(struct plugins *ps, struct str unit, const struct js
                             const char *over)
 {
     struct hold *h = xcalloc(1, sizeof *h);
+    assert(unit.n != 0);
     h->unit = str_dup(unit);
     h->over = xstrdup(over);
     h->out = rec == NULL;
@@ -205,18 +223,6 @@ struct hold *past__hold_add(struct plugins *ps, struct str unit, const struct js
     past__release(ps, h->unit);
     vec_push(&ps->holds, h);
     return h;
-}
-
-/// Does the record say all that a row shows? The file may be damaged.
-static bool is_whole(const struct json *rec)
-{
-    static const char *const keys[] = {"hash", "name", "path", "layer", "source"};
-    bool whole = true;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const struct json *v = json_get(rec, keys[i]);
-        whole = whole && v != NULL && v->type == JSON_STR;
-    }
-    return whole;
 }
 
 // ---- what serves --------------------------------------------------------------------------------
@@ -412,6 +418,7 @@ static void on_written(void *arg, int status, const struct err *e)
 {
     struct past__write *write = arg;
     struct plugins *ps = write->ps;
+    assert(ps == NULL || ps->writing == write);
     free(write);
     if (status < 0) {
         log_warn(LOG_HUB, "generations cannot be kept reason=%s", LOGQ(str_of(e->msg)).z);

@@ -7,6 +7,8 @@
 // improvements are read with the document: a broken file is found out while it loads, when nobody can
 // wait for the disk any more.
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "base/path.h"
 #include "config/home.h"
@@ -122,6 +124,7 @@ static struct keeping *keeping_new(struct plugins *ps)
 void past__keep(struct plugins *ps, const struct loaded *v)
 {
     struct keeping *k = keeping_new(ps);
+    assert(v->unit != NULL);
     k->content = content_ref(v->content);
     work_submit(ps->keeper, 0, keep_work, keep_done, k);
     if (past__hold(ps, v->plug->unit) == NULL) {
@@ -201,6 +204,7 @@ static void fetch_done(void *arg)
 
 void past__fetch_run(struct past__fetch *f, past__fetched *done, void *arg)
 {
+    assert(f->done == NULL && done != NULL);
     f->done = done;
     f->arg = arg;
     work_submit(f->ps->keeper, 0, fetch_work, fetch_done, f);

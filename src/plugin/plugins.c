@@ -101,6 +101,7 @@ static void begin(struct plugins *ps)
 
 void plugins__remembered(struct plugins *ps)
 {
+    assert(!ps->remembered);
     ps->remembered = true;
     if (ps->number != 0) {
         gen_set_number(ps->opts.engine, ps->number);
@@ -223,6 +224,7 @@ static void project_fini(struct project *pr)
 /// Open the project of `place`, which is taken over, unless it is open; true when it was not.
 static bool project_open(struct plugins *ps, struct trust_place *place)
 {
+    assert(place->root != NULL);
     if (plugins__project(ps, place->root) != NULL) {
         trust_place_fini(place);
         return false;
@@ -293,6 +295,7 @@ static void visit_done(void *arg)
         v->found && !ps->stopped &&
         (trust_knows(ps->opts.trust, &v->place) || plugins__project(ps, v->place.root) != NULL);
     bool opened = false;
+    assert(!v->found || v->real != NULL);
     if (v->found && !counts) {
         trust_place_fini(&v->place);
     }
@@ -515,6 +518,7 @@ bool plugins_is_on(const struct plugins *ps)
 void plugins_install(struct plugins *ps, const char *owner, const struct plugin_install *list,
                      size_t n)
 {
+    assert(owner != NULL);
     for (size_t i = ps->installed.list.n; i-- > 0;) {
         struct plugin_place *p = &ps->installed.list.p[i];
         if (strcmp(p->said_path, owner) == 0) {

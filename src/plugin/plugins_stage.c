@@ -179,6 +179,7 @@ static struct gen_unit *begin_unit(struct loaded *v, struct gen_stage *s,
                                    const struct plug_origin *o)
 {
     const struct plugin_runner *r = v->plug->owner->opts.runners[v->content->shape.lang];
+    assert(v->unit == NULL);
     vec(struct str) prefer = {0};
     json_foreach_item (it, o->prefer) {
         vec_push(&prefer, json_str(it, ""));
@@ -297,6 +298,7 @@ static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *
 
 static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
 {
+    assert(v->unit != NULL && p->staged == NULL);
     if (!gen_stage_put(s, v->unit)) {
         return;
     }
@@ -308,6 +310,7 @@ static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
 
 struct content *plug__back(const struct plug *p)
 {
+    assert(p->want != NULL);
     struct content *back = plug__is_dead(p) ? p->serving->content : p->back;
     bool other = back != NULL && strcmp(back->tree.hash, p->want->tree.hash) != 0;
     return other ? back : NULL;
@@ -344,6 +347,7 @@ static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
 static void stage_load(struct plug *p, struct gen_stage *s)
 {
     struct gen_diag fault = {0};
+    assert(p->want != NULL);
     struct loaded *v = load(p, p->want, s, &fault);
     if (v != NULL) {
         put(p, v, s);

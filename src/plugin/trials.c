@@ -11,6 +11,8 @@
 //   - a trial belongs to its plug until trials__take(), then to the unit that is staged.
 //   - a plug in whose runner start() is NULL has none.
 
+#include <assert.h>
+
 #include "plugin/plugins_int.h"
 
 enum {
@@ -67,6 +69,7 @@ static void on_ready(void *arg)
 {
     struct loaded *v = arg;
     struct plugins *ps = v->plug->owner;
+    assert(!v->ready);
     v->ready = true;
     if (!ps->awaiting) {
         plugins__ask(ps, "watch");
@@ -121,6 +124,7 @@ void trials__init(struct plugins *ps)
 
 bool trials__begin(struct plugins *ps)
 {
+    assert(!ps->awaiting);
     vec_foreach (it, &ps->run) {
         struct plug *p = *it;
         bool loads = p->act == ACT_LOAD;
