@@ -20,34 +20,41 @@
 #include "plugin/plugins_int.h"
 #include "store/choices.h"
 
-typedef vec(struct past_unit) want_list;
+typedef vec(struct kept_want) want_list;
 
 // ---- contents in memory -----------------------------------------------------------------------
 
-/// The content of that hash, or NULL and a note that it has to be fetched.
-static struct content *get(struct plugins *ps, const char *hash, const char *path,
+static bool is_version(const struct content *c, const char *hash, bool built)
+{
+    return c != NULL && c->built == built && strcmp(c->tree.hash, hash) == 0;
+}
+
+/// The content of that hash, read as the entry of `p` wants it, or NULL and a note that it has to be fetched.
+static struct content *get(const struct plug *p, const char *hash, const char *path,
                            want_list *missing)
 {
+    const struct plugins *ps = p->owner;
+    bool built = p->entry != NULL && p->entry->place->hot == HOT_NO;
     struct str key;
     void *slot;
     vec_foreach (c, &ps->fetched) {
-        if (strcmp((*c)->tree.hash, hash) == 0) {
+        if (is_version(*c, hash, built)) {
             return *c;
         }
     }
     for (size_t at = 0; map_next(&ps->slots, &at, &key, &slot);) {
         struct content *c = ((struct slot *)slot)->content;
-        if (c != NULL && strcmp(c->tree.hash, hash) == 0) {
+        if (is_version(c, hash, built)) {
             return c;
         }
     }
-    vec_foreach (p, &ps->plugs) {
-        const struct loaded *v = (*p)->serving;
-        if (v != NULL && strcmp(v->content->tree.hash, hash) == 0) {
+    vec_foreach (it, &ps->plugs) {
+        const struct loaded *v = (*it)->serving;
+        if (v != NULL && is_version(v->content, hash, built)) {
             return v->content;
         }
     }
-    vec_push(missing, ((struct past_unit){.hash = hash, .path = path}));
+    vec_push(missing, ((struct kept_want){.hash = hash, .path = path, .built = built}));
     return NULL;
 }
 
@@ -133,7 +140,7 @@ static void fall_back(struct plugins *ps, struct plug *p, want_list *missing)
         p->want = p->serving->content;
         p->mark = p->serving->mark;
     } else if (good != NULL && !bad && is_trusted(ps, place, good)) {
-        p->want = get(ps, good, place->path, missing);
+        p->want = get(p, good, place->path, missing);
     }
 }
 
@@ -152,7 +159,7 @@ static void decide_untrusted(struct plugins *ps, struct plug *p, want_list *miss
                 .hint = hint});
     free(hint);
     if (last != NULL) {
-        p->want = get(ps, last, place->path, missing);
+        p->want = get(p, last, place->path, missing);
     }
 }
 
@@ -176,7 +183,7 @@ static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, 
         p->want = c;
         if (p->serving == NULL && good != NULL && strcmp(good, c->tree.hash) != 0 &&
             is_trusted(ps, place, good)) {
-            p->back = get(ps, good, place->path, missing);
+            p->back = get(p, good, place->path, missing);
         }
     }
 }
@@ -220,8 +227,7 @@ static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
 
 // ---- held versions ----------------------------------------------------------------------------
 
-static void decide_held(struct plugins *ps, struct plug *p, const struct hold *h,
-                        want_list *missing)
+static void decide_held(struct plug *p, const struct hold *h, want_list *missing)
 {
     const struct past_unit *of = &h->of;
     assert(h->out || of->hash != NULL);
@@ -232,7 +238,7 @@ static void decide_held(struct plugins *ps, struct plug *p, const struct hold *h
                                                  : "an earlier version is held by an undo",
                                .hint = "save the file again, or `afloat reload --force`"});
     if (!h->out) {
-        p->want = get(ps, of->hash, of->path, missing);
+        p->want = get(p, of->hash, of->path, missing);
         p->mark = of->mark;
     }
 }
@@ -299,7 +305,7 @@ static void decide(struct plugins *ps, struct plug *p, want_list *missing)
         p->why = GEN_DISABLE;
         verdict(p, GEN_DISABLED, NULL);
     } else if (h != NULL) {
-        decide_held(ps, p, h, missing);
+        decide_held(p, h, missing);
     } else if (p->entry != NULL) {
         decide_entry(ps, p, missing);
     }

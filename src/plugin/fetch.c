@@ -7,6 +7,7 @@
 
 struct wanted {
     char *path, *hash; // where it came from, what it is
+    bool built;
     struct content *content;
 };
 
@@ -20,7 +21,7 @@ static void fetch_work(void *arg)
 {
     struct fetch *f = arg;
     vec_foreach (w, &f->wanted) {
-        w->content = content_fetch(f->versions, w->hash, w->path, false);
+        w->content = content_fetch(f->versions, w->hash, w->path, w->built);
     }
 }
 
@@ -43,14 +44,15 @@ static void fetch_done(void *arg)
     plugins__decide(ps);
 }
 
-void fetch__begin(struct plugins *ps, const struct past_unit *list, size_t n)
+void fetch__begin(struct plugins *ps, const struct kept_want *list, size_t n)
 {
     struct fetch *f = xcalloc(1, sizeof *f);
     assert(n != 0);
     f->ps = ps;
     f->versions = xstrdup(ps->versions);
     for (size_t i = 0; i < n; i++) {
-        struct wanted w = {.path = xstrdup(list[i].path), .hash = xstrdup(list[i].hash)};
+        struct wanted w = {
+            .path = xstrdup(list[i].path), .hash = xstrdup(list[i].hash), .built = list[i].built};
         vec_push(&f->wanted, w);
     }
     work_submit(ps->keeper, 0, fetch_work, fetch_done, f);

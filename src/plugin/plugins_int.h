@@ -279,8 +279,13 @@ void look__unwatch(struct plugins *ps); // at the end: roots and watches go
 
 // ---- fetch.c: kept versions -------------------------------------------------------------------
 
+/// A kept version that is wanted: by hash, as what was at `path`, read with dist/ first if `built`.
+struct kept_want {
+    const char *hash, *path;
+    bool built;
+};
 /// Read kept versions into `fetched`; ends with plugins__decide().
-void fetch__begin(struct plugins *ps, const struct past_unit *list, size_t n);
+void fetch__begin(struct plugins *ps, const struct kept_want *list, size_t n);
 
 // ---- compile.c: web sides ------------------------------------------------------------------------
 

@@ -236,6 +236,19 @@ def test_the_last_good_version_is_kept_when_the_report_is_there(home, start_hub)
         assert ask(home, "p")["v"] == n
 
 
+def test_the_last_good_version_of_a_fixed_plugin_is_its_built_one(home, start_hub):
+    for sub, v in (("", "source"), ("dist/", "built")):
+        put(home, f"dev/p/{sub}init.lua", answer(v))
+    configure(home, entry(home.dir / "dev/p", "hot = false"))
+    hub = start_hub()
+    assert ask(home, "p")["v"] == "built"
+    hub.close()
+    put(home, "dev/p/plugin.json", "{")
+    start_hub()
+    reload(home)
+    assert rows(home)["p"]["state"] == "failed" and ask(home, "p")["v"] == "built"
+
+
 def test_a_held_version_is_kept_when_the_report_is_there(home, start_hub):
     plug(home, "p", answer(1))
     hub = calm(home, start_hub)
