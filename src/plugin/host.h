@@ -22,6 +22,17 @@ struct host_fault {
     int line; // 0: not known
 };
 
+/// The same as a diagnostic, whose strings are borrowed; `path` stands in for one that is not known.
+static inline struct gen_diag host_diag(const struct host_fault *f, const char *path)
+{
+    return (struct gen_diag){
+        .code = f->code,
+        .path = f->path != NULL && f->path[0] != '\0' ? f->path : path,
+        .line = f->line,
+        .message = f->message,
+    };
+}
+
 /// The member `line` of a message from outside; 0 when it is none.
 static inline int host_line(const struct json *m)
 {

@@ -13,6 +13,7 @@
 #include "plugin/host_unit.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "base/schema.h"
 #include "base/time.h"
@@ -500,6 +501,37 @@ void host_unit_stage(struct host_unit *u, struct gen_unit *g)
             gen_unit_note(g, &(struct gen_diag){.code = DIAG_LOAD_FAILED, .message = e.msg});
         }
     }
+}
+
+static void on_shutdown(struct host_call *c, int status, const struct json *value,
+                        const struct host_fault *fault)
+{
+    struct host_shutdown *s = container_of(c, struct host_shutdown, call);
+    struct gen_life_call *life = s->life;
+    const struct gen_diag d = {
+        .code = status == ERR_TIMEOUT ? DIAG_SHUTDOWN_TIMEOUT : DIAG_SHUTDOWN_FAILED,
+        .path = s->path,
+        .message = status < 0 ? fault->message : NULL,
+    };
+    (void)value;
+    assert(life != NULL);
+    s->life = NULL;
+    gen_life_done(life, status < 0 ? &d : NULL);
+}
+
+void host_unit_shutdown(struct host_shutdown *s, struct host *h, enum gen_reason why, uint32_t ms,
+                        const char *path, struct gen_life_call *life)
+{
+    char fields[64];
+    assert(s->life == NULL);
+    if (!host_alive(h)) {
+        gen_life_done(life, NULL);
+        return;
+    }
+    snprintf(fields, sizeof fields, "\"reason\":\"%s\"", gen_reason_name(why));
+    *s = (struct host_shutdown){
+        .call = {.timeout_ms = ms, .done = on_shutdown}, .life = life, .path = path};
+    host_call(h, &s->call, "shutdown", str_of(fields));
 }
 
 bool host_unit_hears(const struct host_unit *u, struct str event)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gen/gen.h"
+#include "gen/engine.h"
 #include "plugin/host.h"
 #include "watch/watch.h"
 
@@ -68,6 +68,17 @@ int host_unit_off(struct host_unit *u, int64_t ref, struct err *e) MUST_CHECK;
 /// Make all that was registered part of the staging unit `g`. What is refused is noted with it as
 /// a diagnostic.
 void host_unit_stage(struct host_unit *u, struct gen_unit *g);
+
+/// A version that leaves, in its owner's storage until `life` is answered.
+struct host_shutdown {
+    struct host_call call;
+    struct gen_life_call *life; // NULL: it does not leave
+    const char *path;           // borrowed, of the version
+};
+/// Tell the code in `h` that it leaves and why, and answer `life` when it is done with that, at the latest after `ms`;
+/// at once when it has ended.
+void host_unit_shutdown(struct host_shutdown *s, struct host *h, enum gen_reason why, uint32_t ms,
+                        const char *path, struct gen_life_call *life);
 
 /// Does it listen to this event?
 bool host_unit_hears(const struct host_unit *u, struct str event);

@@ -67,8 +67,7 @@ struct hosted {
     loop_fn *ready;
     void *ready_arg;
     struct loop_task *task; // that calls ready
-    struct host_call shutdown;
-    struct gen_life_call *leaving;
+    struct host_shutdown shutdown;
     struct arena arena;             // of the metadata
     vec(struct hosts__open *) asks; // not answered
 };
@@ -189,15 +188,9 @@ static void settle(struct hosted *v, enum hosted_state state)
 
 static void fail(struct hosted *v, const struct host_fault *f)
 {
-    const struct plugin_code *code = v->head.code;
-    const struct gen_diag d = {
-        .code = f->code,
-        .origin = code->shape->origin,
-        .path = f->path != NULL && f->path[0] != '\0' ? f->path : code->path,
-        .line = f->line,
-        .message = f->message,
-    };
     if (v->state != FAILED) {
+        struct gen_diag d = host_diag(f, v->head.code->path);
+        d.origin = v->head.code->shape->origin;
         gen_diag_fini(&v->fault);
         v->fault = gen_diag_copy(&d);
     }
@@ -500,22 +493,6 @@ static void runner_enter(struct plugin_version *head, enum gen_reason why,
     gen_life_done(call, NULL);
 }
 
-static void on_shutdown(struct host_call *c, int status, const struct json *value,
-                        const struct host_fault *fault)
-{
-    struct hosted *v = container_of(c, struct hosted, shutdown);
-    struct gen_life_call *call = v->leaving;
-    assert(call != NULL);
-    (void)value;
-    v->leaving = NULL;
-    const struct gen_diag d = {
-        .code = status == ERR_TIMEOUT ? DIAG_SHUTDOWN_TIMEOUT : DIAG_SHUTDOWN_FAILED,
-        .path = v->head.code->path,
-        .message = status < 0 ? fault->message : NULL,
-    };
-    gen_life_done(call, status < 0 ? &d : NULL);
-}
-
 static void stop_serving(struct hosted *v)
 {
     struct hosts *hs = v->owner;
@@ -531,18 +508,11 @@ static void runner_leave(struct plugin_version *head, enum gen_reason why,
                          struct gen_life_call *call)
 {
     struct hosted *v = hosted_of(head);
-    char fields[64];
-    assert(v->kept && v->leaving == NULL);
+    assert(v->kept);
     stop_serving(v);
     v->left = true;
-    if (!host_alive(v->host)) {
-        gen_life_done(call, NULL);
-        return;
-    }
-    snprintf(fields, sizeof fields, "\"reason\":\"%s\"", gen_reason_name(why));
-    v->leaving = call;
-    v->shutdown = (struct host_call){.timeout_ms = *v->owner->opts.start_ms, .done = on_shutdown};
-    host_call(v->host, &v->shutdown, "shutdown", str_of(fields));
+    host_unit_shutdown(&v->shutdown, v->host, why, *v->owner->opts.start_ms, v->head.code->path,
+                       call);
 }
 
 static void runner_free(struct plugin_version *head)

@@ -12,7 +12,8 @@ struct hosts;
 struct hosts_ask {
     const char *unit;  // borrowed until it is answered, as the rest
     const char *space; // namespace of its durable values
-    const struct plugin_code *code;
+    const struct plugin_code
+        *code; // for the call of ask() only: the version may go before the answer
     struct str op;
     const struct json *params; // NULL: none
 };

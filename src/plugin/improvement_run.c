@@ -9,7 +9,6 @@
 // serves: what is only tried must not act.
 
 #include <assert.h>
-#include <stdio.h>
 
 #include "plugin/host_proc.h"
 #include "plugin/improvements_int.h"
@@ -17,7 +16,6 @@
 #include "proto/ops.h"
 
 enum {
-    SHUTDOWN_MS = 2000,
     CPU_S = 600,          // of a process's whole life
     FILE_SIZE = 16 << 20, // of what it writes
     FILES = 32,           // open at a time
@@ -70,13 +68,9 @@ void improvement__drop_trial(struct file *f)
 
 static struct gen_diag diag_of(const struct file *f, const struct host_fault *fault)
 {
-    return (struct gen_diag){
-        .code = fault->code,
-        .path = fault->path != NULL && fault->path[0] != '\0' ? fault->path : f->path,
-        .line = fault->line,
-        .message = fault->message,
-        .hint = "it is left alone until its file changes",
-    };
+    struct gen_diag d = host_diag(fault, f->path);
+    d.hint = "it is left alone until its file changes";
+    return d;
 }
 
 static void try_bytes(struct file *f, struct str bytes, bool spare);
@@ -267,47 +261,4 @@ static void try_bytes(struct file *f, struct str bytes, bool spare)
 void improvement__try(struct file *f)
 {
     try_bytes(f, f->now.bytes, false);
-}
-
-// ---- lifecycle -----------------------------------------------------------------------------
-
-static void on_shutdown(struct host_call *c, int status, const struct json *value,
-                        const struct host_fault *fault)
-{
-    struct version *v = container_of(c, struct version, shutdown);
-    struct gen_life_call *call = v->leaving;
-    assert(call != NULL);
-    (void)value;
-    v->leaving = NULL;
-    if (status == 0) {
-        gen_life_done(call, NULL);
-        return;
-    }
-    const struct gen_diag d = {
-        .code = status == ERR_TIMEOUT ? DIAG_SHUTDOWN_TIMEOUT : DIAG_SHUTDOWN_FAILED,
-        .path = v->file->path,
-        .message = fault->message,
-    };
-    gen_life_done(call, &d);
-}
-
-void improvement__enter(struct version *v, enum gen_reason why)
-{
-    char data[64];
-    snprintf(data, sizeof data, "{\"reason\":\"%s\"}", gen_reason_name(why));
-    host_event(v->host, STR("plugin_start"), str_of(data));
-}
-
-void improvement__leave(struct version *v, enum gen_reason why, struct gen_life_call *call)
-{
-    char fields[64];
-    assert(v->leaving == NULL);
-    if (!host_alive(v->host)) {
-        gen_life_done(call, NULL);
-        return;
-    }
-    snprintf(fields, sizeof fields, "\"reason\":\"%s\"", gen_reason_name(why));
-    v->leaving = call;
-    v->shutdown = (struct host_call){.timeout_ms = SHUTDOWN_MS, .done = on_shutdown};
-    host_call(v->host, &v->shutdown, "shutdown", str_of(fields));
 }

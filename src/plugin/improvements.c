@@ -19,6 +19,7 @@
 #include "plugin/improvements.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "base/path.h"
 #include "lua/vm.h"
@@ -26,7 +27,10 @@
 #include "plugin/manifest.h"
 #include "plugin/past.h"
 
-enum { PATIENCE_MS = 800 }; // longer than a load may take that does not hang
+enum {
+    PATIENCE_MS = 800, // longer than a load may take that does not hang
+    SHUTDOWN_MS = 2000,
+};
 
 // ---- files ---------------------------------------------------------------------------------
 
@@ -358,15 +362,19 @@ static void src_abort(void *arg)
 static void src_leave(void *arg, struct gen_unit *u, enum gen_reason why,
                       struct gen_life_call *call)
 {
+    struct version *v = u->data;
     (void)arg;
-    improvement__leave(u->data, why, call);
+    host_unit_shutdown(&v->shutdown, v->host, why, SHUTDOWN_MS, v->file->path, call);
 }
 
 static void src_enter(void *arg, struct gen_unit *u, enum gen_reason why,
                       struct gen_life_call *call)
 {
+    const struct version *v = u->data;
+    char data[64];
     (void)arg;
-    improvement__enter(u->data, why);
+    snprintf(data, sizeof data, "{\"reason\":\"%s\"}", gen_reason_name(why));
+    host_event(v->host, STR("plugin_start"), str_of(data));
     gen_life_done(call, NULL);
 }
 

@@ -24,8 +24,7 @@ struct version {
     struct str bytes;    // its own; NULL once it serves
     bool spare;          // the last good one, in the place of bytes that failed
     uint64_t began;      // ms of the loop's clock
-    struct host_call shutdown;
-    struct gen_life_call *leaving; // what `shutdown` answers
+    struct host_shutdown shutdown;
 };
 
 /// What a file holds.
@@ -111,6 +110,3 @@ void improvement__bytes_free(struct str *bytes);
 void improvement__drop_trial(struct file *f);
 /// End a version and its process.
 void improvement__free(struct version *v);
-/// Lifecycle of a committed version.
-void improvement__enter(struct version *v, enum gen_reason why);
-void improvement__leave(struct version *v, enum gen_reason why, struct gen_life_call *call);

@@ -12,12 +12,11 @@ static bool is_ours(struct str key)
 {
     static const char *const prefixes[] = {"plugins.", "plugin_entries", "features.", "tools.",
                                            "flags."};
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-        if (str_starts(key, prefixes[i])) {
-            return true;
-        }
+    bool ours = false;
+    for (size_t i = 0; i < ARRAY_LEN(prefixes) && !ours; i++) {
+        ours = str_starts(key, prefixes[i]);
     }
-    return false;
+    return ours;
 }
 
 /// A choice that is the same in both is none to undo.
@@ -41,7 +40,6 @@ static void take(struct plugins *ps, const struct json *all)
     }
     jw_end_obj(&w);
     arena_fini(&ps->chosen_arena);
-    arena_init(&ps->chosen_arena);
     int rc =
         json_parse(&v, &ps->chosen_arena, arena_str(&ps->chosen_arena, buf_str(&b)), NULL, NULL);
     ps->chosen = rc == 0 ? v : NULL;
@@ -53,16 +51,6 @@ void past__take_choices(struct plugins *ps, const struct json *kept)
     take(ps, kept != NULL ? kept : choices_all(ps->opts.choices));
 }
 
-static void note(struct jw *w, struct str key, const struct json *was)
-{
-    jw_key_str(w, key);
-    if (was != NULL) {
-        jw_value(w, was);
-    } else {
-        jw_null(w);
-    }
-}
-
 void past__note_choices(struct plugins *ps, struct jw *w, bool base)
 {
     const struct json *all = choices_all(ps->opts.choices);
@@ -70,12 +58,14 @@ void past__note_choices(struct plugins *ps, struct jw *w, bool base)
     json_foreach_member (m, all) {
         const struct json *was = json_get_str(ps->chosen, m->key);
         if (is_ours(m->key) && !base && !is_same(was, &m->value)) {
-            note(w, m->key, was);
+            jw_key_str(w, m->key);
+            jw_value(w, was);
         }
     }
     json_foreach_member (m, ps->chosen) {
         if (!base && json_get_str(all, m->key) == NULL) {
-            note(w, m->key, &m->value);
+            jw_key_str(w, m->key);
+            jw_value(w, &m->value);
         }
     }
     jw_end_obj(w);

@@ -45,25 +45,18 @@ static bool is_whole(const char *dir)
     return whole;
 }
 
-static int write_one(const char *path, const struct shipped *s, struct err *e)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = fd >= 0 && write(fd, s->text, s->n) == (ssize_t)s->n;
-    int rc = written ? 0 : err_sys(e, "cannot write '%s'", path);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
 static int write_all(const char *dir, struct err *e)
 {
     int rc = 0;
     for (const struct shipped *s = shipped_plugins; rc == 0 && s->rel != NULL; s++) {
         char *path = path_join(dir, s->rel), *parent = str_dup(path_dir(str_of(path)));
         rc = path_mkdirs(parent, 0700, e);
-        if (rc == 0) {
-            rc = write_one(path, s, e);
+        int fd = rc == 0 ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+        if (rc == 0 && (fd < 0 || write(fd, s->text, s->n) != (ssize_t)s->n)) {
+            rc = err_sys(e, "cannot write '%s'", path);
+        }
+        if (fd >= 0) {
+            close(fd);
         }
         free(parent);
         free(path);
