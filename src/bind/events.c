@@ -40,11 +40,6 @@ static bool is_hub_event(struct str name)
     return false;
 }
 
-static bool is_on_stream(struct str name)
-{
-    return is_hub_event(name) || event_type_is_user(name) || str_index(name, '*') >= 0;
-}
-
 // ---- reading the stream -----------------------------------------------------------------------
 
 /// The value of a line of a frame: "event", "data".
@@ -117,7 +112,7 @@ static void start(struct bind_reg *r)
     assert(s->reader == NULL);
     struct bind *b = r->o->bind;
     struct event_filter f = {.types = str_of(s->pattern), .own = true}; // each hub runs its plugins
-    if (is_on_stream(f.types)) {
+    if (is_hub_event(f.types) || event_type_is_user(f.types) || str_index(f.types, '*') >= 0) {
         s->reader = event_reader_open(b->events, UINT64_MAX, &f, on_wake, r);
     }
     list_add(&b->subs, s);

@@ -255,24 +255,16 @@ static void on_fail(struct op_call *c, enum problem p, struct str detail, const 
 
 static const struct op_face op_face = {.answer = on_answer, .fail = on_fail};
 
-static const struct op *find_op(struct str name)
-{
-    for (size_t i = 0; i < OP__COUNT; i++) {
-        if (str_eqz(name, ops[i].name) && (ops[i].flags & OP_LUA) != 0) {
-            return &ops[i];
-        }
-    }
-    return NULL;
-}
-
 static void ask_op(struct hosted_plugins *h, struct hosts_ask *a)
 {
     static const struct json nothing = {.type = JSON_OBJ};
-    const struct op *op = find_op(a->op);
+    enum op_id id = (enum op_id)0;
+    while (id < OP__COUNT && (!str_eqz(a->op, ops[id].name) || (ops[id].flags & OP_LUA) == 0)) {
+        id++;
+    }
     const struct json *params = a->params != NULL ? a->params : &nothing;
     struct op_fault fault = {0};
-    enum op_id id = op != NULL ? (enum op_id)(op - ops) : OP__COUNT;
-    if (op == NULL) {
+    if (id == OP__COUNT) {
         refuse(a, ERR_NOT_FOUND, "there is no such operation for plugins");
     } else if (h->bind->run_op == NULL) {
         refuse(a, ERR_CONFLICT, "the hub is starting or stopping; try again later");

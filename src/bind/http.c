@@ -49,27 +49,23 @@ static void push_headers(lua_State *L, const struct http_reply *reply)
     }
 }
 
-static int push_reply(lua_State *L, const struct http_reply *reply)
-{
-    lua_createtable(L, 0, 3);
-    lua_pushinteger(L, reply->status);
-    lua_setfield(L, -2, "status");
-    push_headers(L, reply);
-    lua_setfield(L, -2, "headers");
-    lua_pushlstring(L, reply->body.p != NULL ? reply->body.p : "", reply->body.n);
-    lua_setfield(L, -2, "body");
-    return 1;
-}
-
 static void on_done(struct http_call *call, int rc, const struct http_reply *reply,
                     const struct err *e, void *arg)
 {
     (void)call;
     struct fetch *f = arg;
     lua_State *L = bind__op_answer_begin(&f->op);
-    if (L != NULL) {
-        int n = rc == 0 ? push_reply(L, reply) : args_fail(L, "http: %s", e->msg);
-        bind__op_answer(&f->op, n);
+    if (L != NULL && rc < 0) {
+        bind__op_answer(&f->op, args_fail(L, "http: %s", e->msg));
+    } else if (L != NULL) {
+        lua_createtable(L, 0, 3);
+        lua_pushinteger(L, reply->status);
+        lua_setfield(L, -2, "status");
+        push_headers(L, reply);
+        lua_setfield(L, -2, "headers");
+        lua_pushlstring(L, reply->body.p != NULL ? reply->body.p : "", reply->body.n);
+        lua_setfield(L, -2, "body");
+        bind__op_answer(&f->op, 1);
     }
     fetch_free(&f->op);
 }

@@ -20,33 +20,6 @@ struct bind__ring {
     size_t bytes;
 };
 
-static struct bind__ring *ring_of(struct bind *b, struct str unit)
-{
-    struct bind__ring *r = map_get(&b->logs, unit);
-    if (r == NULL) {
-        r = xcalloc(1, sizeof *r);
-        map_set(&b->logs, unit, r);
-    }
-    return r;
-}
-
-static void ring_add(struct bind__ring *r, enum log_level level, struct str text, int64_t ts)
-{
-    struct buf shown;
-    buf_init(&shown, SIZE_MAX);
-    log_redact(&shown, text);
-    struct line l = {.ts = ts, .level = level};
-    l.text = buf_take(&shown, &l.n);
-    vec_push(&r->lines, l);
-    r->bytes += l.n;
-    while (r->bytes > RING_BYTES && r->lines.n > 1) {
-        assert(r->bytes >= r->lines.p[0].n);
-        r->bytes -= r->lines.p[0].n;
-        free(r->lines.p[0].text);
-        vec_remove(&r->lines, 0);
-    }
-}
-
 void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, struct str text)
 {
     struct bind *b = bind;
@@ -73,8 +46,25 @@ void bind__logs_close(struct bind *b)
 
 void bind_log_add(struct bind *b, struct str unit, enum log_level level, struct str text)
 {
+    struct bind__ring *r = map_get(&b->logs, unit);
+    struct buf shown;
+    if (r == NULL) {
+        r = xcalloc(1, sizeof *r);
+        map_set(&b->logs, unit, r);
+    }
     text.n = utf8_cut(text.p, text.n, TEXT_MAX);
-    ring_add(ring_of(b, unit), level, text, loop_wall(b->loop));
+    buf_init(&shown, SIZE_MAX);
+    log_redact(&shown, text);
+    struct line l = {.ts = loop_wall(b->loop), .level = level};
+    l.text = buf_take(&shown, &l.n);
+    vec_push(&r->lines, l);
+    r->bytes += l.n;
+    while (r->bytes > RING_BYTES && r->lines.n > 1) {
+        assert(r->bytes >= r->lines.p[0].n);
+        r->bytes -= r->lines.p[0].n;
+        free(r->lines.p[0].text);
+        vec_remove(&r->lines, 0);
+    }
 }
 
 void bind_log_write(const struct bind *b, struct str unit, struct jw *w)

@@ -119,23 +119,17 @@ static bool must_run(const struct module *m)
     return m->forced || !files__text_same(text, m->live->text) || installs__are_stale(m->live);
 }
 
-/// Modules that were asked for by name are known from then on.
-static void learn_names(struct modules *ms, const struct gen_request *req)
-{
-    for (size_t i = 0; i < req->n_names; i++) {
-        struct str name = req->names[i];
-        name = str_starts(name, "lua:") ? str_from(name, 4) : name;
-        if (files__find(&ms->files, name) != NULL) {
-            struct module *m = modules__get(ms->space, name);
-            m->attempted = m->named = true;
-        }
-    }
-}
-
 void graph__mark(struct modules *ms, const struct gen_request *req)
 {
     struct module *m;
-    learn_names(ms, req);
+    for (size_t i = 0; i < req->n_names; i++) { // those asked for by name are known from then on
+        struct str name = req->names[i];
+        name = str_starts(name, "lua:") ? str_from(name, 4) : name;
+        if (files__find(&ms->files, name) != NULL) {
+            m = modules__get(ms->space, name);
+            m->attempted = m->named = true;
+        }
+    }
     each_module(m, ms->space)
     {
         m->forced =

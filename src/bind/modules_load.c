@@ -153,18 +153,6 @@ static size_t measure(struct space *sp)
     return now;
 }
 
-/// Load and find out how much the file itself has left behind, without those that it required.
-static void load_measured(struct version *v)
-{
-    struct space *sp = v->module->space;
-    size_t beside = sp->grown, before = measure(sp);
-    sp->grown = 0;
-    load(v);
-    size_t now = measure(sp), all = now > before ? now - before : 0;
-    v->grew = all > sp->grown ? all - sp->grown : 0;
-    sp->grown = beside + all;
-}
-
 static void stage_text(struct module *m, struct files__text *text)
 {
     struct space *sp = m->space;
@@ -182,10 +170,15 @@ static void stage_text(struct module *m, struct files__text *text)
     v->owner = bind_owner_open(sp->ms->bind, sp->vm, v->unit);
     vm_owner_set_content(v->owner->owner, hash);
     m->staged = v;
-    if (sp->ms->former != NULL) {
-        load_measured(v);
-    } else {
+    if (sp->ms->former == NULL) {
         load(v);
+    } else { // find out how much the file itself leaves behind, without those that it requires
+        size_t beside = sp->grown, before = measure(sp);
+        sp->grown = 0;
+        load(v);
+        size_t now = measure(sp), all = now > before ? now - before : 0;
+        v->grew = all > sp->grown ? all - sp->grown : 0;
+        sp->grown = beside + all;
     }
     vec_push(&sp->staged, v); // in order of completion: dependencies first
 }

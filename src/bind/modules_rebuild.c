@@ -37,18 +37,6 @@ static void keep_text(struct files__text **at, struct files__text *t)
     *at = t;
 }
 
-/// The state was full in the code of `v`.
-static void strike(struct version *v)
-{
-    struct module *m = v->module;
-    uint64_t now = time_mono_ns();
-    if (files__text_same(m->struck, v->text) && now - m->struck_ns < calm_ns) {
-        keep_text(&m->banned, v->text);
-    }
-    keep_text(&m->struck, v->text);
-    m->struck_ns = now;
-}
-
 /// The new state is full already: ban who left most in it. False: nobody is left to ban.
 static bool ban_largest(struct modules *ms)
 {
@@ -204,8 +192,13 @@ void rebuild__on_death(void *arg, struct vm_owner *owner)
     struct bind_owner *o = bind_owner_find(ms->bind, owner);
     struct version *v = o != NULL ? inside__version(o->unit) : NULL;
     if (v != NULL) {
-        sp->guilty = v->module;
-        strike(v);
+        struct module *m = sp->guilty = v->module;
+        uint64_t now = time_mono_ns();
+        if (files__text_same(m->struck, v->text) && now - m->struck_ns < calm_ns) {
+            keep_text(&m->banned, v->text);
+        }
+        keep_text(&m->struck, v->text);
+        m->struck_ns = now;
     }
     gen_request(ms->engine, &(struct gen_request){.trigger = "memory"}, NULL, NULL);
 }

@@ -157,18 +157,6 @@ static bool never_blocks(const char *path)
     return S_ISCHR(st.st_mode) && major(st.st_rdev) == MEMORY_DEVICES;
 }
 
-/// Say whether the file at 1 is to be read or written.
-static void note_use(lua_State *L, const char *name)
-{
-    const char *mode = strcmp(name, "io.open") == 0 ? luaL_optstring(L, 2, "r") : "r";
-    bool writes = strcmp(name, "io.output") == 0 || strpbrk(mode, "wa+") != NULL;
-    if (writes) {
-        bind__note_write(L, lua_tostring(L, 1));
-    } else {
-        bind__note_read(L, lua_tostring(L, 1));
-    }
-}
-
 /// In the place of a function of io; its upvalues are Lua's own function and its name.
 static int checked(lua_State *L)
 {
@@ -184,7 +172,9 @@ static int checked(lua_State *L)
         return 2;
     }
     if (lua_type(L, 1) == LUA_TSTRING) {
-        note_use(L, name);
+        const char *mode = strcmp(name, "io.open") == 0 ? luaL_optstring(L, 2, "r") : "r";
+        bool writes = strcmp(name, "io.output") == 0 || strpbrk(mode, "wa+") != NULL;
+        (writes ? bind__note_write : bind__note_read)(L, lua_tostring(L, 1));
     }
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);

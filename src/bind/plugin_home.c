@@ -74,19 +74,6 @@ static void save(struct plugin__home *h)
 
 // ---- a state that is full -------------------------------------------------------------------------
 
-/// The state was full in the code of `v`.
-static void strike(struct plugin__home *h, const struct plugin__version *v)
-{
-    struct plugin__kept *k = kept_get(h->plugins, h->key);
-    const char *hash = v->head.code->tree->hash;
-    uint64_t now = time_mono_ns();
-    if (strcmp(k->struck, hash) == 0 && now - k->struck_ns < calm_ns) {
-        memcpy(k->banned, hash, sizeof k->banned);
-    }
-    memcpy(k->struck, hash, sizeof k->struck);
-    k->struck_ns = now;
-}
-
 static void on_death(void *arg, struct vm_owner *owner)
 {
     struct plugin__home *h = arg;
@@ -96,7 +83,14 @@ static void on_death(void *arg, struct vm_owner *owner)
     }
     const struct bind_owner *o = bind_owner_find(b, owner);
     if (o != NULL && o->unit->life == GEN_CURRENT) { // one that loads fails by itself
-        strike(h, o->plugin);
+        struct plugin__kept *k = kept_get(h->plugins, h->key);
+        const char *hash = o->plugin->head.code->tree->hash;
+        uint64_t now = time_mono_ns();
+        if (strcmp(k->struck, hash) == 0 && now - k->struck_ns < calm_ns) {
+            memcpy(k->banned, hash, sizeof k->banned);
+        }
+        memcpy(k->struck, hash, sizeof k->struck);
+        k->struck_ns = now;
     }
     gen_request(b->engine, &(struct gen_request){.trigger = "memory"}, NULL, NULL);
 }

@@ -316,24 +316,6 @@ static void push_table(struct restorer *r, const struct json *number)
     }
 }
 
-static void push_bytes(lua_State *L, struct str hex)
-{
-    luaL_Buffer b;
-    luaL_buffinit(L, &b);
-    for (size_t i = 0; i + 1 < hex.n; i += 2) {
-        char pair[3] = {hex.p[i], hex.p[i + 1], '\0'};
-        luaL_addchar(&b, (char)strtoul(pair, NULL, 16));
-    }
-    luaL_pushresult(&b);
-}
-
-static void push_float(lua_State *L, struct str name)
-{
-    lua_pushnumber(L, str_eqz(name, "inf")    ? (lua_Number)INFINITY
-                      : str_eqz(name, "-inf") ? -(lua_Number)INFINITY
-                                              : (lua_Number)NAN);
-}
-
 static void push_value(struct restorer *r, const struct json *v)
 {
     const struct json *inner;
@@ -342,17 +324,20 @@ static void push_value(struct restorer *r, const struct json *v)
     } else if ((inner = json_get(v, form_table)) != NULL) {
         push_table(r, inner);
     } else if ((inner = json_get(v, form_hex)) != NULL) {
-        push_bytes(r->L, json_str(inner, ""));
+        struct str hex = json_str(inner, "");
+        luaL_Buffer b;
+        luaL_buffinit(r->L, &b);
+        for (size_t i = 0; i + 1 < hex.n; i += 2) {
+            char pair[3] = {hex.p[i], hex.p[i + 1], '\0'};
+            luaL_addchar(&b, (char)strtoul(pair, NULL, 16));
+        }
+        luaL_pushresult(&b);
     } else {
-        push_float(r->L, json_str(json_get(v, form_float), "nan"));
+        struct str name = json_str(json_get(v, form_float), "nan");
+        lua_pushnumber(r->L, str_eqz(name, "inf")    ? (lua_Number)INFINITY
+                             : str_eqz(name, "-inf") ? -(lua_Number)INFINITY
+                                                     : (lua_Number)NAN);
     }
-}
-
-/// Is the value at `idx` what a table may have as key?
-static bool is_key(lua_State *L, int idx)
-{
-    bool nan = lua_type(L, idx) == LUA_TNUMBER && isnan(lua_tonumber(L, idx));
-    return !lua_isnil(L, idx) && !nan;
 }
 
 static void fill(struct restorer *r, const struct json *table, lua_Integer i)
@@ -363,7 +348,8 @@ static void fill(struct restorer *r, const struct json *table, lua_Integer i)
     for (size_t k = 0; json_at(pairs, k + 1) != NULL; k += 2) {
         push_value(r, json_at(pairs, k));
         push_value(r, json_at(pairs, k + 1));
-        if (is_key(L, -2)) {
+        bool nan = lua_type(L, -2) == LUA_TNUMBER && isnan(lua_tonumber(L, -2));
+        if (!lua_isnil(L, -2) && !nan) { // else no table takes it as a key
             lua_rawset(L, -3);
         } else {
             lua_pop(L, 2);

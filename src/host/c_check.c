@@ -1,12 +1,8 @@
 // A plugin in C looked at without any effect: what it would register, and what its tests say.
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "host/c_far.h"
 #include "host/c_int.h"
-
-enum { READ_SIZE = 64 * 1024, REQUEST_MAX = 64 << 20 };
+#include "host/validate.h"
 
 const char *c_try(struct afloat_call *outer, const char *kind, const char *name, const char *json)
 {
@@ -98,15 +94,10 @@ void c_validate(struct jw *w)
     struct buf in;
     struct json *request = NULL;
     struct c_fault fault = {0};
-    char *room;
-    ssize_t n = 0;
-    buf_init(&in, REQUEST_MAX);
-    while ((room = buf_reserve(&in, READ_SIZE)) != NULL &&
-           (n = read(STDIN_FILENO, room, READ_SIZE)) > 0) {
-        buf_grow(&in, (size_t)n);
-    }
-    bool ok =
-        json_parse(&request, &far.arena, buf_str(&in), NULL, NULL) == 0 && c_load(request, &fault);
+    buf_init(&in, HOST_REQUEST_MAX);
+    bool ok = host_read_request(&in) == 0 &&
+              json_parse(&request, &far.arena, buf_str(&in), NULL, NULL) == 0 &&
+              c_load(request, &fault);
     jw_kbool(w, "ok", ok);
     if (ok) {
         write_account(w, request);

@@ -17,10 +17,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/path.h"
 #include "base/time.h"
 #include "host/c_far.h"
 #include "host/c_int.h"
+#include "host/validate.h"
 #include "proto/host.h"
 
 enum { READ_SIZE = 64 * 1024, TIMER_MIN_MS = 10 };
@@ -397,18 +397,6 @@ static void dispatch(char *line)
     free(line);
 }
 
-static void set_up(bool validating)
-{
-    signal(SIGPIPE, SIG_IGN);
-    far.validating = validating;
-    far.main = pthread_self();
-    pthread_mutex_init(&far.lock, NULL);
-    pthread_cond_init(&far.answered, NULL);
-    buf_init(&far.held, SIZE_MAX);
-    buf_init(&far.in, HOST_LINE_MAX + 2 * READ_SIZE);
-    arena_init(&far.arena);
-}
-
 static _Noreturn void serve(void)
 {
     for (;;) {
@@ -426,7 +414,14 @@ static _Noreturn void serve(void)
 
 int host_c_main(bool validating)
 {
-    set_up(validating);
+    signal(SIGPIPE, SIG_IGN);
+    far.validating = validating;
+    far.main = pthread_self();
+    pthread_mutex_init(&far.lock, NULL);
+    pthread_cond_init(&far.answered, NULL);
+    buf_init(&far.held, SIZE_MAX);
+    buf_init(&far.in, HOST_LINE_MAX + 2 * READ_SIZE);
+    arena_init(&far.arena);
     if (!validating && fcntl(HOST_FD, F_GETFD) < 0) {
         fputs("afloat host is started by the hub, not by hand\n", stderr);
         return 2;
@@ -435,18 +430,5 @@ int host_c_main(bool validating)
         (void)fcntl(HOST_FD, F_SETFD, FD_CLOEXEC);
         serve();
     }
-    struct buf out;
-    struct jw w;
-    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10),
-        null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || null < 0 || dup2(null, STDOUT_FILENO) < 0) { // what the plugin prints is nobody's
-        return 2;
-    }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    c_validate(&w);
-    jw_end_obj(&w);
-    int rc = path_write_fd(fd, buf_str(&out));
-    _exit(rc < 0 ? 1 : 0); // nothing to tidy: the process goes
+    return host_answer_request(c_validate);
 }

@@ -112,22 +112,17 @@ void c_over(int64_t id)
     pthread_mutex_unlock(&far.lock);
 }
 
-static bool is_running(int64_t id)
-{
-    bool found = false;
-    pthread_mutex_lock(&far.lock);
-    vec_foreach (it, &far.running) {
-        found = found || *it == id;
-    }
-    pthread_mutex_unlock(&far.lock);
-    return found;
-}
-
 static bool emit(struct afloat_call *c, const struct json *event)
 {
     struct buf line;
     struct jw w;
-    if (far.validating || !is_running(c->id)) {
+    bool running = false;
+    pthread_mutex_lock(&far.lock);
+    vec_foreach (it, &far.running) {
+        running = running || *it == c->id;
+    }
+    pthread_mutex_unlock(&far.lock);
+    if (far.validating || !running) {
         return far.validating;
     }
     c_begin(&w, &line, "emit", c->id);
@@ -187,11 +182,6 @@ bool c_take_answer(const struct json *m)
     return true;
 }
 
-static bool has_line(void)
-{
-    return far.in.n != 0 && memchr(far.in.p, '\n', far.in.n) != NULL;
-}
-
 void c_wake(void)
 {
     flush();
@@ -204,7 +194,7 @@ bool c_wait_line(int ms)
 {
     struct pollfd p[] = {{.fd = HOST_FD, .events = POLLIN}, {.fd = far.wake, .events = POLLIN}};
     eventfd_t n;
-    if (has_line() || far.backlog.n != 0) {
+    if (far.backlog.n != 0 || (far.in.n != 0 && memchr(far.in.p, '\n', far.in.n) != NULL)) {
         return true;
     }
     flush();
@@ -253,15 +243,6 @@ static void wait_in_main(const struct ask *a)
 }
 
 // ---- asking ---------------------------------------------------------------------------------
-
-static void add_ask(struct ask *a)
-{
-    pthread_mutex_lock(&far.lock);
-    a->id = ++far.last_ask;
-    a->next = far.asks;
-    far.asks = a;
-    pthread_mutex_unlock(&far.lock);
-}
 
 static void wait_for(struct ask *a)
 {
@@ -340,7 +321,11 @@ const char *c_ask(struct afloat_call *c, const char *op, const char *params)
     struct ask a = {0};
     struct buf line;
     struct jw w;
-    add_ask(&a);
+    pthread_mutex_lock(&far.lock);
+    a.id = ++far.last_ask;
+    a.next = far.asks;
+    far.asks = &a;
+    pthread_mutex_unlock(&far.lock);
     c_begin(&w, &line, "call", a.id);
     jw_kstrz(&w, "op", op);
     jw_kvalue(&w, "params", given);

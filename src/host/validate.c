@@ -26,10 +26,9 @@
 #include "sandbox/policy.h"
 
 enum {
-    MEMORY = 256 << 20,     // bytes beside those of the program itself
-    REQUEST_MAX = 64 << 20, // a plugin's files as JSON
-    TEST_BUDGET_MS = 5000,  // for all its tests
-    NAMES_MAX = 256,        // of points and events
+    MEMORY = 256 << 20,    // bytes beside those of the program itself
+    TEST_BUDGET_MS = 5000, // for all its tests
+    NAMES_MAX = 256,       // of points and events
 };
 
 // ---- what the recorder gets -----------------------------------------------------------------
@@ -72,36 +71,26 @@ static int l_nearest(lua_State *L)
     return 1;
 }
 
-static void push_events(lua_State *L)
+static int push_args(lua_State *L, const struct json *request)
 {
+    const struct json *points = json_get(request, "points");
+    value_push(L, request);
+    value_push(L, points);
     lua_createtable(L, EVENT__COUNT, 0);
     for (int i = 0; i < EVENT__COUNT; i++) {
         lua_pushstring(L, event_infos[i].type);
         lua_rawseti(L, -2, i + 1);
     }
-}
-
-static void push_operations(lua_State *L)
-{
-    lua_newtable(L);
+    lua_pushcfunction(L, l_compile);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)points);
+    lua_pushcclosure(L, l_nearest, 1);
+    lua_newtable(L); // the operations
     for (int i = 0, n = 0; i < OP__COUNT; i++) {
         if ((ops[i].flags & OP_LUA) != 0) {
             lua_pushstring(L, ops[i].name);
             lua_rawseti(L, -2, ++n);
         }
     }
-}
-
-static int push_args(lua_State *L, const struct json *request)
-{
-    const struct json *points = json_get(request, "points");
-    value_push(L, request);
-    value_push(L, points);
-    push_events(L);
-    lua_pushcfunction(L, l_compile);
-    lua_pushlightuserdata(L, (void *)(uintptr_t)points);
-    lua_pushcclosure(L, l_nearest, 1);
-    push_operations(L);
     return 6;
 }
 
@@ -161,20 +150,15 @@ static void write_value(struct jw *w, lua_State *L)
     arena_fini(&a);
 }
 
-/// The time that a load has, and room for the plugin's own tests.
-static uint32_t budget_of(const struct json *request)
-{
-    int64_t load_ms = json_int(json_get(request, "load_ms"), VM_LOAD_BUDGET_MS);
-    bool tests = json_bool(json_get(request, "test"), false);
-    return (uint32_t)load_ms + (tests ? TEST_BUDGET_MS : 0);
-}
-
 static void run(const struct json *request, struct jw *w)
 {
+    // the time that a load has, and room for the plugin's own tests
+    int64_t load_ms = json_int(json_get(request, "load_ms"), VM_LOAD_BUDGET_MS);
+    bool tests = json_bool(json_get(request, "test"), false);
     struct vm *vm = vm_open(&(struct vm_opts){.trust = VM_USER});
     struct entry en = {.kind = ENTRY_LOAD,
                        .owner = vm_owner_open(vm, "validate", 1),
-                       .budget_ms = budget_of(request)};
+                       .budget_ms = (uint32_t)load_ms + (tests ? TEST_BUDGET_MS : 0)};
     lua_State *L = entry_begin(&en, vm);
     const struct shipped *shipped = host_runtime_find("recorder.lua");
     struct str recorder = {shipped->text, shipped->n};
@@ -190,17 +174,7 @@ static void run(const struct json *request, struct jw *w)
 
 // ---- in and out -----------------------------------------------------------------------------
 
-/// What the plugin prints is nobody's: stdout becomes nothing, and its descriptor ours.
-static int keep_stdout(void)
-{
-    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10),
-        null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    bool kept = out >= 0 && null >= 0 && dup2(null, STDOUT_FILENO) >= 0;
-    close(null);
-    return kept ? out : -1;
-}
-
-static int read_request(struct buf *in)
+int host_read_request(struct buf *in)
 {
     char *room;
     ssize_t n = 0;
@@ -217,13 +191,13 @@ static void answer(struct jw *w)
     struct arena a;
     struct json *request;
     struct err e = {0};
-    buf_init(&in, REQUEST_MAX);
+    buf_init(&in, HOST_REQUEST_MAX);
     arena_init(&a);
     const struct policy policy = {.memory = MEMORY};
     if (policy_enter(&policy, &e) < 0) {
         err_prefix(&e, "no sandbox, so nothing is run");
         write_refusal(w, e.msg);
-    } else if (read_request(&in) < 0) {
+    } else if (host_read_request(&in) < 0) {
         write_refusal(w, "the request could not be read");
     } else if (json_parse(&request, &a, buf_str(&in), NULL, &e) < 0) {
         write_refusal(w, e.msg);
@@ -234,19 +208,27 @@ static void answer(struct jw *w)
     buf_fini(&in);
 }
 
-int host_validate_main(void)
+int host_answer_request(void (*answer_it)(struct jw *w))
 {
     struct buf out;
     struct jw w;
-    int fd = keep_stdout();
-    if (fd < 0) {
+    // what the plugin prints is nobody's: stdout becomes nothing, and its descriptor ours
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10),
+        null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || null < 0 || dup2(null, STDOUT_FILENO) < 0) {
         return 2;
     }
+    close(null);
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
-    answer(&w);
+    answer_it(&w);
     jw_end_obj(&w);
     int rc = path_write_fd(fd, buf_str(&out));
     _exit(rc < 0 ? 1 : 0); // nothing to tidy: the process goes
+}
+
+int host_validate_main(void)
+{
+    return host_answer_request(answer);
 }

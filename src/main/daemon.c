@@ -579,14 +579,6 @@ static void finish(struct daemon *d)
     settings_close(d->settings);
 }
 
-/// Left to itself, malloc takes the largest block it ever freed for the usual size and keeps as much twice
-/// over: one long answer, and a hub that runs for weeks stays as large as it was then.
-static void bound_heap(void)
-{
-    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-    mallopt(M_TRIM_THRESHOLD, LARGE_BYTES);
-}
-
 int daemon_run(const struct daemon_opts *opts)
 {
     struct daemon d = {.opts = *opts, .instance = {-1, -1}};
@@ -594,7 +586,10 @@ int daemon_run(const struct daemon_opts *opts)
     proc_set_umask(umask(077)); // ours is for the home alone
     signal(SIGPIPE, SIG_IGN);
     daemon__own_streams();
-    bound_heap();
+    // Left to itself, malloc takes the largest block it ever freed for the usual size and keeps as much twice
+    // over: one long answer, and a hub that runs for weeks stays as large as it was then.
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    mallopt(M_TRIM_THRESHOLD, LARGE_BYTES);
     if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {
         visible_say("afloat: %s", e.msg);
         d.exit_code = e.code == ERR_CONFLICT ? EXIT_CONFLICT : 1;

@@ -62,23 +62,20 @@ static void add_line(struct buf *out, struct str name, struct str value)
     buf_adds(out, STR("\r\n"));
 }
 
-static void add_status(struct buf *out, int status)
-{
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        if (lines[i].status == status) {
-            buf_adds(out, lines[i].line);
-            return;
-        }
-    }
-    buf_addf(out, "HTTP/1.1 %d Other\r\nDate: ", status);
-}
-
 void respond__write(struct conn *c, const struct reply *r)
 {
     struct buf *out = &c->out;
     assert(r->status >= 200 && r->status <= 599);
     buf_reserve(out, 512 + r->body.n);
-    add_status(out, r->status);
+    size_t at = 0;
+    while (at < ARRAY_LEN(lines) && lines[at].status != r->status) {
+        at++;
+    }
+    if (at < ARRAY_LEN(lines)) {
+        buf_adds(out, lines[at].line);
+    } else {
+        buf_addf(out, "HTTP/1.1 %d Other\r\nDate: ", r->status);
+    }
     buf_add(out, server__date(c->server), DATE_TEXT - 1);
     buf_adds(out, r->caches ? STR("\r\nX-Content-Type-Options: nosniff\r\n")
                             : STR("\r\nCache-Control: no-store\r\n"

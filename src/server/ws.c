@@ -83,40 +83,25 @@ static void on_snapshot(struct ws *w, struct str p)
     }
 }
 
-static void on_size(struct ws *w, struct str p)
-{
-    uint64_t rows, cols;
-    char text[64];
-    if (wire_get(&p, 2, &rows) && wire_get(&p, 2, &cols)) {
-        snprintf(text, sizeof text, "{\"type\":\"resize\",\"rows\":%d,\"cols\":%d}", (int)rows,
-                 (int)cols);
-        queue(w, str_of(text), false);
-    }
-}
-
-static void on_exit_msg(struct ws *w, struct str p)
-{
-    uint64_t status;
-    char text[64];
-    if (wire_get(&p, 4, &status)) {
-        snprintf(text, sizeof text, "{\"type\":\"exit\",\"status\":%d}", (int)status);
-        queue(w, str_of(text), false);
-        end(w, WS_NORMAL);
-    }
-}
-
 static void on_msg(struct chan *c, const struct wire_msg *m, void *arg)
 {
     struct ws *w = arg;
+    struct str p = m->payload;
+    uint64_t rows, cols, status;
+    char text[64];
     (void)c;
     if (m->type == WIRE_SNAPSHOT) {
-        on_snapshot(w, m->payload);
-    } else if (m->type == WIRE_OUTPUT && m->payload.n >= 8) {
-        queue(w, str_from(m->payload, 8), true);
-    } else if (m->type == WIRE_RESIZE) {
-        on_size(w, m->payload);
-    } else if (m->type == WIRE_EXIT) {
-        on_exit_msg(w, m->payload);
+        on_snapshot(w, p);
+    } else if (m->type == WIRE_OUTPUT && p.n >= 8) {
+        queue(w, str_from(p, 8), true);
+    } else if (m->type == WIRE_RESIZE && wire_get(&p, 2, &rows) && wire_get(&p, 2, &cols)) {
+        snprintf(text, sizeof text, "{\"type\":\"resize\",\"rows\":%d,\"cols\":%d}", (int)rows,
+                 (int)cols);
+        queue(w, str_of(text), false);
+    } else if (m->type == WIRE_EXIT && wire_get(&p, 4, &status)) {
+        snprintf(text, sizeof text, "{\"type\":\"exit\",\"status\":%d}", (int)status);
+        queue(w, str_of(text), false);
+        end(w, WS_NORMAL);
     } else if (m->type == WIRE_REFUSED) {
         end(w, WS_GOING);
     }
