@@ -264,25 +264,26 @@ static int l_connect(lua_State *L)
     return bind__reg_add(L, &c->reg, &cable_ops, url, 3);
 }
 
-/// {"channel": NAME, ...params} as a text; raises.
-static char *make_identifier(lua_State *L, struct str name)
+/// {KEY: NAME, ...the table at 3} as a text in the scratch; `what` is that table's name in messages. Raises.
+static const char *make_object(lua_State *L, const char *who, const char *key, struct str name,
+                               const char *what)
 {
     struct args_scratch *s = args_scratch(L);
-    struct json *params = NULL;
+    struct json *more = NULL;
     struct err e = {0};
     struct jw w;
-    if (!lua_isnil(L, 3) && value_read(&params, &s->arena, L, 3, &e) < 0) {
-        luaL_error(L, "action_cable.subscribe: params: %s", e.msg);
+    if (!lua_isnil(L, 3) && value_read(&more, &s->arena, L, 3, &e) < 0) {
+        luaL_error(L, "%s: %s: %s", who, what, e.msg);
     }
     jw_init(&w, &s->buf);
     jw_obj(&w);
-    jw_kstr(&w, "channel", name);
-    json_foreach_member (m, params) {
+    jw_kstr(&w, key, name);
+    json_foreach_member (m, more) {
         jw_key_str(&w, m->key);
         jw_value(&w, &m->value);
     }
     jw_end_obj(&w);
-    return str_dup(buf_str(&s->buf));
+    return buf_z(&s->buf);
 }
 
 static int l_subscribe(lua_State *L)
@@ -299,9 +300,9 @@ static int l_subscribe(lua_State *L)
     if (r == NULL) {
         return args_fail(L, "%s: there is no such connection", who);
     }
-    char *identifier = make_identifier(L, name);
+    const char *identifier = make_object(L, who, "channel", name, "params");
     struct channel *ch = xcalloc(1, sizeof *ch);
-    ch->identifier = identifier;
+    ch->identifier = xstrdup(identifier);
     ch->cable = cable_of(r);
     list_add(&ch->cable->channels, ch);
     return bind__reg_add(L, &ch->reg, &channel_ops, name, 4);
@@ -325,23 +326,9 @@ static int l_perform(lua_State *L)
     static const char who[] = "action_cable.perform";
     const struct channel *ch = check_channel(L);
     struct str action = args_str(L, 2, who, "the action");
-    struct args_scratch *s = args_scratch(L);
-    struct json *data = NULL;
-    struct err e = {0};
-    struct jw w;
     lua_settop(L, 3);
-    if (!lua_isnil(L, 3) && value_read(&data, &s->arena, L, 3, &e) < 0) {
-        return luaL_error(L, "%s: data: %s", who, e.msg);
-    }
-    jw_init(&w, &s->buf);
-    jw_obj(&w);
-    jw_kstr(&w, "action", action);
-    json_foreach_member (m, data) {
-        jw_key_str(&w, m->key);
-        jw_value(&w, &m->value);
-    }
-    jw_end_obj(&w);
-    if (ch == NULL || command(ch, "message", buf_z(&s->buf)) < 0) {
+    const char *data = make_object(L, who, "action", action, "data");
+    if (ch == NULL || command(ch, "message", data) < 0) {
         return args_fail(L, "%s: the channel is not connected", who);
     }
     lua_pushboolean(L, 1);

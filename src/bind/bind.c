@@ -215,11 +215,6 @@ struct bind *bind_of(lua_State *L)
     return vm_arg(vm_of(L));
 }
 
-struct loop *bind_loop(const struct bind *b)
-{
-    return b->loop;
-}
-
 struct bind_owner *bind_owner_open(struct bind *b, struct vm *vm, struct gen_unit *unit)
 {
     struct bind_owner *o = xcalloc(1, sizeof *o);

@@ -105,7 +105,6 @@ void bind_close(struct bind *b);
 /// with vm_close(), after bind_owner_close() of all its owners.
 struct vm *bind_vm_open(struct bind *b);
 struct bind *bind_of(lua_State *L);
-struct loop *bind_loop(const struct bind *b);
 
 /// Who runs the Lua of plugins in the hub; lives as long as `b`. Every version that it loaded must be
 /// freed before bind_close().

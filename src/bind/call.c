@@ -57,6 +57,7 @@ static void call_finish(struct bind_call *c, enum bind_end end)
 
 static void call_note(struct bind_call *c, const struct gen_diag *d)
 {
+    assert(c->fault.message == NULL); // a call fails once
     c->fault = gen_diag_copy(d);
     if (c->quiet) {
         bind__log_fault(c->o, c->what, d);
@@ -183,6 +184,7 @@ lua_State *bind__op_answer_begin(struct bind_op *op)
 
 void bind__op_answer(struct bind_op *op, int n)
 {
+    assert(n >= 0 && (op->call != NULL || op->fn == 0));
     if (op->call != NULL) {
         bind__call_name(op->call, "callback", NULL);
         bind_call_run(op->call, n, 0, NULL, NULL);
@@ -208,6 +210,7 @@ const struct gen_diag *bind__call_fault(const struct bind_call *c)
 
 void bind__call_name(struct bind_call *c, const char *what, const char *name)
 {
+    assert(what != NULL && what[0] != '\0');
     if (name != NULL) {
         snprintf(c->what, sizeof c->what, "%s '%.90s'", what, name);
     } else {
@@ -217,6 +220,7 @@ void bind__call_name(struct bind_call *c, const char *what, const char *name)
 
 void bind__call_rest(struct bind_call *c, bool rests)
 {
+    assert(c->timeout_ms > 0); // it runs
     if (rests) {
         timer_stop(&c->deadline);
     } else {

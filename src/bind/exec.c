@@ -48,6 +48,7 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
     (void)p;
     struct exec *x = arg;
     struct buf *b = which == 1 ? &x->out : &x->err;
+    assert(which == 1 || which == 2);
     if (bytes.n == 0 || b->n > OUTPUT_MAX) {
         return; // the end, or the marker is there already
     }

@@ -158,6 +158,7 @@ static int run(lua_State *L, const struct op_how *how, int params)
 static int l_op(lua_State *L)
 {
     enum op_id id = (enum op_id)lua_tointeger(L, lua_upvalueindex(1));
+    assert(id < OP__COUNT);
     if (lua_toboolean(L, lua_upvalueindex(2))) {
         lua_remove(L, 1);
     }
@@ -253,40 +254,59 @@ static int l_noun(lua_State *L)
 
 // ---- older names --------------------------------------------------------------------------------
 
-/// Push {key = argument at `idx`} with a text without NUL bytes; `what` is its name in messages.
-static void push_param(lua_State *L, int idx, const char *fn, const char *key, const char *what)
-{
-    (void)args_z(L, idx, fn, what);
-    lua_newtable(L);
-    lua_pushvalue(L, idx);
-    lua_setfield(L, -2, key);
-}
+/// Functions that take the parameters of an operation one by one.
+static const struct older {
+    const char *fn; // "hub.send"
+    enum op_id id;
+    const char *member; // as in struct op_how
+    struct {
+        const char *key, *what; // `what` is its name in messages
+    } params[2];
+} older[] = {
+    {"hub.sessions", OP_SESSION_LIST, "sessions", {{NULL, NULL}}},
+    {"hub.send", OP_SESSION_MESSAGE, "", {{"id", "session"}, {"text", "text"}}},
+    {"worktree.remove", OP_WORKTREE_REMOVE, "", {{"path", "path"}}},
+    {"worktree.list", OP_WORKTREE_LIST, "worktrees", {{"repo", "repo"}}},
+};
 
-static int l_sessions(lua_State *L)
+/// A row of `older`; its number is the upvalue. All parameters are texts without NUL bytes.
+static int l_older(lua_State *L)
 {
-    static const struct op_how how = {OP_SESSION_LIST, "hub.sessions", "sessions", 1, true};
-    lua_settop(L, 1);
-    bind__op_check(L, 1, how.fn);
+    const struct older *f = &older[lua_tointeger(L, lua_upvalueindex(1))];
+    int n = 0;
+    while (n < (int)ARRAY_LEN(f->params) && f->params[n].key != NULL) {
+        n++;
+    }
+    lua_settop(L, n + 1); // and the callback
     lua_newtable(L);
-    lua_pushinteger(L, LIST_MAX);
-    lua_setfield(L, 2, "limit");
-    return run(L, &how, 2);
-}
-
-static int l_send(lua_State *L)
-{
-    static const struct op_how how = {OP_SESSION_MESSAGE, "hub.send", "", 3, true};
-    lua_settop(L, 3);
-    push_param(L, 1, how.fn, "id", "session");
-    bind__op_check(L, 3, how.fn);
-    struct str text = args_str(L, 2, how.fn, "text");
-    (void)args_z(L, 2, how.fn, "text");
-    if (text.n == 0 || text.n > TEXT_MAX) {
+    for (int i = 0; i < n; i++) {
+        (void)args_z(L, i + 1, f->fn, f->params[i].what);
+        lua_pushvalue(L, i + 1);
+        lua_setfield(L, n + 2, f->params[i].key);
+    }
+    bind__op_check(L, n + 1, f->fn);
+    if (f->id == OP_SESSION_LIST) {
+        lua_pushinteger(L, LIST_MAX);
+        lua_setfield(L, n + 2, "limit");
+    }
+    size_t size = f->id == OP_SESSION_MESSAGE ? lua_rawlen(L, 2) : 1;
+    if (size == 0 || size > TEXT_MAX) {
         return args_fail(L, "hub.send: a message has 1 to %d bytes", TEXT_MAX);
     }
-    lua_pushvalue(L, 2);
-    lua_setfield(L, 4, "text");
-    return run(L, &how, 4);
+    return run(L, &(struct op_how){f->id, f->fn, f->member, n + 1, true}, n + 2);
+}
+
+/// Put those of a module into the table on top.
+static void add_older(lua_State *L, const char *module)
+{
+    size_t n = strlen(module);
+    for (size_t i = 0; i < ARRAY_LEN(older); i++) {
+        if (strncmp(older[i].fn, module, n) == 0) {
+            lua_pushinteger(L, (lua_Integer)i);
+            lua_pushcclosure(L, l_older, 1);
+            lua_setfield(L, -2, older[i].fn + n);
+        }
+    }
 }
 
 static int l_create(lua_State *L)
@@ -298,29 +318,12 @@ static int l_create(lua_State *L)
     return run(L, &how, 1);
 }
 
-static int l_remove(lua_State *L)
-{
-    static const struct op_how how = {OP_WORKTREE_REMOVE, "worktree.remove", "", 2, true};
-    lua_settop(L, 2);
-    push_param(L, 1, how.fn, "path", "path");
-    bind__op_check(L, 2, how.fn);
-    return run(L, &how, 3);
-}
-
-static int l_list(lua_State *L)
-{
-    static const struct op_how how = {OP_WORKTREE_LIST, "worktree.list", "worktrees", 2, true};
-    lua_settop(L, 2);
-    push_param(L, 1, how.fn, "repo", "repo");
-    bind__op_check(L, 2, how.fn);
-    return run(L, &how, 3);
-}
-
 int face_worktree(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"create", l_create}, {"remove", l_remove}, {"list", l_list}, {NULL, NULL}};
-    luaL_newlib(L, functions);
+    lua_newtable(L);
+    lua_pushcfunction(L, l_create);
+    lua_setfield(L, -2, "create");
+    add_older(L, "worktree.");
     return 1;
 }
 
@@ -342,12 +345,10 @@ int face_pty(lua_State *L)
 
 int face_hub(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"report", l_report},
-                                         {"get_worktrees", l_get_worktrees},
-                                         {"sessions", l_sessions},
-                                         {"send", l_send},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"report", l_report}, {"get_worktrees", l_get_worktrees}, {NULL, NULL}};
     luaL_newlib(L, functions);
+    add_older(L, "hub.");
     lua_createtable(L, 0, 1);
     lua_newtable(L); // the nouns that were made
     lua_pushcclosure(L, l_noun, 1);

@@ -200,6 +200,7 @@ void improve_stop(struct improve *im)
 
 void improve_free(struct improve *im)
 {
+    assert(im == NULL || im->reader == NULL); // it was stopped
     if (im != NULL) {
         improvements_free(im->improvements);
         free(im);

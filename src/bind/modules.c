@@ -419,6 +419,7 @@ void modules_close(struct modules *ms)
     }
     modules_stop(ms);
     ms->bind->modules = NULL;
+    assert(ms->trial == NULL && ms->former == NULL);
     space_close(ms->space);
     files__fini(&ms->files);
     vec_foreach (pattern, &ms->patterns) {

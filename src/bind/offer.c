@@ -97,6 +97,7 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
     struct plugin__version *v = plugin__running(L, kind->what);
     struct err e = {0};
     struct gen_item *it;
+    assert(fn == 0 || kind->push != NULL);
     if (is_taken(v->unit, kind->kind, name)) {
         return refuse_second(L, kind, name);
     }
@@ -196,6 +197,7 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
 {
     struct offer_job *j = arg;
     struct offer *f = j->offer;
+    assert(j->call != NULL && j->ended != NULL);
     const struct gen_diag *fault = bind__call_fault(j->call);
     if (end != BIND_CANCELLED) {
         hook_stats_add(&f->stats, time_mono_ns() - j->began_ns);

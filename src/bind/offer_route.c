@@ -187,6 +187,7 @@ static void route_cancel(void *data, struct gen_route_call *gen)
 {
     struct offer *f = data;
     struct route_job *r = gen->target_data;
+    assert(r != NULL && r->gen == gen);
     offer_cancel(&r->job);
     record_drop(f->o->vm, r->req);
     free(r);

@@ -191,6 +191,7 @@ struct plugin__plugins *plugin__open(struct bind *b)
 
 void plugin__close(struct plugin__plugins *ps)
 {
+    assert(ps->live.n == 0);
     plugin__homes_close(ps);
     map_fini(&ps->live);
     free(ps);
@@ -199,6 +200,7 @@ void plugin__close(struct plugin__plugins *ps)
 void plugin__version_init(struct plugin__version *v, struct plugin__plugins *ps,
                           const struct plugin_code *code, struct vm *vm, struct gen_unit *u)
 {
+    assert(v->owner == NULL && u != NULL && code->tree != NULL);
     v->head.runner = &ps->runner;
     v->head.code = code;
     v->unit = u;

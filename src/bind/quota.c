@@ -83,6 +83,7 @@ int bind__quota_take(lua_State *L, enum bind__quota which, size_t bytes, const c
 {
     struct bind_owner *o = bind_owner_running(L);
     char text[128];
+    assert(o != NULL && which < QUOTA__COUNT);
     if (o->usage->n[which] >= quotas[which].max) {
         snprintf(text, sizeof text, "%s: no more than %u %s at once", fn, quotas[which].max,
                  quotas[which].many);
@@ -106,6 +107,7 @@ void bind__quota_give(struct bind_owner *o, enum bind__quota which, size_t bytes
 
 static struct bind__line *line_of(const struct bind_op *op)
 {
+    assert(op->line >= 1 && op->line <= LINE__COUNT);
     return &op->o->usage->lines[op->line - 1];
 }
 

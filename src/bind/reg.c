@@ -70,6 +70,7 @@ static void reg_stop(void *reg)
         return;
     }
     r->live = false;
+    assert(r->at <= r->queue.n);
     if (r->ops->stop != NULL) {
         r->ops->stop(r);
     }
@@ -217,6 +218,7 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
 {
     struct bind_owner *o = bind_owner_running(L);
     struct err e = {0};
+    assert(o != NULL && ops->free != NULL && ops->what != NULL);
     r->o = o;
     r->ops = ops;
     r->refs = 1;

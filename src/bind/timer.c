@@ -33,6 +33,7 @@ static void start(struct bind_reg *r)
 {
     struct lua_timer *t = timer_of(r);
     timer_init(&t->timer, r->o->bind->loop, on_timer, t);
+    assert(r->live);
     t->due = loop_now(r->o->bind->loop) + t->ms;
     timer_start(&t->timer, t->ms);
 }

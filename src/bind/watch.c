@@ -52,6 +52,7 @@ static void start(struct bind_reg *r)
 {
     struct lua_watch *w = watch_of(r);
     struct err e = {0};
+    assert(w->watch == NULL && w->path != NULL);
     struct watch_opts opts = {
         .path = w->path,
         .pattern = w->pattern,

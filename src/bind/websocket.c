@@ -173,6 +173,7 @@ static void start(struct bind_reg *r)
     struct socket *s = socket_of(r);
     struct bind *b = r->o->bind;
     struct err e = {0};
+    assert(s->link.ws == NULL && !s->over);
     if (ws_client_open(&s->link.ws, b->http, b->loop, &s->link.q, &cb, r, &e) < 0) {
         on_end(r, 1006, STR(""), e.msg);
     }

@@ -67,7 +67,8 @@ struct c_point {
 };
 enum { C_POINTS = 13 };
 extern const struct c_point c_points[C_POINTS];
-const struct c_point *c_point_find(const char *name); // NULL: there is none
+/// NULL: there is none of that name.
+const struct c_point *c_point_find(const char *name);
 
 // ---- c_wire.c -------------------------------------------------------------------------------
 

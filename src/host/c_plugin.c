@@ -70,12 +70,14 @@ static void *run_job(void *arg)
 
 static void run_here(struct afloat_call *c, afloat_fn *run)
 {
+    assert(run != NULL && pthread_equal(pthread_self(), far.main));
     run(c);
     finish(c);
 }
 
 static void run_apart(struct afloat_call *c, afloat_fn *run)
 {
+    assert(run != NULL && c->id != 0);
     pthread_t thread;
     struct job *j = xcalloc(1, sizeof *j);
     *j = (struct job){c, run};

@@ -318,6 +318,7 @@ struct c_entry *c_entry_at(int64_t ref)
 /// Keep it, unless another of its name is there; it is taken over.
 static int keep(struct c_entry *n, struct err *e)
 {
+    assert(n->ref > 0 && n->kind != NULL && n->name != NULL);
     pthread_mutex_lock(&far.lock);
     const struct c_entry *other = n->kind->unique ? find(n->kind->name, str_of(n->name)) : NULL;
     bool taken = other != NULL && !other->off;

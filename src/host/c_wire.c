@@ -95,6 +95,7 @@ void c_progress(struct afloat_call *c, const char *text)
 
 void c_running(int64_t id)
 {
+    assert(id > 0);
     pthread_mutex_lock(&far.lock);
     vec_push(&far.running, id);
     pthread_mutex_unlock(&far.lock);
@@ -246,6 +247,7 @@ static void wait_in_main(const struct ask *a)
 
 static void wait_for(struct ask *a)
 {
+    assert(a->id > 0 && far.asks != NULL);
     if (pthread_equal(pthread_self(), far.main)) {
         wait_in_main(a);
     }

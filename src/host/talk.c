@@ -57,6 +57,7 @@ void far__error(struct far *f, int64_t id, const struct fault *fault)
 
 void far__error_text(struct far *f, int64_t id, const char *message)
 {
+    assert(message != NULL && id >= 0);
     struct jw w;
     far__begin(f, &w, "error", id);
     jw_kstrz(&w, "message", message);

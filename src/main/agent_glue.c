@@ -187,6 +187,7 @@ static enum agent_reach reach(void *view, const struct gen_unit *u, const char *
 struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *ready, void *arg)
 {
     struct agent_glue *g = xcalloc(1, sizeof *g);
+    assert(o->agent.providers == NULL && o->agent.http == NULL && o->projects != NULL);
     char *name = xasprintf("afloat/%s", o->version);
     g->o = *o;
     const struct agent_opts *a = &o->agent;

@@ -138,6 +138,7 @@ static void open_plugins(struct live *v)
 
 static void open_improvements(struct live *v)
 {
+    assert(v->bind != NULL && v->improve == NULL);
     struct err e = {0};
     v->improve = improve_open(v->bind, v->plugins, v->hosted, &e);
     v->improvements = improve_improvements(v->improve);

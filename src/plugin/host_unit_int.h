@@ -91,6 +91,7 @@ const struct hook_stats *host__stats(const void *data);
 void host__release(void *data);
 
 // ---- host_watch.c
+/// Read what is to be watched.
 int host__watch_read(struct offer *o, const struct json *what, struct err *e) MUST_CHECK;
 /// Members of struct gen_item_ops: the unit begins and ends to serve.
 void host__watch_start(void *offer);

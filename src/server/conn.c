@@ -417,6 +417,7 @@ void conn__heartbeat(struct conn *c)
 
 void conn__ignore(struct conn *c, struct str bytes)
 {
+    assert(!c->closing);
     c->ignored += bytes.n;
     if (c->ignored > IDLE_TALK) {
         conn__close(c);

@@ -185,6 +185,7 @@ void server__socket_init(struct server *s, union server__socket *io, bool over_s
 
 void server__handle_closed(struct server *s)
 {
+    assert(s->open_handles > 0);
     if (--s->open_handles == 0 && s->closing) {
         timer_stop(&s->grace);
         loop_defer(s->loop, finish_closing, s);
