@@ -19,7 +19,7 @@
 #include "base/path.h"
 #include "host/host_int.h"
 
-static int fs_open(void *far, const char *path, int flags)
+static int far_open(void *far, const char *path, int flags)
 {
     return path_open_beneath(((struct far *)far)->root, path, flags, 0600, NULL);
 }
@@ -48,7 +48,7 @@ static int open_place(struct far *f, const char *path, struct place *p)
     char parent[PATH_MAX];
     snprintf(parent, sizeof parent, STR_FMT, STR_ARG(dir));
     snprintf(p->name, sizeof p->name, STR_FMT, STR_ARG(name));
-    int fd = fs_open(f, parent, O_RDONLY | O_DIRECTORY);
+    int fd = far_open(f, parent, O_RDONLY | O_DIRECTORY);
     struct stat top, here;
     if (fd >= 0 && str_ends(name, ".lua") && fstat(f->root, &top) == 0 && fstat(fd, &here) == 0 &&
         top.st_dev == here.st_dev && top.st_ino == here.st_ino) {
@@ -81,7 +81,7 @@ static int charge_file(struct far *f, const struct place *p, size_t bytes)
     return 0;
 }
 
-static int fs_write(void *far, const char *path, struct str bytes, mode_t mode)
+static int far_write(void *far, const char *path, struct str bytes, mode_t mode)
 {
     (void)mode; // its files are its own
     struct far *f = far;
@@ -108,7 +108,7 @@ static int fs_write(void *far, const char *path, struct str bytes, mode_t mode)
     return rc;
 }
 
-static int fs_append(void *far, const char *path, struct str bytes)
+static int far_append(void *far, const char *path, struct str bytes)
 {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     struct place p;
@@ -127,7 +127,7 @@ static int fs_append(void *far, const char *path, struct str bytes)
     return rc;
 }
 
-static int fs_mkdir(void *far, const char *path)
+static int far_mkdir(void *far, const char *path)
 {
     char part[PATH_MAX];
     size_t n = strlen(path);
@@ -155,7 +155,7 @@ static int fs_mkdir(void *far, const char *path)
     return 0;
 }
 
-static int fs_remove(void *far, const char *path)
+static int far_remove(void *far, const char *path)
 {
     struct place p;
     int rc = open_place(far, path, &p);
@@ -166,7 +166,7 @@ static int fs_remove(void *far, const char *path)
     return rc;
 }
 
-static int fs_rename(void *far, const char *from, const char *to)
+static int far_rename(void *far, const char *from, const char *to)
 {
     struct place old, new = {.dir = -1};
     int rc = open_place(far, from, &old);
@@ -182,7 +182,7 @@ static int fs_rename(void *far, const char *from, const char *to)
 }
 
 /// Work is done at once; a callback gets the answer in a later turn, as in the hub.
-static int fs_run(lua_State *L, struct lib_fs_job *j, int callback)
+static int far_run(lua_State *L, struct lib_fs_job *j, int callback)
 {
     if (lua_isnil(L, callback)) {
         return lib_fs_now(L, j, SIZE_MAX);
@@ -195,11 +195,11 @@ const struct lib_fs far__fs = {
     .top = ".",
     .outside = "it leads out of the improvements",
     .resolve = xstrdup,
-    .run = fs_run,
-    .open = fs_open,
-    .write = fs_write,
-    .append = fs_append,
-    .mkdir = fs_mkdir,
-    .remove = fs_remove,
-    .rename = fs_rename,
+    .run = far_run,
+    .open = far_open,
+    .write = far_write,
+    .append = far_append,
+    .mkdir = far_mkdir,
+    .remove = far_remove,
+    .rename = far_rename,
 };
