@@ -39,7 +39,7 @@ static void read_events(struct progress *p)
         json_parse(&v, &arena, buf_str(&a.body), NULL, NULL) == 0) {
         p->seen = json_int(json_get(v, "next"), p->seen);
         json_foreach_item (ev, json_get(v, "events")) {
-            struct str hub = show_member(ev, "hub"), state = show_member(ev, "state");
+            struct str hub = json_get_text(ev, "hub"), state = json_get_text(ev, "state");
             if (p->shows) {
                 out_note(&p->c->out, "%.*s: %.*s", (int)hub.n, hub.p, (int)state.n, state.p);
             }

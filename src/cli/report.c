@@ -99,13 +99,13 @@ static void print_hubs(struct out *o, const struct json *report)
     struct table t;
     table_init(&t, 4);
     json_foreach_item (h, json_get(report, "hubs")) {
-        struct str state = show_member(h, "state");
-        table_add(&t, OUT_BOLD, show_member(h, "name"));
+        struct str state = json_get_text(h, "state");
+        table_add(&t, OUT_BOLD, json_get_text(h, "name"));
         table_add(&t, show_tint(state), state);
         table_addf(&t, "generation %lld -> %lld",
                    (long long)json_int(json_get(h, "generation_before"), 0),
                    (long long)json_int(json_get(h, "generation_after"), 0));
-        table_add(&t, OUT_PLAIN, show_member(h, "reason"));
+        table_add(&t, OUT_PLAIN, json_get_text(h, "reason"));
     }
     table_print(&t, o);
     table_fini(&t);
@@ -113,16 +113,16 @@ static void print_hubs(struct out *o, const struct json *report)
         json_foreach_item (conflict, json_get(h, "conflicts")) {
             out_tinted(o, OUT_RED, STR("conflict"));
             out_add(o, STR(" "));
-            out_tinted(o, OUT_BOLD, show_member(h, "name"));
+            out_tinted(o, OUT_BOLD, json_get_text(h, "name"));
             out_add(o, STR(": "));
             out_text(o, json_str(conflict, ""));
             out_add(o, STR("; its file was kept\n"));
         }
     }
-    if (show_member(report, "stopped").n != 0) {
+    if (json_get_text(report, "stopped").n != 0) {
         out_tinted(o, OUT_RED, STR("stopped"));
         out_add(o, STR(" "));
-        out_text(o, show_member(report, "stopped"));
+        out_text(o, json_get_text(report, "stopped"));
         out_add(o, STR("\n"));
     }
 }
