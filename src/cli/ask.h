@@ -3,18 +3,11 @@
 #include "base/json.h"
 #include "cli/cli_int.h"
 #include "cli/table.h"
+#include "client/ask.h"
 #include "client/client.h"
-#include "proto/ops.h"
 
 // Asking the hub on behalf of a command. Results are exit codes: 0 to continue, else what the command
 // returns; whatever went wrong has been said.
-
-/// A value for one parameter of an operation. By the type the operation gives it, `value` is a
-/// string, or the text of a number, boolean or JSON value. Rows with a NULL value are left out.
-struct ask_param {
-    const char *name;
-    const char *value;
-};
 
 /// Start the hub if it does not run. `already` (may be NULL) tells whether it did.
 int ask_start(struct cli *c, bool *already);
@@ -32,11 +25,6 @@ int ask_accepted(struct cli *c, const struct client_request *r, struct client_an
 /// printed as it came, whatever it was.
 int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
            struct client_answer *a);
-
-/// The path with its query and the body (a JSON object, or empty) for an operation. ERR_USAGE when
-/// a value does not fit its type.
-int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct buf *path,
-              struct buf *body, struct err *e) MUST_CHECK;
 
 /// Tell what an answer that is no success says; returns the exit code.
 int ask_problem(struct cli *c, const struct client_answer *a);

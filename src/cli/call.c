@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "cli/chat_int.h"
 #include "cli/sessions.h"
+#include "client/travel.h"
 
 enum { PARAMS = 24, TEXT_MAX = 16 << 20 };
 
@@ -217,8 +218,8 @@ static const char *usual_value(struct call *k, struct str param)
         return kept;
     }
     if (str_eqz(param, "umask")) {
-        char mask[CHAT_UMASK];
-        return arena_strdup(&k->arena, str_of(chat__umask(mask)));
+        char mask[TRAVEL_UMASK];
+        return arena_strdup(&k->arena, str_of(travel_umask(mask)));
     }
     if (str_eqz(param, "limit") && strstr(k->op->params, "cursor:") != NULL && !k->c->json) {
         return "100";

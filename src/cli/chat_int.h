@@ -2,11 +2,11 @@
 
 #include "cli/ask.h"
 #include "cli/face.h"
-#include "cli/gauge.h"
-#include "cli/history.h"
-#include "cli/menu.h"
-#include "cli/view.h"
 #include "term/edit.h"
+#include "view/gauge.h"
+#include "view/history.h"
+#include "view/menu.h"
+#include "view/view.h"
 
 // What the files of `afloat chat` share. One thread, one session at a time.
 
@@ -141,9 +141,6 @@ void chat__write_pictures(struct chat *t, struct str text, struct jw *w);
 
 /// Write the environment for the session's tools, and what chooses its model, as a JSON object.
 int chat__write_env(struct cli *c, struct jw *w);
-enum { CHAT_UMASK = 8 };
-/// Our umask as the hub takes it: "0022".
-const char *chat__umask(char out[CHAT_UMASK]);
 /// Append the names, not the values, of the variables that hold keys here, with commas between them.
 int chat__write_keys(struct cli *c, struct buf *out);
 /// The provider's name in front of a '/' in `model`, when there is such a provider; the rest is moved to

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "cli/cli_int.h"
-#include "config/config.h"
 #include "pty/tty.h"
 
 int cli__exit_of(int code)
@@ -61,17 +60,6 @@ int cli__read_all(int fd, struct buf *out, struct err *e)
             return err_sys(e, "cannot read the input");
         }
     }
-}
-
-struct config *cli__config(const struct home *home, bool hub, struct err *e)
-{
-    struct config_sources src = {.home = home, .env = (const char *const *)environ, .hub = hub};
-    struct config *config = NULL;
-    struct config_diags diags;
-    config_diags_init(&diags);
-    int rc = config_load(&config, &src, &diags, e);
-    config_diags_fini(&diags);
-    return rc < 0 ? NULL : config;
 }
 
 int cli__confirm(struct cli *c, const char *question, const char *needs, struct err *e)

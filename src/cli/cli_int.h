@@ -2,8 +2,8 @@
 
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/out.h"
 #include "config/home.h"
+#include "view/out.h"
 
 // What the files of this folder share.
 
@@ -46,11 +46,6 @@ int cli__stop_all(struct cli *c);
 
 /// Keep hubs out of the home until `*fd` is closed; the exit code, and why not was said.
 int cli__take_home(struct cli *c, int *fd) MUST_CHECK;
-
-/// The settings as a client reads them, or as the `hub` does; NULL with `e` (may be NULL) filled in. The caller frees
-/// them with config_free().
-struct config;
-struct config *cli__config(const struct home *home, bool hub, struct err *e);
 
 /// Say `question` and wait for a yes. Without a terminal, or with --no-input, ERR_DENIED says what `needs` one.
 int cli__confirm(struct cli *c, const char *question, const char *needs, struct err *e) MUST_CHECK;

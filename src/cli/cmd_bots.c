@@ -1,7 +1,7 @@
 // Bots, and what belongs to them: skills, memory, history. What they did is in cmd_runs.c.
 
 #include "cli/call.h"
-#include "cli/view.h"
+#include "view/view.h"
 
 // ---- bots ----------------------------------------------------------------------------------
 

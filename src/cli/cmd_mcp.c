@@ -1,12 +1,17 @@
 // MCP servers as the hub sees them.
 
+#include <errno.h>
+
+#include "bridge/bridge.h"
 #include "cli/call.h"
 #include "cli/open.h"
-#include "cli/view.h"
+#include "client/travel.h"
 #include "config/config.h"
 #include "config/secrets.h"
+#include "net/http1.h"
 #include "net/http_client.h"
 #include "oauth/oauth.h"
+#include "view/view.h"
 
 const struct form form_mcp_list = {
     .layout = {
@@ -67,6 +72,68 @@ static int judge_test(struct cli *c, const struct json *v)
 
 const struct form form_mcp_test = {.print = print_test, .judge = judge_test};
 
+// ---- serve ----------------------------------------------------------------------------------------
+
+/// The header that names the project of `dir`; bytes that a header cannot have are written as %XX. NULL: there is no
+/// such directory.
+static char *project_header(const char *dir)
+{
+    char *real = realpath(dir, NULL);
+    struct buf out = {.max = SIZE_MAX};
+    if (real == NULL) {
+        return NULL;
+    }
+    buf_addz(&out, "Afloat-Project: ");
+    for (const char *p = real; *p != '\0'; p++) {
+        bool plain = *p > ' ' && *p < 0x7F && *p != '%';
+        buf_addf(&out, plain ? "%c" : "%%%02X", (unsigned char)*p);
+    }
+    buf_addz(&out, "\r\n");
+    free(real);
+    char *header = buf_take(&out, NULL);
+    buf_fini(&out);
+    return header;
+}
+
+/// Find the hub, or the address that the engine names, and the header that every request has to bring; the caller
+/// frees it.
+static int find_hub(struct cli *c, const char **address, char **header)
+{
+    static const char scheme[] = "http://";
+    const char *dir = args_value(&c->args, FLAG_IN_PROJECT);
+    const char *url = getenv("AFLOAT_MCP_URL"), *key = getenv("AFLOAT_MCP_KEY");
+    if (url != NULL && key != NULL) {
+        if (!str_starts(str_of(url), scheme) || !http1_is_value(str_of(key))) {
+            out_error(&c->out, "AFLOAT_MCP_URL must be http://HOST:PORT, and AFLOAT_MCP_KEY a key");
+            return EXIT_USAGE;
+        }
+        *address = url + strlen(scheme);
+        *header = xasprintf("Authorization: Bearer %s\r\n", key);
+        return EXIT_OK;
+    }
+    *address = c->home.socket;
+    *header = project_header(dir != NULL ? dir : ".");
+    if (*header == NULL) {
+        int code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+        out_error(&c->out, "cannot use the directory '%s': %s", dir != NULL ? dir : ".",
+                  err_text(-errno));
+        return code;
+    }
+    return ask_ensure_hub(c);
+}
+
+int cmd_mcp_serve(struct cli *c)
+{
+    const char *address;
+    char *header = NULL;
+    int code = find_hub(c, &address, &header);
+    if (code == EXIT_OK) {
+        code = bridge_run(address, header) < 0 ? EXIT_FAILED : EXIT_OK;
+    }
+    free(header);
+    return code;
+}
+
 // ---- login ----------------------------------------------------------------------------------------
 
 struct login {
@@ -107,7 +174,7 @@ static void on_login(void *arg, const struct oauth_token *t, const struct err *w
 static char *find_url(struct cli *c, const char *name)
 {
     struct err e = {0};
-    struct config *config = cli__config(&c->home, false, &e);
+    struct config *config = travel_config(&c->home, false, &e);
     if (config == NULL) {
         cli__fail(c, &e);
         return NULL;

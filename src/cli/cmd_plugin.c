@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "cli/report.h"
-#include "cli/view.h"
 #include "client/interrupt.h"
+#include "view/view.h"
 
 // ---- list ------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 
 #include "base/time.h"
 #include "cli/call.h"
+#include "client/travel.h"
 #include "config/config.h"
 #include "pg/pg.h"
 #include "settings/team.h"
@@ -22,7 +23,7 @@ struct place {
 
 static int place_open(struct cli *c, struct place *p, struct err *e)
 {
-    *p = (struct place){.config = cli__config(&c->home, true, e)};
+    *p = (struct place){.config = travel_config(&c->home, true, e)};
     int rc = p->config == NULL ? e->code : 0;
     rc = rc == 0 ? team_read(&p->team, p->config, &c->home, "", e) : rc;
     return rc == 0 && p->team.shared ? pg_link_open(&p->pg, p->team.url, e) : rc;

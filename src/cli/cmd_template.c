@@ -2,7 +2,7 @@
 // of plugins.
 
 #include "cli/report.h"
-#include "cli/view.h"
+#include "view/view.h"
 
 const struct form form_template_list = {
     .layout = {

@@ -1,7 +1,7 @@
 // Tools outside a session, commands that plugins contribute, and events of the user.
 
 #include "cli/call.h"
-#include "cli/view.h"
+#include "view/view.h"
 
 const struct form form_tool_list = {
     .layout = {"tools",

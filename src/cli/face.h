@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/shipped.h"
-#include "cli/gauge.h"
+#include "view/gauge.h"
 
 // The status line and the prompt, built by Lua files that count as soon as they are saved:
 //

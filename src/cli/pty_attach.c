@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "client/travel.h"
 #include "config/config.h"
 #include "keep/chan.h"
 #include "keep/sock.h"
@@ -168,7 +169,7 @@ static void on_keys(uv_poll_t *p, int status, int events)
 /// "ctrl+\" as the byte that the key sends.
 static int detach_key(struct cli *c)
 {
-    struct config *config = cli__config(&c->home, false, NULL);
+    struct config *config = travel_config(&c->home, false, NULL);
     const char *name = config != NULL ? config_str(config, "pty.detach") : "";
     bool fits = strlen(name) == 6 && strncasecmp(name, "ctrl+", 5) == 0 && (name[5] & 31) != 0 &&
                 name[5] > '@';

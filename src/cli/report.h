@@ -9,10 +9,6 @@ void report_print(struct out *o, const struct json *report);
 /// Print only problems and needs: `diagnostics` and `needs` of a report or of a plugin's row.
 void report_print_problems(struct out *o, const struct json *v);
 
-/// Where `text` is the JSON of a report, add what it changed in short lines ("generation 2: dice added"), problems after it.
-/// False: it is something else, and nothing was added.
-bool report_add_brief(struct buf *out, struct str text);
-
 /// `print` and `judge` of forms (call.h) whose answer is a report, or has one as its member `report`.
 void report_show(struct cli *c, const struct json *v);
 int report_judge(struct cli *c, const struct json *v);

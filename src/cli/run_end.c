@@ -2,6 +2,7 @@
 
 #include "cli/run_int.h"
 #include "cli/show.h"
+#include "client/travel.h"
 
 enum { SHOWN_LOST = 10 };
 
@@ -166,9 +167,9 @@ int follow__ask_merge(struct run_follow *f)
     }
     snprintf(id, sizeof id, STR_FMT, STR_ARG(json_get_text(record, "run_id")));
     snprintf(into, sizeof into, STR_FMT, STR_ARG(base)); // where it began, as the question says
-    char mask[CHAT_UMASK];
+    char mask[TRAVEL_UMASK];
     const struct ask_param params[] = {
-        {"id", id}, {"umask", chat__umask(mask)}, {"into", into[0] != '\0' ? into : NULL}};
+        {"id", id}, {"umask", travel_umask(mask)}, {"into", into[0] != '\0' ? into : NULL}};
     int code = ask_value(t->c, OP_RUN_MERGE, params, ARRAY_LEN(params), &f->arena, &v);
     f->end = code == EXIT_OK ? v : record;
     return code;

@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "cli/out.h"
+#include "view/out.h"
 
 // Rows of cells, printed as columns that fit the terminal.
 

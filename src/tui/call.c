@@ -8,8 +8,8 @@
 
 #include <lauxlib.h>
 
-#include "cli/ask.h"
-#include "cli/travel.h"
+#include "client/ask.h"
+#include "client/travel.h"
 #include "lua/args.h"
 #include "lua/entry.h"
 #include "lua/value.h"

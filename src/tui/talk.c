@@ -3,7 +3,7 @@
 //     /session/ID/events ──> kept as they came ──> view ──> rows that are final ──┐
 //                                            └──> view_tail(): what still changes ┴──> the widget
 //
-// The view is the chat's (cli/view.h), printing into memory. Rows belong to a width: at another one all events are
+// The view is the chat's (view/view.h), printing into memory. Rows belong to a width: at another one all events are
 // shown again. Pieces of a message are forgotten when the whole message has come.
 //
 // `_tui_state.scroll[id]` is how many rows are below the last one shown; 0 follows what comes.

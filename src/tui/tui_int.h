@@ -2,15 +2,15 @@
 
 #include "base/json.h"
 #include "base/vec.h"
-#include "cli/gauge.h"
-#include "cli/menu.h"
-#include "cli/view.h"
 #include "client/async.h"
 #include "loop/timer.h"
 #include "lua/refs.h"
 #include "term/cells.h"
 #include "term/edit.h"
 #include "tui/tui.h"
+#include "view/gauge.h"
+#include "view/menu.h"
+#include "view/view.h"
 #include "watch/watch.h"
 
 // What the files of this folder share. One thread, one loop.

@@ -3,8 +3,8 @@
 #include <assert.h>
 
 #include "base/time.h"
-#include "cli/history.h"
 #include "tui/widgets_int.h"
+#include "view/history.h"
 
 // ---- what is kept --------------------------------------------------------------------------
 

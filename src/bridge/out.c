@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "cli/bridge_int.h"
+#include "bridge/bridge_int.h"
 
 void bridge__say(struct bridge *b, struct str message)
 {

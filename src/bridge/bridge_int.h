@@ -5,7 +5,7 @@
 #include "net/sse.h"
 #include "rpc/rpc.h"
 
-// What the files of the stdio bridge share: bridge.c decides, bridge_wire.c speaks HTTP to the hub, bridge_out.c speaks to
+// What the files of the stdio bridge share: bridge.c decides, wire.c speaks HTTP to the hub, out.c speaks to
 // the client.
 
 /// One request to the hub, on a connection of its own, driven by poll().
@@ -44,7 +44,7 @@ short wire__events(const struct wire *w);
 /// The bridge; see bridge.c.
 struct bridge {
     const char *address; // the hub's socket, or HOST:PORT
-    char *header;        // of every request, with its line end: the project, or the key
+    const char *header;  // of every request, with its line end: the project, or the key
     struct rpc_lines in;
     struct wire *wires;
     size_t n_wires;
@@ -60,7 +60,7 @@ struct bridge {
     bool over; // nobody reads or writes any more
     uint64_t
         close_at; // stdin has ended: answers that are on their way have until then; 0: it has not
-    int exit_code;
+    int fault;    // why it ended; 0: nothing is wrong
 };
 
 /// Write one message to the client.

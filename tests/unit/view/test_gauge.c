@@ -1,7 +1,7 @@
 #include "base/arena.h"
 #include "base/time.h"
-#include "cli/gauge.h"
 #include "unit/test.h"
+#include "view/gauge.h"
 
 static void feed(struct gauge *g, const char *event)
 {

@@ -4,7 +4,7 @@
 // so several can be open at once. A file that has grown too long is written anew when it is read; what
 // another chat appends at that moment may be missing from it, as in the history of a shell.
 
-#include "cli/history.h"
+#include "view/history.h"
 
 #include <errno.h>
 #include <fcntl.h>

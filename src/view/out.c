@@ -10,7 +10,7 @@
 // While a command draws, data is written by out_frame() alone: rows off, data, rows on, marked as one
 // piece for terminals that know such marks (mode 2026), so that nothing flickers.
 
-#include "cli/out.h"
+#include "view/out.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 // Everything in it comes from events, so that a client that attaches later shows the same. The time is
 // the client's: it says how long this user has waited.
 
-#include "cli/gauge.h"
+#include "view/gauge.h"
 
 #include <math.h>
 

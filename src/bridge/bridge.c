@@ -17,6 +17,8 @@
 //   - `session` is not empty exactly while the hub has a session for us.
 //   - while `joining` lines of the client wait in `waiting`.
 
+#include "bridge/bridge.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -24,8 +26,7 @@
 
 #include "base/time.h"
 #include "base/vec.h"
-#include "cli/ask.h"
-#include "cli/bridge_int.h"
+#include "bridge/bridge_int.h"
 #include "client/interrupt.h"
 
 enum {
@@ -437,7 +438,7 @@ static void read_stdin(struct bridge *b)
     if (rpc_lines_over(&b->in)) {
         bridge__error(b, NULL, RPC_INVALID_REQUEST, STR("a message is larger than 16 MiB"));
         b->over = true;
-        b->exit_code = EXIT_FAILED;
+        b->fault = ERR_TOO_LARGE;
     }
 }
 
@@ -505,59 +506,9 @@ static bool is_done(const struct bridge *b)
     return b->close_at != 0 && (!open || time_mono_ns() >= b->close_at);
 }
 
-/// The header for the directory `dir`; bytes that a header cannot have are written as %XX. NULL: there is none.
-static char *project_header(const char *dir)
+int bridge_run(const char *address, const char *header)
 {
-    char *real = realpath(dir, NULL);
-    struct buf out = {.max = SIZE_MAX};
-    if (real == NULL) {
-        return NULL;
-    }
-    buf_addz(&out, "Afloat-Project: ");
-    for (const char *p = real; *p != '\0'; p++) {
-        bool plain = *p > ' ' && *p < 0x7F && *p != '%';
-        buf_addf(&out, plain ? "%c" : "%%%02X", (unsigned char)*p);
-    }
-    buf_addz(&out, "\r\n");
-    free(real);
-    char *header = buf_take(&out, NULL);
-    buf_fini(&out);
-    return header;
-}
-
-/// Find the hub, or the address that the engine names; what every request has to bring.
-static int find_hub(struct bridge *b, struct cli *c)
-{
-    const char *dir = args_value(&c->args, FLAG_IN_PROJECT);
-    const char *url = getenv("AFLOAT_MCP_URL"), *key = getenv("AFLOAT_MCP_KEY");
-    if (url != NULL && key != NULL) {
-        static const char scheme[] = "http://";
-        if (!str_starts(str_of(url), scheme) || !http1_is_value(str_of(key))) {
-            out_error(&c->out, "AFLOAT_MCP_URL must be http://HOST:PORT, and AFLOAT_MCP_KEY a key");
-            return EXIT_USAGE;
-        }
-        b->address = url + strlen(scheme);
-        b->header = xasprintf("Authorization: Bearer %s\r\n", key);
-        return EXIT_OK;
-    }
-    b->address = c->home.socket;
-    b->header = project_header(dir != NULL ? dir : ".");
-    if (b->header == NULL) {
-        out_error(&c->out, "cannot use the directory '%s': %s", dir != NULL ? dir : ".",
-                  err_text(-errno));
-        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
-    }
-    return ask_ensure_hub(c);
-}
-
-int cmd_mcp_serve(struct cli *c)
-{
-    struct bridge b = {.retry_ms = RETRY_FIRST_MS};
-    int code = find_hub(&b, c);
-    if (code != EXIT_OK) {
-        free(b.header);
-        return code;
-    }
+    struct bridge b = {.address = address, .header = header, .retry_ms = RETRY_FIRST_MS};
     interrupt_catch();
     rpc_lines_init(&b.in, LINE_MAX_BYTES);
     while (!b.over && !is_done(&b)) {
@@ -568,16 +519,9 @@ int cmd_mcp_serve(struct cli *c)
         b.wires = w->next;
         wire__free(w);
     }
-    vec_foreach (w, &b.dormant) {
-        wire__free(*w);
-    }
-    vec_fini(&b.dormant);
-    vec_foreach (line, &b.waiting) {
-        free(*line);
-    }
-    vec_fini(&b.waiting);
+    vec_fini_each(&b.dormant, wire__free);
+    vec_fini_each(&b.waiting, free);
     rpc_lines_fini(&b.in);
     free(b.hello);
-    free(b.header);
-    return b.exit_code;
+    return b.fault;
 }

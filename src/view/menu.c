@@ -7,7 +7,7 @@
 // One candidate is put in; of several the part that they share, and they are offered in a row. Tab again
 // goes from one to the next.
 
-#include "cli/menu.h"
+#include "view/menu.h"
 
 #include <dirent.h>
 #include <sys/stat.h>

@@ -10,15 +10,15 @@
 // In plain mode a message is printed when it is whole: what has gone down a pipe cannot be taken back,
 // and what is last is what counts.
 
-#include "cli/view.h"
+#include "view/view.h"
 
 #include "base/path.h"
 #include "base/time.h"
 #include "base/visible.h"
-#include "cli/report.h"
 #include "pty/tty.h"
 #include "term/diff.h"
 #include "term/text.h"
+#include "view/brief.h"
 
 enum { CARD_LINES = 4, DIFF_LINES = 24, OPEN_LINES = 200, LINE_MAX_COLS = 120 };
 enum { THOUGHT_ROWS = 3, PROGRESS_ROWS = 5, PROGRESS_MAX = 16 << 10 };
@@ -258,7 +258,7 @@ static void print_output(struct view *v, const struct json *output)
 {
     struct buf text = {.max = SIZE_MAX};
     if (output != NULL && output->type == JSON_STR) {
-        if (!report_add_brief(&text, output->s)) {
+        if (!brief_report(&text, output->s)) {
             buf_adds(&text, output->s);
         }
     } else if (output != NULL && output->type != JSON_NULL) {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/json.h"
-#include "cli/out.h"
 #include "term/mdstream.h"
+#include "view/out.h"
 
 // The events of a session, shown: as Markdown and cards on a terminal, as plain text elsewhere, or one
 // event a line.

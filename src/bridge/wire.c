@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli/bridge_int.h"
+#include "bridge/bridge_int.h"
 #include "client/client.h"
 #include "client/dial.h"
 #include "client/interrupt.h"
