@@ -4,6 +4,7 @@
 // or not; else only its path is named, and the model reads it itself. Text that comes along (a selection) is quoted.
 
 #include "acp/acp_int.h"
+#include "base/url.h"
 
 struct composing {
     struct acp *acp;
@@ -28,20 +29,11 @@ static char *path_of(struct arena *a, struct str uri)
     if (!str_starts(uri, "file://")) {
         return NULL;
     }
-    struct str rest = str_from(uri, 7);
-    char *path = arena_alloc(a, rest.n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < rest.n && rest.p[i] != '#' && rest.p[i] != '?'; i++) {
-        char hex[3] = {0};
-        if (rest.p[i] == '%' && i + 2 < rest.n) {
-            memcpy(hex, rest.p + i + 1, 2);
-            path[n++] = (char)strtol(hex, NULL, 16);
-            i += 2;
-        } else {
-            path[n++] = rest.p[i];
-        }
-    }
-    path[n] = '\0';
+    struct str rest = str_from(uri, 7), path_part = str_cut(&rest, '#');
+    struct buf text = {.max = SIZE_MAX};
+    url_decode(&text, str_cut(&path_part, '?'), false);
+    char *path = arena_strdup(a, buf_str(&text));
+    buf_fini(&text);
     return path[0] == '/' ? path : NULL;
 }
 

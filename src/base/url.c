@@ -122,3 +122,37 @@ void url_join(struct buf *out, const struct url *base, struct str ref)
     }
     buf_adds(out, ref);
 }
+
+// ---- escapes -------------------------------------------------------------------------------
+
+void url_encode(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char b = (unsigned char)text.p[i];
+        bool plain = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
+                     (b != 0 && strchr("-._~", b) != NULL);
+        buf_addf(out, plain ? "%c" : "%%%02X", b);
+    }
+}
+
+static int hex_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+void url_decode(struct buf *out, struct str text, bool plus)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        int high = text.p[i] == '%' && i + 2 < text.n ? hex_of(text.p[i + 1]) : -1;
+        int low = high >= 0 ? hex_of(text.p[i + 2]) : -1;
+        if (low >= 0) {
+            buf_addc(out, (char)(high << 4 | low));
+            i += 2;
+        } else {
+            buf_addc(out, plus && text.p[i] == '+' ? ' ' : text.p[i]);
+        }
+    }
+}

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/url.h"
 #include "cli/chat_int.h"
 
 enum { MOST = 10 };
@@ -43,15 +44,7 @@ static bool next_word(struct str *rest, struct buf *word)
 static void decode_url(struct buf *word)
 {
     struct buf path = {.max = SIZE_MAX};
-    for (size_t i = strlen("file://"); i < word->n; i++) {
-        unsigned value = 0;
-        if (word->p[i] == '%' && i + 2 < word->n && sscanf(word->p + i + 1, "%2x", &value) == 1) {
-            buf_addc(&path, (char)value);
-            i += 2;
-        } else {
-            buf_addc(&path, word->p[i]);
-        }
-    }
+    url_decode(&path, str_from(buf_str(word), strlen("file://")), false);
     buf_fini(word);
     *word = path;
 }

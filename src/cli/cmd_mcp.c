@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/url.h"
 #include "bridge/bridge.h"
 #include "cli/call.h"
 #include "cli/open.h"
@@ -74,7 +75,7 @@ const struct form form_mcp_test = {.print = print_test, .judge = judge_test};
 
 // ---- serve ----------------------------------------------------------------------------------------
 
-/// The header that names the project of `dir`; bytes that a header cannot have are written as %XX. NULL: there is no
+/// The header that names the project of `dir`. NULL: there is no
 /// such directory.
 static char *project_header(const char *dir)
 {
@@ -84,10 +85,7 @@ static char *project_header(const char *dir)
         return NULL;
     }
     buf_addz(&out, "Afloat-Project: ");
-    for (const char *p = real; *p != '\0'; p++) {
-        bool plain = *p > ' ' && *p < 0x7F && *p != '%';
-        buf_addf(&out, plain ? "%c" : "%%%02X", (unsigned char)*p);
-    }
+    url_encode(&out, str_of(real));
     buf_addz(&out, "\r\n");
     free(real);
     char *header = buf_take(&out, NULL);

@@ -5,23 +5,7 @@
 #include <assert.h>
 
 #include "base/json.h"
-
-static void add_encoded(struct buf *out, struct str text)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char b = (unsigned char)text.p[i];
-        bool plain = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
-                     (b != 0 && strchr("-._~", b) != NULL);
-        if (plain) {
-            buf_addc(out, (char)b);
-        } else {
-            buf_addc(out, '%');
-            buf_addc(out, hex[b >> 4]);
-            buf_addc(out, hex[b & 15]);
-        }
-    }
-}
+#include "base/url.h"
 
 static const char *value_of(struct str name, const struct ask_param *params, size_t n)
 {
@@ -41,7 +25,7 @@ static void add_path(struct buf *out, const char *path, const struct ask_param *
         if (rest.n != 0) {
             const char *value = value_of(str_cut(&rest, '}'), params, n);
             assert(value != NULL); // the grammar asks for what the path needs
-            add_encoded(out, str_of(value));
+            url_encode(out, str_of(value));
         }
     }
 }
@@ -101,7 +85,7 @@ int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct bu
             rc = add_value(&w, &p, value, e);
         } else {
             buf_addf(path, "%c" STR_FMT "=", before, STR_ARG(p.name));
-            add_encoded(path, str_of(value));
+            url_encode(path, str_of(value));
             before = '&';
         }
     }

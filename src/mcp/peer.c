@@ -620,30 +620,31 @@ void mcp_peer_rest(struct mcp_peer *p, struct mcp_request *r, bool rests)
     }
 }
 
+/// Send an answer and free its text, unless nobody waits for it any more.
+static void send_answer(struct mcp_peer *p, struct buf *text)
+{
+    if (!p->over && !p->closed) {
+        p->link->ops->send(p->link, buf_str(text), &(struct mcp_about){0});
+    }
+    buf_fini(text);
+}
+
 void mcp_peer_answer(struct mcp_peer *p, const struct json *id, struct str result)
 {
     struct buf text = {.max = SIZE_MAX};
-    if (p->over || p->closed) {
-        return;
-    }
     struct jw w = {.out = &text};
     rpc_begin_result(&w, id);
     jw_raw(&w, result);
     rpc_end(&w);
-    p->link->ops->send(p->link, buf_str(&text), &(struct mcp_about){0});
-    buf_fini(&text);
+    send_answer(p, &text);
 }
 
 void mcp_peer_refuse(struct mcp_peer *p, const struct json *id, int64_t code, const char *why)
 {
     struct buf text = {.max = SIZE_MAX};
-    if (p->over || p->closed) {
-        return;
-    }
     struct jw w = {.out = &text};
     rpc_error(&w, id, code, "%.300s", why);
-    p->link->ops->send(p->link, buf_str(&text), &(struct mcp_about){0});
-    buf_fini(&text);
+    send_answer(p, &text);
 }
 
 void mcp_peer_tell(struct mcp_peer *p, const char *method)

@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "agent/agent.h"
+#include "base/url.h"
 #include "mcpserver/mcp_int.h"
 
 enum { VIEWS_MAX = 64, KEEP_MS = 5 * 60 * 1000, PATH_MAX_BYTES = 4096 };
@@ -63,16 +64,7 @@ static void on_due(void *arg)
 static char *decode(struct str name)
 {
     struct buf path = {.max = PATH_MAX_BYTES};
-    for (size_t i = 0; i < name.n; i++) {
-        char hex[3] = {0};
-        if (name.p[i] == '%' && i + 2 < name.n) {
-            memcpy(hex, name.p + i + 1, 2);
-            buf_addc(&path, (char)strtol(hex, NULL, 16));
-            i += 2;
-        } else {
-            buf_addc(&path, name.p[i]);
-        }
-    }
+    url_decode(&path, name, false);
     bool good =
         buf_ok(&path) && path.n != 0 && path.p[0] == '/' && memchr(path.p, '\0', path.n) == NULL;
     char *out = good ? buf_take(&path, NULL) : NULL;

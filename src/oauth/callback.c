@@ -3,6 +3,7 @@
 // Anybody on this machine can connect. Only a request that brings our state back is believed; others get 400 and change
 // nothing. One request a connection, small ones only.
 
+#include "base/url.h"
 #include "loop/timer.h"
 #include "oauth/oauth_int.h"
 
@@ -77,19 +78,10 @@ static char *value_of(struct str query, const char *key)
         if (!str_eqz(str_cut(&value, '='), key) || value.p == NULL) {
             continue;
         }
-        char *out = xmalloc(value.n + 1);
-        size_t n = 0;
-        for (size_t i = 0; i < value.n; i++) {
-            char hex[3] = {0};
-            if (value.p[i] == '%' && i + 2 < value.n) {
-                memcpy(hex, value.p + i + 1, 2);
-                out[n++] = (char)strtol(hex, NULL, 16);
-                i += 2;
-            } else {
-                out[n++] = value.p[i] == '+' ? ' ' : value.p[i];
-            }
-        }
-        out[n] = '\0';
+        struct buf text = {.max = SIZE_MAX};
+        url_decode(&text, value, true);
+        char *out = str_dup(buf_str(&text));
+        buf_fini(&text);
         return out;
     }
     return NULL;

@@ -1,6 +1,7 @@
 // Tokens: kept as a secret, asked for, renewed.
 
 #include "base/time.h"
+#include "base/url.h"
 #include "net/http_client.h"
 #include "oauth/oauth_int.h"
 
@@ -84,25 +85,10 @@ char *oauth_secret_name(const char *server)
 
 // ---- forms --------------------------------------------------------------------------------------
 
-static void add_encoded(struct buf *out, const char *value)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (const char *p = value; *p != '\0'; p++) {
-        unsigned char c = (unsigned char)*p;
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain) {
-            buf_addc(out, (char)c);
-        } else {
-            buf_addf(out, "%%%c%c", hex[c >> 4], hex[c & 15]);
-        }
-    }
-}
-
 void oauth__add(struct buf *out, const char *key, const char *value)
 {
     buf_addf(out, "%s%s=", out->n != 0 && out->p[out->n - 1] != '?' ? "&" : "", key);
-    add_encoded(out, value);
+    url_encode(out, str_of(value));
 }
 
 void oauth__base64(const uint8_t *in, size_t n, bool url, struct buf *out)
@@ -126,9 +112,9 @@ void oauth__base64(const uint8_t *in, size_t n, bool url, struct buf *out)
 static void write_basic(struct buf *out, const struct oauth_token *t)
 {
     struct buf both = {.max = SIZE_MAX};
-    add_encoded(&both, t->client_id);
+    url_encode(&both, str_of(t->client_id));
     buf_addc(&both, ':');
-    add_encoded(&both, t->client_secret);
+    url_encode(&both, str_of(t->client_secret));
     buf_addz(out, "Basic ");
     oauth__base64((const uint8_t *)both.p, both.n, false, out);
     explicit_bzero(both.p, both.n);

@@ -83,3 +83,29 @@ TEST(a_link_is_read_where_it_stands)
     CHECK_STR(buf_z(&out), "http://[fe80::1]/x");
     buf_fini(&out);
 }
+
+TEST(escapes_of_addresses)
+{
+    static const struct {
+        const char *plain, *coded;
+    } rows[] = {
+        {"a-Z_0.~", "a-Z_0.~"}, {"a/b c", "a%2Fb%20c"}, {"\xc3\xa4%", "%C3%A4%25"}, {"", ""}};
+    static const struct {
+        const char *coded, *form;
+    } kept[] = {{"100%", "100%"}, {"%4", "%4"}, {"%zz%41", "%zzA"}, {"a+b%2b", "a b+"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf out = {.max = SIZE_MAX}, back = {.max = SIZE_MAX};
+        url_encode(&out, str_of(rows[i].plain));
+        url_decode(&back, buf_str(&out), false);
+        CHECK_STR(buf_z(&out), rows[i].coded);
+        CHECK_STR(buf_z(&back), rows[i].plain);
+        buf_fini(&out);
+        buf_fini(&back);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        struct buf out = {.max = SIZE_MAX};
+        url_decode(&out, str_of(kept[i].coded), true);
+        CHECK_STR(buf_z(&out), kept[i].form);
+        buf_fini(&out);
+    }
+}
