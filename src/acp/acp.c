@@ -87,6 +87,7 @@ static void write_error(struct acp *a, const struct json *id, int64_t code, cons
 
 void acp__refuse(struct acp_request *r, int64_t code, const char *fmt, ...)
 {
+    assert(code < 0);
     char text[400];
     va_list ap;
     va_start(ap, fmt);
@@ -141,6 +142,7 @@ void acp__ask_end(struct acp_message *m, acp_asked *done, void *arg)
 
 struct jw *acp__update(struct acp_message *m, struct acp *a, const char *session, const char *kind)
 {
+    assert(session[0] != '\0');
     struct jw *w = begin_message(m, a, NULL, "session/update", session);
     jw_kobj(w, "update");
     jw_kstrz(w, "sessionUpdate", kind);
@@ -149,6 +151,7 @@ struct jw *acp__update(struct acp_message *m, struct acp *a, const char *session
 
 void acp__update_end(struct acp_message *m)
 {
+    assert(m->id == 0);
     jw_end_obj(&m->w);
     end_message(m);
 }

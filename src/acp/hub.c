@@ -58,6 +58,7 @@ static const char *explain(struct arena *a, int status, struct str body, struct 
 bool acp__send(struct acp *a, const char *method, const char *path, struct str body,
                const char *accept, const struct http_cb *cb, void *arg, struct http_call **out)
 {
+    assert(path[0] == '/');
     struct http_header headers[] = {{STR("Accept"), str_of(accept)},
                                     {STR("Content-Type"), STR("application/json")}};
     char url[URL_MAX];

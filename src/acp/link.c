@@ -54,6 +54,7 @@ static void on_told(void *arg, const struct json *v, const char *why)
 /// Send what became of it, `member` being "result" or "error" with its JSON, and free it.
 static void finish(struct acp_errand *r, const char *member, struct str json)
 {
+    assert(json.n != 0);
     struct acp *a = r->s->acp;
     if (!r->dropped && !a->closed) {
         struct buf body = {.max = SIZE_MAX};
@@ -168,6 +169,7 @@ static void on_killed(void *arg, const struct json *result)
 
 static void kill_terminal(struct acp_errand *r)
 {
+    assert(r->terminal != NULL);
     struct acp_message m;
     jw_kstrz(acp__ask(&m, r->s->acp, r->s->id, "terminal/kill"), "terminalId", r->terminal);
     acp__ask_end(&m, on_killed, NULL); // the errand may be gone when that is answered
@@ -182,6 +184,7 @@ static void on_late(void *arg)
 
 static void show_terminal(const struct acp_errand *r)
 {
+    assert(r->terminal != NULL);
     struct acp_message u;
     struct jw *w = acp__update(&u, r->s->acp, r->s->id, "tool_call_update");
     acp__write_call_id(w, json_get_text(r->params, "turn"), json_get_text(r->params, "call_id"));

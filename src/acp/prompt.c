@@ -3,6 +3,8 @@
 // Texts are joined, pictures are passed on. A file that is mentioned is asked for from the editor, where it can be had as it stands there, saved
 // or not; else only its path is named, and the model reads it itself. Text that comes along (a selection) is quoted.
 
+#include <assert.h>
+
 #include "acp/acp_int.h"
 #include "base/url.h"
 
@@ -60,6 +62,7 @@ static void write_images(const struct json *blocks, struct buf *out)
 
 static void finish(struct composing *c)
 {
+    assert(c->waiting == 0);
     struct buf text = {.max = SIZE_MAX}, images = {.max = SIZE_MAX};
     struct composing done = *c;
     write_images(c->blocks, &images);

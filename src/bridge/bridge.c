@@ -77,6 +77,7 @@ static void retry_later(struct bridge *b)
 
 static struct wire *add_wire(struct bridge *b, struct wire *w, enum what what)
 {
+    assert(what <= WIRE_NOTE);
     if (w != NULL) {
         w->owner = b;
         w->what = (int)what;
@@ -162,6 +163,7 @@ static const char *modern_headers(struct arena *a, const struct rpc_message *m, 
 /// False: there is no hub. The line has been answered unless it is sent `again`.
 static bool send_modern(struct bridge *b, const char *line, const struct rpc_message *m, bool again)
 {
+    assert(m->kind == RPC_REQUEST);
     struct str version = version_of(m);
     struct arena a = {0};
     const char *headers = modern_headers(&a, m, version);
@@ -255,6 +257,7 @@ static void take_line(struct bridge *b, struct str text)
 /// The hub has a session for us: what waits is sent, and after a restart the client lists again.
 static void joined(struct bridge *b, struct wire *w)
 {
+    assert(w->session[0] != '\0');
     struct arena a = {0};
     struct json *v;
     const char *version = "";
@@ -377,6 +380,7 @@ static void broke(struct bridge *b, struct wire *w)
 /// A subscription outlives the hub: it is kept until it can be sent again.
 static void retire(struct bridge *b, struct wire *w)
 {
+    assert(w->what <= WIRE_NOTE);
     if (w->wants != NULL && (w->stream || w->status == 0)) {
         vec_push(&b->dormant, w);
     } else {

@@ -91,6 +91,7 @@ static int note_flag(struct walk *w, int id, const char *value, struct err *e)
 /// `--name`, `--name=value`, `-f`, `-n 5`, `-n5`
 static int take_flag(struct walk *w, const char *arg, struct err *e)
 {
+    assert(arg[0] == '-');
     if (arg[1] != '-') {
         int id = find_flag(w, STR_NULL, arg[1]);
         return id < 0 ? err_set(e, ERR_USAGE, "unknown flag '%s'", arg)
@@ -160,6 +161,7 @@ static int take_noun(struct walk *w, const char *word, struct err *e)
 /// Take what the noun alone means; when that has a subject, a verb may still come.
 static void assume_default(struct walk *w)
 {
+    assert(w->noun != NULL);
     const struct command *c = command_default(w->noun);
     w->a->cmd = c;
     w->verb_open = c != NULL && (c->mode & CMD_SUBJECT) != 0;
@@ -231,6 +233,7 @@ static int take(struct walk *w, struct err *e)
 
 static int check_count(const struct args *a, struct err *e)
 {
+    assert(a->cmd != NULL);
     size_t least, most;
     const struct command *c = a->cmd;
     const char *gap = c->verb[0] != '\0' ? " " : "";

@@ -57,6 +57,7 @@ int ask_exit_of(const struct client_answer *a)
 
 int ask_problem(struct cli *c, const struct client_answer *a)
 {
+    assert(a->status / 100 != 2);
     struct arena arena = {0};
     const struct json *v = problem_of(&arena, a);
     struct str detail = json_str(json_get(v, "detail"), NULL);
@@ -153,6 +154,7 @@ int ask_accepted(struct cli *c, const struct client_request *r, struct client_an
 const struct json *ask_quietly(struct cli *c, enum op_id op, const struct ask_param *params,
                                size_t n, unsigned timeout_ms, struct arena *arena)
 {
+    assert(op < OP__COUNT);
     struct client_peer to = {.socket = c->home.socket};
     struct client_answer a;
     struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
@@ -199,6 +201,7 @@ int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t 
 
 void ask_nudge(struct cli *c, enum op_id op, const char *what)
 {
+    assert(op < OP__COUNT);
     struct client_peer hub = {.socket = c->home.socket};
     struct client_request r = {.method = op_method_name(ops[op].method),
                                .path = ops[op].path,

@@ -113,6 +113,7 @@ static bool names_param(const struct call *k, size_t i, const struct op_param *p
 
 static const char *rest_as_json(struct call *k, size_t from)
 {
+    assert(from <= k->c->args.words.n);
     struct buf text = {.max = SIZE_MAX};
     struct jw w = {.out = &text};
     jw_arr(&w);

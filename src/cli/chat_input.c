@@ -14,6 +14,7 @@
 // it on every other way out. A window that changes its size is noticed through a signalfd, so that it
 // wakes the same wait as a key.
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -215,6 +216,7 @@ static bool is_key(const struct key *k, enum key_code code, unsigned mods)
 // Keys of the chat itself, which the editor does not know.
 static enum chat_input press(struct chat *t, const struct key *k)
 {
+    assert(t->input != NULL);
     bool busy = t->gauge.work != GAUGE_IDLE;
     if (k->code == KEY_FOCUS_IN || k->code == KEY_FOCUS_OUT) {
         t->unfocused = k->code == KEY_FOCUS_OUT;
@@ -235,6 +237,7 @@ static enum chat_input press(struct chat *t, const struct key *k)
 
 static enum chat_input edit(struct chat *t, const struct key *k)
 {
+    assert(t->input != NULL);
     enum edit_result r = edit_key(t->input, k);
     if (r == EDIT_COMPLETE) {
         chat__complete(t);
@@ -326,6 +329,7 @@ static int on_watch(struct client_watch *w)
 
 struct client_watch *chat__watch(struct chat *t, chat_on_input *on_input)
 {
+    assert(on_input != NULL);
     t->on_input = on_input;
     t->dirty = true;
     t->watch.run = on_watch;
@@ -414,6 +418,7 @@ static enum chat_line read_plain(struct chat *t)
 
 void chat__print_line(struct chat *t, const char *prompt, struct str text)
 {
+    assert(prompt != NULL);
     struct out *o = &t->c->out;
     int indent = (int)text_width(str_of(prompt));
     out_tinted(o, OUT_BOLD, str_of(prompt));

@@ -3,6 +3,7 @@
 // Its journal is read once: user's messages become history of the input, and on a terminal the end of
 // the talk is printed as it was, so that one sees where it stopped. The same reading writes it to a file.
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ static bool is_shown(const struct json *ev)
 // Read all events; `seq` is where the journal ends.
 static int read_past(struct chat *t, struct past *p, uint64_t *seq)
 {
+    assert(t->id[0] != '\0');
     int code = EXIT_OK;
     *seq = 0;
     for (bool more = true; more && code == EXIT_OK;) {

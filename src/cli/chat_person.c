@@ -3,6 +3,8 @@
 // A permission may only be given by a user who has seen what is asked: what was typed before the
 // question is discarded, see chat__ask().
 
+#include <assert.h>
+
 #include "cli/chat_int.h"
 
 // ---- permissions ---------------------------------------------------------------------------
@@ -229,6 +231,7 @@ static int refuse_asked(struct chat *t)
 
 int chat__settle_asked(struct chat *t)
 {
+    assert(t->asked != NULL);
     bool permission = json_get(t->asked, "request_id") != NULL;
     chat__notify(t, "waiting for your answer");
     int code = t->prints ? refuse_asked(t) : permission ? settle_permission(t) : settle_question(t);

@@ -8,6 +8,7 @@
 // Programs that draw set the modes of the terminal they write to; ours is not the one that is typed on, so what
 // they set is copied to that.
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -75,6 +76,7 @@ static void cut_tail(struct ran *c)
 
 static void keep(struct ran *c, struct str bytes)
 {
+    assert(c->head.n <= HALF);
     size_t n = MIN(bytes.n, HALF - c->head.n);
     buf_add(&c->head, bytes.p, n);
     buf_adds(&c->tail, str_from(bytes, n));
@@ -131,6 +133,7 @@ static void follow_window(struct ran *c)
 /// Until the command has ended and everything it printed was shown.
 static int wait_for(struct ran *c)
 {
+    assert(c->pid > 0);
     int status = 0;
     struct pollfd fds[] = {{.fd = c->gone, .events = POLLIN},
                            {.fd = c->pty.master, .events = POLLIN},

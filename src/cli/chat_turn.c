@@ -10,6 +10,7 @@
 // the hub keeps them, so nothing is lost and nothing shown twice. Ctrl-C once asks for the turn's end,
 // twice leaves at once. A closed terminal ends us, not the turn: the session can be taken up again.
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ static const char *end_of(const struct chat *t, struct str type, const struct js
 
 static int exit_of(const struct chat *t)
 {
+    assert(t->end != NULL);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         if (strcmp(t->end, ends[i].type) == 0) {
             return ends[i].exit;
@@ -321,6 +323,7 @@ int chat__say(struct chat *t, struct str text)
 
 int chat__follow(struct chat *t)
 {
+    assert(t->id[0] != '\0');
     int code = EXIT_OK;
     begin_turn(t);
     if (t->person && !t->drawable) {

@@ -3,6 +3,7 @@
 // `doctor` looks at everything that can be seen without a hub, then asks the hub, if one answers,
 // for what only it can see. It changes nothing and creates nothing. A failed check says what to do.
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -59,6 +60,7 @@ static void report(struct doctor *d, const char *name, enum verdict v, const cha
 static void report(struct doctor *d, const char *name, enum verdict v, const char *remedy,
                    const char *fmt, ...)
 {
+    assert(v == FINE || remedy != NULL);
     char detail[1024];
     va_list ap;
     va_start(ap, fmt);

@@ -53,7 +53,7 @@ static int ask_hub(struct cli *c, struct client_answer *a)
         return cli__fail(c, &e);
     }
     ask_note_build(c, a);
-    return a->status == 200 ? EXIT_OK : ask_problem(c, a);
+    return a->status / 100 == 2 ? EXIT_OK : ask_problem(c, a);
 }
 
 // ---- the project's layer -------------------------------------------------------------------

@@ -6,6 +6,7 @@
 // `show` and `diff` always build: they print what a new shell would get, based on the environment outside
 // of ours.
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -273,6 +274,7 @@ static void add_error_line(struct buf *out, const struct json *v)
 // Print an answer of the shell, as JSON or for people.
 static void print_answer(struct cli *c, const struct json *answer)
 {
+    assert(answer != NULL);
     const struct layout status = {
         .columns = COLUMNS(
             COL("project", TEXT, NULL), COL("state", STATE, NULL), COL("shell", TEXT, NULL),

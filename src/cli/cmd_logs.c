@@ -39,6 +39,7 @@ static ptrdiff_t find_start(struct str text, int64_t lines)
 // Read backwards in growing windows until there are enough lines. `*end` is where reading stopped.
 static int read_tail(int fd, int64_t lines, struct buf *out, off_t *end)
 {
+    assert(fd >= 0 && lines >= 0);
     struct stat st;
     if (fstat(fd, &st) < 0) {
         return -errno;

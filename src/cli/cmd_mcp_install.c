@@ -6,6 +6,7 @@
 // is left alone, and the user is shown what to add. In codex's TOML a table is appended. Links are followed: dotfiles
 // are often kept elsewhere.
 
+#include <assert.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,6 +91,7 @@ static struct json *with_member(struct arena *a, const struct json *obj, const c
 
 static int make_json(struct install *in, struct arena *a, struct err *e)
 {
+    assert(in->client->key != NULL);
     struct json *whole = NULL, *server;
     struct buf text = {.max = SIZE_MAX};
     struct err why = {0};
@@ -112,6 +114,7 @@ static int make_json(struct install *in, struct arena *a, struct err *e)
 
 static int make_toml(struct install *in, struct err *e)
 {
+    assert(in->client->key == NULL);
     struct buf table = {.max = SIZE_MAX};
     int rc = 0;
     write_server(in, &table);
@@ -191,6 +194,7 @@ static int confirm(struct install *in, struct err *e)
 
 static int replace(struct install *in, struct err *e)
 {
+    assert(in->path != NULL);
     char *backup = xasprintf("%s.afloat-backup", in->path);
     char *dir = str_dup(path_dir(str_of(in->path)));
     int rc = path_mkdirs(dir, 0700, e);

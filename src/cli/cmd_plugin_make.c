@@ -4,6 +4,7 @@
 // runs the code in a sandboxed process. A plugin is given by its name, by a path (whatever has a slash or
 // exists), or as "-" for stdin.
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -142,6 +143,7 @@ int cmd_plugin_save(struct cli *c)
 /// code is in `*code`, and the error was printed.
 static char *find_path(struct cli *c, const char *word, int *code)
 {
+    assert(word != NULL);
     struct arena arena = {0};
     const struct json *row = NULL;
     *code = EXIT_OK;

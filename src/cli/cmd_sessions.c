@@ -224,6 +224,7 @@ const struct form form_permission_remove = {.said = "removed rule '{$0}'"};
 static int find_waiting(struct cli *c, const char *id, const char *key, struct arena *arena,
                         const char **out)
 {
+    assert(id[0] != '\0' && key != NULL);
     const struct json *row;
     struct ask_param params[] = {{"id", id}};
     size_t n = 0;

@@ -5,6 +5,7 @@
 // A key is never read, only its name. config.toml is the user's: it is written where there is none, and otherwise the
 // lines to add are printed. A built-in provider whose key is set needs no line at all.
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -161,6 +162,7 @@ static void show_found(struct setup *s)
 /// Which of them: by --provider, else by a person, else the first. NULL: the error was told, in `code`.
 static struct found *choose(struct setup *s, int *code)
 {
+    assert(s->n > 0);
     const char *wanted = args_value(&s->c->args, FLAG_PROVIDER);
     for (size_t i = 0; wanted != NULL && i < s->n; i++) {
         if (strcmp(s->found[i].name, wanted) == 0) {
@@ -197,6 +199,7 @@ static struct found *choose(struct setup *s, int *code)
 /// Write the lines for `f` into a config.toml that is not there yet, or print them. The exit code.
 static int write_config(struct setup *s, const struct found *f, bool *written)
 {
+    assert(f->url != NULL);
     struct err e = {0};
     const char *text =
         arena_printf(&s->arena,

@@ -1,6 +1,7 @@
 // The store: what it is, its schema, and moving it. These work without a hub, since a hub that cannot use
 // its store does not start.
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -102,6 +103,7 @@ static void on_step(void *arg, int schema, const char *name)
 
 static int target_of(struct cli *c, struct place *p, int *target, struct err *e)
 {
+    assert(p->pg != NULL);
     const char *down = args_value(&c->args, FLAG_DOWN);
     int64_t steps = 0;
     int schema, rc = migrate_schema(p->pg, &schema, e);

@@ -6,6 +6,7 @@
 // prefix); only what is on it goes. A package is left to its manager, a build tree to its owner. Data goes by
 // one rename first, so that an interrupted removal never looks like a home.
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -144,6 +145,7 @@ static int confirm(struct uninstall *u)
 /// Delete a tree, out of sight first. Links are removed, never followed.
 static int remove_tree(struct uninstall *u, const char *dir)
 {
+    assert(dir[0] == '/');
     char *away = xasprintf("%s.removed-%ld", dir, (long)getpid());
     int rc = rename(dir, away) == 0 ? 0 : err_sys(&u->e, "cannot move '%s'", dir);
     rc = rc == 0 ? path_remove_tree(away, &u->e) : rc;

@@ -102,6 +102,7 @@ const struct command *command_next_verb(const struct command *row)
 
 bool command_takes(const struct command *row, enum flag_id id)
 {
+    assert(row != NULL && id < FLAG__COUNT);
     const struct flag_use *use = row->flags;
     while (use->id != id && use->id != FLAG__COUNT) {
         use++;

@@ -211,6 +211,7 @@ static void offer_flags(struct cli *c, const struct typed *t)
 
 static void offer_value(struct cli *c, const struct typed *t)
 {
+    assert(t->flag != NULL);
     static const struct {
         enum flag_id flag;
         const char *noun;
@@ -232,6 +233,7 @@ static void offer_value(struct cli *c, const struct typed *t)
 /// and FILE are left to the shell, and the rest is a name of the noun's own kind.
 static void offer_argument(struct cli *c, const struct typed *t)
 {
+    assert(t->row != NULL);
     struct str rest = str_of(t->row->args), word = str_cut(&rest, ' ');
     for (size_t i = 0; i < t->n; i++) {
         word = str_ends(word, "...]") ? word : str_cut(&rest, ' ');

@@ -158,6 +158,7 @@ static int run(struct demo *d, const char *const *words, struct buf *out, int *c
 /// Run the command, again and again if it has to print something first.
 static int run_until(struct demo *d, const struct demo_step *s, struct buf *out, int *code)
 {
+    assert(s->words[0] != NULL);
     uint64_t deadline = interrupt_deadline(UNTIL_MS);
     for (;;) {
         buf_clear(out);
@@ -215,6 +216,7 @@ static const char prompt[] =
 
 static int begin_shell(struct demo *d)
 {
+    assert(d->shell == 0);
     static const char *const words[DEMO_WORDS] = {"afloat", "shell", "--shell", "/bin/bash"};
     char name[64];
     d->pty = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -235,6 +237,7 @@ static int begin_shell(struct demo *d)
 /// reach the shell. The output of the last time, which a terminal echoes what was typed into, is left in `d->typed`.
 static int type_line(struct demo *d, const struct demo_step *s)
 {
+    assert(s->typed != NULL);
     int rc = d->shell == 0 ? begin_shell(d) : 0;
     bool ends = strcmp(s->typed, "exit") == 0;
     char *line = arena_printf(&d->arena, "%s\n", s->typed);

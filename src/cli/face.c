@@ -80,6 +80,7 @@ static void tell(const struct face *f, struct buf *out, const struct fault *faul
 /// Begin an entry with a function of the frame on its stack.
 static lua_State *begin(struct build *b, struct entry *en, const char *name)
 {
+    assert(b->vm != NULL && b->frame != 0);
     lua_State *L = entry_begin(en, b->vm);
     refs_push(L, b->frame);
     lua_pushstring(L, name);

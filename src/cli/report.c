@@ -2,6 +2,8 @@
 
 #include "cli/report.h"
 
+#include <assert.h>
+
 static const struct json *report_of(const struct json *v)
 {
     const struct json *member = json_get(v, "report");
@@ -47,6 +49,7 @@ void report_print_problems(struct out *o, const struct json *v)
 
 void report_print(struct out *o, const struct json *report)
 {
+    assert(report != NULL);
     int64_t now = json_int(json_get(report, "generation"), 0);
     int64_t before = json_int(json_get(report, "previous"), 0);
     struct table t;

@@ -1,5 +1,7 @@
 // What is said when a run has ended, or continues without us: notes to read, and lines to paste.
 
+#include <assert.h>
+
 #include "cli/run_int.h"
 #include "cli/show.h"
 #include "client/travel.h"
@@ -118,6 +120,7 @@ static void say_how(struct cli *c, const struct json *r, const struct view *seen
 
 int follow__say_end(struct cli *c, const struct json *r, const struct view *seen)
 {
+    assert(r != NULL);
     if (json_bool(json_get(r, "undone"), false)) {
         show_note(c, "run {run_id} of {bot} was stopped before it began: nothing of it is left", r);
         return EXIT_INTERRUPTED;
@@ -150,6 +153,7 @@ const struct json *follow__record(struct cli *c, const char *id, struct arena *a
 
 int follow__ask_merge(struct run_follow *f)
 {
+    assert(f->end != NULL);
     struct chat *t = f->chat;
     const struct json *v, *record = f->end;
     char question[256], id[CHAT_ID_MAX], into[256];

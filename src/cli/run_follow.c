@@ -12,6 +12,7 @@
 // Keys are read beside the stream, and a line goes to the run; the stream is left when a signal comes. Ctrl-C and SIGTERM ask for the run's end and go on looking; a second one ends it at once, a third
 // leaves. A closed terminal leaves it running, as Ctrl-C does with a run that is only watched.
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -278,6 +279,7 @@ static int leave(struct run_follow *f)
 // Returns 0 when the run is still to be followed.
 static int on_signal(struct run_follow *f)
 {
+    assert(f->stops <= 2);
     struct out *o = &f->chat->c->out;
     int signum = interrupt_take();
     out_resume(o);
@@ -328,6 +330,7 @@ static int judge(struct run_follow *f, int rc, const struct client_answer *a, co
 
 int follow__run(struct run_follow *f)
 {
+    assert(f->id[0] != '\0' && f->end == NULL);
     int code = EXIT_OK;
     f->chat->run = f;
     while (code == EXIT_OK && (f->end == NULL || f->chat->id[0] != '\0')) {

@@ -117,6 +117,7 @@ static bool add_alternative(const struct cli *c, struct buf *out, struct str tex
 void show_fill(const struct cli *c, struct buf *out, const char *template, const struct json *row,
                struct str key)
 {
+    assert(template != NULL);
     size_t start = out->n;
     for (const char *end; (end = strstr(template, "||")) != NULL; template = end + 2) {
         if (add_alternative(c, out, (struct str){template, (size_t)(end - template)}, row, key)) {
@@ -219,6 +220,7 @@ static void add_own_name(struct buf *out, const char *head)
 static void make_cell(struct cli *c, struct buf *out, const struct column *col,
                       const struct json *row, struct str key)
 {
+    assert(col->head != NULL);
     struct buf text = {.max = SIZE_MAX};
     if (col->make != NULL) {
         col->make(out, row);

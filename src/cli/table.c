@@ -41,6 +41,7 @@ void table_set_column(struct table *t, size_t i, const char *head, enum table_fi
 
 void table_add(struct table *t, enum out_tint tint, struct str text)
 {
+    assert(t->columns != 0);
     struct buf b = {.max = SIZE_MAX};
     visible_add(&b, text, false);
     struct cell c = {.text = arena_str(&t->arena, buf_str(&b)), .tint = tint};

@@ -3,6 +3,8 @@
 // Anybody on this machine can connect. Only a request that brings our state back is believed; others get 400 and change
 // nothing. One request a connection, small ones only.
 
+#include <assert.h>
+
 #include "base/url.h"
 #include "loop/timer.h"
 #include "oauth/oauth_int.h"
@@ -30,6 +32,7 @@ struct visit {
 
 static void unref(struct oauth_callback *c)
 {
+    assert(c->refs > 0);
     if (--c->refs == 0) {
         free(c->state);
         free(c);
@@ -60,6 +63,7 @@ static void on_written(uv_write_t *req, int status)
 
 static void answer(struct visit *v, int status, const char *text)
 {
+    assert(v->out.n == 0);
     buf_addf(&v->out,
              "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
              "Connection: close\r\n\r\n%s",
@@ -176,6 +180,7 @@ static void on_closed(uv_handle_t *h)
 int oauth__callback_open(struct oauth_callback **out, struct loop *l, const char *state,
                          oauth_back *back, void *arg, struct err *e)
 {
+    assert(state[0] != '\0' && back != NULL);
     struct oauth_callback *c = xcalloc(1, sizeof *c);
     struct sockaddr_in at;
     int n = sizeof at;

@@ -147,6 +147,7 @@ static const struct http_cb json_cb = {.on_done = on_answer};
 
 static void look(struct oauth_login *l, step_fn *next)
 {
+    assert(l->at < PLACES && l->places[l->at] != NULL);
     ask(l, "GET", l->places[l->at], NULL, STR_NULL, &json_cb, next);
 }
 

@@ -1,5 +1,7 @@
 // Tokens: kept as a secret, asked for, renewed.
 
+#include <assert.h>
+
 #include "base/time.h"
 #include "base/url.h"
 #include "net/http_client.h"
@@ -87,6 +89,7 @@ char *oauth_secret_name(const char *server)
 
 void oauth__add(struct buf *out, const char *key, const char *value)
 {
+    assert(key[0] != '\0' && value != NULL);
     buf_addf(out, "%s%s=", out->n != 0 && out->p[out->n - 1] != '?' ? "&" : "", key);
     url_encode(out, str_of(value));
 }

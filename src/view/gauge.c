@@ -7,6 +7,7 @@
 
 #include "view/gauge.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/time.h"
@@ -19,6 +20,7 @@ enum { BYTES_PER_TOKEN = 4, TICK_MS = 100 };
 // Text from outside, on one line, as much as there is room for.
 static void copy(char *out, size_t size, struct str text)
 {
+    assert(size > 0);
     struct buf safe = {.max = SIZE_MAX};
     visible_add(&safe, text, false);
     size_t n = safe.n < size ? safe.n : utf8_cut(safe.p, safe.n, size - 1);
@@ -318,6 +320,7 @@ static void add_tokens(const struct gauge *f, struct buf *out)
 
 void gauge_work_line(const struct gauge *f, struct buf *out, size_t cols, enum color_depth color)
 {
+    assert(f->work <= GAUGE_STOPPING);
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     uint64_t now = time_mono_ns(), past = now - f->began_ns;
     struct buf line = {.max = SIZE_MAX}, rest = {.max = SIZE_MAX};

@@ -9,6 +9,7 @@
 
 #include "view/menu.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -143,6 +144,7 @@ static void find(struct menu *m, const struct edit *ed, const char *dir, menu_mo
 
 static size_t shared(const struct menu *m)
 {
+    assert(m->names.n != 0);
     size_t n = strlen(m->names.p[0]);
     for (size_t i = 1; i < m->names.n; i++) {
         size_t k = 0;

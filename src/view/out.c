@@ -112,6 +112,7 @@ void out_text(struct out *o, struct str text)
 
 void out_tinted(struct out *o, enum out_tint tint, struct str text)
 {
+    assert(tint <= OUT_RED);
     static const enum color_role roles[] = {[OUT_BOLD] = COLOR_BOLD,
                                             [OUT_DIM] = COLOR_DIM,
                                             [OUT_GREEN] = COLOR_GOOD,

@@ -12,6 +12,8 @@
 
 #include "view/view.h"
 
+#include <assert.h>
+
 #include "base/path.h"
 #include "base/time.h"
 #include "base/visible.h"
@@ -441,6 +443,7 @@ static const struct {
 
 void view_init(struct view *v, enum view_mode mode, struct out *out)
 {
+    assert(out != NULL);
     *v = (struct view){.mode = mode, .out = out};
     mdstream_init(&v->md);
     buf_init(&v->thought, SIZE_MAX);
@@ -462,6 +465,7 @@ void view_fini(struct view *v)
 
 bool view_event(struct view *v, struct str type, const struct json *ev, struct str data)
 {
+    assert(v->out != NULL);
     if (v->mode == VIEW_JSON) {
         out_add(v->out, data);
         out_add(v->out, STR("\n"));
@@ -524,6 +528,7 @@ static struct str end_of(struct str text)
 // Print lines dimmed, the last `rows` of them.
 static void add_dim(const struct view *v, struct buf *out, struct str text, size_t rows)
 {
+    assert(cols_of(v) > 2);
     struct buf lines = {.max = SIZE_MAX};
     while (text.n != 0) {
         buf_addf(&lines, "%s  ", color_on(v->out->color, COLOR_DIM));
