@@ -153,6 +153,7 @@ export default function Dock() {
     const keep = () => layout.set(api.panels.length > 0 ? api.toJSON() : null);
     const tell = () => {
       setN(api.panels.length);
+      root.current?.querySelector(".dv-active-group .dv-active-tab")?.scrollIntoView({ block: "nearest", inline: "nearest" });
       if (api.panels.length === 0) {
         dockWanted.set(false);
         if (cover.get() === "dock") cover.set("none");

@@ -205,7 +205,7 @@ export function EventsView() {
 
 // ---- settings ----------------------------------------------------------------------------------------
 
-const shownValue = (v: unknown): string => (v === "" ? '""' : typeof v === "string" ? v : JSON.stringify(v));
+const shownValue = (v: unknown): string => (v === "" ? '""' : typeof v === "string" ? v : JSON.stringify(v).replaceAll('","', '", "')); // a list wraps between its items
 
 export function SettingsView() {
   const config = useLoad(() => call("config.show", {}), []);
