@@ -5,30 +5,45 @@
 //
 //     STYLE flags [attrs] [fg] [bg]    the cells that follow look like this; what is left out is default. A colour
 //                                      of the palette is one byte, others are four
+//     PLAIN                            the cells that follow are in the default style
 //     WIDE                             the next cell takes two columns
 //     CLUSTER n                        the next cell has n code points
 //     text as UTF-8, a space for an empty cell
 //
-// The three marks are below space, so they are no text. A line that never ends is closed at LINE_BYTES
+// The four marks are below space, so they are no text. A line that never ends is closed at LINE_BYTES
 // bytes. The oldest lines go when there are more than `max`, or when they take more than BYTES_A_LINE each.
+//
+// Lines are short and many, so they are not allocated one by one: they lie one after the other in blocks, and a block is freed
+// with the last line in it. Lines come at the end, and go at both ends only: `used` of the newest block is where its
+// newest line ends.
 
 #include "vt/history.h"
 
 #include <assert.h>
+#include <stdalign.h>
+#include <stddef.h>
 
 #include "base/utf8.h"
 #include "base/vec.h"
 
-enum { STYLE = 1, WIDE = 2, CLUSTER = 3 };
+enum { STYLE = 1, WIDE = 2, CLUSTER = 3, PLAIN = 4 };
 enum { HAS_ATTRS = 1, HAS_FG = 2, HAS_BG = 4, SHORT_FG = 8, SHORT_BG = 16 };
-enum { LINE_BYTES = 16384, BYTES_A_LINE = 256 };
+enum { LINE_BYTES = 16384, BYTES_A_LINE = 256, BLOCK_BYTES = 16000 };
 
 struct history_line {
     uint32_t n;    // bytes
-    uint32_t cols; // columns in all
-    bool open, mark, wide;
+    uint16_t cols; // columns in all
+    bool open : 1, mark : 1, wide : 1;
     unsigned char bytes[];
 };
+
+struct history_block {
+    struct history_block *prev, *next; // older, newer
+    uint32_t size, used;               // bytes
+    uint32_t lines;                    // never 0
+    unsigned char bytes[];
+};
+static_assert(offsetof(struct history_block, bytes) % alignof(struct history_line) == 0, "lines");
 
 void history_init(struct history *h, size_t max)
 {
@@ -37,8 +52,9 @@ void history_init(struct history *h, size_t max)
 
 void history_fini(struct history *h)
 {
-    for (size_t i = 0; i < h->n; i++) {
-        free(h->ring[(h->first + i) % h->max]);
+    for (struct history_block *b = h->oldest, *next; b != NULL; b = next) {
+        next = b->next;
+        free(b);
     }
     free(h->ring);
     buf_fini(&h->scratch);
@@ -49,6 +65,61 @@ static struct history_line **line_at(const struct history *h, size_t i)
 {
     assert(i < h->n);
     return &h->ring[(h->first + i) % h->max];
+}
+
+// ---- blocks --------------------------------------------------------------------------------
+
+static size_t line_size(size_t n)
+{
+    size_t align = alignof(struct history_line);
+    return (offsetof(struct history_line, bytes) + n + align - 1) / align * align;
+}
+
+/// Room for a line of `n` bytes after the newest one, in a new block if the newest has too little.
+static struct history_line *add_room(struct history *h, size_t n)
+{
+    struct history_block *b = h->newest;
+    size_t size = line_size(n);
+    if (b == NULL || b->size - b->used < size) {
+        size_t bytes = MAX(size, (size_t)BLOCK_BYTES);
+        b = xmalloc(sizeof *b + bytes);
+        *b = (struct history_block){.prev = h->newest, .size = (uint32_t)bytes};
+        *(h->newest != NULL ? &h->newest->next : &h->oldest) = b;
+        h->newest = b;
+    }
+    struct history_line *l = (void *)(b->bytes + b->used);
+    b->used += (uint32_t)size;
+    b->lines++;
+    return l;
+}
+
+/// A line of this block is gone.
+static void drop_line(struct history *h, struct history_block *b)
+{
+    assert(b->lines > 0);
+    if (--b->lines == 0) {
+        *(b->prev != NULL ? &b->prev->next : &h->oldest) = b->next;
+        *(b->next != NULL ? &b->next->prev : &h->newest) = b->prev;
+        free(b);
+    }
+}
+
+/// The newest line with room for `n` bytes in all, where it is or in a block of its own.
+static struct history_line *grow_newest(struct history *h, struct history_line *l, size_t n)
+{
+    struct history_block *b = h->newest;
+    size_t at = (size_t)((unsigned char *)l - b->bytes);
+    assert(at + line_size(l->n) == b->used);
+    b->used = (uint32_t)(at + line_size(n));
+    if (b->used <= b->size) {
+        return l;
+    }
+    b->used = b->size; // so that the room is in another block
+    struct history_line *moved = add_room(h, n);
+    memcpy(moved, l, line_size(l->n));
+    b->used = (uint32_t)at;
+    drop_line(h, b);
+    return moved;
 }
 
 // ---- writing -------------------------------------------------------------------------------
@@ -68,6 +139,10 @@ static void add_style(struct buf *b, const struct vt_cell *c)
          short_bg = (c->bg & VT_COLOR_KIND) == VT_INDEXED;
     int flags = (c->attrs != 0 ? HAS_ATTRS : 0) | (c->fg != 0 ? HAS_FG : 0) |
                 (c->bg != 0 ? HAS_BG : 0) | (short_fg ? SHORT_FG : 0) | (short_bg ? SHORT_BG : 0);
+    if (flags == 0) {
+        buf_addc(b, PLAIN);
+        return;
+    }
     buf_addc(b, STYLE);
     buf_addc(b, (char)flags);
     buf_add(b, &c->attrs, c->attrs != 0 ? sizeof c->attrs : 0);
@@ -151,9 +226,8 @@ static void pack(struct buf *b, const struct clusters *c, const struct vt_cell *
 
 static void drop_oldest(struct history *h)
 {
-    struct history_line **l = line_at(h, 0);
-    h->bytes -= (*l)->n;
-    free(*l);
+    h->bytes -= (*line_at(h, 0))->n;
+    drop_line(h, h->oldest);
     h->first = (h->first + 1) % h->max;
     h->n--;
 }
@@ -166,8 +240,9 @@ static struct history_line *new_line(struct history *h, size_t n)
     if (h->n == h->max) {
         drop_oldest(h);
     }
+    struct history_line *l = add_room(h, n);
+    *l = (struct history_line){0};
     h->n++;
-    struct history_line *l = xcalloc(1, sizeof *l + n);
     *line_at(h, h->n - 1) = l;
     return l;
 }
@@ -183,7 +258,7 @@ void history_push(struct history *h, const struct clusters *c, const struct vt_c
     pack(b, c, cells, n);
     struct history_line *l = h->n != 0 ? *line_at(h, h->n - 1) : NULL;
     if (l != NULL && l->open && l->n < LINE_BYTES) {
-        l = xrealloc(l, sizeof *l + l->n + b->n);
+        l = grow_newest(h, l, l->n + b->n);
         *line_at(h, h->n - 1) = l;
     } else {
         l = new_line(h, b->n);
@@ -192,7 +267,8 @@ void history_push(struct history *h, const struct clusters *c, const struct vt_c
         memcpy(l->bytes + l->n, b->p, b->n);
     }
     l->n += (uint32_t)b->n;
-    l->cols += (uint32_t)n;
+    assert(l->cols + n <= UINT16_MAX); // each column takes a byte at least
+    l->cols = (uint16_t)(l->cols + n);
     l->open = open;
     l->mark |= mark;
     for (int i = 0; i < n && !l->wide; i++) {
@@ -260,6 +336,8 @@ static bool read_cell(struct reader *r, struct clusters *c, struct vt_cell *out)
         unsigned char what = *r->p++;
         if (what == STYLE) {
             read_style(r);
+        } else if (what == PLAIN) {
+            r->style = (struct vt_cell){0};
         } else if (what == WIDE) {
             width = 2;
         } else {
@@ -299,7 +377,8 @@ bool history_pop(struct history *h, struct clusters *c, struct vt_cells *to, boo
     *mark = l->mark;
     h->bytes -= l->n;
     h->n--;
-    free(l);
+    h->newest->used -= (uint32_t)line_size(l->n);
+    drop_line(h, h->newest);
     return true;
 }
 

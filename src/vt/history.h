@@ -6,11 +6,13 @@
 // the program wrote it, however many rows it took; rows of a width are cut out when they are read.
 
 struct history_line;
+struct history_block;
 
 struct history {
     struct history_line **ring; // `max` entries, made with the first line
     size_t max, first, n;
-    size_t bytes; // of all lines
+    struct history_block *oldest, *newest; // what the lines are in
+    size_t bytes;                          // of all lines
     struct buf scratch;
 };
 
