@@ -6,6 +6,7 @@ import pathlib
 import random
 import re
 import select
+import statistics
 import subprocess
 import time
 
@@ -527,22 +528,33 @@ def test_a_safe_start_has_the_shipped_interface_only(tui):
     assert pane.grid()[0].startswith("╭─ Sessions")
 
 
-def test_saves_leave_memory_flat(tui):
+def test_saves_leave_memory_and_keys_as_they_were(tui):
     options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"  # else freed memory is kept
     pane = tui(env={"ASAN_OPTIONS": options})
+    saves = 500 * int(os.environ.get("AFLOAT_LOOPS", "1"))  # 10,000 in `make soak`
+    keys = []
 
     def memory():
         status = pathlib.Path(f"/proc/{pane.pid()}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
 
-    loops = 60 * int(os.environ.get("AFLOAT_LOOPS", "1"))
-    for i in range(loops):
+    def press():
+        began = time.monotonic()
+        pane.press("?", "─ Keys ─")
+        keys.append(time.monotonic() - began)
+        close_popup(pane, "─ Keys ─")
+
+    for i in range(saves):
         pane.save(LAYOUT, banner(f"N{i}."))
-        if i % 10 == 9:
+        if i % 5 == 4:
             pane.shows(f"N{i}.")
-        if i == loops // 3:
+        if i % 20 == 19:
+            press()
+        if i == saves // 5:
             before = memory()
     assert memory() < before + 4096, "kilobytes"
+    early, late = (statistics.median(some) for some in (keys[:len(keys) // 5], keys[-(len(keys) // 5):]))
+    assert late < 2 * early + 0.1, f"a key took {early:.3f} s at first and {late:.3f} s in the end"
 
 
 # ---- terminals -----------------------------------------------------------------------------------
