@@ -26,7 +26,7 @@
 enum { POLL_MS = 1000 };
 
 static const struct pg_stmt stmt_look = {
-    "plugin_look", "SELECT choices, wanted, current FROM afloat.plugin_look($1)"};
+    "plugin_look", "SELECT choices, wanted, current, id FROM afloat.plugin_look($1)"};
 static const struct pg_stmt stmt_set = {
     "plugin_set", "SELECT body FROM afloat.plugin_sets WHERE owner = afloat.plugin_owner()"
                   " AND number = $1"};
@@ -34,6 +34,13 @@ static const struct pg_stmt stmt_blobs = {
     "plugin_blobs", "SELECT hash, body FROM afloat.plugin_blobs WHERE owner = afloat.plugin_owner()"
                     " AND hash = ANY ($1)"};
 static const struct pg_stmt stmt_say = {"plugin_say", "SELECT afloat.plugin_say($1, $2, $3)"};
+
+void channel__ask(struct fleet *f, const struct pg_stmt *stmt, const struct pg_param *params, int n,
+                  pg_cb *cb, void *arg)
+{
+    f->n_asked++;
+    pg_query(f->hub.pg, CHANNEL_KEY, stmt, params, n, cb, arg);
+}
 
 // ---- choices --------------------------------------------------------------------------------------
 
@@ -190,7 +197,7 @@ static void say(struct job *j, const char *state)
              state, (long long)j->generation, LOGQ(str_of(j->reason != NULL ? j->reason : "")).z);
     const struct pg_param params[] = {pg_text(str_of(f->hub.name)), pg_int(&n, j->number),
                                       pg_text(buf_str(&answer))};
-    fleet__ask(f, &stmt_say, params, 3, on_said, f);
+    channel__ask(f, &stmt_say, params, 3, on_said, f);
     buf_fini(&answer);
     job_free(j);
 }
@@ -410,7 +417,7 @@ static void on_planned(void *arg)
         }
     }
     const struct pg_param hashes = pg_array(&list);
-    fleet__ask(j->f, &stmt_blobs, &hashes, 1, on_blobs, j);
+    channel__ask(j->f, &stmt_blobs, &hashes, 1, on_blobs, j);
     buf_fini(&list);
 }
 
@@ -443,7 +450,7 @@ static void take(struct fleet *f, int64_t number)
         refuse(j, "skipped", off);
     } else {
         const struct pg_param param = pg_int(&n, number);
-        fleet__ask(f, &stmt_set, &param, 1, on_set, j);
+        channel__ask(f, &stmt_set, &param, 1, on_set, j);
     }
 }
 
@@ -460,13 +467,19 @@ static void on_confirmed(void *arg)
     job_free(arg);
 }
 
-/// This hub is to have set `wanted`; `current` is what all have.
-static void want(struct fleet *f, int64_t wanted, int64_t current)
+/// This hub is to have set `wanted` of the channel `id`; `current` is what all have.
+static void want(struct fleet *f, int64_t wanted, int64_t current, struct str id)
 {
     struct channel *c = &f->channel;
-    const struct channel_state *s = &c->state;
+    struct channel_state *s = &c->state;
     if (!c->loaded || c->busy) {
         return;
+    }
+    if (!str_eqz(id,
+                 s->channel)) { // another database: what it says is compared with the files alone
+        channel_state_fini(s);
+        memcpy(s->channel, id.p, MIN(id.n, sizeof s->channel - 1));
+        c->refused = 0;
     }
     bool first = !c->looked;
     c->looked = true;
@@ -476,7 +489,7 @@ static void want(struct fleet *f, int64_t wanted, int64_t current)
     } else if (s->may_revert && current == s->number) {
         work_submit(f->lane, 0, confirm_work, on_confirmed, job_new(f, current));
     } else if (wanted != s->number && wanted != c->refused && wanted != 0 &&
-               (first || !f->draining)) {
+               (first || !f->draining || f->rollout != NULL)) {
         take(f, wanted);
     }
 }
@@ -487,8 +500,9 @@ static void on_looked(void *arg, const struct pg_result *r, const struct err *e)
     struct channel *c = &f->channel;
     c->looking = false;
     if (e == NULL && f->open) {
+        c->looks++;
         read_choices(f, pg_get_int(r, 0, 0));
-        want(f, pg_get_int(r, 0, 1), pg_get_int(r, 0, 2));
+        want(f, pg_get_int(r, 0, 1), pg_get_int(r, 0, 2), pg_get(r, 0, 3));
     }
     if (f->open) {
         timer_start(&c->poll, c->again ? 0 : POLL_MS);
@@ -507,7 +521,7 @@ void channel__look(void *arg)
         return;
     }
     c->looking = true;
-    fleet__ask(f, &stmt_look, &hub, 1, on_looked, f);
+    channel__ask(f, &stmt_look, &hub, 1, on_looked, f);
 }
 
 static void load_work(void *arg) // on the lane

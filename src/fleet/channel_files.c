@@ -92,6 +92,8 @@ int channel_state_load(struct channel_state *s, const char *home, struct err *e)
         rc = rc == 0 ? json_parse(&v, &a, buf_str(&text), NULL, e) : rc;
     }
     const struct json *before = json_get(v, "before");
+    struct str channel = json_str(json_get(v, "channel"), "");
+    memcpy(s->channel, channel.p, MIN(channel.n, sizeof s->channel - 1));
     s->number = json_int(json_get(v, "number"), 0);
     s->generation = json_int(json_get(v, "generation"), 0);
     s->doing = json_bool(json_get(v, "doing"), false);
@@ -119,6 +121,7 @@ int channel_state_save(const struct channel_state *s, const char *home, struct e
     buf_init(&text, SIZE_MAX);
     jw_init(&w, &text);
     jw_obj(&w);
+    jw_kstrz(&w, "channel", s->channel);
     jw_kint(&w, "number", s->number);
     jw_kint(&w, "generation", s->generation);
     jw_kbool(&w, "doing", s->doing);
@@ -411,6 +414,7 @@ static void next_state(struct channel_state *s, const channel_plan *plan,
                                  .before_generation = s->generation,
                                  .before_base = s->base};
     assert(!s->may_revert);
+    memcpy(next.channel, s->channel, sizeof next.channel);
     vec_foreach (step, plan) {
         bool in_set = plugin_set_find(set, step->item) != NULL;
         bool ours = step->what == CHANNEL_KEEP || step->what == CHANNEL_WRITE;
@@ -495,6 +499,7 @@ int channel_revert(const char *home, struct channel_state *s, struct buf *kept, 
     if (rc < 0) {
         return rc;
     }
+    memcpy(back.channel, s->channel, sizeof back.channel);
     plugin_set_copy(&back.base, &s->before_base);
     channel_state_fini(s);
     *s = back;

@@ -7,6 +7,7 @@
 
 /// What this hub has of the channel: `state/channel.json`. Zeroed memory is a hub that has taken nothing.
 struct channel_state {
+    char channel[33];       // which numbers these are; "": none yet
     int64_t number;         // of the set that was taken; 0: none
     int64_t generation;     // that served it
     struct plugin_set base; // what the set put at each place, or found there

@@ -33,7 +33,8 @@ struct channel {
     struct buf choices_as; // they were
     bool loaded;           // `state` is what the file says
     bool busy;             // a worker has `state`
-    bool looked;           // the first look after the start was answered
+    bool looked;           // the first look after the start was taken up
+    uint64_t looks;        // that were answered
     struct channel_state state;
     int64_t refused; // a set that this hub could not take; 0: none
 };
@@ -62,8 +63,9 @@ struct fleet {
     void *closed_arg;
 };
 
-/// All of it on one connection: answers come in the order of the questions.
-enum { FLEET_KEY = 0x666c };
+/// Runs on one connection: answers come in the order of the questions. Plugins on another: their contents are
+/// large, and the lease of runs must not wait for them.
+enum { FLEET_KEY = 0x666c, CHANNEL_KEY };
 
 /// A question to the database, and its answer: fleet_close() waits for the last.
 void fleet__ask(struct fleet *f, const struct pg_stmt *stmt, const struct pg_param *params, int n,
@@ -83,6 +85,9 @@ void team__drain(struct fleet *f, struct str name, bool on, fleet_text_cb *cb, v
 void channel__open(struct fleet *f);
 void channel__close(struct fleet *f); // asks nothing any more
 void channel__fini(struct fleet *f);
+/// fleet__ask() about plugins.
+void channel__ask(struct fleet *f, const struct pg_stmt *stmt, const struct pg_param *params, int n,
+                  pg_cb *cb, void *arg);
 void channel__look(void *f); // now, not when the doorbell rings
 
 // rollout.c

@@ -55,6 +55,7 @@ struct rollout {
     struct fleet *f;
     enum phase phase;
     int64_t previous, number;
+    uint64_t looks; // of the channel that began before us
     char *home;
     channel_paths paths;
     struct plugin_set set;
@@ -76,56 +77,58 @@ struct rollout {
 
 // ---- the end ----------------------------------------------------------------------------------------
 
-/// The members of the hub's own answer, but for those that we know better.
-static void write_answer(struct jw *w, const struct stop *s)
+/// What a hub said, as an object in `a`; NULL: nothing yet.
+static const struct json *said_by(const struct stop *s, struct arena *a)
 {
-    struct arena a;
     struct json *v = NULL;
-    arena_init(&a);
-    if (s->answer == NULL || json_parse(&v, &a, str_of(s->answer), NULL, NULL) < 0) {
+    return s->answer != NULL && json_parse(&v, a, str_of(s->answer), NULL, NULL) == 0 ? v : NULL;
+}
+
+/// The row of a hub: what it said, but for what we know better.
+static void write_stop(struct jw *w, const struct stop *s, const struct json *said)
+{
+    jw_obj(w);
+    jw_kstrz(w, "name", s->hub);
+    jw_kstrz(w, "state", stop_names[s->state]);
+    if (said == NULL) {
         jw_kint(w, "generation_before", s->generation);
         jw_kint(w, "generation_after", s->generation);
     }
-    json_foreach_member (m, v) {
+    json_foreach_member (m, said) {
         if (!str_eqz(m->key, "state") && !(str_eqz(m->key, "reason") && s->reason != NULL)) {
             jw_key_str(w, m->key);
             jw_value(w, &m->value);
         }
     }
-    arena_fini(&a);
-}
-
-static bool has_conflicts(const struct stop *s)
-{
-    return s->answer != NULL && strstr(s->answer, "\"conflicts\":") != NULL;
+    if (s->reason != NULL) {
+        jw_kstrz(w, "reason", s->reason);
+    }
+    jw_end_obj(w);
 }
 
 static void answer(struct rollout *r, const struct err *e)
 {
+    struct arena a;
     struct buf out;
     struct jw w;
-    bool ok = r->stopped == NULL;
+    bool ok = r->stopped == NULL && e == NULL;
+    arena_init(&a);
     buf_init(&out, SIZE_MAX);
     jw_init(&w, &out);
     jw_obj(&w);
     jw_karr(&w, "hubs");
     vec_foreach (s, &r->stops) {
-        ok = ok && !has_conflicts(s);
-        jw_obj(&w);
-        jw_kstrz(&w, "name", s->hub);
-        jw_kstrz(&w, "state", stop_names[s->state]);
-        write_answer(&w, s);
-        if (s->reason != NULL) {
-            jw_kstrz(&w, "reason", s->reason);
-        }
-        jw_end_obj(&w);
+        const struct json *said = said_by(s, &a);
+        ok = ok && json_get(said, "conflicts") == NULL;
+        write_stop(&w, s, said);
     }
     jw_end_arr(&w);
     jw_kstrz(&w, "stopped", r->stopped);
     jw_end_obj(&w);
     struct str text = buf_str(&out);
-    r->cb(r->arg, ok && e == NULL, (struct str){text.p + 1, text.n - 2}, e);
+    r->cb(r->arg, ok, (struct str){text.p + 1, text.n - 2}, e);
     buf_fini(&out);
+    arena_fini(&a);
 }
 
 static void rollout_free(struct rollout *r)
@@ -163,7 +166,7 @@ static void finish(struct rollout *r, const struct err *e)
     if (e != NULL && r->number != 0) {
         struct pg_number n;
         const struct pg_param params[] = {pg_int(&n, r->number), pg_text(STR("f"))};
-        fleet__ask(f, &stmt_end, params, 2, on_ended, f);
+        channel__ask(f, &stmt_end, params, 2, on_ended, f);
     }
     if (!r->asked) {
         rollout_free(r);
@@ -200,14 +203,14 @@ static bool answered(struct rollout *r)
     return !over;
 }
 
-/// fleet__ask() for a roll-out: one question at a time. The roll-out itself is one of those that fleet_close()
+/// channel__ask() for a roll-out: one question at a time. The roll-out itself is one of those that fleet_close()
 /// waits for.
 static void ask(struct rollout *r, const struct pg_stmt *stmt, const struct pg_param *params, int n,
                 pg_cb *cb)
 {
     assert(!r->asked && !r->over);
     r->asked = true;
-    pg_query(r->f->hub.pg, FLEET_KEY, stmt, params, n, cb, r);
+    pg_query(r->f->hub.pg, CHANNEL_KEY, stmt, params, n, cb, r);
 }
 
 static void tell(struct rollout *r, const struct stop *s)
@@ -328,14 +331,12 @@ static void count_errors(struct rollout *r)
 {
     const struct stop *s = &r->stops.p[r->at];
     struct arena a;
-    struct json *v = NULL;
     struct buf names;
     struct pg_number n;
     arena_init(&a);
     buf_init(&names, SIZE_MAX);
-    (void)!json_parse(&v, &a, str_of(s->answer), NULL, NULL);
-    const struct json *plugins = json_get(v, "plugins");
-    pg_array_begin(&names, plugins != NULL && plugins->type == JSON_ARR ? plugins->n : 0);
+    const struct json *plugins = json_get(said_by(s, &a), "plugins");
+    pg_array_begin(&names, plugins != NULL ? plugins->n : 0);
     json_foreach_item (it, plugins) {
         pg_array_add(&names, json_str(it, ""));
     }
@@ -391,20 +392,6 @@ static void take_answer(struct stop *s, struct str text)
     s->answer = str_dup(text);
 }
 
-static struct str state_in(const char *text, struct arena *a)
-{
-    struct json *v = NULL;
-    (void)!json_parse(&v, a, str_of(text), NULL, NULL);
-    return json_str(json_get(v, "state"), "");
-}
-
-static struct str reason_in(const char *text, struct arena *a)
-{
-    struct json *v = NULL;
-    (void)!json_parse(&v, a, str_of(text), NULL, NULL);
-    return json_str(json_get(v, "reason"), "it went back");
-}
-
 /// The hubs of this user; this one comes first.
 static void list_stops(struct rollout *r, const struct pg_result *res)
 {
@@ -436,35 +423,41 @@ static size_t row_of(const struct pg_result *res, const char *hub)
     return i;
 }
 
+/// The hub whose turn it is has said what it did.
+static void take_turn(struct rollout *r, struct stop *s)
+{
+    struct arena a;
+    arena_init(&a);
+    const struct json *said = said_by(s, &a), *plugins = json_get(said, "plugins");
+    struct str state = json_str(json_get(said, "state"), "");
+    if (str_eqz(state, "committed")) {
+        bool changed = plugins != NULL && plugins->type == JSON_ARR && plugins->n != 0;
+        int64_t watch_s = config_int(r->f->o.config->now, "store.rollout_watch_s");
+        set_state(r, s, STOP_COMMITTED, NULL);
+        r->phase = PHASE_WATCH;
+        r->since = loop_now(r->f->o.loop);
+        timer_start(&r->tick, changed ? (uint64_t)watch_s * 1000 : 0);
+    } else if (str_eqz(state, "skipped")) {
+        set_state(r, s, STOP_SKIPPED, NULL);
+        r->at++;
+        next_stop(r);
+    } else {
+        char *why = str_dup(json_str(json_get(said, "reason"), "it went back"));
+        set_state(r, s, STOP_BACK, NULL);
+        give_up(r, why);
+        free(why);
+    }
+    arena_fini(&a);
+}
+
 /// Did the hub whose turn it is say something?
 static void hear_turn(struct rollout *r, const struct pg_result *res)
 {
     struct stop *s = &r->stops.p[r->at];
     size_t i = row_of(res, s->hub);
-    struct arena a;
-    arena_init(&a);
     if (i < pg_rows(res) && pg_get_int(res, i, 3) == r->number) {
         take_answer(s, pg_get(res, i, 4));
-        struct str state = state_in(s->answer, &a);
-        if (str_eqz(state, "committed")) {
-            set_state(r, s, STOP_COMMITTED, NULL);
-            r->phase = PHASE_WATCH;
-            r->since = loop_now(r->f->o.loop);
-            bool changed = strstr(s->answer, "\"plugins\":[]") == NULL;
-            timer_start(
-                &r->tick,
-                changed ? (uint64_t)config_int(r->f->o.config->now, "store.rollout_watch_s") * 1000
-                        : 0);
-        } else if (str_eqz(state, "skipped")) {
-            set_state(r, s, STOP_SKIPPED, NULL);
-            r->at++;
-            next_stop(r);
-        } else {
-            char *why = str_dup(reason_in(s->answer, &a));
-            set_state(r, s, STOP_BACK, NULL);
-            give_up(r, why);
-            free(why);
-        }
+        take_turn(r, s);
     } else if (i == pg_rows(res) || str_eqz(pg_get(res, i, 1), "lost")) {
         set_state(r, s, STOP_LOST, "lost while it took the plugins; it goes back at its start");
         give_up(r, "lost while it took the plugins");
@@ -474,7 +467,6 @@ static void hear_turn(struct rollout *r, const struct pg_result *res)
     } else {
         timer_start(&r->tick, POLL_MS);
     }
-    arena_fini(&a);
 }
 
 /// Which hubs went back?
@@ -483,22 +475,22 @@ static void hear_back(struct rollout *r, const struct pg_result *res)
     bool waits = false;
     vec_foreach (s, &r->stops) {
         size_t i = row_of(res, s->hub);
-        struct arena a;
         if (s->state != STOP_COMMITTED && s->state != STOP_TURN) {
             continue;
         }
+        struct arena a;
         arena_init(&a);
-        char *text = i < pg_rows(res) ? str_dup(pg_get(res, i, 4)) : xstrdup("{}");
-        if (i < pg_rows(res) && pg_get_int(res, i, 3) == r->number &&
-            str_eqz(state_in(text, &a), "rolled_back")) {
-            take_answer(s, str_of(text));
+        bool gone = i == pg_rows(res) || str_eqz(pg_get(res, i, 1), "lost");
+        if (!gone && pg_get_int(res, i, 3) == r->number) {
+            take_answer(s, pg_get(res, i, 4));
+        }
+        if (str_eqz(json_str(json_get(said_by(s, &a), "state"), ""), "rolled_back")) {
             set_state(r, s, STOP_BACK, NULL);
-        } else if (i == pg_rows(res) || str_eqz(pg_get(res, i, 1), "lost")) {
+        } else if (gone) {
             set_state(r, s, STOP_LOST, "lost before it went back; it does so at its start");
         } else {
             waits = true;
         }
-        free(text);
         arena_fini(&a);
     }
     if (waits && loop_now(r->f->o.loop) - r->since <= PATIENCE_MS) {
@@ -653,7 +645,7 @@ static void begin(struct rollout *r)
 {
     struct fleet *f = r->f;
     struct err e;
-    if (f->channel.loaded && !f->channel.busy && f->channel.looked) {
+    if (f->channel.loaded && !f->channel.busy && f->channel.looks > r->looks) {
         r->phase = PHASE_PUBLISH;
         f->plugins.each(f->plugins.arg, add_path, &r->paths);
         vec_foreach (
@@ -718,6 +710,7 @@ void fleet_roll_out(struct fleet *f, int64_t previous, fleet_rolled_cb *cb, void
     struct rollout *r = xcalloc(1, sizeof *r);
     *r = (struct rollout){.f = f,
                           .previous = previous,
+                          .looks = f->channel.looks + f->channel.looking,
                           .home = xstrdup(f->o.home->dir),
                           .since = loop_now(f->o.loop),
                           .cb = cb,
@@ -728,4 +721,5 @@ void fleet_roll_out(struct fleet *f, int64_t previous, fleet_rolled_cb *cb, void
     f->n_asked++;
     timer_init(&r->tick, f->o.loop, on_tick, r);
     timer_start(&r->tick, 0);
+    channel__look(f); // we publish on top of what is current now
 }

@@ -74,8 +74,12 @@ static bool find_plugin(void *arg, const char *path, struct fleet_plugin *out)
         struct plugin_row row = plugins_at(ps, i);
         if (strcmp(row.path, path) == 0) {
             const char *why = row.pending_error != NULL ? row.pending_error : "it does not load";
-            *out = (struct fleet_plugin){.unit = row.name,
-                                         .fault = row.state == GEN_FAILED ? why : NULL};
+            *out = (struct fleet_plugin){
+                .unit = row.name,
+                .fault = row.state == GEN_FAILED ? why
+                         : row.state == GEN_HELD ? "an earlier version is held; save its file, or "
+                                                   "reload with --force"
+                                                 : NULL};
             return true;
         }
     }

@@ -131,6 +131,8 @@ def test_a_plugin_that_fails_on_the_second_hub_is_taken_back_from_all(team):
     assert [says(h) for h in homes] == ["one"] * 3
     assert "two" in (homes[0].dir / "plugins/greet.lua").read_text(), "the user's own file stays"
     assert "one" in (homes[1].dir / "plugins/greet.lua").read_text()
+    answer = roll(homes[0], 6)  # nothing was mended
+    assert "is held" in answer["stopped"] and states(answer)["bellows"] == "skipped"
     # mended, it goes through
     put(homes[0], "greet.lua", GREET.format("three"))
     assert states(roll(homes[0])) == dict.fromkeys(THREE, "committed")
@@ -223,6 +225,31 @@ def test_when_the_hub_that_leads_is_killed_the_others_go_back(team):
     assert "two" in (homes[0].dir / "plugins/greet.lua").read_text(), "what was not published is the user's"
 
 
+def test_a_hub_that_was_killed_while_it_wrote_files_goes_back_first(team):
+    anvil, bellows = start(team, "anvil", "bellows")
+    put(anvil, "greet.lua", GREET.format("one"))
+    roll(anvil)
+    retry(lambda: "before" not in json.loads((bellows.dir / "state/channel.json").read_text()))
+    team.hubs.pop("bellows").close()
+    put(anvil, "greet.lua", GREET.format("two"))
+    roll(anvil)
+    # as a kill leaves it: the file is written, the state says that it is being done, the old contents are kept
+    file, state = bellows.dir / "plugins/greet.lua", bellows.dir / "state/channel.json"
+    old = json.loads(state.read_text())
+    hash = old["base"][0]["hash"]
+    put(bellows, "greet.lua", file.read_text(), f"state/channel/{hash}")
+    new = json.loads(team.database.sql("SELECT body FROM afloat.plugin_sets WHERE number = 2"))
+    file.write_text(GREET.format("two"))
+    before = {"number": 1, "generation": old["generation"], "base": old["base"], "files": old["base"]}
+    state.write_text(json.dumps({**old, "number": 2, "doing": True, "base": new, "before": before}))
+    team.start("bellows")
+    retry(lambda: "set=2 state=committed" in bellows.log.read_text())
+    log = bellows.log.read_text()
+    assert log.index("set=2 state=rolled_back") < log.index("set=2 state=committed")
+    retry(lambda: says(bellows) == "two")
+    retry(lambda: not list((bellows.dir / "state/channel").iterdir()), 10)
+
+
 def test_the_command_may_be_interrupted_and_says_how_it_gets_on(team):
     homes = start(team, "anvil", "bellows", watch_s=1)
     put(homes[0], "greet.lua", GREET.format("one"))
@@ -298,6 +325,15 @@ def test_what_cannot_travel_is_named(team, tmp_path):
     assert anvil.cli("reload", "--all-hubs", "--dry-run").returncode == 1
     # secrets, settings and trust are in no set
     assert "config" not in team.database.sql("SELECT body FROM afloat.plugin_sets")
+
+
+def test_a_database_that_lost_its_sets_begins_anew(team):
+    anvil, bellows = start(team, "anvil", "bellows")
+    put(anvil, "greet.lua", GREET.format("one"))
+    roll(anvil)
+    team.database.sql("DELETE FROM afloat.plugin_channels; DELETE FROM afloat.plugin_sets")
+    put(bellows, "more.lua", "-- more\n")
+    assert roll(bellows)["ok"] and "more" in plugins(anvil)
 
 
 def test_a_hub_alone_says_what_is_missing(home, hub):

@@ -33,6 +33,7 @@ CREATE TABLE afloat.plugin_sets (
 
 CREATE TABLE afloat.plugin_channels (
     owner     text   PRIMARY KEY DEFAULT afloat.plugin_owner(),
+    id        text   NOT NULL DEFAULT md5(random()::text || clock_timestamp()::text), -- numbers count in it
     last      bigint NOT NULL DEFAULT 0, -- number that was given out
     current   bigint NOT NULL DEFAULT 0, -- 0: nothing was published yet
     next      bigint NOT NULL DEFAULT 0, -- 0: no roll-out
@@ -62,7 +63,8 @@ CREATE TRIGGER documents_ring AFTER INSERT OR UPDATE ON afloat.documents
     FOR EACH ROW WHEN (NEW.name = 'choices.json') EXECUTE FUNCTION afloat.document_rings();
 
 -- Which set a hub is to have, and what was chosen by command: `choices` counts its changes.
-CREATE FUNCTION afloat.plugin_look(p_hub text, OUT choices bigint, OUT wanted bigint, OUT current bigint)
+CREATE FUNCTION afloat.plugin_look(p_hub text, OUT choices bigint, OUT wanted bigint, OUT current bigint,
+                                   OUT id text)
     LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -77,6 +79,7 @@ BEGIN
     END IF;
     SELECT * INTO c FROM afloat.plugin_channels WHERE owner = afloat.plugin_owner();
     current := coalesce(c.current, 0);
+    id := coalesce(c.id, '');
     wanted := CASE WHEN c.next > 0 AND had = c.next AND afloat.run_is_held(c.hub, c.hub_epoch)
                    THEN c.next ELSE current END;
 END $$;
