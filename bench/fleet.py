@@ -41,10 +41,11 @@ def claims_per_s(server, database, hubs):
 def queue(Hub, row, rounds):
     sys.path.insert(0, str(ROOT / "tests" / "functional"))
     import pg_rig
-    server = pg_rig.Server()
+    server = pg_rig.Server(fsync="on")
     try:
         database = server.database()
-        Hub(files={"config.toml": f'[store]\nurl = "{database.url()}"\n'}).close()  # makes the schema
+        with Hub(files={"config.toml": f'[store]\nurl = "{database.url()}"\n'}):
+            pass  # it makes the schema
         database.sql("".join(f"SELECT afloat.hub_start('h{i}', 'h{i}', '{{}}', '', 3600);" for i in range(HUBS)))
         times, one, all_of_them = [], [], []
         for _ in range(rounds):

@@ -4,13 +4,14 @@
 // deferred queue. All of its requests go down one connection, so they happen in that order without
 // waiting for each other:
 //
-//     append append read append meta          queue of one session
-//     └──┬───┘      │    │      └─> goes behind the appends
-//        │          │    └────────> waits: one append is under way at a time, and the rest is the next batch
-//        │          └─────────────> goes behind the append: it sees what that wrote
-//        └────────────────────────> afloat.append(), one call, one commit ──> stream ──> answers
+//     append append meta read append          queue of one session
+//     └───────┬────────┘   │    └─> waits: one append is under way at a time, and the rest is the next batch
+//             │            └──────> goes behind the append: it sees what that wrote
+//             └───────────────────> afloat.append(), one call, one commit ──> stream ──> answers
 //
-// WRITTEN and SYNCED are the same here: what is answered is committed.
+// WRITTEN and SYNCED are the same here: what is answered is committed. A commit waits for the server's disk, so few
+// events that nobody waits for (WRITTEN) linger for LINGER_MS: what somebody waits for mostly comes right behind
+// them, and then one commit does for all.
 //
 // An append says which event its hub knows as the last one (`known`). When its answer was lost with the
 // connection and it is sent again, the server finds its token behind that and does nothing.
@@ -39,6 +40,8 @@ enum {
     PAGE_BYTES = 256 << 10, // of one read
     CHECK_BYTES = 1 << 20,  // an event above this is not parsed again here
     SESSIONS_MAX = 1024,    // that are remembered without need
+    LINGER_MS = 2,
+    LINGER_EVENTS = 16, // more than these have no need to wait for others
 };
 
 static const struct pg_stmt stmt_new = {
@@ -50,7 +53,7 @@ static const struct pg_stmt stmt_remove = {"session_remove",
 static const struct pg_stmt stmt_known = {
     "session_known", "SELECT last_seq FROM afloat.sessions WHERE owner = current_user AND id = $1"};
 static const struct pg_stmt stmt_append = {
-    "append", "SELECT * FROM afloat.append($1, $2, $3, $4, $5, $6, $7)"};
+    "append", "SELECT * FROM afloat.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"};
 static const struct pg_stmt stmt_read = {
     "session_read",
     "SELECT s.last_seq, e.seq, e.ts, e.type, e.fields FROM afloat.sessions s LEFT JOIN LATERAL ("
@@ -82,6 +85,8 @@ struct op {
     struct str dir, meta;
     struct store_event *events;
     size_t n;
+    bool synced;       // somebody waits for it
+    uint64_t asked_ms; //
     uint64_t after;
     size_t limit;
 };
@@ -93,12 +98,14 @@ struct pg_session {
     struct op *queue, **queue_end;
     struct op *batch; // being appended
     size_t batch_n;   // events of it
+    struct op *meta;  // that goes with it; NULL: none
     size_t under_way; // requests, the batch included
     size_t queued_bytes;
     bool blocked;  // the queue waits for an answer
     int64_t known; // the last event that we know of; -1: nothing
     int64_t epoch; // of our claim; 0: none
     struct loop_task *task;
+    struct timer linger; // until it ends, the appends in the queue wait for others
 };
 
 // ---- answers ----------------------------------------------------------------------------------
@@ -126,6 +133,14 @@ static void fail(struct op *op, const struct err *e)
         op->claimed(op->arg, e->code, NULL, e);
     } else if (op->done != NULL) {
         op->done(op->arg, e->code, e);
+    }
+    op_free(op);
+}
+
+static void succeed(struct op *op)
+{
+    if (op->done != NULL) {
+        op->done(op->arg, 0, NULL);
     }
     op_free(op);
 }
@@ -162,10 +177,7 @@ static void on_done(void *arg, const struct pg_result *r, const struct err *e)
             work_submit(s->p->files, 0, remove_work, NULL,
                         xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(pg_get(r, 0, 0))));
         }
-        if (op->done != NULL) {
-            op->done(op->arg, 0, NULL);
-        }
-        op_free(op);
+        succeed(op);
     }
     answered(s);
 }
@@ -228,10 +240,10 @@ static void hand_on(const struct pg_session *s, const struct op *batch, uint64_t
 static void on_appended(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct pg_session *s = arg;
-    struct op *batch = s->batch;
+    struct op *batch = s->batch, *meta = s->meta;
     struct store_appended a = {0};
     assert(batch != NULL);
-    s->batch = NULL;
+    s->batch = s->meta = NULL;
     if (r != NULL) {
         uint64_t seq = (uint64_t)pg_get_int(r, 0, 0);
         a.ts = pg_get_int(r, 0, 2);
@@ -252,13 +264,43 @@ static void on_appended(void *arg, const struct pg_result *r, const struct err *
         }
         op_free(batch);
     }
+    if (meta != NULL && e != NULL) {
+        fail(meta, e);
+    } else if (meta != NULL) {
+        succeed(meta);
+    }
     answered(s);
+}
+
+/// What lists show of a session, out of its metadata, as parameters; texts are in the arena and in `op`.
+struct row_params {
+    struct arena a;
+    struct pg_number room;
+    struct pg_param kind, state, title, meta, started_at;
+};
+
+/// `op` NULL: none of it changes.
+static void row_params_init(struct row_params *p, const struct op *op)
+{
+    struct index_row x = {0};
+    arena_init(&p->a);
+    p->kind = p->state = p->title = p->meta = p->started_at = PG_NULL;
+    if (op != NULL) {
+        index_row_from_meta(&x, str_of(op->s->id), op->dir, op->meta, &p->a);
+        p->kind = pg_text(x.row.kind);
+        p->state = pg_text(x.row.state);
+        p->title = pg_text(x.row.title);
+        p->meta = pg_text(op->meta);
+        p->started_at = pg_int(&p->room, x.row.started_at);
+    }
 }
 
 static void append(struct pg_session *s)
 {
     struct pg_number n[3];
     struct buf types, fields;
+    struct row_params row;
+    row_params_init(&row, s->meta);
     buf_init(&types, SIZE_MAX);
     buf_init(&fields, SIZE_MAX);
     pg_array_begin(&types, s->batch_n);
@@ -269,21 +311,52 @@ static void append(struct pg_session *s)
             pg_array_add(&fields, op->events[i].fields);
         }
     }
-    const struct pg_param params[] = {pg_text(str_of(s->id)),    pg_text(str_of(s->p->hub)),
-                                      pg_int(&n[0], s->epoch),   pg_int(&n[1], s->known),
-                                      pg_int(&n[2], pg_token()), pg_array(&types),
-                                      pg_array(&fields)};
+    const struct pg_param params[] = {pg_text(str_of(s->id)),
+                                      pg_text(str_of(s->p->hub)),
+                                      pg_int(&n[0], s->epoch),
+                                      pg_int(&n[1], s->known),
+                                      pg_int(&n[2], pg_token()),
+                                      pg_array(&types),
+                                      pg_array(&fields),
+                                      row.kind,
+                                      row.state,
+                                      row.title,
+                                      row.meta,
+                                      row.started_at};
     s->under_way++;
-    pg_query(s->p->pg, s->key, &stmt_append, params, 7, on_appended, s);
+    pg_query(s->p->pg, s->key, &stmt_append, params, 12, on_appended, s);
     buf_fini(&types);
     buf_fini(&fields);
+    arena_fini(&row.a);
 }
 
-/// Take the appends at the head of the queue and write them. An append of nothing is answered by it too.
+/// Should the appends at the head of the queue wait for others? Not when somebody waits for one of them, or for
+/// what is behind them.
+static bool lingers(struct pg_session *s)
+{
+    size_t n = 0;
+    for (const struct op *op = s->queue; op != NULL; op = op->next) {
+        n += op->n;
+        if (op->kind != OP_APPEND || op->status != 0 || op->synced || n > LINGER_EVENTS) {
+            return false;
+        }
+    }
+    uint64_t now = loop_now(s->p->loop), until = s->queue->asked_ms + LINGER_MS;
+    if (s->p->closing || now >= until) {
+        return false;
+    }
+    timer_start(&s->linger, until - now);
+    return true;
+}
+
+/// Take the appends at the head of the queue and write them, with the metadata that follow. An append of nothing is
+/// answered by it too.
 static void begin_append(struct pg_session *s)
 {
     struct op **end = &s->queue;
     size_t bytes = 0;
+    assert(s->batch == NULL && s->meta == NULL);
+    timer_stop(&s->linger);
     s->batch_n = 0;
     while (*end != NULL && (*end)->kind == OP_APPEND && (*end)->status == 0 &&
            (s->batch_n == 0 ||
@@ -294,8 +367,12 @@ static void begin_append(struct pg_session *s)
     }
     s->batch = s->queue;
     s->queue = *end;
-    s->queue_end = s->queue != NULL ? s->queue_end : &s->queue;
     *end = NULL;
+    if (s->queue != NULL && s->queue->kind == OP_META && s->queue->status == 0) {
+        s->meta = s->queue;
+        s->queue = s->queue->next;
+    }
+    s->queue_end = s->queue != NULL ? s->queue_end : &s->queue;
     append(s);
 }
 
@@ -413,33 +490,21 @@ static void new_work(void *arg)
     op->status = make_dir(op->s, op->dir, &op->err);
 }
 
-/// What lists show of it, out of its metadata.
 static void send_row(struct op *op)
 {
     struct pg_session *s = op->s;
-    struct index_row x = {0};
-    struct arena a;
-    struct pg_number n[3];
+    struct pg_number n;
+    struct row_params r;
     bool fresh = op->kind == OP_NEW;
-    arena_init(&a);
-    index_row_from_meta(&x, str_of(s->id), op->dir, op->meta, &a);
-    struct pg_param epoch = pg_int(&n[0], s->epoch), started = pg_int(&n[1], x.row.started_at),
-                    token = pg_int(&n[2], pg_token());
-    struct pg_param kind = pg_text(x.row.kind), state = pg_text(x.row.state),
-                    title = pg_text(x.row.title), meta = pg_text(op->meta);
-    const struct pg_param made[] = {
-        pg_text(str_of(s->id)), pg_text(op->dir), kind, state, title, meta, started, token};
-    const struct pg_param changed[] = {pg_text(str_of(s->id)),
-                                       pg_text(str_of(s->p->hub)),
-                                       epoch,
-                                       kind,
-                                       state,
-                                       title,
-                                       meta,
-                                       started};
+    struct pg_param id = pg_text(str_of(s->id)), number = pg_int(&n, fresh ? pg_token() : s->epoch);
+    row_params_init(&r, op);
+    const struct pg_param made[] = {id,      pg_text(op->dir), r.kind,       r.state,
+                                    r.title, r.meta,           r.started_at, number};
+    const struct pg_param changed[] = {
+        id, pg_text(str_of(s->p->hub)), number, r.kind, r.state, r.title, r.meta, r.started_at};
     pg_query(s->p->pg, s->key, fresh ? &stmt_new : &stmt_meta, fresh ? made : changed, 8, on_done,
              op);
-    arena_fini(&a);
+    arena_fini(&r.a);
 }
 
 static void on_dir(void *arg)
@@ -489,6 +554,7 @@ static void begin(struct pg_session *s, struct op *op)
 
 static void forget(struct pg_session *s)
 {
+    timer_stop(&s->linger);
     map_remove(&s->p->sessions, str_of(s->id));
     free(s->id);
     free(s);
@@ -506,7 +572,7 @@ static void pump(void *arg)
         if (op->status == 0 && op->kind == OP_APPEND) {
             if (s->known < 0) {
                 ask_known(s);
-            } else if (s->batch == NULL) {
+            } else if (s->batch == NULL && !lingers(s)) {
                 begin_append(s);
                 continue;
             }
@@ -533,6 +599,11 @@ static void poke(struct pg_session *s)
     }
 }
 
+static void on_lingered(void *arg)
+{
+    poke(arg);
+}
+
 static struct pg_session *find(struct pg_store *p, struct str id)
 {
     struct pg_session *s = map_get(&p->sessions, id);
@@ -543,6 +614,7 @@ static struct pg_session *find(struct pg_store *p, struct str id)
         s->key = 1 + map_hash(id) % 1021;
         s->known = -1;
         s->queue_end = &s->queue;
+        timer_init(&s->linger, p->loop, on_lingered, s);
         map_set(&p->sessions, id, s);
     }
     return s;
@@ -569,6 +641,7 @@ static void submit(struct store *store, struct str id, struct op *op)
     } else if (op->kind == OP_APPEND && s->queued_bytes + op->bytes > QUEUE_BYTES) {
         op->status = err_set(&op->err, UV_ENOBUFS, "too much waits to be written for '%s'", s->id);
     }
+    op->asked_ms = loop_now(p->loop);
     s->queued_bytes += op->bytes;
     *s->queue_end = op;
     s->queue_end = &op->next;
@@ -656,13 +729,13 @@ void pg_session_append(struct store *s, struct str id, const struct store_event 
                        enum store_durability durability, store_append_cb *cb, void *arg)
 {
     size_t bytes = n * sizeof *events;
-    (void)durability;
     for (size_t i = 0; i < n; i++) {
         bytes += events[i].type.n + events[i].fields.n;
     }
     struct op *op = op_new(OP_APPEND, bytes, arg);
     op->appended = cb;
     op->n = n;
+    op->synced = durability == STORE_SYNCED;
     op->events = (struct store_event *)(op + 1);
     char *at = (char *)(op->events + n);
     for (size_t i = 0; i < n; i++) {

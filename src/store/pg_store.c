@@ -614,14 +614,6 @@ static void store_pg_check(struct store *s, bool repair, store_text_cb *cb, void
     store_pg_health(s, cb, arg);
 }
 
-static struct store_member store_pg_member(struct store *s)
-{
-    const struct pg_store *p = pg_store_of(s);
-    assert(p->epoch != 0);
-    return (struct store_member){
-        .pg = p->pg, .hub = p->hub, .epoch = p->epoch, .lease_s = p->lease_s};
-}
-
 static const struct err *store_pg_trouble(struct store *s)
 {
     const struct pg_store *p = pg_store_of(s);
@@ -673,7 +665,6 @@ static const struct store_ops pg_ops = {
     .claim = pg_session_claim,
     .release = pg_session_release,
     .follow = pg_stream_follow,
-    .member = store_pg_member,
     .unfollow = pg_stream_unfollow,
     .emit = pg_stream_emit,
     .stream_read = pg_stream_read,

@@ -106,12 +106,6 @@ bool store_shared(const struct store *s)
     return s->ops->follow != NULL;
 }
 
-struct store_member store_member(struct store *s)
-{
-    assert(store_shared(s));
-    return s->ops->member(s);
-}
-
 void store_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg)
 {
     assert(store_shared(s));

@@ -198,18 +198,6 @@ void store_doc_set(struct store *s, struct str name, struct str key, struct str 
 /// belongs to the hub that claimed it last.
 bool store_shared(const struct store *s);
 
-struct pg;
-
-/// What else hubs keep in a shared store is asked of the same server: its pool, and who this hub is there.
-struct store_member {
-    struct pg *pg;
-    const char *hub;
-    int64_t epoch; // of this hub's row: one more with each start
-    unsigned lease_s;
-};
-/// Shared stores that are ready only. Borrowed until store_close().
-struct store_member store_member(struct store *s);
-
 typedef void store_claim_cb(void *arg, int status, const struct store_row *row,
                             const struct err *e);
 

@@ -28,7 +28,6 @@ struct store_ops {
     void (*release)(struct store *s, struct str id);
     void (*follow)(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
                    void *arg);
-    struct store_member (*member)(struct store *s);
     void (*unfollow)(struct store *s);
     void (*emit)(struct store *s, struct str type, struct str session, struct str fields,
                  store_emit_cb *cb, void *arg);

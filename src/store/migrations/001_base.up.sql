@@ -114,6 +114,11 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = p_state, MESSAGE = p_text;
 END $$;
 
+-- The transaction that calls this does not wait for the disk. For what loses nothing when the server crashes
+-- before it is written: a claim (every write under it waits, and is written behind it), a sign of life.
+CREATE FUNCTION afloat.hurry() RETURNS void LANGUAGE sql AS
+$$ SELECT set_config('synchronous_commit', 'off', true) $$;
+
 -- ---- hubs ------------------------------------------------------------------------------------
 
 -- A hub starts: its row, with a new epoch. Another home of the same name is refused while it lives.
@@ -140,6 +145,7 @@ END $$;
 -- It lives. False: another process has its name.
 CREATE FUNCTION afloat.hub_beat(p_name text, p_epoch bigint, p_lease_s integer) RETURNS boolean
     LANGUAGE sql AS $$
+    SELECT afloat.hurry();
     WITH beaten AS (
         UPDATE afloat.hubs SET seen_at = clock_timestamp(),
                 lease_until = clock_timestamp() + make_interval(secs => p_lease_s)
@@ -231,6 +237,7 @@ BEGIN
     ELSIF s.hub <> p_hub AND afloat.hub_lives(s.hub) THEN
         PERFORM afloat.refuse('AF409', format('session ''%s'' is running on hub ''%s''', p_id, s.hub));
     END IF;
+    PERFORM afloat.hurry();
     s.hub := p_hub;
     s.epoch := s.epoch + 1;
     UPDATE afloat.sessions SET hub = s.hub, epoch = s.epoch WHERE owner = current_user AND id = p_id;
@@ -260,10 +267,11 @@ BEGIN
     RETURN before;
 END $$;
 
--- Append events to a journal, all or none. A request that comes twice (its answer was lost) is found by
+-- Append events to a journal, all or none, and replace the metadata of the session if there are any. A request that comes twice (its answer was lost) is found by
 -- its token among the events behind `p_known`, the last that its hub knows of, and not done again.
 CREATE FUNCTION afloat.append(p_session text, p_hub text, p_epoch bigint, p_known bigint, p_token bigint,
-                              p_types text[], p_fields text[],
+                              p_types text[], p_fields text[], p_kind text, p_state text, p_title text,
+                              p_meta text, p_started_at bigint,
                               OUT first_seq bigint, OUT first_id bigint, OUT at bigint)
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -280,7 +288,10 @@ BEGIN
         END IF;
     END IF;
     first_seq := s.last_seq + 1;
-    UPDATE afloat.sessions x SET last_seq = s.last_seq + n, updated_at = greatest(s.started_at, afloat.now_ms())
+    UPDATE afloat.sessions x SET last_seq = s.last_seq + n, updated_at = greatest(s.started_at, afloat.now_ms()),
+            kind = coalesce(p_kind, s.kind), state = coalesce(p_state, s.state),
+            title = coalesce(p_title, s.title), meta = coalesce(p_meta, s.meta),
+            started_at = coalesce(p_started_at, s.started_at)
         WHERE x.owner = current_user AND x.id = p_session;
     first_id := afloat.stream_take(n) + 1;
     at := afloat.now_ms();

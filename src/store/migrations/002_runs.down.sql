@@ -6,7 +6,6 @@ DROP FUNCTION afloat.run_stop(text, integer);
 DROP FUNCTION afloat.run_look(text, bigint, integer, bigint);
 DROP FUNCTION afloat.run_claim(text, bigint, text[], integer);
 DROP FUNCTION afloat.run_next(text, text[], text[]);
-DROP FUNCTION afloat.run_is_held(text, bigint);
 DROP FUNCTION afloat.run_return(text, text, bigint, bigint, boolean);
 DROP FUNCTION afloat.run_edit(text, text);
 DROP FUNCTION afloat.run_save(text, text, bigint, boolean, boolean, integer, text, text);

@@ -87,12 +87,6 @@ CREATE FUNCTION afloat.run_return(p_id text, p_hub text, p_hub_epoch bigint, p_e
             AND hub_epoch = p_hub_epoch AND epoch = p_epoch
 $$;
 
--- Is the hub that holds a run there, in the start that took it?
-CREATE FUNCTION afloat.run_is_held(p_hub text, p_hub_epoch bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM afloat.hubs WHERE owner = current_user AND name = p_hub
-                   AND epoch = p_hub_epoch AND lease_until > clock_timestamp())
-$$;
-
 -- Which run a hub takes next, locked: first one that a lost hub left, then of the project that has fewest
 -- runs at work the one that waits longest. A run that cannot move goes back to its own hub alone.
 CREATE FUNCTION afloat.run_next(p_hub text, p_labels text[], p_bots text[]) RETURNS text
@@ -104,7 +98,9 @@ BEGIN
     SELECT r.id INTO found_id FROM afloat.runs r
         WHERE r.owner = current_user AND r.state = 'running' AND (r.moves OR r.hub = p_hub)
             AND r.wants <@ p_labels AND r.bot = ANY (p_bots) AND p_hub <> ALL (r.refused)
-            AND NOT afloat.run_is_held(r.hub, r.hub_epoch)
+            AND NOT EXISTS (SELECT FROM afloat.hubs h -- that lives, in the start that took it
+                WHERE h.owner = current_user AND h.name = r.hub AND h.epoch = r.hub_epoch
+                    AND h.lease_until > clock_timestamp())
         ORDER BY r.queued_at LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
         RETURN found_id;
@@ -154,6 +150,7 @@ BEGIN
     IF next_id IS NULL THEN
         RETURN;
     END IF;
+    PERFORM afloat.hurry(); -- nothing starts before a write under this epoch, which waits for the disk
     SELECT * INTO r FROM afloat.runs x WHERE x.owner = current_user AND x.id = next_id;
     IF r.hub IS NOT NULL THEN
         UPDATE afloat.sessions s SET hub = p_hub, epoch = s.epoch + 1
@@ -170,6 +167,7 @@ END $$;
 CREATE FUNCTION afloat.run_look(p_hub text, p_hub_epoch bigint, p_lease_s integer, p_generation bigint)
     RETURNS TABLE (draining boolean, id text, epoch bigint, stops integer, heard integer, said text)
     LANGUAGE sql AS $$
+    SELECT afloat.hurry();
     UPDATE afloat.hubs SET generation = p_generation, seen_at = clock_timestamp(),
             lease_until = clock_timestamp() + make_interval(secs => p_lease_s)
         WHERE owner = current_user AND name = p_hub AND hubs.epoch = p_hub_epoch;
