@@ -65,7 +65,8 @@ class Server:
                                    stdout=log, stderr=log)
         log.close()
         for _ in range(600):
-            ready = self._popen("pg_isready", "-q", "-h", str(self.dir), "-U", "boss", "-d", "postgres").wait()
+            ready = self._popen("pg_isready", "-q", "-h", str(self.dir), "-p", self.settings.get("port", "5432"),
+                                "-U", "boss", "-d", "postgres").wait()
             if ready == 0:
                 return
             assert self.process.poll() is None, (self.dir / "log").read_text()

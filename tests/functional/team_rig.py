@@ -5,6 +5,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 
 from conftest import DEADLINE, Home, Hub, retry
 
@@ -101,6 +102,7 @@ class Proxy:
         self.refusing = False
         self.swallow = None  # bytes: the answer to what holds them does not arrive, its connection breaks instead
         self.swallowed = 0
+        self.delay = 0.0  # seconds that everything takes on its way
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.dir / ".s.PGSQL.5432"))
         self.listener.listen(64)
@@ -136,6 +138,7 @@ class Proxy:
                 if not answers and self.swallow and self.swallow in data:
                     self.swallow = None
                     doomed.set()
+                time.sleep(self.delay)
                 b.sendall(data)
         except OSError:
             pass

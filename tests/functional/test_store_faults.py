@@ -1,0 +1,135 @@
+"""A store in PostgreSQL under faults: a slow network, a server without room, TLS."""
+import concurrent.futures
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+import pg_rig
+from conftest import retry
+from team_rig import Proxy, Reader, Team
+from test_agent import Session, call
+from test_many_hubs import check_history
+
+
+@pytest.fixture
+def team(database):
+    t = Team(database)
+    yield t
+    t.close()
+
+
+@pytest.fixture
+def work(tmp_path):
+    return tmp_path / "work"
+
+
+def test_a_slow_network_costs_time_and_nothing_else(team, database, work):
+    proxy = Proxy(database)
+    team.url = proxy.url
+    a, b = team.start("a", "b")
+    proxy.delay = 0.04
+    reader = Reader(b, "/events?types=user.*", last=0)
+    s = Session(a, work, [{"text": " ".join(f"w{i}" for i in range(50)), "delta_ms": 2}])
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        asked = pool.submit(s.ask, "go")
+        ids = list(pool.map(lambda n: call((a, b)[n % 2], "POST", "/events", {"type": "user.n", "data": {"n": n}},
+                                           201)["id"], range(40)))
+    assert asked.result()["text"] == " ".join(f"w{i}" for i in range(50))
+    assert len(set(ids)) == 40
+    reader.wait_for(lambda e: e[0] == max(ids))
+    assert [e[0] for e in reader.events] == sorted(ids)
+    assert "store=lost" not in a.log.read_text() + b.log.read_text()
+    check_history(database)
+    reader.close()
+    for name in list(team.hubs):
+        team.hubs.pop(name).close()
+    proxy.close()
+
+
+FULL = """CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file: No space left on device'; END $$;
+    CREATE TRIGGER full_disk BEFORE INSERT ON afloat.events FOR EACH ROW EXECUTE FUNCTION full_disk()"""
+
+
+def test_a_server_without_room_refuses_and_goes_on_when_there_is_room(team, database, work):
+    """The server says it as it does with a full disk (53100), since no disk can be filled here without rights."""
+    a = team.start("a")
+    s = Session(a, work, [{"text": "one"}, {"text": "two"}])
+    assert s.ask("first")["text"] == "one"
+    retry(lambda: s.events()[-1].get("state") == "idle")
+    before = s.events()
+    database.sql(FULL)
+    answer = a.http("POST", f"/session/{s.id}/message", json.dumps({"text": "second", "wait": True}).encode())
+    assert answer.status >= 500 and "No space left on device" in answer.json()["detail"], answer.body
+    refused = a.http("POST", "/events", json.dumps({"type": "user.x"}).encode())
+    assert refused.status >= 500, refused.body
+    assert s.events() == before, "what was refused is not there"
+    assert call(a, "GET", f"/session/{s.id}")["state"] == "idle"
+    database.sql("DROP TRIGGER full_disk ON afloat.events")
+    assert retry(lambda: s.ask("second")["text"]) == "two"
+    assert [e["text"] for e in s.events("message.completed") if e["role"] == "user"] == ["first", "second"]
+    check_history(database)
+
+
+# ---- TLS ----------------------------------------------------------------------------------------
+
+def openssl(dir, *args):
+    subprocess.run(["openssl", *args], cwd=dir, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def authority(tmp_path):
+    """An authority of our own, another one, and a certificate of the first for the name `localhost`."""
+    for name in ("ca", "other"):
+        openssl(tmp_path, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                "-keyout", f"{name}.key", "-out", f"{name}.crt")
+    openssl(tmp_path, "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", "server.key",
+            "-out", "server.csr")
+    (tmp_path / "ext").write_text("subjectAltName=DNS:localhost\n")
+    openssl(tmp_path, "x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
+            "-days", "2", "-extfile", "ext", "-out", "server.crt")
+    return tmp_path
+
+
+def test_tls_takes_the_right_server_only(home, authority, start_hub):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    server = pg_rig.Server(port=str(port))
+    try:
+        for name in ("server.crt", "server.key"):
+            path = server.dir / "data" / name
+            path.write_bytes((authority / name).read_bytes())
+            path.chmod(0o600)
+            if server.user:
+                os.chown(path, server.user.pw_uid, server.user.pw_gid)
+        server.run("psql", "-h", str(server.dir), "-p", str(port), "-U", "boss", "-d", "postgres", "-c",
+                   "CREATE DATABASE team TEMPLATE template0")
+        server.stop()
+        server.settings.update(ssl="on", listen_addresses="127.0.0.1")
+        server.start()
+
+        def use(host, ca):
+            (home.dir / "config.toml").write_text(
+                f'[store]\nurl = "postgresql://boss@{host}:{port}/team?sslmode=verify-full&sslrootcert={authority / ca}"\n')
+
+        use("127.0.0.1", "ca.crt")
+        done = home.cli("hub")
+        assert done.returncode == 1 and 'does not match host name "127.0.0.1"' in done.stderr, done.stderr
+        use("localhost", "other.crt")
+        done = home.cli("hub")
+        assert done.returncode == 1 and "certificate verify failed" in done.stderr, done.stderr
+        assert "cannot reach the store" in done.stderr
+        use("localhost", "ca.crt")
+        start_hub()
+        assert call(home, "GET", "/store")["kind"] == "postgresql"
+        said = server.run("psql", "-h", str(server.dir), "-p", str(port), "-U", "boss", "-d", "postgres", "-Atc",
+                          "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)"
+                          " WHERE datname = 'team' AND client_addr IS NOT NULL")
+        assert said.strip() == "t"
+        home.ok("stop")
+    finally:
+        server.close()
