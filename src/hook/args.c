@@ -82,6 +82,17 @@ static int check_members(const struct json *v, const char *what, const struct me
 
 #define CHECK_MEMBERS(v, what, list, e) check_members(v, what, list, ARRAY_LEN(list), e)
 
+/// The same for each item of `items`; what is no list has none.
+static int check_items(const struct json *items, const char *what, const struct member *list,
+                       size_t n, struct err *e)
+{
+    int rc = 0;
+    json_foreach_item (it, items) {
+        rc = rc == 0 ? check_members(it, what, list, n, e) : rc;
+    }
+    return rc;
+}
+
 static int check_text(const struct json *v, struct err *e)
 {
     return v->type == JSON_STR
@@ -102,13 +113,9 @@ static int check_result(const struct json *v, struct err *e)
 static int check_response(const struct json *v, struct err *e)
 {
     int rc = CHECK_MEMBERS(v, "response", response_members, e);
-    json_foreach_item (it, rc == 0 ? json_get(v, "tool_calls") : NULL) {
-        rc = CHECK_MEMBERS(it, "response.tool_calls[]", use_members, e);
-        if (rc < 0) {
-            break;
-        }
-    }
-    return rc;
+    return rc < 0 ? rc
+                  : check_items(json_get(v, "tool_calls"), "response.tool_calls[]", use_members,
+                                ARRAY_LEN(use_members), e);
 }
 
 static int check_request(const struct json *v, struct err *e)
@@ -118,13 +125,9 @@ static int check_request(const struct json *v, struct err *e)
         return check_response(response, e);
     }
     int rc = CHECK_MEMBERS(v, "request", request_members, e);
-    json_foreach_item (it, rc == 0 ? json_get(v, "messages") : NULL) {
-        rc = CHECK_MEMBERS(it, "request.messages[]", message_members, e);
-        if (rc < 0) {
-            break;
-        }
-    }
-    return rc;
+    return rc < 0 ? rc
+                  : check_items(json_get(v, "messages"), "request.messages[]", message_members,
+                                ARRAY_LEN(message_members), e);
 }
 
 typedef int check_fn(const struct json *v, struct err *e);
@@ -272,19 +275,13 @@ static struct json *merge_state(struct arena *a, const struct json *now, const s
     return out;
 }
 
-static bool begins_with(const struct json *list, const struct json *head)
-{
-    bool does = list->n >= head->n;
-    for (uint32_t i = 0; does && i < head->n; i++) {
-        does = json_equal(&list->items[i], &head->items[i]);
-    }
-    return does;
-}
-
 static struct json *merge_memory(struct arena *a, const struct json *now, const struct json *old,
                                  const struct json *new)
 {
-    bool appends = begins_with(new, old);
+    bool appends = new->n >= old->n; // `new` begins with all of `old`
+    for (uint32_t i = 0; appends && i < old->n; i++) {
+        appends = json_equal(&new->items[i], &old->items[i]);
+    }
     struct json *out = arena_calloc(a, 1, sizeof *out);
     out->type = JSON_ARR;
     out->items = arena_calloc(a, (size_t)now->n + new->n + 1, sizeof *out->items);
