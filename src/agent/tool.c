@@ -41,7 +41,7 @@ static const char *copy_text(struct arena *a, const char *z)
     return z != NULL ? arena_strdup(a, str_of(z)) : NULL;
 }
 
-static const char *const *copy_list(struct arena *a, const char *const *list)
+const char *const *tool_copy_list(struct arena *a, const char *const *list)
 {
     size_t n = 0;
     while (list != NULL && list[n] != NULL) {
@@ -54,29 +54,34 @@ static const char *const *copy_list(struct arena *a, const char *const *list)
     return copy;
 }
 
+struct box_policy tool_copy_policy(struct arena *a, const struct box_policy *p)
+{
+    struct box_policy copy = *p;
+    copy.working_dir = copy_text(a, p->working_dir);
+    copy.writable = tool_copy_list(a, p->writable);
+    copy.hide = tool_copy_list(a, p->hide);
+    copy.home = copy_text(a, p->home);
+    copy.runtime = copy_text(a, p->runtime);
+    copy.tmp_dir = copy_text(a, p->tmp_dir);
+    copy.grants = p->grants != NULL ? grants_ref(p->grants) : NULL;
+    return copy;
+}
+
 static void copy_env(struct tool_job *c, const struct tool_env *env)
 {
-    const struct box_policy *p = env->policy;
     struct arena *a = &c->arena;
     c->loop = env->loop;
     c->lane = env->lane;
-    c->policy = *p;
-    if (c->tool->effect == TOOL_READS && p->mode == BOX_WORKSPACE_WRITE) {
+    c->policy = tool_copy_policy(a, env->policy);
+    if (c->tool->effect == TOOL_READS && c->policy.mode == BOX_WORKSPACE_WRITE) {
         c->policy.mode = BOX_READ_ONLY; // so nothing has to be guarded from it
     }
-    c->policy.working_dir = copy_text(a, p->working_dir);
-    c->policy.writable = copy_list(a, p->writable);
-    c->policy.hide = copy_list(a, p->hide);
-    c->policy.home = copy_text(a, p->home);
-    c->policy.runtime = copy_text(a, p->runtime);
-    c->policy.tmp_dir = copy_text(a, p->tmp_dir);
-    c->policy.grants = p->grants != NULL ? grants_ref(p->grants) : NULL;
-    c->plugins = copy_list(a, env->plugins);
-    c->followed = copy_list(a, env->followed);
+    c->plugins = tool_copy_list(a, env->plugins);
+    c->followed = tool_copy_list(a, env->followed);
     c->consented = env->consented;
     c->memory = env->memory;
     c->processes = env->processes;
-    c->environment = copy_list(a, env->environment);
+    c->environment = tool_copy_list(a, env->environment);
     c->umask = tool_umask(c->environment);
     c->outputs_dir = copy_text(a, env->outputs_dir);
     c->call_id = copy_text(a, env->call_id);

@@ -131,6 +131,11 @@ void tool_job_cancel(struct tool_job *c);
 int tool_make_box(struct box **out, struct box_policy *policy, const char *const *plugins,
                   const char *const *followed, struct err *e) MUST_CHECK;
 
+/// A list that ends with NULL, and its texts, copied into `a`; NULL is an empty list.
+const char *const *tool_copy_list(struct arena *a, const char *const *list);
+/// A policy whose paths are in `a`. The caller drops its `grants` with grants_unref().
+struct box_policy tool_copy_policy(struct arena *a, const struct box_policy *p);
+
 /// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case does not
 /// count.
 bool tool_drops(struct str name, const char *const *drop);

@@ -20,69 +20,33 @@
 
 // ---- sending ------------------------------------------------------------------------------------
 
-struct message {
-    struct buf text;
-    struct jw w;
-};
-
-static struct jw *begin_request(struct acp_thread *t, struct message *m, enum acp_ask what,
+static struct jw *begin_request(struct acp_thread *t, struct engine_line *m, enum acp_ask what,
                                 const char *method)
 {
     struct json id = rpc_int_id(++t->last_id);
     t->asked[what] = t->last_id;
-    buf_init(&m->text, SIZE_MAX);
-    jw_init(&m->w, &m->text);
-    rpc_begin_request(&m->w, &id, method);
+    rpc_begin_request(engine_line_new(m), &id, method);
     jw_obj(&m->w);
     return &m->w;
 }
 
-static void end_request(struct acp_thread *t, struct message *m)
+static void end_request(struct acp_thread *t, struct engine_line *m)
 {
     jw_end_obj(&m->w);
     rpc_end(&m->w);
-    engine_child_send(t->child, buf_str(&m->text));
-    buf_fini(&m->text);
+    engine_line_flush(t->child, m);
 }
 
 void acp__reply(struct acp_thread *t, const struct json *id, const char *result)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    rpc_begin_result(&w, id);
-    jw_raw(&w, str_of(result));
-    rpc_end(&w);
-    engine_child_send(t->child, buf_str(&text));
-    buf_fini(&text);
-}
-
-static void send_cancel(struct acp_thread *t)
-{
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    rpc_begin_request(&w, NULL, "session/cancel");
-    jw_obj(&w);
-    jw_kstrz(&w, "sessionId", t->thread);
-    jw_end_obj(&w);
-    rpc_end(&w);
-    engine_child_send(t->child, buf_str(&text));
-    buf_fini(&text);
+    struct engine_line m;
+    rpc_begin_result(engine_line_new(&m), id);
+    jw_raw(&m.w, str_of(result));
+    rpc_end(&m.w);
+    engine_line_flush(t->child, &m);
 }
 
 // ---- the end ------------------------------------------------------------------------------------
-
-static void die(struct acp_thread *t, const struct err *e)
-{
-    const struct engine_cb *cb = t->cb;
-    if (cb != NULL) {
-        t->cb = NULL; // nothing follows
-        cb->on_died(t->arg, e);
-    }
-}
 
 void acp__flush(struct acp_thread *t)
 {
@@ -131,7 +95,7 @@ static void write_block(struct jw *w, const char *before, struct str text, const
 
 static void begin_prompt(struct acp_thread *t)
 {
-    struct message m;
+    struct engine_line m;
     assert(t->ready && t->in_turn && !t->begun);
     t->unfit = t->pictures.n != 0 && !t->can_see;
     if (t->unfit) {
@@ -145,8 +109,11 @@ static void begin_prompt(struct acp_thread *t)
         write_block(w, "<instructions>\n", str_of(t->system), "\n</instructions>\n\n");
     }
     if (t->fresh && t->past[0] != '\0') {
-        write_block(w, "The conversation so far, before you took over:\n\n", str_of(t->past),
-                    "\nIt goes on:\n\n");
+        struct buf past;
+        buf_init(&past, SIZE_MAX);
+        engine_add_past(&past, t->past);
+        write_block(w, "", buf_str(&past), "");
+        buf_fini(&past);
     }
     t->fresh = false;
     if (t->pictures.n != 0) {
@@ -236,7 +203,7 @@ static void write_place(const struct acp_thread *t, struct jw *w)
 
 static void start_thread(struct acp_thread *t)
 {
-    struct message m;
+    struct engine_line m;
     write_place(t, begin_request(t, &m, ACP_NEW, "session/new"));
     end_request(t, &m);
 }
@@ -246,7 +213,7 @@ static void take_thread(struct acp_thread *t, struct str id, bool fresh)
     struct err e;
     if (id.n == 0) {
         err_set(&e, ERR_INVALID, "the agent began no session");
-        die(t, &e);
+        engine_die(&t->cb, t->arg, &e);
         return;
     }
     free(t->thread);
@@ -263,12 +230,12 @@ static void take_hello(struct acp_thread *t, const struct json *result)
 {
     const struct json *can = json_get(result, "agentCapabilities");
     int64_t version = json_int(json_get(result, "protocolVersion"), 0);
-    struct message m;
+    struct engine_line m;
     struct err e;
     if (version != 1) {
         err_set(&e, ERR_UNSUPPORTED, "the agent speaks version %lld of ACP, and not version 1",
                 (long long)version);
-        die(t, &e);
+        engine_die(&t->cb, t->arg, &e);
         return;
     }
     t->can_http = json_bool(json_ptr(can, "/mcpCapabilities/http"), false);
@@ -312,7 +279,7 @@ static void take_error(struct acp_thread *t, enum acp_ask what, struct str messa
     } else {
         err_set(&e, ERR_INVALID, "the agent refused: %.*s%s", (int)MIN(message.n, (size_t)300),
                 message.p, t->boxed ? " (it has no network; --network gives the session one)" : "");
-        die(t, &e);
+        engine_die(&t->cb, t->arg, &e);
     }
 }
 
@@ -369,18 +336,15 @@ static void take_update(struct acp_thread *t, const struct json *params)
 
 static void take_request(struct acp_thread *t, const struct rpc_message *m)
 {
-    struct buf text;
-    struct jw w;
+    struct engine_line line;
     if (str_eqz(m->method, "session/request_permission")) {
         acp__permission(t, m->id, m->params);
     } else if (str_eqz(m->method, "elicitation/create")) {
         acp__reply(t, m->id, "{\"action\":\"decline\"}");
     } else {
-        buf_init(&text, SIZE_MAX);
-        jw_init(&w, &text);
-        rpc_error(&w, m->id, RPC_METHOD_NOT_FOUND, "this client does not offer that");
-        engine_child_send(t->child, buf_str(&text));
-        buf_fini(&text);
+        rpc_error(engine_line_new(&line), m->id, RPC_METHOD_NOT_FOUND,
+                  "this client does not offer that");
+        engine_line_flush(t->child, &line);
     }
 }
 
@@ -394,14 +358,12 @@ static void on_line(void *arg, struct str line)
         return;
     }
     arena_init(&a);
-    if (rpc_parse(&packet, &a, line, &e) < 0) {
+    if (rpc_parse(&packet, &a, line, &e) < 0 || packet.n != 1) { // ACP has no batches
         err_set(&e, ERR_PARSE, "the agent printed a line that is no message: %.*s",
                 (int)MIN(line.n, (size_t)100), line.p);
-        die(t, &e);
-        packet.n = 0;
-    }
-    for (size_t i = 0; i < packet.n && t->cb != NULL; i++) {
-        const struct rpc_message *m = &packet.messages[i];
+        engine_die(&t->cb, t->arg, &e);
+    } else if (t->cb != NULL) {
+        const struct rpc_message *m = &packet.messages[0];
         if (m->kind == RPC_RESULT || m->kind == RPC_ERROR) {
             take_answer(t, m);
         } else if (m->kind == RPC_REQUEST) {
@@ -415,7 +377,8 @@ static void on_line(void *arg, struct str line)
 
 static void on_child_end(void *arg, const struct err *e)
 {
-    die(arg, e);
+    struct acp_thread *t = arg;
+    engine_die(&t->cb, t->arg, e);
 }
 
 // ---- what it is told ----------------------------------------------------------------------------
@@ -460,9 +423,15 @@ static void op_steer(struct engine_thread *base, struct str text)
 static void op_interrupt(struct engine_thread *base)
 {
     struct acp_thread *t = of(base);
+    struct engine_line m;
     t->stopping = true;
     if (t->begun && !t->over) {
-        send_cancel(t);
+        rpc_begin_request(engine_line_new(&m), NULL, "session/cancel");
+        jw_obj(&m.w);
+        jw_kstrz(&m.w, "sessionId", t->thread);
+        jw_end_obj(&m.w);
+        rpc_end(&m.w);
+        engine_line_flush(t->child, &m);
         acp__cancel_questions(t);
     } else if (t->task == NULL) { // it has not heard of the turn yet
         t->task = loop_defer(t->world->loop, on_later, t);
@@ -533,7 +502,7 @@ static const struct engine_ops ops = {.turn = op_turn,
 
 static void say_hello(struct acp_thread *t)
 {
-    struct message m;
+    struct engine_line m;
     struct jw *w = begin_request(t, &m, ACP_INIT, "initialize");
     jw_kint(w, "protocolVersion", 1);
     jw_kobj(w, "clientCapabilities");
@@ -556,7 +525,6 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     static const struct engine_child_cb child_cb = {.on_line = on_line, .on_end = on_child_end};
     static const char *const none[] = {NULL};
     struct acp_thread *t = xcalloc(1, sizeof *t);
-    vec(const char *) argv = {0};
     t->base.ops = &ops;
     t->world = w;
     t->cb = cb;
@@ -578,12 +546,8 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
         gateway_serve(t->gateway, acp__tools_request, t);
     }
     assert(spec->command != NULL); // there is no program of its own
-    vec_push(&argv, spec->command);
-    for (const char *const *it = spec->args; it != NULL && *it != NULL; it++) {
-        vec_push(&argv, *it);
-    }
-    vec_push(&argv, NULL);
-    struct engine_child_spec q = {.argv = argv.p,
+    const char *const own[] = {spec->command, NULL};
+    struct engine_child_spec q = {.argv = engine_argv(&t->arena, own, spec->args),
                                   .env = none,
                                   .without = none,
                                   .place = spec->env,
@@ -592,7 +556,6 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
                                   .owner = cb,
                                   .owner_arg = arg};
     t->child = engine_child_start(w, &q, &child_cb, t);
-    vec_fini(&argv);
     say_hello(t);
     return &t->base;
 }

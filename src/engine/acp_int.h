@@ -57,7 +57,6 @@ struct acp_thread {
     unsigned n_calls;     // told in this turn, for ids
     vec(struct acp_call *) calls;
     struct loop_task *task;
-    struct err why; // why it is of no more use; code 0: it is
 };
 
 // acp.c

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "engine/acp_int.h"
+#include "engine/offer.h"
 
 enum { TOOL_CALLS_MAX = 64 };
 
@@ -18,48 +19,28 @@ struct acp_tool_call {
     struct gateway_ticket *ticket;
 };
 
-static void reply(struct gateway_ticket *ticket, const struct json *id, struct str result)
+/// Answer with what `line` holds.
+static void answer(struct gateway_ticket *ticket, struct engine_line *line)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    rpc_begin_result(&w, id);
-    jw_raw(&w, result);
-    rpc_end(&w);
-    gateway_answer(ticket, buf_str(&text));
-    buf_fini(&text);
+    gateway_answer(ticket, buf_str(&line->text));
+    buf_fini(&line->text);
 }
 
 static void refuse(struct gateway_ticket *ticket, const struct json *id, int64_t code,
                    const char *why)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    rpc_error(&w, id, code, "%s", why);
-    gateway_answer(ticket, buf_str(&text));
-    buf_fini(&text);
+    struct engine_line m;
+    rpc_error(engine_line_new(&m), id, code, "%s", why);
+    answer(ticket, &m);
 }
 
 static void finish(struct acp_tool_call *c, struct str output, bool success)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    jw_karr(&w, "content");
-    jw_obj(&w);
-    jw_kstrz(&w, "type", "text");
-    jw_kstr(&w, "text", output);
-    jw_end_obj(&w);
-    jw_end_arr(&w);
-    jw_kbool(&w, "isError", !success);
-    jw_end_obj(&w);
-    reply(c->ticket, c->id, buf_str(&text));
-    buf_fini(&text);
+    struct engine_line m;
+    rpc_begin_result(engine_line_new(&m), c->id);
+    offer_write_result(&m.w, output, success);
+    rpc_end(&m.w);
+    answer(c->ticket, &m);
     free(c->ours);
     arena_fini(&c->arena);
     free(c);
@@ -88,8 +69,6 @@ void acp__tools_end(struct acp_thread *t)
 static void call_tool(struct acp_thread *t, const struct rpc_message *m,
                       struct gateway_ticket *ticket)
 {
-    static const struct json nothing = {.type = JSON_OBJ};
-    const struct json *input = json_get(m->params, "arguments");
     struct str name = json_str(json_get(m->params, "name"), "");
     if (!t->in_turn || t->cb == NULL || t->tool_calls.n >= TOOL_CALLS_MAX) {
         refuse(ticket, m->id, RPC_INTERNAL_ERROR, "no turn is under way");
@@ -104,51 +83,9 @@ static void call_tool(struct acp_thread *t, const struct rpc_message *m,
     acp__flush(t);
     struct engine_call call = {.id = str_of(c->ours),
                                .tool = name,
-                               .input = input != NULL && input->type == JSON_OBJ ? input : &nothing,
+                               .input = offer_input(m->params),
                                .runner = ENGINE_OURS};
     t->cb->on_call(t->arg, &call);
-}
-
-static void list_tools(const struct acp_thread *t, const struct json *id,
-                       struct gateway_ticket *ticket)
-{
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    jw_karr(&w, "tools");
-    json_foreach_item (it, t->tools) {
-        jw_obj(&w);
-        jw_kvalue(&w, "name", json_get(it, "name"));
-        jw_kvalue(&w, "description", json_get(it, "description"));
-        jw_kvalue(&w, "inputSchema", json_get(it, "input_schema"));
-        jw_end_obj(&w);
-    }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
-    reply(ticket, id, buf_str(&text));
-    buf_fini(&text);
-}
-
-static void say_hello(const struct acp_thread *t, const struct rpc_message *m,
-                      struct gateway_ticket *ticket)
-{
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
-    jw_obj(&w);
-    jw_kstr(&w, "protocolVersion", json_str(json_get(m->params, "protocolVersion"), "2025-06-18"));
-    jw_key(&w, "capabilities");
-    jw_raw(&w, STR("{\"tools\":{}}"));
-    jw_kobj(&w, "serverInfo");
-    jw_kstrz(&w, "name", "afloat");
-    jw_kstrz(&w, "version", t->world->version);
-    jw_end_obj(&w);
-    jw_end_obj(&w);
-    reply(ticket, m->id, buf_str(&text));
-    buf_fini(&text);
 }
 
 void acp__tools_request(void *arg, struct str body, struct gateway_ticket *ticket)
@@ -156,6 +93,7 @@ void acp__tools_request(void *arg, struct str body, struct gateway_ticket *ticke
     struct acp_thread *t = arg;
     struct arena a;
     struct rpc_packet packet;
+    struct engine_line line;
     arena_init(&a);
     bool good = rpc_parse(&packet, &a, body, NULL) == 0 && packet.n == 1;
     const struct rpc_message *m = good ? &packet.messages[0] : NULL;
@@ -163,16 +101,25 @@ void acp__tools_request(void *arg, struct str body, struct gateway_ticket *ticke
         refuse(ticket, NULL, RPC_INVALID_REQUEST, "one message is expected");
     } else if (m->kind != RPC_REQUEST) {
         gateway_answer(ticket, STR_NULL);
-    } else if (str_eqz(m->method, "initialize")) {
-        say_hello(t, m, ticket);
-    } else if (str_eqz(m->method, "ping")) {
-        reply(ticket, m->id, STR("{}"));
-    } else if (str_eqz(m->method, "tools/list")) {
-        list_tools(t, m->id, ticket);
     } else if (str_eqz(m->method, "tools/call")) {
         call_tool(t, m, ticket);
     } else {
-        refuse(ticket, m->id, RPC_METHOD_NOT_FOUND, "there is no such method");
+        bool hello = str_eqz(m->method, "initialize"), list = str_eqz(m->method, "tools/list");
+        struct jw *w = engine_line_new(&line);
+        if (hello || list || str_eqz(m->method, "ping")) {
+            rpc_begin_result(w, m->id);
+            if (hello) {
+                offer_write_hello(w, m->params, t->world->version);
+            } else if (list) {
+                offer_write_tools(w, t->tools);
+            } else {
+                jw_raw(w, STR("{}"));
+            }
+            rpc_end(w);
+        } else {
+            rpc_error(w, m->id, RPC_METHOD_NOT_FOUND, "there is no such method");
+        }
+        answer(ticket, &line);
     }
     arena_fini(&a);
 }

@@ -115,27 +115,22 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
     }
 }
 
-/// The last line that it wrote to stderr, which usually says why; without secrets.
-static void add_last_words(const struct engine_child *c, struct buf *out)
-{
-    struct str said = str_trim(buf_str(&c->tail));
-    const char *newline = said.n != 0 ? memrchr(said.p, '\n', said.n) : NULL;
-    said = newline != NULL ? str_trim(str_from(said, (size_t)(newline + 1 - said.p))) : said;
-    if (said.n != 0) {
-        buf_addz(out, ": ");
-        redact_text(out, said);
-    }
-}
-
 static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
 {
     struct engine_child *c = arg;
     struct err e = {0};
-    struct buf words;
+    struct buf
+        words; // the last line that it wrote to stderr, which usually says why; without secrets
+    struct str said = str_trim(buf_str(&c->tail));
+    const char *newline = said.n != 0 ? memrchr(said.p, '\n', said.n) : NULL;
     (void)p;
     c->proc = NULL;
     buf_init(&words, SIZE_MAX);
-    add_last_words(c, &words);
+    if (said.n != 0) {
+        buf_addz(&words, ": ");
+        redact_text(&words,
+                    newline != NULL ? str_from(said, (size_t)(newline + 1 - said.p)) : said);
+    }
     if (!x->launched && x->no_box != 0) {
         box_explain(x->no_box, -x->code, &e);
     } else if (!x->launched) {
@@ -194,21 +189,15 @@ static void spawn(struct engine_child *c)
 
 // ---- before it runs -------------------------------------------------------------------------
 
-static int write_files(struct engine_child *c, struct err *e)
-{
-    int rc = path_mkdirs(c->dir, 0700, e);
-    for (size_t i = 0; rc == 0 && i < c->n_files; i++) {
-        char *path = path_join(c->dir, c->files[i].name);
-        rc = path_write_atomic(path, c->files[i].text, 0600, e);
-        free(path);
-    }
-    return rc;
-}
-
 static void prepare(void *arg) // on the lane
 {
     struct engine_child *c = arg;
-    int rc = write_files(c, &c->why);
+    int rc = path_mkdirs(c->dir, 0700, &c->why);
+    for (size_t i = 0; rc == 0 && i < c->n_files; i++) {
+        char *path = path_join(c->dir, c->files[i].name);
+        rc = path_write_atomic(path, c->files[i].text, 0600, &c->why);
+        free(path);
+    }
     if (rc == 0) {
         rc = tool_make_box(&c->box, &c->policy, c->plugins, c->followed, &c->why);
     }
@@ -226,19 +215,6 @@ static void on_prepared(void *arg)
     } else {
         spawn(c);
     }
-}
-
-static const char *const *copy_list(struct arena *a, const char *const *list)
-{
-    size_t n = 0;
-    while (list != NULL && list[n] != NULL) {
-        n++;
-    }
-    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = arena_strdup(a, str_of(list[i]));
-    }
-    return copy;
 }
 
 static bool is_replaced(const char *variable, const char *const *by)
@@ -281,22 +257,9 @@ static const char *const *make_environment(struct engine_child *c,
         vec_push(&env, "TMPDIR=/tmp");
     }
     vec_push(&env, NULL);
-    const char *const *copy = copy_list(&c->arena, env.p);
+    const char *const *copy = tool_copy_list(&c->arena, env.p);
     vec_fini(&env);
     return copy;
-}
-
-static void copy_policy(struct engine_child *c, const struct box_policy *p)
-{
-    struct arena *a = &c->arena;
-    c->policy = *p;
-    c->policy.working_dir = arena_strdup(a, str_of(p->working_dir));
-    c->policy.writable = copy_list(a, p->writable);
-    c->policy.hide = copy_list(a, p->hide);
-    c->policy.home = arena_strdup(a, str_of(p->home));
-    c->policy.runtime = arena_strdup(a, str_of(p->runtime));
-    c->policy.grants = p->grants != NULL ? grants_ref(p->grants) : NULL;
-    c->policy.own = c->dir;
 }
 
 // ---- public -------------------------------------------------------------------------------------
@@ -327,13 +290,14 @@ struct engine_child *engine_child_start(struct engine_world *w, const struct eng
     buf_init(&c->tail, SIZE_MAX);
     buf_init(&c->queued, SIZE_MAX);
     timer_init(&c->grace, w->loop, on_grace_over, c);
-    c->argv = copy_list(&c->arena, q->argv);
+    c->argv = tool_copy_list(&c->arena, q->argv);
     c->dir = arena_strdup(&c->arena, str_of(q->dir));
-    c->plugins = copy_list(&c->arena, q->place->plugins);
-    c->followed = copy_list(&c->arena, q->place->followed);
+    c->plugins = tool_copy_list(&c->arena, q->place->plugins);
+    c->followed = tool_copy_list(&c->arena, q->place->followed);
     c->memory = q->place->memory;
     c->processes = q->place->processes;
-    copy_policy(c, q->place->policy);
+    c->policy = tool_copy_policy(&c->arena, q->place->policy);
+    c->policy.own = c->dir;
     c->env = make_environment(c, q);
     c->n_files = q->n_files;
     c->files = arena_calloc(&c->arena, q->n_files + 1, sizeof *c->files);
@@ -367,19 +331,62 @@ void engine_child_send(struct engine_child *c, struct str line)
     buf_fini(&out);
 }
 
-struct jw *engine_line_begin(struct engine_line *line)
+struct jw *engine_line_new(struct engine_line *line)
 {
     buf_init(&line->text, SIZE_MAX);
     jw_init(&line->w, &line->text);
-    jw_obj(&line->w);
+    return &line->w;
+}
+
+void engine_line_flush(struct engine_child *c, struct engine_line *line)
+{
+    engine_child_send(c, buf_str(&line->text));
+    buf_fini(&line->text);
+}
+
+struct jw *engine_line_begin(struct engine_line *line)
+{
+    jw_obj(engine_line_new(line));
     return &line->w;
 }
 
 void engine_line_send(struct engine_child *c, struct engine_line *line)
 {
     jw_end_obj(&line->w);
-    engine_child_send(c, buf_str(&line->text));
-    buf_fini(&line->text);
+    engine_line_flush(c, line);
+}
+
+const char *const *engine_argv(struct arena *a, const char *const *own, const char *const *more)
+{
+    vec(const char *) list = {0};
+    assert(own[0] != NULL);
+    for (; *own != NULL; own++) {
+        vec_push(&list, *own);
+    }
+    for (; more != NULL && *more != NULL; more++) {
+        vec_push(&list, *more);
+    }
+    vec_push(&list, NULL);
+    const char *const *argv = tool_copy_list(a, list.p);
+    vec_fini(&list);
+    return argv;
+}
+
+void engine_add_past(struct buf *out, const char *past)
+{
+    if (past[0] != '\0') {
+        buf_addf(out, "The conversation so far, before you took over:\n\n%s\nIt goes on:\n\n",
+                 past);
+    }
+}
+
+void engine_die(const struct engine_cb **cb, void *arg, const struct err *e)
+{
+    const struct engine_cb *was = *cb;
+    *cb = NULL;
+    if (was != NULL) {
+        was->on_died(arg, e);
+    }
 }
 
 void engine_child_pause(struct engine_child *c, bool paused)

@@ -81,24 +81,6 @@ static void send_interrupt(struct claude *c)
 
 // ---- the stream ---------------------------------------------------------------------------------
 
-static void die(struct claude *c, const struct err *e)
-{
-    if (c->cb != NULL) {
-        const struct engine_cb *cb = c->cb;
-        c->cb = NULL;
-        cb->on_died(c->arg, e);
-    }
-}
-
-/// Input tokens here exclude what was cached, ours include it.
-static void begin_usage(struct claude *c, const struct json *u)
-{
-    int64_t read = json_int(json_get(u, "cache_read_input_tokens"), 0);
-    int64_t made = json_int(json_get(u, "cache_creation_input_tokens"), 0);
-    c->usage = (struct provider_usage){
-        .input = json_int(json_get(u, "input_tokens"), 0) + read + made, .cached = read};
-}
-
 static void take_stream(struct claude *c, const struct json *ev)
 {
     struct str type = json_str(json_get(ev, "type"), "");
@@ -110,7 +92,13 @@ static void take_stream(struct claude *c, const struct json *ev)
             c->cb->on_void(c->arg, STR(""));
         }
         c->message_open = false;
-        begin_usage(c, json_ptr(ev, "/message/usage"));
+        const struct json *u = json_ptr(ev, "/message/usage");
+        int64_t read = json_int(json_get(u, "cache_read_input_tokens"), 0);
+        int64_t made = json_int(json_get(u, "cache_creation_input_tokens"), 0);
+        c->usage =
+            (struct provider_usage){// input excludes what was cached, ours includes it
+                                    .input = json_int(json_get(u, "input_tokens"), 0) + read + made,
+                                    .cached = read};
     } else if (str_eqz(type, "content_block_delta") && (d.text.n != 0 || d.reasoning.n != 0)) {
         c->message_open = c->message_open || d.text.n != 0;
         c->cb->on_delta(c->arg, &d);
@@ -245,7 +233,7 @@ static void on_line(void *arg, struct str line)
     arena_init(&c->line);
     if (json_parse(&msg, &c->line, line, &opts, &e) < 0 || msg->type != JSON_OBJ) {
         err_set(&e, ERR_PARSE, "Claude Code sent a line that is no JSON object");
-        die(c, &e);
+        engine_die(&c->cb, c->arg, &e);
     } else if (c->cb != NULL) {
         take_line(c, msg);
     }
@@ -253,7 +241,8 @@ static void on_line(void *arg, struct str line)
 
 static void on_child_end(void *arg, const struct err *e)
 {
-    die(arg, e);
+    struct claude *c = arg;
+    engine_die(&c->cb, c->arg, e);
 }
 
 // ---- open ---------------------------------------------------------------------------------------
@@ -263,7 +252,7 @@ static void on_later(void *arg)
     struct claude *c = arg;
     struct err e = c->why;
     c->task = NULL;
-    die(c, &e);
+    engine_die(&c->cb, c->arg, &e);
 }
 
 /// Is there a conversation of that id? Claude Code keeps them by the directory in which they were begun.
@@ -284,8 +273,7 @@ static bool has_conversation(struct claude *c, const struct engine_spec *q)
 
 static const char *const *make_argv(struct claude *c, const struct engine_spec *q)
 {
-    const char *own[] = {q->command != NULL ? arena_strdup(&c->arena, str_of(q->command))
-                                            : ENGINE_CLAUDE,
+    const char *own[] = {q->command != NULL ? q->command : ENGINE_CLAUDE,
                          "-p",
                          "--input-format",
                          "stream-json",
@@ -303,24 +291,16 @@ static const char *const *make_argv(struct claude *c, const struct engine_spec *
                          "--tools",
                          "Bash,Read,Write,Edit,NotebookEdit,Glob,Grep",
                          "--model",
-                         arena_strdup(&c->arena, str_of(q->choice->model))};
-    size_t n = 0, k = 0;
-    while (q->args != NULL && q->args[n] != NULL) {
-        n++;
-    }
-    const char **argv = arena_calloc(&c->arena, ARRAY_LEN(own) + n + 3, sizeof *argv);
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        argv[k++] = own[i];
-    }
-    for (size_t i = 0; i < n; i++) {
-        argv[k++] = arena_strdup(&c->arena, str_of(q->args[i]));
-    }
+                         q->choice->model,
+                         NULL,
+                         NULL,
+                         NULL};
     c->resumed = c->told_past = has_conversation(c, q);
     if (c->resumed) {
-        argv[k++] = "--resume";
-        argv[k++] = arena_strdup(&c->arena, str_of(q->thread));
+        own[ARRAY_LEN(own) - 3] = "--resume";
+        own[ARRAY_LEN(own) - 2] = q->thread;
     }
-    return argv;
+    return engine_argv(&c->arena, own, q->args);
 }
 
 static void initialize(struct claude *c)
@@ -407,10 +387,7 @@ static void take_turn(struct engine_thread *t, const struct engine_turn *in)
     assert(!c->in_turn);
     c->in_turn = true;
     buf_init(&text, SIZE_MAX);
-    if (!c->told_past && c->past[0] != '\0') {
-        buf_addf(&text, "The conversation so far, before you took over:\n\n%s\nIt goes on:\n\n",
-                 c->past);
-    }
+    engine_add_past(&text, c->told_past ? "" : c->past);
     c->told_past = true;
     if (in->system.n != 0) {
         buf_addf(&text, "Your instructions have changed. They are now:\n\n" STR_FMT "\n\n",

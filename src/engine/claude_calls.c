@@ -8,6 +8,7 @@
 // that still waits for an answer.
 
 #include "engine/claude_int.h"
+#include "engine/offer.h"
 #include "rpc/rpc.h"
 
 #define OUR_PREFIX "mcp__afloat__"
@@ -80,11 +81,6 @@ static struct json *to_ours(struct claude *c, const struct tool_map *map, const 
     return out;
 }
 
-static bool is_path(struct str key)
-{
-    return str_eqz(key, "file_path") || str_eqz(key, "notebook_path");
-}
-
 /// Back to Claude's words: its own input, with what is another now.
 static void write_theirs(struct claude *c, struct jw *w, const struct claude_call *call,
                          const struct json *ours)
@@ -101,8 +97,8 @@ static void write_theirs(struct claude *c, struct jw *w, const struct claude_cal
             }
         }
         jw_key_str(w, m->key);
-        if (now != NULL && now->type == JSON_STR && is_path(m->key) && now->s.n != 0 &&
-            now->s.p[0] != '/') {
+        bool path = str_eqz(m->key, "file_path") || str_eqz(m->key, "notebook_path");
+        if (path && now != NULL && now->type == JSON_STR && now->s.n != 0 && now->s.p[0] != '/') {
             jw_str(w, str_of(arena_printf(&c->line, "%s/" STR_FMT, c->cwd, STR_ARG(now->s))));
         } else {
             jw_value(w, now != NULL ? now : &m->value);
@@ -233,15 +229,7 @@ void claude__answer(struct engine_thread *t, struct str id, struct str output, b
     struct jw *w = begin_answer(&m, call->request);
     jw_key(w, "mcp_response");
     rpc_begin_result(w, &call->rpc_id);
-    jw_obj(w);
-    jw_karr(w, "content");
-    jw_obj(w);
-    jw_kstrz(w, "type", "text");
-    jw_kstr(w, "text", output);
-    jw_end_obj(w);
-    jw_end_arr(w);
-    jw_kbool(w, "isError", !success);
-    jw_end_obj(w);
+    offer_write_result(w, output, success);
     rpc_end(w);
     end_answer(c, &m);
     claude__forget_call(c, call);
@@ -278,19 +266,6 @@ static void take_hook(struct claude *c, struct str request, const struct json *i
 
 // ---- our tools, as an MCP server ------------------------------------------------------------------
 
-static void write_tools(const struct claude *c, struct jw *w)
-{
-    jw_karr(w, "tools");
-    json_foreach_item (it, c->tools) {
-        jw_obj(w);
-        jw_kvalue(w, "name", json_get(it, "name"));
-        jw_kvalue(w, "description", json_get(it, "description"));
-        jw_kvalue(w, "inputSchema", json_get(it, "input_schema"));
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-}
-
 static void answer_mcp(struct claude *c, struct str request, const struct rpc_message *q)
 {
     struct engine_line m;
@@ -298,37 +273,26 @@ static void answer_mcp(struct claude *c, struct str request, const struct rpc_me
     struct jw *w = begin_answer(&m, arena_strdup(&c->line, request));
     jw_key(w, "mcp_response");
     rpc_begin_result(w, q->id != NULL ? q->id : &none); // a notification is answered, too
-    jw_obj(w);
     if (str_eqz(q->method, "initialize")) {
-        jw_kvalue(w, "protocolVersion", json_get(q->params, "protocolVersion"));
-        jw_kobj(w, "capabilities");
-        jw_kobj(w, "tools");
-        jw_end_obj(w);
-        jw_end_obj(w);
-        jw_kobj(w, "serverInfo");
-        jw_kstrz(w, "name", "afloat");
-        jw_kstrz(w, "version", c->world->version);
-        jw_end_obj(w);
+        offer_write_hello(w, q->params, c->world->version);
     } else if (str_eqz(q->method, "tools/list")) {
-        write_tools(c, w);
+        offer_write_tools(w, c->tools);
+    } else {
+        jw_raw(w, STR("{}"));
     }
-    jw_end_obj(w);
     rpc_end(w);
     end_answer(c, &m);
 }
 
 static void call_tool(struct claude *c, struct str request, const struct rpc_message *q)
 {
-    static const struct json nothing = {.type = JSON_OBJ};
     struct str id = json_str(json_ptr(q->params, "/_meta/claudecode~1toolUseId"), "");
-    const struct json *input = json_get(q->params, "arguments");
     id = id.n != 0 && id.n <= CLAUDE_ID_MAX ? id : request;
     if (!c->in_turn || c->cb == NULL || claude__find_call(c, id) != NULL) {
         answer_mcp(c, request, q);
         return;
     }
-    input = input != NULL && input->type == JSON_OBJ ? input : &nothing;
-    struct claude_call *call = add_call(c, id, request, input);
+    struct claude_call *call = add_call(c, id, request, offer_input(q->params));
     call->ours = true;
     call->rpc_id = *json_clone(&call->arena, q->id);
     struct engine_call e = {.id = id,

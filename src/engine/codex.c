@@ -64,22 +64,13 @@ void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w,
 
 // ---- told later ---------------------------------------------------------------------------------
 
-static void die(struct codex *c, const struct err *e)
-{
-    if (c->cb != NULL) {
-        const struct engine_cb *cb = c->cb;
-        c->cb = NULL; // nothing follows
-        cb->on_died(c->arg, e);
-    }
-}
-
 static void on_later(void *arg)
 {
     struct codex *c = arg;
     c->task = NULL;
     if (c->why.code != 0) {
         struct err e = c->why;
-        die(c, &e);
+        engine_die(&c->cb, c->arg, &e);
     } else if (c->in_turn) {
         codex__end(c, c->end, STR(""));
     }
@@ -151,10 +142,7 @@ static void begin_turn(struct codex *c)
     struct buf text;
     assert(c->ready && c->in_turn && !c->begun);
     buf_init(&text, SIZE_MAX);
-    if (!c->told_past && c->past[0] != '\0') {
-        buf_addf(&text, "The conversation so far, before you took over:\n\n%s\nIt goes on:\n\n",
-                 c->past);
-    }
+    engine_add_past(&text, c->told_past ? "" : c->past);
     c->told_past = true;
     buf_adds(&text, buf_str(&c->input));
     struct jw *w = begin_request(c, &m, ASK_TURN, "turn/start");
@@ -197,7 +185,7 @@ static void take_thread(struct codex *c, const struct json *result, bool resumed
     struct err e;
     if (id.n == 0) {
         err_set(&e, ERR_INVALID, "Codex began no thread");
-        die(c, &e);
+        engine_die(&c->cb, c->arg, &e);
         return;
     }
     free(c->thread);
@@ -210,17 +198,12 @@ static void take_thread(struct codex *c, const struct json *result, bool resumed
     }
 }
 
-static void send_initialized(struct codex *c)
-{
-    struct engine_line m;
-    jw_kstrz(engine_line_begin(&m), "method", "initialized");
-    engine_line_send(c->child, &m);
-}
-
 static void take_result(struct codex *c, enum codex_ask what, const struct json *result)
 {
+    struct engine_line m;
     if (what == ASK_INIT) {
-        send_initialized(c);
+        jw_kstrz(engine_line_begin(&m), "method", "initialized");
+        engine_line_send(c->child, &m);
         if (c->resume != NULL) {
             resume_thread(c);
         } else {
@@ -249,7 +232,7 @@ static void take_error(struct codex *c, enum codex_ask what, struct str message)
     } else if (what == ASK_INIT || what == ASK_THREAD) {
         err_set(&e, ERR_INVALID, "Codex refused: %.*s", (int)MIN(message.n, (size_t)300),
                 message.p);
-        die(c, &e);
+        engine_die(&c->cb, c->arg, &e);
     } // else the turn has ended meanwhile
 }
 
@@ -285,7 +268,7 @@ static void on_line(void *arg, struct str line)
     arena_init(&c->line);
     if (json_parse(&msg, &c->line, line, &opts, &e) < 0 || msg->type != JSON_OBJ) {
         err_set(&e, ERR_PARSE, "Codex sent a line that is no JSON object");
-        die(c, &e);
+        engine_die(&c->cb, c->arg, &e);
         return;
     }
     const struct json *id = json_get(msg, "id"), *params = json_get(msg, "params");
@@ -305,7 +288,7 @@ static void on_child_end(void *arg, const struct err *e)
     if (c->check != NULL) { // it knows better why
         c->why = *e;
     } else {
-        die(c, e);
+        engine_die(&c->cb, c->arg, e);
     }
 }
 
@@ -376,28 +359,10 @@ static void on_checked(struct codex *c, const struct err *why)
     if (why != NULL) {
         struct err e;
         err_set(&e, why->code, "%s: %s", why->msg, ENGINE_CODEX_INSTALL);
-        die(c, &e);
+        engine_die(&c->cb, c->arg, &e);
     } else if (c->why.code != 0) {
         tell_later(c);
     }
-}
-
-static const char *const *make_argv(struct codex *c, const struct engine_spec *q)
-{
-    static const char *const own[] = {"app-server", "--disable", "plugins", "--disable", "apps"};
-    size_t n = 0, k = 0;
-    while (q->args != NULL && q->args[n] != NULL) {
-        n++;
-    }
-    const char **argv = arena_calloc(&c->arena, ARRAY_LEN(own) + n + 2, sizeof *argv);
-    argv[k++] = c->program;
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        argv[k++] = own[i];
-    }
-    for (size_t i = 0; i < n; i++) {
-        argv[k++] = arena_strdup(&c->arena, str_of(q->args[i]));
-    }
-    return argv;
 }
 
 static const struct engine_ops ops;
@@ -420,7 +385,10 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     c->system = arena_strdup(a, q->system);
     c->past = arena_strdup(a, q->past);
     c->tools = json_clone(a, q->tools);
-    c->argv = make_argv(c, q);
+    c->argv = engine_argv(a,
+                          (const char *const[]){c->program, "app-server", "--disable", "plugins",
+                                                "--disable", "apps", NULL},
+                          q->args);
     c->resume = q->thread != NULL ? xstrdup(q->thread) : NULL;
     c->tokens = -1;
     buf_init(&c->input, SIZE_MAX);

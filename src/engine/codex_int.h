@@ -12,7 +12,6 @@
 struct codex_call {
     char *item;           // Codex's id
     int64_t request;      // of its question; -1: answered, or it did not ask
-    bool file;            // a change of files: one call of ours for each
     bool told;            // on_call was called
     unsigned waiting;     // verdicts that have not come
     bool refused;         // one of them was no

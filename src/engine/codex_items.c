@@ -255,7 +255,6 @@ static void started(struct codex *c, const struct json *params)
         begin_message(c, id);
     } else if (str_eqz(type, "fileChange") && find_call(c, id) == NULL && id.n <= ITEM_ID_MAX) {
         struct codex_call *call = add_call(c, id);
-        call->file = true;
         call->changes = json_clone(&call->arena, json_get(item, "changes"));
     }
 }
@@ -361,15 +360,11 @@ static void usage(struct codex *c, const struct json *params)
     c->cb->on_usage(c->arg, &used, json_int(json_get(u, "modelContextWindow"), 0));
 }
 
-static void keep_error(struct codex *c, struct str message)
-{
-    snprintf(c->error, sizeof c->error, "%.*s", (int)MIN(message.n, sizeof c->error - 1),
-             message.p);
-}
-
 static void failed(struct codex *c, const struct json *params)
 {
-    keep_error(c, json_str(json_ptr(params, "/error/message"), ""));
+    struct str message = json_str(json_ptr(params, "/error/message"), "");
+    snprintf(c->error, sizeof c->error, "%.*s", (int)MIN(message.n, sizeof c->error - 1),
+             message.p);
     if (json_bool(json_get(params, "willRetry"), false)) {
         free(c->message);
         c->message = NULL;

@@ -167,6 +167,8 @@ def test_an_agent_that_dies_fails_the_turn_and_is_started_again(home, start_hub,
 @pytest.mark.parametrize("script,why", [
     ("print('Welcome!', flush=True); input()", "no message"), ("import sys; sys.exit('cannot start')", "cannot start"),
     ("print('{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[]}', flush=True); input()", "version 0"),
+    ("print('[{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"x\"}},{\"jsonrpc\":\"2.0\",\"method\":\"y\"}]', "
+     "flush=True); input()", "no message"),
     ("print('x' * (17 << 20), flush=True); input()", "above")])
 def test_garbage_from_an_agent_ends_the_turn_with_the_reason(home, start_hub, work, script, why):
     configure(home, sys.executable, "-c", script)
