@@ -358,8 +358,6 @@ enum agent_turn_state {
     AGENT_TURN_STATES(X)
 #undef X
 };
-/// "running", "waiting", "completed", "failed", "interrupted".
-const char *agent_turn_state_name(enum agent_turn_state state);
 
 /// A call that a turn has made.
 struct agent_call {

@@ -613,7 +613,7 @@ void turn__cancel_engine(struct turn *t);
 /// Say something to it.
 void turn__steer_engine(struct turn *t, struct str text);
 /// The turn cannot go on: the engine is stopped, then the turn fails.
-void turn__stop_engine(struct turn *t, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void turn__stop_engine(struct turn *t, const char *code, const char *why);
 /// What the process of the session's engine tells; `arg` is the struct session.
 extern const struct engine_cb turn__engine_cb;
 

@@ -34,22 +34,16 @@ struct tenant {
 
 // ---- events --------------------------------------------------------------------------------------
 
-static void write_list(struct jw *w, const char *key, const char *const *list, size_t n)
-{
-    jw_key(w, key);
-    jw_arr(w);
-    for (size_t i = 0; i < n; i++) {
-        jw_strz(w, list[i]);
-    }
-    jw_end_arr(w);
-}
-
 static void write_build(struct jw *w, const char *project, uint64_t generation,
                         const char *const *changed, size_t n)
 {
     jw_kstrz(w, "project", project);
     jw_kint(w, "generation", (int64_t)generation);
-    write_list(w, "changed_files", changed, n);
+    jw_karr(w, "changed_files");
+    for (size_t i = 0; i < n; i++) {
+        jw_strz(w, changed[i]);
+    }
+    jw_end_arr(w);
 }
 
 /// Into the stream of the hub: `fields` is an object that somebody has begun.

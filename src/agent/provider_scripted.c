@@ -108,13 +108,6 @@ static void complain(struct play *p, const char *message)
     say_failure(p, 400, 0, &body);
 }
 
-static void break_off(struct play *p)
-{
-    struct err e;
-    err_set(&e, UV_ECONNRESET, "the scenario says so");
-    provider__end(p->call, e.code, &e);
-}
-
 // The next words; the step after them is fixed first, because telling them may end us.
 static void speak(struct play *p)
 {
@@ -128,7 +121,9 @@ static void speak(struct play *p)
         }
     }
     if (out.n == 0) {
-        break_off(p);
+        struct err e;
+        err_set(&e, UV_ECONNRESET, "the scenario says so");
+        provider__end(call, e.code, &e);
     } else {
         schedule(p, p->scene.delta_ms);
         provider__bytes(call, buf_str(&out));
@@ -144,12 +139,6 @@ static void speak_first(struct play *p)
 }
 
 // ---- beginning ------------------------------------------------------------------------------
-
-static bool said_to_us(const struct played *played, struct str when)
-{
-    struct str last = buf_str(&played->last);
-    return when.n == 0 || (last.n != 0 && memmem(last.p, last.n, when.p, when.n) != NULL);
-}
 
 static void complain_of_last(struct play *p, struct str when)
 {
@@ -192,8 +181,9 @@ static void begin(struct play *p)
         complain(p, e.msg);
         return;
     }
-    if (!said_to_us(played, scripted_when(&p->scene))) {
-        complain_of_last(p, scripted_when(&p->scene));
+    struct str when = scripted_when(&p->scene), last = buf_str(&played->last);
+    if (when.n != 0 && (last.n == 0 || memmem(last.p, last.n, when.p, when.n) == NULL)) {
+        complain_of_last(p, when);
         return;
     }
     enum scripted_fate fate = scripted_fate(&p->scene, played->tries, &status, &after);

@@ -294,15 +294,6 @@ static void choose_provider(struct provider_choice *ch, const struct config *c,
     ch->fallback = true;
 }
 
-static int refuse_model(const struct provider_choice *ch, const char *const *names, size_t n,
-                        struct err *e)
-{
-    const char *nearest = str_nearest(str_of(ch->model), names, n);
-    return err_set(e, ERR_NOT_FOUND, "provider '%s' has no model '%s'%s%s%s", ch->provider,
-                   ch->model, nearest != NULL ? "; did you mean '" : "",
-                   nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
-}
-
 /// One of those that the plugin lists; the first when none is named.
 static int choose_offered(struct provider_choice *ch, const struct provider_wish *wish,
                           struct err *e)
@@ -320,7 +311,12 @@ static int choose_offered(struct provider_choice *ch, const struct provider_wish
         while (at < n && strcmp(names[at], ch->model) != 0) {
             at++;
         }
-        rc = at == n ? refuse_model(ch, names, n, e) : 0;
+        const char *near = at == n ? str_nearest(str_of(ch->model), names, n) : NULL;
+        if (at == n) {
+            rc = err_set(e, ERR_NOT_FOUND, "provider '%s' has no model '%s'%s%s%s", ch->provider,
+                         ch->model, near != NULL ? "; did you mean '" : "",
+                         near != NULL ? near : "", near != NULL ? "'?" : "");
+        }
     }
     arena_fini(&a);
     return rc;

@@ -73,6 +73,7 @@ struct responses_error {
     int status;              // of HTTP
     const char *type, *code; // "invalid_request_error", "context_length_exceeded"
 };
+/// How a client of the Responses API is told of a provider's failure. Its texts are constants.
 struct responses_error responses_error_of(const struct provider_error *why);
 /// Write {"error": {message, type, param, code}}. `param` and `code` may be NULL.
 void responses_write_error(struct buf *out, struct str message, const char *type, const char *param,

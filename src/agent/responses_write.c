@@ -395,14 +395,6 @@ static void repeat(struct responses_writer *w, struct jw *jw, const char *key, c
     }
 }
 
-static void write_failure(struct jw *jw, const struct provider_error *why)
-{
-    jw_kobj(jw, "error");
-    jw_kstrz(jw, "code", responses_error_of(why).code);
-    jw_kstrz(jw, "message", why->message);
-    jw_end_obj(jw);
-}
-
 void responses_write_object(struct responses_writer *w, struct jw *jw, const char *status,
                             const struct provider_usage *usage, const char *incomplete,
                             const struct provider_error *why)
@@ -436,7 +428,10 @@ void responses_write_object(struct responses_writer *w, struct jw *jw, const cha
         }
     }
     if (why != NULL) {
-        write_failure(jw, why);
+        jw_kobj(jw, "error");
+        jw_kstrz(jw, "code", responses_error_of(why).code);
+        jw_kstrz(jw, "message", why->message);
+        jw_end_obj(jw);
     }
     if (incomplete != NULL) {
         jw_kobj(jw, "incomplete_details");

@@ -204,16 +204,6 @@ void scripted_write_fault(struct buf *out, const char *message)
 
 // ---- speaking -------------------------------------------------------------------------------
 
-static void say_reasoning(struct scripted_scene *s)
-{
-    struct str reasoning = json_str(json_get(s->line, "reasoning"), NULL);
-    if (reasoning.n != 0) {
-        struct json block = make_strz("scripted");
-        responses_delta(&s->writer, &(struct provider_delta){.reasoning = reasoning});
-        responses_delta(&s->writer, &(struct provider_delta){.sealed = &block});
-    }
-}
-
 // A word and the spaces behind it.
 static size_t word_length(struct str s)
 {
@@ -225,14 +215,6 @@ static size_t word_length(struct str s)
         n++;
     }
     return n;
-}
-
-static void say_word(struct scripted_scene *s)
-{
-    struct str rest = str_from(s->text, s->said);
-    struct str word = {rest.p, word_length(rest)};
-    s->said += word.n;
-    responses_delta(&s->writer, &(struct provider_delta){.text = word});
 }
 
 static void say_calls(struct scripted_scene *s)
@@ -270,8 +252,13 @@ bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *
     enum { OPENING, WORDS, END, OVER };
     s->writer.out = out;
     if (s->stage == OPENING) {
+        struct str reasoning = json_str(json_get(s->line, "reasoning"), NULL);
+        struct json block = make_strz("scripted");
         responses_begin(&s->writer);
-        say_reasoning(s);
+        if (reasoning.n != 0) {
+            responses_delta(&s->writer, &(struct provider_delta){.reasoning = reasoning});
+            responses_delta(&s->writer, &(struct provider_delta){.sealed = &block});
+        }
         s->stage = WORDS;
         return true;
     }
@@ -279,7 +266,9 @@ bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *
         s->stage = OVER;
     }
     if (s->stage == WORDS && s->said < s->text.n) {
-        say_word(s);
+        struct str rest = str_from(s->text, s->said), word = {rest.p, word_length(rest)};
+        s->said += word.n;
+        responses_delta(&s->writer, &(struct provider_delta){.text = word});
         return true;
     }
     if (s->stage == OVER) {

@@ -97,29 +97,6 @@ static void choose_mode(void *arg) // on a lane: it looks at the disk
     }
 }
 
-/// What the project says of sessions in it, now that it is known.
-static bool take_project(struct session *s, unsigned asked, struct agent_no *no)
-{
-    const struct config *c = agent__session_config(s);
-    if (c == s->agent->o.config->now) {
-        return true;
-    }
-    agent__session_default(s, c, asked);
-    return agent__session_choose(s, no);
-}
-
-/// Is something wrong with what the settings say of sessions? Then no new one begins.
-static bool is_refused(struct session *s, struct agent_no *no)
-{
-    const struct agent_host *h = &s->agent->o.host;
-    char *why = h->refusal != NULL ? h->refusal(h->arg, s->working_dir) : NULL;
-    if (why != NULL) {
-        agent__no(no, PROBLEM_CONFLICT, NULL, "%s", why);
-    }
-    free(why);
-    return why != NULL;
-}
-
 /// Plugins of the project are there now, and may be named.
 static void on_entered(struct session *s, void *arg)
 {
@@ -127,8 +104,20 @@ static void on_entered(struct session *s, void *arg)
     struct agent_no no;
     struct buf meta;
     struct jw w;
-    if (is_refused(s, &no) || !take_project(s, c->asked, &no) ||
-        !agent__session_knows_plugins(s, &no)) {
+    const struct agent_host *h = &s->agent->o.host;
+    const struct config *config = agent__session_config(s);
+    char *wrong = h->refusal != NULL ? h->refusal(h->arg, s->working_dir) : NULL;
+    if (wrong != NULL) { // with what the settings say of sessions: no new one begins
+        creation_fail(c, PROBLEM_CONFLICT, wrong);
+        free(wrong);
+        return;
+    }
+    bool fits = true;
+    if (config != s->agent->o.config->now) { // what the project says of sessions in it
+        agent__session_default(s, config, c->asked);
+        fits = agent__session_choose(s, &no);
+    }
+    if (!fits || !agent__session_knows_plugins(s, &no)) {
         creation_fail(c, no.problem, no.detail);
         return;
     }

@@ -138,12 +138,6 @@ static void finish(struct task *k)
     free(k);
 }
 
-static void fail(struct task *k, const char *why)
-{
-    k->error = xasprintf("the subagent cannot begin: %s", why);
-    finish(k);
-}
-
 static void on_ended(void *arg, struct session *s, const struct agent_no *no)
 {
     (void)s;
@@ -197,7 +191,8 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 {
     struct task *k = arg;
     if (s == NULL) {
-        fail(k, no->detail);
+        k->error = xasprintf("the subagent cannot begin: %s", no->detail);
+        finish(k);
         return;
     }
     k->id = xstrdup(s->id);
@@ -208,17 +203,6 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
         struct str prompt = json_str(json_get(tool_call_input(k->call), "prompt"), "");
         agent_send(s, &(struct agent_message){.text = prompt}, on_sent, k);
     }
-}
-
-/// "MODEL" of the parent's provider, or "PROVIDER/MODEL".
-static void take_model(struct session *child, const struct session *parent, struct str model)
-{
-    struct str rest = model, provider = str_cut(&rest, '/');
-    bool named = provider.n < model.n &&
-                 providers_has(parent->agent->o.providers, agent__session_config(parent), provider,
-                               parent->working_dir);
-    agent__session_set(&child->want_provider, named ? provider : str_of(parent->provider));
-    agent__session_set(&child->want_model, named ? rest : model);
 }
 
 /// What is special about the session of a subagent.
@@ -232,8 +216,13 @@ static void prepare(struct session *child, const void *wish)
                line = str_cut(&rest, '\n');
     agent__session_set(&child->engine, STR("")); // our own loop, whoever runs the parent's turns
     agent__session_set(&child->title, (struct str){line.p, utf8_cut(line.p, line.n, TITLE_BYTES)});
-    if (model.n != 0) {
-        take_model(child, parent, model);
+    if (model.n != 0) { // "MODEL" of the parent's provider, or "PROVIDER/MODEL"
+        struct str name = model, provider = str_cut(&name, '/');
+        bool named = provider.n < model.n &&
+                     providers_has(parent->agent->o.providers, agent__session_config(parent),
+                                   provider, parent->working_dir);
+        agent__session_set(&child->want_provider, named ? provider : str_of(parent->provider));
+        agent__session_set(&child->want_model, named ? name : model);
     }
     if (depth_of(parent) + 1 >= DEPTH) {
         vec_push(&child->disabled_tools, xstrdup("task"));

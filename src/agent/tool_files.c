@@ -71,14 +71,18 @@ static void add_lines(struct buf *out, struct str text, int64_t first, int64_t l
     }
 }
 
+/// The file that the input names; the caller ends `text` when it returns 0.
+static int read_named(struct tool_job *c, char **path, struct buf *text, struct err *e)
+{
+    int rc = input_path(c, "", path, e);
+    return rc == 0 ? read_whole(c, *path, text, e) : rc;
+}
+
 static int read_file(struct tool_job *c, struct err *e)
 {
     struct buf text;
     char *path;
-    int rc = input_path(c, "", &path, e);
-    if (rc == 0) {
-        rc = read_whole(c, path, &text, e);
-    }
+    int rc = read_named(c, &path, &text, e);
     if (rc == 0) {
         add_lines(&c->text, buf_str(&text), json_int(json_get(c->input, "offset"), 1),
                   json_int(json_get(c->input, "limit"), LINES));
@@ -164,10 +168,7 @@ static int edit_file(struct tool_job *c, struct err *e)
 {
     struct buf text;
     char *path;
-    int rc = input_path(c, "", &path, e);
-    if (rc == 0) {
-        rc = read_whole(c, path, &text, e);
-    }
+    int rc = read_named(c, &path, &text, e);
     if (rc == 0) {
         rc = edit(c, path, (struct str){buf_z(&text), text.n}, e);
         buf_fini(&text);

@@ -33,7 +33,7 @@ static const struct json empty_object = {.type = JSON_OBJ}, empty_array = {.type
 
 // ---- steps --------------------------------------------------------------------------------------
 
-const char *agent_turn_state_name(enum agent_turn_state state)
+static const char *state_name(enum agent_turn_state state)
 {
     static const char *const names[] = {
 #define X(id, name) [AGENT_TURN_##id] = (name),
@@ -437,7 +437,7 @@ static void done(struct turn *t)
     if (t->state == AGENT_TURN_COMPLETED && turn__has_lost(t)) {
         return;
     }
-    t->ctx.outcome = str_of(agent_turn_state_name(t->state));
+    t->ctx.outcome = str_of(state_name(t->state));
     turn__raise(t, POINT_DONE, NULL, on_done);
 }
 
@@ -462,7 +462,7 @@ static void write_final(struct str text, uint64_t left_out, struct jw *w)
 void agent_outcome_write(const struct agent_outcome *o, struct jw *w)
 {
     jw_kstrz(w, "turn_id", o->turn_id);
-    jw_kstrz(w, "state", agent_turn_state_name(o->state));
+    jw_kstrz(w, "state", state_name(o->state));
     write_final(o->text, o->left_out, w);
     agent__session_write_usage(w, &o->usage, o->cost);
     jw_karr(w, "tool_calls");

@@ -19,7 +19,6 @@
 //   - nothing the engine says is taken outside of that time.
 
 #include <assert.h>
-#include <stdarg.h>
 
 #include "agent/agent_int.h"
 #include "agent/make.h"
@@ -40,16 +39,23 @@ struct engine_errand {
 
 // ---- the end ------------------------------------------------------------------------------------
 
+static void set_reply(struct turn *t, struct str text)
+{
+    struct json *content = make_arr(&t->step_arena, 1), *item = make_obj(&t->step_arena, 2);
+    make_put(item, "type", make_strz("text"));
+    make_put(item, "text", make_str(text));
+    if (text.n != 0) {
+        make_push(content, *item);
+    }
+    t->reply = (struct turn_reply){.text = text, .content = content};
+}
+
 /// What is held back is not the last message, or there will be no other end.
 static void tell_held(struct turn *t)
 {
     if (t->engine.has_held) {
-        struct json *content = make_arr(&t->step_arena, 1), *item = make_obj(&t->step_arena, 2);
-        make_put(item, "type", make_strz("text"));
-        make_put(item, "text", make_str(t->engine.held));
-        make_push(content, *item);
         t->engine.has_held = false;
-        t->reply = (struct turn_reply){.text = t->engine.held, .content = content};
+        set_reply(t, t->engine.held);
         turn__note_reply(t, t->engine.held, NULL);
     }
 }
@@ -74,14 +80,7 @@ static void leave(struct turn *t)
     } else if (g->end == ENGINE_INTERRUPTED) {
         turn__fail(t, "ENGINE_FAILED", "the engine ended the turn");
     } else {
-        struct str text = g->has_held ? g->held : STR("");
-        struct json *content = make_arr(&t->step_arena, 1), *item = make_obj(&t->step_arena, 2);
-        make_put(item, "type", make_strz("text"));
-        make_put(item, "text", make_str(text));
-        if (text.n != 0) {
-            make_push(content, *item);
-        }
-        t->reply = (struct turn_reply){.text = text, .content = content};
+        set_reply(t, g->has_held ? g->held : STR(""));
         turn__go(t, TURN_FINAL);
     }
 }
@@ -143,14 +142,9 @@ static void tell_to_end(struct turn *t)
     turn__cancel_tools(t);
 }
 
-void turn__stop_engine(struct turn *t, const char *code, const char *fmt, ...)
+void turn__stop_engine(struct turn *t, const char *code, const char *why)
 {
-    va_list args;
-    char text[600];
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    set_stopped(t, code, text);
+    set_stopped(t, code, why);
     if (t->engine.under_way && !t->engine.told_to_end) {
         tell_to_end(t);
     }
@@ -255,10 +249,12 @@ static void on_result_synced(void *arg, int status, const struct err *e)
         } else if (!c->errand->started && c->errand->runner == ENGINE_ASKS) {
             th->ops->refuse(th, c->id, refusal_of(c));
         } else if (!c->errand->started) {
+            struct str why = refusal_of(c);
             turn__stop_engine(t, "PERMISSION_DENIED",
-                              "the engine ran '" STR_FMT
-                              "' without asking, which is not allowed: " STR_FMT,
-                              STR_ARG(c->name), STR_ARG(refusal_of(c)));
+                              arena_printf(&t->step_arena,
+                                           "the engine ran '" STR_FMT
+                                           "' without asking, which is not allowed: %.*s",
+                                           STR_ARG(c->name), (int)MIN(why.n, (size_t)500), why.p));
         }
         be_patient(t);
     }
@@ -377,23 +373,17 @@ static void on_message(void *arg, struct str text)
     }
 }
 
-/// No turn wants it.
-static void refuse_call(const struct session *s, const struct engine_call *call)
-{
-    struct engine_thread *th = s->live->thread;
-    if (call->runner == ENGINE_ASKS) {
-        th->ops->refuse(th, call->id, STR("interrupted"));
-    } else if (call->runner == ENGINE_OURS) {
-        th->ops->answer(th, call->id, STR("interrupted"), false);
-    }
-}
-
 static void on_call(void *arg, const struct engine_call *call)
 {
     struct session *s = arg;
     struct turn *t = turn_of(s);
-    if (t == NULL || call->id.n > ID_MAX) {
-        refuse_call(s, call);
+    if (t == NULL || call->id.n > ID_MAX) { // no turn wants it
+        struct engine_thread *th = s->live->thread;
+        if (call->runner == ENGINE_ASKS) {
+            th->ops->refuse(th, call->id, STR("interrupted"));
+        } else if (call->runner == ENGINE_OURS) {
+            th->ops->answer(th, call->id, STR("interrupted"), false);
+        }
         return;
     }
     struct arena *a = &t->step_arena;
@@ -472,7 +462,7 @@ static void on_usage(void *arg, const struct provider_usage *u, int64_t window)
     const char *spent = t->engine.wants_more ? turn__spent(t) : NULL;
     t->engine.wants_more = false;
     if (spent != NULL) {
-        turn__stop_engine(t, "LIMIT_REACHED", "%s", spent);
+        turn__stop_engine(t, "LIMIT_REACHED", spent);
     }
 }
 

@@ -44,7 +44,8 @@ static void on_delta_written(void *arg, int status, const struct err *e)
         return;
     }
     if (status < 0 && t->step == TURN_ENGINE) {
-        turn__stop_engine(t, "STORE_FAILED", "%s: %s", note__fault(e), e->msg);
+        turn__stop_engine(t, "STORE_FAILED",
+                          arena_printf(&t->step_arena, "%s: %s", note__fault(e), e->msg));
     }
     if (d->text.n != 0) {
         write_delta(t);

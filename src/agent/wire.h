@@ -43,6 +43,8 @@ bool wire_has_item(const struct json *message, enum wire_item_type type);
 
 /// Write `v` as a string: itself when it is one, else its JSON text.
 void wire_write_as_text(struct jw *w, const struct json *v);
+/// Write the member `arguments` of a call, whose input is to be a text: "{}" when it is no object.
+void wire_write_arguments(struct jw *w, const struct json *call);
 /// Write `v` if it is an object, else {}.
 void wire_write_object(struct jw *w, const struct json *v);
 /// Whether `params` holds `name`, so that ours is left out.

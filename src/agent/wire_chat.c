@@ -32,16 +32,12 @@ static void write_calls(struct jw *w, const struct json *message)
     wire_foreach_item(item, json_get(message, "content"))
     {
         if (wire_item_type(item) == WIRE_CALL) {
-            const struct json *input = json_get(item, "input");
-            bool object = input != NULL && input->type == JSON_OBJ;
             jw_obj(w);
             jw_kstr(w, "id", json_get(item, "id")->s);
             jw_kstrz(w, "type", "function");
             jw_kobj(w, "function");
             jw_kstr(w, "name", json_get(item, "name")->s);
-            jw_key(w, "arguments");
-            wire_write_as_text(w,
-                               object ? input : &(struct json){.type = JSON_STR, .s = STR("{}")});
+            wire_write_arguments(w, item);
             jw_end_obj(w);
             jw_end_obj(w);
         }

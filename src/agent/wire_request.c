@@ -161,6 +161,17 @@ void wire_write_as_text(struct jw *w, const struct json *v)
     }
 }
 
+void wire_write_arguments(struct jw *w, const struct json *call)
+{
+    const struct json *input = json_get(call, "input");
+    jw_key(w, "arguments");
+    if (input != NULL && input->type == JSON_OBJ) {
+        wire_write_as_text(w, input);
+    } else {
+        jw_strz(w, "{}");
+    }
+}
+
 void wire_write_object(struct jw *w, const struct json *v)
 {
     if (v != NULL && v->type == JSON_OBJ) {

@@ -31,17 +31,11 @@ static void write_item(struct jw *w, const struct json *message, const struct js
         jw_end_arr(w);
         jw_end_obj(w);
     } else if (type == WIRE_CALL) {
-        const struct json *input = json_get(item, "input");
         jw_obj(w);
         jw_kstrz(w, "type", "function_call");
         jw_kstr(w, "call_id", json_get(item, "id")->s);
         jw_kstr(w, "name", json_get(item, "name")->s);
-        jw_key(w, "arguments");
-        if (input != NULL && input->type == JSON_OBJ) {
-            wire_write_as_text(w, input);
-        } else {
-            jw_strz(w, "{}");
-        }
+        wire_write_arguments(w, item);
         jw_end_obj(w);
     } else if (type == WIRE_RESULT) {
         jw_obj(w);

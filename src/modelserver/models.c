@@ -38,17 +38,6 @@ static void on_stop(struct model_call *c)
     listing_free(c->work);
 }
 
-static void write_model(struct jw *w, const char *provider, const char *name)
-{
-    jw_obj(w);
-    jw_key(w, "id");
-    jw_strf(w, "%s/%s", provider, name);
-    jw_kstrz(w, "object", "model");
-    jw_kint(w, "created", 0);
-    jw_kstrz(w, "owned_by", provider);
-    jw_end_obj(w);
-}
-
 static void answer(struct listing *l)
 {
     struct model_call *c = l->c;
@@ -61,7 +50,14 @@ static void answer(struct listing *l)
     jw_karr(&w, "data");
     for (size_t i = 0; i < l->n; i++) {
         for (size_t k = 0; k < l->providers[i].n; k++) {
-            write_model(&w, l->providers[i].choice.provider, l->providers[i].names[k]);
+            const char *provider = l->providers[i].choice.provider;
+            jw_obj(&w);
+            jw_key(&w, "id");
+            jw_strf(&w, "%s/%s", provider, l->providers[i].names[k]);
+            jw_kstrz(&w, "object", "model");
+            jw_kint(&w, "created", 0);
+            jw_kstrz(&w, "owned_by", provider);
+            jw_end_obj(&w);
         }
     }
     jw_end_arr(&w);
@@ -92,17 +88,6 @@ static void on_models(const char *const *names, size_t n, const struct provider_
     }
 }
 
-static bool choose(struct asked_provider *p, struct model_call *c, const char *name)
-{
-    struct provider_wish wish = {.provider = name,
-                                 .any_model = true,
-                                 .env = c->variables,
-                                 .cwd = c->cwd,
-                                 .home = c->server->o.home,
-                                 .service = c->server->o.providers};
-    return providers_resolve(&p->choice, c->server->o.config->now, &wish, NULL) == 0;
-}
-
 static void count(void *arg, const char *name)
 {
     (void)name;
@@ -113,8 +98,15 @@ static void add(void *arg, const char *name)
 {
     struct listing *l = arg;
     struct asked_provider *p = &l->providers[l->n];
+    const struct modelserver_opts *o = &l->c->server->o;
+    struct provider_wish wish = {.provider = name,
+                                 .any_model = true,
+                                 .env = l->c->variables,
+                                 .cwd = l->c->cwd,
+                                 .home = o->home,
+                                 .service = o->providers};
     p->listing = l;
-    l->n += choose(p, l->c, name);
+    l->n += providers_resolve(&p->choice, o->config->now, &wish, NULL) == 0;
 }
 
 void models__run(struct model_call *c)

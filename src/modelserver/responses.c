@@ -65,14 +65,6 @@ static void on_flush(void *arg)
     send_now(x);
 }
 
-/// Pieces of one turn of the loop leave together.
-static void send_soon(struct answer *x)
-{
-    if (x->flush == NULL && x->out.n != 0) {
-        x->flush = loop_defer(x->c->server->o.loop, on_flush, x);
-    }
-}
-
 static void begin_stream(struct answer *x)
 {
     if (x->asked.stream && !x->streaming) {
@@ -107,7 +99,9 @@ static void on_delta(struct provider_call *call, const struct provider_delta *d,
     (void)call;
     begin_stream(x);
     responses_delta(&x->writer, d);
-    send_soon(x);
+    if (x->flush == NULL && x->out.n != 0) { // pieces of one turn of the loop leave together
+        x->flush = loop_defer(x->c->server->o.loop, on_flush, x);
+    }
 }
 
 static void on_done(struct provider_call *call, const struct provider_response *r, void *arg)
@@ -151,13 +145,6 @@ static void on_fail(struct provider_call *call, const struct provider_error *why
 }
 
 // ---- beginning ------------------------------------------------------------------------------------
-
-static char *make_id(struct arena *a)
-{
-    uint64_t dice[2] = {0};
-    (void)!getrandom(dice, sizeof dice, 0); // never fails for so few bytes
-    return arena_printf(a, "resp_%016" PRIx64 "%016" PRIx64, dice[0], dice[1]);
-}
 
 /// The model that the client names; of a session that it works for, the session's provider unless it names another.
 static int choose(struct answer *x, struct str model, struct err *e)
@@ -208,7 +195,9 @@ static void start(struct answer *x, struct str model)
     struct model_call *c = x->c;
     struct provider_ask ask = {.choice = &x->choice, .request = x->asked.request, .n = x->asked.n};
     struct err e = {0};
-    x->writer.id = make_id(&c->arena);
+    uint64_t dice[2] = {0};
+    (void)!getrandom(dice, sizeof dice, 0); // never fails for so few bytes
+    x->writer.id = arena_printf(&c->arena, "resp_%016" PRIx64 "%016" PRIx64, dice[0], dice[1]);
     x->writer.model = arena_strdup(&c->arena, model.n != 0 ? model : str_of(x->choice.model));
     x->writer.tools = x->asked.tools;
     x->writer.body = c->body;

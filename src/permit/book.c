@@ -108,17 +108,6 @@ static void forget_project(struct book_project *p)
     project_free(p);
 }
 
-static void answer_waiters(struct book_project *p, const struct err *e)
-{
-    for (size_t i = 0; i < p->waiters.n; i++) {
-        p->waiters.p[i].ready(p->waiters.p[i].arg, e == NULL ? p : NULL, e);
-    }
-    p->waiters.n = 0;
-    if (e != NULL) {
-        forget_project(p);
-    }
-}
-
 static int read_rule(struct rules *out, const struct json_member *m, struct arena *a, struct err *e)
 {
     const struct json *v = &m->value;
@@ -178,7 +167,13 @@ static void on_read(void *arg, int status, struct str text, const struct err *fa
     }
     arena_fini(&a);
     p->loaded = status == 0;
-    answer_waiters(p, status == 0 ? NULL : &e);
+    for (size_t i = 0; i < p->waiters.n; i++) {
+        p->waiters.p[i].ready(p->waiters.p[i].arg, p->loaded ? p : NULL, p->loaded ? NULL : &e);
+    }
+    p->waiters.n = 0;
+    if (status != 0) {
+        forget_project(p);
+    }
 }
 
 static void read_project(struct book_project *p)
@@ -317,23 +312,13 @@ static void write_rule(struct buf *out, const struct rule *r)
     jw_end_obj(&w);
 }
 
-static void claim_document(struct book_project *p, const char *name)
-{
-    struct buf path;
-    struct jw w;
-    buf_init(&path, SIZE_MAX);
-    jw_init(&w, &path);
-    jw_str(&w, str_of(p->place));
-    store_doc_set(p->book->store, str_of(name), STR("path"), buf_str(&path), NULL, NULL);
-    buf_fini(&path);
-}
-
 void book_add(struct book_project *p, const struct rule *r, book_done *done, void *arg)
 {
     char id[SLUG_TEXT + 32], name[SLUG_TEXT + 32];
     uint32_t dice = 0;
     struct err e = {0};
-    struct buf json;
+    struct buf json, path;
+    struct jw jw;
     struct rule own = *r;
     assert(done != NULL);
     (void)!getrandom(&dice, sizeof dice, 0);
@@ -348,8 +333,13 @@ void book_add(struct book_project *p, const struct rule *r, book_done *done, voi
     *w = (struct writing){.project = p, .id = xstrdup(id), .done = done, .arg = arg};
     buf_init(&json, SIZE_MAX);
     write_rule(&json, &own);
-    claim_document(p, document(p, name));
+    buf_init(&path, SIZE_MAX);
+    jw_init(&jw, &path);
+    jw_str(&jw, str_of(p->place)); // the document is this project's
+    store_doc_set(p->book->store, str_of(document(p, name)), STR("path"), buf_str(&path), NULL,
+                  NULL);
     store_doc_set(p->book->store, str_of(name), str_of(id), buf_str(&json), on_added, w);
+    buf_fini(&path);
     buf_fini(&json);
 }
 
