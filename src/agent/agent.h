@@ -91,11 +91,11 @@ struct agent_host {
 struct agent_role {
     struct str bot, project;     // names, for its metadata
     struct str dir;              // its files are in DIR/<id>, relative to the home
-    struct str run_id;           // empty: a conversation, not an iteration of a run
+    struct str run_id;           // of its run; empty: it belongs to none
     int64_t number;              // of the session in its workspace
     struct str branch, worktree; // may be empty
     struct str before;           // the session whose conversation it goes on with; may be empty
-    bool autonomous;             // nobody is there: what a person would be asked is denied
+    bool autonomous; // an iteration of a bot's run: what a person would be asked is denied
 };
 
 /// What a session of a bot is told, at the beginning of each turn.
@@ -116,6 +116,8 @@ struct agent_kit {
     /// A step of an iteration of a run is over and its results are in the journal; `done` once, never from
     /// inside: the next step waits for it. May be NULL.
     void (*stepped)(void *arg, struct session *s, loop_fn *done, void *done_arg);
+    /// A session that belongs to a run has ended, and its journal says so. May be NULL.
+    void (*ended)(void *arg, const struct session *s);
     void *arg;
 };
 
@@ -271,6 +273,8 @@ void agent_session_prune(struct agent *a, int64_t before, bool dry_run, agent_pr
 
 /// Borrowed from the session.
 const char *agent_session_id(const struct session *s);
+/// Has it ended, or is it about to?
+bool agent_session_is_ended(const struct session *s);
 /// What it was made as; all empty when no bot's. Borrowed from the session.
 const struct agent_role *agent_session_role(const struct session *s);
 const char *agent_session_dir(const struct session *s); // where it works

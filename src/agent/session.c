@@ -148,6 +148,11 @@ const char *agent_session_id(const struct session *s)
     return s->id;
 }
 
+bool agent_session_is_ended(const struct session *s)
+{
+    return s->state == SESSION_ENDED || s->ending;
+}
+
 const char *const *agent_session_variables(const struct session *s)
 {
     return (const char *const *)s->variables;
@@ -436,8 +441,12 @@ static void on_end_noted(void *arg, int status, const struct err *e)
 static void on_first_end_noted(void *arg, int status, const struct err *e)
 {
     struct session *s = arg;
+    const struct agent_kit *kit = &s->agent->kit;
     if (status == 0) {
         s->agent->o.host.ended(s->agent->o.host.arg, s);
+    }
+    if (status == 0 && s->role.run_id.n != 0 && kit->ended != NULL) {
+        kit->ended(kit->arg, s);
     }
     on_end_noted(s, status, e);
 }
@@ -478,7 +487,7 @@ void agent__session_finish_end(struct session *s)
     if (s->closing_summary != NULL) {
         agent__session_set(&s->response_summary, str_of(s->closing_summary));
     }
-    if (s->role.run_id.n == 0) { // else the next iteration goes on with it
+    if (!s->role.autonomous) { // else the next iteration goes on with it
         agent__session_cool(s);
     }
     note__begin(&n, s, NULL, EVENT_SESSION_ENDED);

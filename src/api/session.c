@@ -114,10 +114,11 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 
 static void begin(struct api *api, struct op_call *c)
 {
-    bool bot = json_str(json_get(c->params, "bot"), "").n != 0;
-    if (bot && require_bots(api, c)) {
+    bool bots = json_str(json_get(c->params, "bot"), "").n != 0 ||
+                json_bool(json_get(c->params, "worktree"), false);
+    if (bots && require_bots(api, c)) {
         bots_chat(api->bots, c->params, on_made, op_new(api, c));
-    } else if (!bot && require_agent(api, c)) {
+    } else if (!bots && require_agent(api, c)) {
         agent_session_new(api->agent, c->params, NULL, on_made, op_new(api, c));
     }
 }

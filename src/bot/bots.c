@@ -151,8 +151,11 @@ static void open_git(struct bots *b)
 struct bots *bots_open(const struct bots_opts *o)
 {
     struct bots *b = xcalloc(1, sizeof *b);
-    struct agent_kit kit = {
-        .tools = bots_tools(), .learn = bots__learn, .stepped = bots__stepped, .arg = b};
+    struct agent_kit kit = {.tools = bots_tools(),
+                            .learn = bots__learn,
+                            .stepped = bots__stepped,
+                            .ended = bots__ended,
+                            .arg = b};
     b->o = *o;
     b->lane = lane_open(o->loop, "bots", THREADS);
     b->index = runs_index_new(o->home->dir);

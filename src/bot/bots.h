@@ -152,5 +152,6 @@ bots_fn bots_worktree_clean;
 
 // ---- conversations ------------------------------------------------------------------------------
 
-/// POST /session with `bot`: a session with its instructions, skills and memory, in its history.
+/// POST /session with `bot`: a session with its instructions, skills and memory, in its history. With `worktree` it
+/// works in a worktree of its own, and is a run that ends with it.
 void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg);

@@ -16,6 +16,7 @@
 //     run_push.c       its work goes to a remote              run_setup.c   commands before the first session
 //     run_iterate.c    one session after the other            run_end.c     the work is kept, the record written
 //     record.c         what a run leaves on disk              runs*.c       runs found, listed, shown
+//     run_terminal.c   a program of the user's                run_chat.c    a conversation in a worktree
 //     runs_take.c      diff, apply, merge, discard            recover.c     runs that a killed hub left
 //     tools.c          what models of bots can call           chat.c        conversations
 //     worktrees.c      worktrees listed and cleaned           worktrees_user.c  those that no run made
@@ -70,6 +71,11 @@ void bots__find_worktrees(struct bots *b);
 
 /// agent_kit.stepped: the work of the run goes to its remote.
 void bots__stepped(void *arg, struct session *s, loop_fn *done, void *done_arg);
+/// agent_kit.ended: the run of a conversation ends with it.
+void bots__ended(void *arg, const struct session *s);
+/// bots_chat(), with `worktree` taken care of: `place` (may be NULL) says in which run, on which branch.
+void bots__open_chat(struct bots *b, const struct json *params, const struct agent_role *place,
+                     agent_session_cb *cb, void *arg);
 /// Tell the fleet who runs bots here.
 void bots__join_fleet(struct bots *b);
 /// Another hub has the run of that id: end all that it does here, and write nothing.

@@ -9,6 +9,7 @@
 #include "bot/ask.h"
 #include "bot/history_number.h"
 #include "bot/prompt.h"
+#include "bot/run_int.h"
 #include "config/home.h"
 
 // ---- learn --------------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *
                            .bot = str_dup(role->bot),
                            .project = str_dup(role->project),
                            .dir = xstrdup(agent_session_dir(s)),
-                           .in_run = role->run_id.n != 0,
+                           .in_run = role->autonomous,
                            .done = done,
                            .arg = done_arg};
     char *rel = str_dup(path_dir(role->dir));
@@ -135,6 +136,7 @@ struct opening {
     agent_session_cb *cb;
     void *arg;
     uint64_t number;
+    struct agent_role place; // its run, if it has one; borrowed from that
 };
 
 static void on_refused(void *arg, struct str json, const char *name, const struct agent_no *no)
@@ -175,10 +177,11 @@ static void open_session(struct ask *a)
 {
     struct opening *o = a->arg;
     char *dir = xasprintf("%s/history", a->ws.rel);
-    struct agent_role role = {.bot = str_of(a->name),
-                              .project = str_of(a->ws.slug),
-                              .dir = str_of(dir),
-                              .number = (int64_t)o->number};
+    struct agent_role role = o->place;
+    role.bot = str_of(a->name);
+    role.project = str_of(a->ws.slug);
+    role.dir = str_of(dir);
+    role.number = (int64_t)o->number;
     add_settings(a);
     agent_session_new(a->b->o.agent, a->params, &role, on_made, o);
     free(dir);
@@ -199,10 +202,18 @@ static void located(struct ask *a)
     }
 }
 
-void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg)
+void bots__open_chat(struct bots *b, const struct json *params, const struct agent_role *place,
+                     agent_session_cb *cb, void *arg)
 {
+    if (json_str(json_get(params, "bot"), "").n == 0) {
+        agent_session_new(b->o.agent, params, place, cb, arg);
+        return;
+    }
     struct opening *o = xcalloc(1, sizeof *o);
     *o = (struct opening){.cb = cb, .arg = arg};
+    if (place != NULL) {
+        o->place = *place;
+    }
     o->a = ask__new(b, params, on_refused, o);
     if (b->stopping) {
         ask__no(o->a, PROBLEM_STOPPING, NULL, "the hub is stopping");
@@ -212,4 +223,13 @@ void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, 
         ask__set(o->a, "working_dir", STR("/"));
     }
     ask__locate(o->a, WHERE_SPACE | WHERE_MAKE, located);
+}
+
+void bots_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg)
+{
+    if (json_bool(json_get(params, "worktree"), false)) {
+        run__start_chat(b, params, cb, arg);
+    } else {
+        bots__open_chat(b, params, NULL, cb, arg);
+    }
 }

@@ -190,9 +190,9 @@ void record_write(const struct record *r, struct jw *w, bool whole)
         jw_null(w);
     }
     jw_key(w, "resume");
-    if (r->terminal[0] == '\0') {
+    if (r->terminal[0] == '\0' && r->chat[0] == '\0') {
         jw_strf(w, "afloat run %s --resume %s", r->bot, r->run_id);
-    } else if (r->running) {
+    } else if (r->running || r->chat[0] != '\0') {
         jw_null(w);
     } else {
         jw_strf(w, "afloat pty new --resume %s", r->run_id);

@@ -36,7 +36,8 @@ enum { RECORD_BYTES = 64 << 20, RECORD_ID = 8 + 1 }; // texts of a few MB, each 
     X(prompt)                                                                                      \
     X(unread) /* what was said to it and is not in a prompt yet */                                 \
     X(merged_into)                                                                                 \
-    X(terminal) /* the terminal whose program it is, in place of a bot */
+    X(terminal) /* the terminal whose program it is, in place of a bot */                          \
+    X(chat)     /* the session that is its conversation, in place of a bot */
 
 // milliseconds since 1970, RFC 3339 in the document; 0 and null: never
 #define RECORD_TIMES(X)                                                                            \

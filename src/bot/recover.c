@@ -3,7 +3,8 @@
 // goes, the session and the record say so. All of it happens behind `ready`; a run under recovery is a live one,
 // so nothing else touches its worktree meanwhile.
 //
-// The program in a terminal outlives the hub: while that is there its run goes on.
+// The program in a terminal outlives the hub: while that is there its run goes on. So does a conversation that
+// has not ended.
 
 #include "base/log.h"
 #include "bot/run_int.h"
@@ -63,6 +64,10 @@ void run_recover(struct bots *b, struct record *rec)
         if (b->o.terminal_runs == NULL || !b->o.terminal_runs(b->o.arg, r->rec.terminal, &status)) {
             bots_terminal_ended(b, str_of(r->rec.terminal), status, "review");
         }
+        return;
+    }
+    if (r->rec.chat[0] != '\0') {
+        run__recover_chat(r);
         return;
     }
     log_warn(LOG_BOT, "run=%s bot=%s end=crashed reason=\"the hub was killed while it ran\"",

@@ -295,6 +295,8 @@ void run_stop(struct run *r, bool force)
     }
     if (r->step == RUN_PTY && r->next == NULL) {
         run__stop_terminal(r);
+    } else if (r->step == RUN_CHAT && r->next == NULL) {
+        run__stop_chat(r);
     } else if (r->in_turn) {
         interrupt_turn(r);
     } else if (r->resting) {
@@ -376,6 +378,12 @@ void run_say(struct run *r, struct ask *a)
         ask__no(a, PROBLEM_CONFLICT, "POST /pty/{id}/input types into a terminal",
                 "run '%s' is that of a terminal: `afloat pty attach %s`", r->rec.run_id,
                 r->rec.terminal);
+        return;
+    }
+    if (r->rec.chat[0] != '\0') {
+        ask__no(a, PROBLEM_CONFLICT, NULL,
+                "run '%s' is that of a conversation: `afloat chat --resume %s`", r->rec.run_id,
+                r->rec.chat);
         return;
     }
     if (!r->in_turn) {

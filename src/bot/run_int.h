@@ -11,7 +11,7 @@
 // that ends by run__go() to another one. `iterates`: a wish to stop leads from there to KEEP.
 //
 //     NOTE ─> TREE ─> SHARE ─> SETUP ─> GATHER ─> RECALL ─> SESSION ─> WEIGH ─┬─> REST ─> GATHER
-//                            └──> PTY (a program of the user's) ──────────────┤
+//                            └──> PTY (a program), CHAT (a conversation) ─────┤
 //     gone <─ RECORD <─ CLOSE <─ MERGE <─ COUNT <─ REMOVE <─ PUSH <─ KEEP <───┘
 #define RUN_STEPS(X)                                                                               \
     X(NOTE, note_down, false) /* the record is there before anything else is */                    \
@@ -24,6 +24,7 @@
     X(WEIGH, weigh, false)    /* the turn is over: what now? */                                    \
     X(REST, rest, true)       /* sleep */                                                          \
     X(PTY, pty, true)         /* its program works, and has not ended */                           \
+    X(CHAT, chat, true)       /* so does a person, in a conversation */                            \
     X(KEEP, keep, false)      /* what is uncommitted goes to the branch */                         \
     X(PUSH, push, false)      /* the remote gets that */                                           \
     X(REMOVE, remove, false)  /* the directory goes */                                             \
@@ -157,7 +158,7 @@ void run__hold_record(struct ask *a, struct record *rec);
 bool run__has_begun(const struct record *rec); // its worktree or a session was made
 /// Its work begins: tell the stream.
 void run__tell_start(struct run *r);
-/// NULL: it is recovered, or the run of a terminal.
+/// NULL: it is recovered, or no bot's.
 const struct bot_config *run__config(const struct run *r);
 bool run__is_terminal(const struct run *r);
 
@@ -166,9 +167,25 @@ bool run__is_terminal(const struct run *r);
 RUN_STEPS(X)
 #undef X
 
+/// The work of one that is no bot's begins in a worktree: make the workspace `name`, then `launch`. Refused where
+/// there is no repository.
+void run__make_space(struct ask *a, const char *name, ask_fn *launch);
+/// A run with `rec`, which is moved, begins for `a`. `former` as in struct run.
+struct run *run__begin(struct ask *a, struct record *rec, char *former);
+/// Does a sandbox of that name, or that of the settings (NULL), let everything be written?
+bool run__has_full_access(const struct bots *b, const char *sandbox);
+
 // run_terminal.c
 /// End its program; when the hub stops, leave that alone: it goes on, and the next hub finds both.
 void run__stop_terminal(struct run *r);
+
+// run_chat.c
+/// Begin the run of a conversation, for bots_chat() with `worktree`.
+void run__start_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg);
+/// End its session; when the hub stops, leave that alone.
+void run__stop_chat(struct run *r);
+/// A hub that stopped or was killed left it: it goes on while its session can.
+void run__recover_chat(struct run *r);
 
 // run_shared.c: hubs that share a store
 void run__save_shared(struct run *r, store_done *done, void *arg); // fenced; then the file here

@@ -1,6 +1,6 @@
 // The work of a run on a remote ([worktree] remote): where it begins, after every step, and its end.
 //
-//     SHARE ─> SETUP, PTY       a step of a turn is over ─> push ─> the next step          KEEP ─> PUSH ─> REMOVE
+//     SHARE ─> SETUP, PTY, CHAT a step of a turn is over ─> push ─> the next step          KEEP ─> PUSH ─> REMOVE
 //
 // The next step waits for the push: what the journal says was done is on the remote, so another hub can go
 // on from there. A push that fails is a note of the run and tried again after the next step; the run
@@ -95,7 +95,7 @@ void bots__stepped(void *arg, struct session *s, loop_fn *done, void *done_arg)
 static void go_setup(void *arg)
 {
     struct run *r = arg;
-    run__go(r, run__is_terminal(r) ? RUN_PTY : RUN_SETUP);
+    run__go(r, run__is_terminal(r) ? RUN_PTY : run__config(r) == NULL ? RUN_CHAT : RUN_SETUP);
 }
 
 void run__share(struct run *r)

@@ -426,7 +426,7 @@ void bots__lost(struct bots *b, struct str id)
         return;
     }
     r->lost = true;
-    if (r->step == RUN_PTY && r->next == NULL) {
+    if ((r->step == RUN_PTY || r->step == RUN_CHAT) && r->next == NULL && r->starter == NULL) {
         run__go(r, RUN_DROP);
     } else {
         run_stop(r, true);

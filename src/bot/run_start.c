@@ -275,6 +275,9 @@ static bool may_start(struct ask *a, const struct record *rec, struct agent_no *
         bots__no(no, PROBLEM_CONFLICT, NULL,
                  "run '%s' is that of a program in a terminal: `afloat pty new --resume %s`",
                  rec->run_id, rec->run_id);
+    } else if (resumed && rec->chat[0] != '\0') {
+        bots__no(no, PROBLEM_CONFLICT, NULL, "run '%s' was that of a conversation, which has ended",
+                 rec->run_id);
     } else {
         return !resumed || run__may_resume(a, rec, no);
     }
@@ -287,6 +290,45 @@ static void add_input(struct buf *out, struct str s)
         buf_addc(out, '\n');
     }
     buf_adds(out, s);
+}
+
+struct run *run__begin(struct ask *a, struct record *rec, char *former)
+{
+    struct run *r = run__new(a->b, rec);
+    r->former = former;
+    r->taken = a->taken;
+    r->starter = a;
+    r->env = json_clone(&r->arena, json_get(a->params, "env"));
+    proc_umask_parse(json_str(json_get(r->env, "AFLOAT_UMASK"), ""), &r->umask);
+    r->dir = arena_strdup(&r->arena, str_of(a->real));
+    r->ws = a->ws;
+    a->ws = (struct workspace){0};
+    run__go(r, RUN_NOTE);
+    return r;
+}
+
+bool run__has_full_access(const struct bots *b, const char *sandbox)
+{
+    const char *mode = sandbox != NULL ? sandbox : config_str(b->o.config->now, "sandbox.mode");
+    return strcmp(mode, box_mode_name(BOX_FULL_ACCESS)) == 0;
+}
+
+static void make_space(struct ask *a) // on the lane
+{
+    a->rc = workspace_of_path(&a->ws, a->b->o.home->dir, a->name, a->git.main_root, WORKSPACE_MAKE,
+                              &a->e);
+}
+
+void run__make_space(struct ask *a, const char *name, ask_fn *launch)
+{
+    a->name = name;
+    if (a->b->stopping) {
+        ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (a->git.status < 0) {
+        ask__fail(a, &a->git.e);
+    } else {
+        ask__work(a, make_space, launch);
+    }
 }
 
 /// Everything is in order: the run is made, and has its request from here on.
@@ -307,23 +349,12 @@ static void launch(struct ask *a, struct record *rec)
     rec->running = true;
     rec->queued = false;
     rec->options = run__options(a, rec);
-    rec->full_access =
-        strcmp(bot->config.sandbox != NULL ? bot->config.sandbox
-                                           : config_str(a->b->o.config->now, "sandbox.mode"),
-               box_mode_name(BOX_FULL_ACCESS)) == 0;
+    rec->full_access = run__has_full_access(a->b, bot->config.sandbox);
     rec->remote = rec->in_place || bot->config.remote == NULL || rec->pushed[0] != '\0'
                       ? rec->remote
                       : record_text(rec, str_of(bot->config.remote));
-    struct run *r = run__new(a->b, rec);
-    r->former = former;
-    r->taken = a->taken;
-    r->starter = a;
+    struct run *r = run__begin(a, rec, former);
     r->asked = take_flags(a, &r->arena);
-    r->env = json_clone(&r->arena, json_get(a->params, "env"));
-    proc_umask_parse(json_str(json_get(r->env, "AFLOAT_UMASK"), ""), &r->umask);
-    r->dir = arena_strdup(&r->arena, str_of(a->real));
-    r->ws = a->ws;
-    a->ws = (struct workspace){0};
     r->lore = xcalloc(1, sizeof *r->lore);
     r->lore->catalog = a->catalog;
     r->lore->bot = bot;
@@ -331,7 +362,6 @@ static void launch(struct ask *a, struct record *rec)
     add_input(&r->input, str_of(r->rec.unread));
     add_input(&r->input, a->taken && former != NULL ? str_of(continued) : ask__str(a, "prompt"));
     r->rec.unread = "";
-    run__go(r, RUN_NOTE);
 }
 
 void run_start(struct ask *a)

@@ -10,19 +10,12 @@
 
 #include "bot/run_int.h"
 #include "bot/runs_int.h"
-#include "config/home.h"
 
 #define OF_TERMINALS "pty" // in the place of a bot's name
 
 enum { BY_SIGNAL = 128 }; // a status from here on: a signal ended it
 
 // ---- begin --------------------------------------------------------------------------------------
-
-static void make_space(struct ask *a) // on the lane
-{
-    a->rc = workspace_of_path(&a->ws, a->b->o.home->dir, OF_TERMINALS, a->git.main_root,
-                              WORKSPACE_MAKE, &a->e);
-}
 
 /// The command line, for lists.
 static const char *command_of(const struct ask *a, struct record *rec)
@@ -63,7 +56,6 @@ static void launch(struct ask *a)
     if (past != NULL && !check_past(a)) { // now: two may be asked for at once
         return;
     }
-    a->name = OF_TERMINALS;
     if (past != NULL) {
         rec = *past;
         record_init(past);
@@ -78,24 +70,12 @@ static void launch(struct ask *a)
     rec.prompt = command_of(a, &rec);
     rec.options = run__options(a, &rec);
     rec.running = rec.full_access = true; // the program is the user's own
-    struct run *r = run__new(a->b, &rec);
-    r->starter = a;
-    r->former = former;
-    r->dir = arena_strdup(&r->arena, str_of(a->real));
-    r->ws = a->ws;
-    a->ws = (struct workspace){0};
-    run__go(r, RUN_NOTE);
+    run__begin(a, &rec, former);
 }
 
 static void located(struct ask *a)
 {
-    if (a->b->stopping) {
-        ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
-    } else if (a->git.status < 0) {
-        ask__fail(a, &a->git.e);
-    } else {
-        ask__work(a, make_space, launch);
-    }
+    run__make_space(a, OF_TERMINALS, launch);
 }
 
 /// It goes on where it was, wherever its user is now.

@@ -2,10 +2,11 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
-from conftest import ROOT, retry
+from conftest import ROOT, Hub, retry
 from test_lua import Stream, lua  # noqa: F401
 
 
@@ -229,3 +230,112 @@ def test_the_shipped_policy_is_a_module_that_the_user_replaces_while_the_hub_run
     (home.dir / "lua/handlers/agents.lua").unlink()
     home.ok("reload")
     assert pty(home, cmd="sleep", args=["100"], cwd="/").status == 201
+
+
+# ---- a conversation with a worktree -----------------------------------------------------------------------------
+
+WRITES = [{"tool_calls": [{"name": "shell", "input": {"cmd": "echo by the model > made.txt && git add made.txt && "
+                                                             "git commit -qm 'model: make a file' && echo more >> f"}}]},
+          {"text": "made it"}, {"text": "and on"}]
+
+
+def client(home):
+    return {"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(home.dir / "scenario.jsonl"), "PATH": os.environ["PATH"]}
+
+
+def converse(home, work, **more):
+    """A session of type `fixer`, which works in a worktree of its own."""
+    (home.dir / "scenario.jsonl").write_text("\n".join(json.dumps(line) for line in WRITES))
+    save(home.dir, "fixer", 'return { kind = "chat", worktree = true, title = "fix it" }')
+    body = {"type": "fixer", "working_dir": str(work), "env": client(home), **more}
+    answer = home.http("POST", "/session", json.dumps(body).encode())
+    assert answer.status == 201, answer.body
+    return answer.json()
+
+
+def say(home, row, text="go"):
+    body = json.dumps({"text": text, "wait": True, "env": client(home)}).encode()
+    return home.http("POST", f"/session/{row['id']}/message", body).json()
+
+
+def run_of(home, row):
+    return home.http("GET", f"/runs/{row['run_id']}").json()
+
+
+def test_a_chat_type_with_a_worktree_is_a_run_whose_work_is_taken_over(home, hub, work):
+    row = converse(home, work)
+    assert row["branch"] == f"afloat/chat-{row['run_id']}" and row["working_dir"] == row["worktree"]
+    assert pathlib.Path(row["worktree"]).is_dir() and row["bot"] is None and row["title"] == "fix it"
+    assert say(home, row)["text"] == "made it"
+    live = run_of(home, row)
+    assert (live["state"], live["bot"], live["chat"], live["session_id"], live["resume"]) == \
+           ("running", "chat", row["id"], row["id"], None)
+    assert "by the model" in home.ok("runs", "diff", row["run_id"])
+    assert "has not ended" in home.cli("runs", "apply", row["run_id"], cwd=work).stderr
+    assert home.json("worktrees", "clean")["kept"][0]["why"] == "its run lives"
+    assert home.http("DELETE", f"/session/{row['id']}").status == 200
+    record = retry(lambda: (r := run_of(home, row))["state"] == "ended" and r)
+    assert (record["end_reason"], record["action"], record["commits"], record["files"]) == ("complete", "review", 2, 2)
+    assert not pathlib.Path(row["worktree"]).exists() and (work / "f").read_text() == "x\n"
+    home.ok("runs", "apply", row["run_id"], cwd=work)
+    assert (work / "made.txt").read_text() == "by the model\n" and (work / "f").read_text() == "x\nmore\n"
+    subprocess.run(["git", "-C", work, "stash", "-uq"], check=True)
+    home.ok("runs", "merge", row["run_id"], cwd=work)
+    assert (work / "f").read_text() == "x\nmore\n"
+    home.ok("bots", "create", "chat")
+    refused = home.cli("run", "chat", "--resume", row["run_id"], cwd=work)
+    assert refused.returncode == 7 and "conversation" in refused.stderr
+
+
+def test_a_chat_in_a_worktree_goes_on_after_a_restart_and_ends_with_runs_stop(home, work):
+    hub = Hub(home)
+    row = converse(home, work)
+    say(home, row)
+    hub.close()
+    assert pathlib.Path(row["worktree"]).is_dir()
+    hub = Hub(home)
+    assert retry(lambda: run_of(home, row)["state"] == "running") and say(home, row)["text"] == "and on"
+    os.kill(hub.pid, signal.SIGKILL)
+    hub.process.communicate()
+    hub = Hub(home)
+    refused = home.http("POST", f"/runs/{row['run_id']}/input", json.dumps({"text": "hi"}).encode())
+    assert refused.status == 409 and f"afloat chat --resume {row['id']}" in refused.json()["detail"]
+    stopped = json.loads(home.ok("runs", "stop", row["run_id"], "--json"))
+    assert (stopped["end_reason"], stopped["files"]) == ("interrupted", 2)
+    assert home.http("GET", f"/session/{row['id']}").json()["state"] == "ended"
+    assert not pathlib.Path(row["worktree"]).exists()
+    hub.close()
+
+
+def test_one_that_ended_while_the_run_was_not_looking_is_brought_in(home, work):
+    hub = Hub(home)
+    row = converse(home, work)
+    say(home, row)
+    hub.close()
+    path = next((home.dir / "bots/chat/workspaces").glob("*/runs/*.json"))
+    record = path.read_text()
+    hub = Hub(home)
+    home.http("DELETE", f"/session/{row['id']}?purge=true")
+    retry(lambda: run_of(home, row)["state"] == "ended")
+    hub.close()
+    path.write_text(record)  # as if the hub had been killed before the run's end was written
+    hub = Hub(home)
+    ended = retry(lambda: (r := run_of(home, row))["state"] == "ended" and r)
+    assert (ended["end_reason"], ended["files"]) == ("complete", 2)
+    hub.close()
+
+
+def test_a_bots_chat_has_a_worktree_too_and_one_outside_of_a_repository_is_refused(home, hub, work, tmp_path):
+    home.ok("bots", "create", "helper")
+    row = converse(home, work, bot="helper")
+    assert row["bot"] == "helper" and row["session_number"] == 1 and row["run_id"]
+    assert say(home, row)["text"] == "made it"
+    assert json.loads(home.ok("runs", "stop", row["run_id"], "--json"))["files"] == 2
+    body = {"worktree": True, "working_dir": "/"}
+    nowhere = home.http("POST", "/session", json.dumps(body).encode())
+    assert nowhere.status == 404 and "repository" in nowhere.json()["detail"]
+    bad = home.http("POST", "/session", json.dumps({**body, "working_dir": str(work), "plugins": ["no-such"]}).encode())
+    assert bad.status >= 400
+    branches = lambda: subprocess.run(["git", "-C", work, "branch"], capture_output=True, text=True).stdout
+    retry(lambda: branches().count("afloat/") == 1)  # nothing is left of what could not begin
+    assert len(home.json("runs", "list")["runs"]) == 1

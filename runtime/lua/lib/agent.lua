@@ -9,7 +9,7 @@ local KINDS = {
   pty = { cmd = "string", args = "texts", env = "table", cwd = "string", worktree = "boolean", prompt = "string",
           name = "string" },
   chat = { model = "string", provider = "string", engine = "string", plugins = "texts", env = "table", cwd = "string",
-           prompt = "string", bot = "string", title = "string" },
+           worktree = "boolean", prompt = "string", bot = "string", title = "string" },
 }
 
 local function fits(value, want)

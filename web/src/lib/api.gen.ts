@@ -36,7 +36,7 @@ export interface Params {
   "files.move": { path: string; to: string };
   "files.remove": { path: string; dry_run?: boolean };
   "session.list": { state?: string; parent?: string; limit?: number; cursor?: string };
-  "session.new": { plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; bot?: string; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string; type?: string };
+  "session.new": { plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; bot?: string; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; engine?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string; type?: string; worktree?: boolean };
   "session.show": { id: string };
   "session.patch": { id: string; plugins?: readonly unknown[]; disabled_tools?: readonly unknown[]; working_dir?: string; env?: Record<string, unknown>; provider?: string; model?: string; sandbox?: string; network?: boolean; writable?: readonly unknown[]; permission?: string; keep_requests?: boolean; max_steps?: number; max_cost?: number; title?: string };
   "session.end": { id: string; purge?: boolean };
