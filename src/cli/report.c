@@ -33,7 +33,9 @@ void report_print_problems(struct out *o, const struct json *v)
         if (path.n != 0) {
             out_add(o, STR("\n  at "));
             out_text(o, path);
-            out_addf(o, line > 0 ? ":%lld" : "", (long long)line);
+            if (line > 0) {
+                out_addf(o, ":%lld", (long long)line);
+            }
         }
         if (json_get_text(d, "hint").n != 0) {
             out_add(o, STR("\n  hint: "));
