@@ -8,6 +8,7 @@
 
 // What the handlers of api/ share.
 
+struct agent_no;
 struct api_files;
 struct asking;
 struct ui_command;
@@ -45,6 +46,8 @@ struct api {
     uint64_t last_ui_command;
 };
 
+/// Answer with a refusal of the agent or of bots.
+void api__refuse(struct op_call *c, const struct agent_no *no);
 /// Put an event on the stream. `object` is the text of a JSON object with its fields; it is freed.
 void api__emit(const struct api *api, enum event_id id, struct buf *object);
 /// End the processes of validate.c; each is answered with a failure.

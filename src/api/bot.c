@@ -18,7 +18,7 @@ static void answer(void *arg, struct str json, const char *name, const struct ag
     struct bot_op *o = arg;
     struct op_call *c = o->call;
     if (no != NULL) {
-        op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+        api__refuse(c, no);
     } else {
         if (o->location != NULL) {
             c->location = arena_printf(c->arena, "%s%s", o->location, name);

@@ -25,8 +25,7 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
             jw_key(w, "name");
             jw_strf(w, "%s:%s", u->name, gen_item_name(it));
             jw_kbool(w, "plain", gen_item_is_plain(g, it));
-            jw_key(w, "description");
-            jw_value(w, told ? json_get(about, "description") : NULL);
+            jw_kvalue(w, "description", told ? json_get(about, "description") : NULL);
             if (told && json_bool(json_get(about, "prompt"), false)) {
                 jw_kbool(w, "prompt", true); // its output is a message for a model
             }
@@ -54,8 +53,7 @@ static void on_output(struct gen_call *target, int status, const struct json *ou
     } else {
         struct jw *w = op_begin(r->call);
         jw_obj(w);
-        jw_key(w, "output");
-        jw_value(w, output);
+        jw_kvalue(w, "output", output);
         jw_kint(w, "generation", (int64_t)gen_number(r->gen));
         jw_end_obj(w);
         op_end(r->call, 200);

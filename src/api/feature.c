@@ -56,10 +56,8 @@ static void write_flag(const struct api *api, const struct gen_item *it, struct 
     jw_key(w, "name");
     jw_strf(w, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
     jw_kbool(w, "enabled", json_bool(value, false));
-    jw_key(w, "value");
-    jw_value(w, value);
-    jw_key(w, "default");
-    jw_value(w, fallback);
+    jw_kvalue(w, "value", value);
+    jw_kvalue(w, "default", fallback);
     jw_kbool(w, "overridden", chosen != NULL);
     jw_kstrz(w, "stage", "stable");
     jw_kstr(w, "description", json_str(json_get(about, "description"), ""));

@@ -26,8 +26,7 @@ static void write_past(const struct plugin_past *p, const struct json *set, stru
     write_names(w, "changed", p->changed);
     write_names(w, "removed", p->removed);
     if (set != NULL) {
-        jw_key(w, "set");
-        jw_value(w, set);
+        jw_kvalue(w, "set", set);
     }
     jw_end_obj(w);
 }

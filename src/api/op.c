@@ -71,6 +71,8 @@ void op_answer_stream(struct op_call *c, const struct event_filter *f, uint64_t 
 
 // ---- parameters ----------------------------------------------------------------------------
 
+enum { NAMED = 40 }; // parameters of one operation that may be meant
+
 static bool fits(char type, const struct json *v)
 {
     switch (type) {
@@ -108,8 +110,8 @@ static bool find_param(const struct op *op, struct str name, struct op_param *ou
 
 static bool fail_unknown(const struct op *op, struct str name, struct op_fault *f)
 {
-    char names[16][32];
-    const char *candidates[16];
+    char names[NAMED][32];
+    const char *candidates[NAMED];
     size_t n = 0;
     struct op_param p;
     struct str rest = str_of(op->params);

@@ -91,8 +91,7 @@ static void write_body(struct jw *w, const struct op *op)
 
 static void write_content(struct jw *w, const char *type)
 {
-    jw_key(w, type);
-    jw_obj(w);
+    jw_kobj(w, type);
     jw_end_obj(w);
 }
 
@@ -117,8 +116,7 @@ static void write_responses(struct jw *w, const struct op *op)
 static void write_operation(struct jw *w, const struct op *op)
 {
     static const char *const methods[] = {"get", "post", "put", "patch", "delete"};
-    jw_key(w, methods[op->method]);
-    jw_obj(w);
+    jw_kobj(w, methods[op->method]);
     jw_kstrz(w, "operationId", op->name);
     jw_kstrz(w, "summary", op->help);
     write_parameters(w, op);
@@ -157,8 +155,7 @@ static void write_paths(struct jw *w)
         if (first < i) {
             continue;
         }
-        jw_key(w, ops[i].path);
-        jw_obj(w);
+        jw_kobj(w, ops[i].path);
         for (size_t k = i; k < OP__COUNT; k++) {
             if (strcmp(ops[k].path, ops[i].path) == 0) {
                 write_operation(w, &ops[k]);

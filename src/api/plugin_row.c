@@ -239,8 +239,7 @@ static void write_hooks(const struct gen_unit *u, struct jw *w)
 
 static void write_items(const struct gen_unit *u, enum gen_kind kind, const char *key, struct jw *w)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; u != NULL && i < gen_unit_count(u); i++) {
         const struct gen_item *it = gen_unit_at(u, i);
         if (gen_item_kind(it) == kind && !gen_item_is_off(it)) {
@@ -377,8 +376,7 @@ const struct hook_stats *api__stats_of(const struct gen_item *it)
 static void write_stats_of(const struct gen_unit *u, enum gen_kind kind, const char *key,
                            struct jw *w)
 {
-    jw_key(w, key);
-    jw_obj(w);
+    jw_kobj(w, key);
     for (size_t i = 0; u != NULL && i < gen_unit_count(u); i++) {
         const struct gen_item *it = gen_unit_at(u, i);
         const struct hook_stats *s = gen_item_kind(it) == kind ? api__stats_of(it) : NULL;
@@ -484,8 +482,7 @@ static void write_whole(const struct api *api, const struct plugin_row *p, struc
     write_diagnostics(api, p, w);
     write_outputs(api, p, w);
     if (p->options != NULL) {
-        jw_key(w, "options");
-        jw_value(w, p->options);
+        jw_kvalue(w, "options", p->options);
     }
 }
 

@@ -279,8 +279,7 @@ static void on_listed(void *arg, const struct json *value, const char *refused)
         write_row(w, row, false);
     }
     jw_end_arr(w);
-    jw_key(w, "next");
-    jw_null(w);
+    jw_kstrz(w, "next", NULL);
     jw_end_obj(w);
     op_end(d->call, 200);
     deciding_free(d);

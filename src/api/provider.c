@@ -103,11 +103,7 @@ static void on_models(const char *const *names, size_t n, const struct provider_
     } else {
         struct jw *w = op_begin(q->call);
         jw_obj(w);
-        jw_karr(w, "models");
-        for (size_t i = 0; i < n; i++) {
-            jw_strz(w, names[i]);
-        }
-        jw_end_arr(w);
+        jw_kstrs(w, "models", names, n);
         jw_kstrz(w, "next", NULL);
         jw_end_obj(w);
         op_end(q->call, 200);

@@ -144,9 +144,7 @@ static void on_worktree(void *arg, struct str json, const char *name, const stru
     struct json *v = NULL;
     (void)name;
     if (no != NULL) {
-        op_fail(c, no->problem,
-                no->hint[0] != '\0' ? arena_strdup(c->arena, str_of(no->hint)) : NULL, "%s",
-                no->detail);
+        api__refuse(c, no);
         free(o);
     } else if (o->api->terms == NULL ||
                json_parse(&v, c->arena, arena_str(c->arena, json), NULL, NULL) < 0) {
@@ -252,7 +250,7 @@ static void on_past(void *arg, struct str json, const char *name, const struct a
     free(arg);
     (void)name;
     if (no != NULL) {
-        op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+        api__refuse(c, no);
         return;
     }
     int rc = json_parse(&past, c->arena, arena_str(c->arena, json), NULL, NULL);
@@ -348,8 +346,7 @@ static void list(struct api *api, struct op_call *c)
         term_write(terms_at(api->terms, i), w);
     }
     jw_end_arr(w);
-    jw_key(w, "next");
-    jw_null(w);
+    jw_kstrz(w, "next", NULL);
     jw_end_obj(w);
     op_end(c, 200);
 }

@@ -33,10 +33,33 @@ static struct session_op *op_new(struct api *api, struct op_call *c)
     return o;
 }
 
+void api__refuse(struct op_call *c, const struct agent_no *no)
+{
+    op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+}
+
 void api__session_no(struct session_op *o, const struct agent_no *no)
 {
     assert(no != NULL);
-    op_fail(o->call, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+    api__refuse(o->call, no);
+    free(o);
+}
+
+struct jw *api__session_begin(struct session_op *o, const struct agent_no *no)
+{
+    if (no != NULL) {
+        api__session_no(o, no);
+        return NULL;
+    }
+    struct jw *w = op_begin(o->call);
+    jw_obj(w);
+    return w;
+}
+
+void api__session_end(struct session_op *o, int status)
+{
+    jw_end_obj(&o->call->w);
+    op_end(o->call, status);
     free(o);
 }
 
@@ -130,25 +153,22 @@ void op_SESSION_NEW(struct api *api, struct op_call *c)
 
 static void on_page(void *arg, const struct agent_page *p, const struct agent_no *no)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
-    jw_obj(&w);
-    jw_karr(&w, "sessions");
-    for (size_t i = 0; p != NULL && i < p->n; i++) {
-        agent_session_write(p->sessions[i], &w);
+    struct session_op *o = arg;
+    struct jw *w = api__session_begin(o, no);
+    if (w == NULL) {
+        return;
     }
-    jw_end_arr(&w);
-    jw_key(&w, "next");
-    if (p != NULL && p->next.n != 0) {
-        jw_str(&w, p->next);
+    jw_karr(w, "sessions");
+    for (size_t i = 0; i < p->n; i++) {
+        agent_session_write(p->sessions[i], w);
+    }
+    jw_end_arr(w);
+    if (p->next.n != 0) {
+        jw_kstr(w, "next", p->next);
     } else {
-        jw_null(&w);
+        jw_kstrz(w, "next", NULL);
     }
-    jw_end_obj(&w);
-    api__session_text(arg, buf_str(&out), no);
-    buf_fini(&out);
+    api__session_end(o, 200);
 }
 
 void op_SESSION_LIST(struct api *api, struct op_call *c)
@@ -199,13 +219,11 @@ static void on_pruned(void *arg, const struct agent_pruned *list, size_t n,
                       const struct agent_no *no)
 {
     struct session_op *o = arg;
+    struct jw *w = api__session_begin(o, no);
     char at[TIME_TEXT];
-    if (no != NULL) {
-        api__session_no(o, no);
+    if (w == NULL) {
         return;
     }
-    struct jw *w = op_begin(o->call);
-    jw_obj(w);
     jw_karr(w, "pruned");
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
@@ -217,9 +235,7 @@ static void on_pruned(void *arg, const struct agent_pruned *list, size_t n,
     }
     jw_end_arr(w);
     jw_kbool(w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
-    jw_end_obj(w);
-    op_end(o->call, 200);
-    free(o);
+    api__session_end(o, 200);
 }
 
 void op_SESSION_PRUNE(struct api *api, struct op_call *c)

@@ -21,6 +21,9 @@ void api__with_session_of(struct api *api, struct op_call *c, struct str id,
                           void (*run)(struct session_op *o, struct session *s));
 /// Answer with a problem and end it.
 void api__session_no(struct session_op *o, const struct agent_no *no);
+/// Begin an answer that is an object, or with `no` answer that: NULL. Then api__session_end() sends it.
+struct jw *api__session_begin(struct session_op *o, const struct agent_no *no);
+void api__session_end(struct session_op *o, int status);
 /// agent_done_cb of a session_op: answer 200 `{ok: true}`.
 void api__session_ok(void *arg, const struct agent_no *no);
 /// agent_text_cb of a session_op: answer 200 with the text.

@@ -5,25 +5,14 @@
 #include "base/time.h"
 #include "rewind/rewind.h"
 
-static void write_names(struct jw *w, const char *key, const struct git_names *names)
-{
-    jw_karr(w, key);
-    for (size_t i = 0; i < names->n; i++) {
-        jw_strz(w, names->p[i]);
-    }
-    jw_end_arr(w);
-}
-
 static void on_checkpoints(void *arg, const struct rewind_listed *list, size_t n,
                            const struct agent_no *no)
 {
     struct session_op *o = arg;
-    if (no != NULL) {
-        api__session_no(o, no);
+    struct jw *w = api__session_begin(o, no);
+    if (w == NULL) {
         return;
     }
-    struct jw *w = op_begin(o->call);
-    jw_obj(w);
     jw_karr(w, "checkpoints");
     for (size_t i = 0; i < n; i++) {
         char at[TIME_TEXT];
@@ -31,15 +20,13 @@ static void on_checkpoints(void *arg, const struct rewind_listed *list, size_t n
         jw_kstrz(w, "turn", list[i].turn);
         jw_kstrz(w, "at", time_format(list[i].at, at));
         jw_kstr(w, "text", list[i].text);
-        write_names(w, "files", &list[i].files);
-        write_names(w, "not_kept", &list[i].not_kept);
+        jw_kstrs(w, "files", list[i].files.p, list[i].files.n);
+        jw_kstrs(w, "not_kept", list[i].not_kept.p, list[i].not_kept.n);
         jw_kbool(w, "dropped", list[i].dropped);
         jw_end_obj(w);
     }
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(o->call, 200);
-    free(o);
+    api__session_end(o, 200);
 }
 
 static void checkpoints(struct session_op *o, struct session *s)
@@ -72,21 +59,17 @@ static void write_files(struct jw *w, const char *key, const struct rewind_resul
 static void on_rewound(void *arg, const struct rewind_result *r, const struct agent_no *no)
 {
     struct session_op *o = arg;
-    if (no != NULL) {
-        api__session_no(o, no);
+    struct jw *w = api__session_begin(o, no);
+    if (w == NULL) {
         return;
     }
-    struct jw *w = op_begin(o->call);
-    jw_obj(w);
     jw_kstrz(w, "to", r->to);
     write_files(w, "restored", r, RESTORED);
     write_files(w, "deleted", r, DELETED);
     write_files(w, "conflicts", r, CONFLICTS);
-    write_names(w, "not_kept", &r->not_kept);
+    jw_kstrs(w, "not_kept", r->not_kept.p, r->not_kept.n);
     jw_kbool(w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
-    jw_end_obj(w);
-    op_end(o->call, 200);
-    free(o);
+    api__session_end(o, 200);
 }
 
 static void go_back(struct session_op *o, struct session *s)

@@ -46,16 +46,13 @@ void op_SESSION_EVENTS(struct api *api, struct op_call *c)
 
 static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
 {
-    struct jw *w = op_begin(o->call);
-    jw_obj(w);
+    struct jw *w = api__session_begin(o, NULL);
     jw_kstrz(w, "turn_id", sent->turn_id);
     if (sent->queued) {
         jw_kbool(w, "queued", true);
         jw_kint(w, "position", (int64_t)sent->position);
     }
-    jw_end_obj(w);
-    op_end(o->call, 202);
-    free(o);
+    api__session_end(o, 202);
 }
 
 /// The answer of `wait: true`.

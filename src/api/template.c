@@ -37,8 +37,7 @@ static void write_row(const struct template *t, bool whole, struct jw *w)
     jw_kstrz(w, "target", t->project ? "project" : "home");
     jw_key(w, "as");
     t->as != NULL ? jw_strz(w, t->as) : jw_null(w);
-    jw_key(w, "files");
-    jw_arr(w);
+    jw_karr(w, "files");
     for (size_t i = 0; (f = template_file(t, i)) != NULL; i++) {
         struct buf text = {.max = SIZE_MAX};
         char *path = template_path(t, f, t->as);
@@ -67,14 +66,12 @@ void op_TEMPLATE_LIST(struct api *api, struct op_call *c)
     const struct template *t;
     (void)api;
     jw_obj(w);
-    jw_key(w, "templates");
-    jw_arr(w);
+    jw_karr(w, "templates");
     for (size_t i = 0; (t = template_at(i)) != NULL; i++) {
         write_row(t, false, w);
     }
     jw_end_arr(w);
-    jw_key(w, "next");
-    jw_null(w);
+    jw_kstrz(w, "next", NULL);
     jw_end_obj(w);
     op_end(c, 200);
 }
@@ -122,8 +119,7 @@ static void on_reloaded(const struct gen_report *r, void *arg)
     jw_init(&w, &out);
     jw_obj(&w);
     jw_kstrz(&w, "name", in->t->name);
-    jw_key(&w, "files");
-    jw_arr(&w);
+    jw_karr(&w, "files");
     for (size_t i = 0; (f = template_file(in->t, i)) != NULL; i++) {
         char *path = template_path(in->t, f, in->as);
         jw_strf(&w, "%s/%s", in->root, path);

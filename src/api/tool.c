@@ -190,7 +190,7 @@ static void on_result(void *arg, const struct agent_tool_answer *r, const struct
 {
     struct op_call *c = arg;
     if (no != NULL) {
-        op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
+        api__refuse(c, no);
         return;
     }
     struct jw *w = op_begin(c);

@@ -144,13 +144,11 @@ static void write_files(const struct api_validation *v, struct jw *w)
         const struct tree_file *f = &v->tree->files.p[i];
         bool server = strcmp(f->path, v->server) == 0;
         if (plugin_lang_reads(v->lang, str_of(f->path)) && !(server && v->content.p != NULL)) {
-            jw_key(w, f->path);
-            jw_str(w, f->bytes);
+            jw_kstr(w, f->path, f->bytes);
         }
     }
     if (v->content.p != NULL) {
-        jw_key(w, v->server);
-        jw_str(w, v->content);
+        jw_kstr(w, v->server, v->content);
     }
     jw_end_obj(w);
 }
@@ -167,8 +165,7 @@ static void write_request(const struct api *api, const struct api_validation *v,
     jw_kstrz(&w, "server", v->server);
     write_files(v, &w);
     if (v->options != NULL) {
-        jw_key(&w, "options");
-        jw_value(&w, v->options);
+        jw_kvalue(&w, "options", v->options);
     }
     jw_kbool(&w, "test", v->test);
     jw_kint(&w, "load_ms", config_int(api->config->now, "limits.load_ms"));

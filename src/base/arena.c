@@ -104,3 +104,12 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
     va_end(again);
     return p;
 }
+
+const char **arena_list(struct arena *a, const char *const *p, size_t n)
+{
+    const char **list = arena_calloc(a, n + 1, sizeof *list);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = p[i];
+    }
+    return list;
+}

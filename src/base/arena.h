@@ -19,3 +19,5 @@ void *arena_calloc(struct arena *a, size_t n, size_t size);
 char *arena_strdup(struct arena *a, struct str s);
 struct str arena_str(struct arena *a, struct str s);
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/// A list of the `n` pointers at `p`, NULL at its end. The strings are not copied.
+const char **arena_list(struct arena *a, const char *const *p, size_t n);

@@ -150,6 +150,8 @@ void jw_kbool(struct jw *w, const char *key, bool b);
 void jw_kint(struct jw *w, const char *key, int64_t i);
 void jw_kstr(struct jw *w, const char *key, struct str s);
 void jw_kstrz(struct jw *w, const char *key, const char *z);
+/// A key and an array of `n` strings.
+void jw_kstrs(struct jw *w, const char *key, const char *const *p, size_t n);
 
 /// Write `v` (NULL writes null) to `out`; `indent` 0 is compact, else pretty with that many spaces.
 void json_write(struct buf *out, const struct json *v, unsigned indent);

@@ -324,6 +324,15 @@ void jw_kstrz(struct jw *w, const char *key, const char *z)
     jw_strz(w, z);
 }
 
+void jw_kstrs(struct jw *w, const char *key, const char *const *p, size_t n)
+{
+    jw_karr(w, key);
+    for (size_t i = 0; i < n; i++) {
+        jw_strz(w, p[i]);
+    }
+    jw_end_arr(w);
+}
+
 void json_write(struct buf *out, const struct json *v, unsigned indent)
 {
     put_value(out, v, indent, 0);

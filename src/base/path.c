@@ -73,6 +73,18 @@ struct str path_dir(struct str path)
     return path.n != 0 ? without_end_slashes(path) : STR(".");
 }
 
+bool path_is_dir(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool path_exists(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
 char *path_expand_home(const char *path)
 {
     char room[4096];

@@ -10,14 +10,16 @@ char *path_join(const char *dir, const char *name);
 
 /// Borrowed last part of `path`, without slashes at its end; "/" for the root.
 struct str path_base(struct str path);
-/// Borrowed part before the last slash; "." when there is none, "/" for the root.
 /// The part of `path` below `dir`: "" for `dir` itself, NULL when it is not inside. Compares text only;
 /// both are clean. Borrowed from `path`.
 const char *path_below(const char *dir, const char *path);
+/// Borrowed part before the last slash; "." when there is none, "/" for the root.
 struct str path_dir(struct str path);
+/// Is there a directory at `path`, or a link to one? Is there anything, a link that leads nowhere included?
+bool path_is_dir(const char *path);
+bool path_exists(const char *path);
 /// `~` and `~/...` replaced by $HOME (or the password database); anything else, and an unknown home, stays
 /// as it is. The caller frees it.
-/// knows, stays as it is. Caller frees.
 char *path_expand_home(const char *path);
 
 /// Lexical clean-up: `.`, empty parts and `x/..` go. Never touches the disk. Caller frees.

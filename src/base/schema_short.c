@@ -61,16 +61,14 @@ static void write_short(struct jw *w, const struct json *input)
 {
     jw_obj(w);
     jw_kstrz(w, "type", "object");
-    jw_key(w, "properties");
-    jw_obj(w);
+    jw_kobj(w, "properties");
     json_foreach_member (m, input) {
         bool optional = false;
         jw_key_str(w, m->key);
         write_property(w, &m->value, &optional);
     }
     jw_end_obj(w);
-    jw_key(w, "required");
-    jw_arr(w);
+    jw_karr(w, "required");
     json_foreach_member (m, input) {
         if (!is_optional(&m->value)) {
             jw_str(w, m->key);

@@ -70,12 +70,33 @@ void ask__set(struct ask *a, const char *key, struct str value)
     a->params->n = (uint32_t)n;
 }
 
+struct json *ask__without(const struct ask *a, struct arena *in, const char *const *keys, size_t n)
+{
+    struct json *out = json_clone(in, a->params);
+    uint32_t kept = 0;
+    json_foreach_member (m, out) {
+        if (str_lookup(m->key, keys, n) < 0) {
+            out->members[kept++] = *m;
+        }
+    }
+    out->n = kept;
+    return out;
+}
+
 // ---- answers ------------------------------------------------------------------------------------
 
 void ask__answer(struct ask *a)
 {
     a->cb(a->arg, buf_str(&a->out), a->run != NULL ? a->run : a->name, NULL);
     ask_free(a);
+}
+
+void ask__answer_list(struct ask *a)
+{
+    jw_end_arr(&a->w);
+    jw_kstrz(&a->w, "next", NULL);
+    jw_end_obj(&a->w);
+    ask__answer(a);
 }
 
 void ask__refuse(struct ask *a, const struct agent_no *no)
@@ -130,6 +151,7 @@ static void on_work(void *arg)
 
 void ask__work(struct ask *a, ask_fn *work, ask_fn *then)
 {
+    assert(work != NULL && then != NULL);
     a->work = work;
     a->then = then;
     a->rc = 0;
@@ -201,21 +223,23 @@ static void judge(struct ask *a)
     on_judged(a);
 }
 
+void ask__keep_look(struct ask *a, const struct git_look *r)
+{
+    a->git = (struct where_git){.root = arena_strdup(&a->arena, str_of(r->root)),
+                                .main_root = arena_strdup(&a->arena, str_of(r->main_root)),
+                                .common = arena_strdup(&a->arena, str_of(r->common)),
+                                .branch = arena_strdup(&a->arena, str_of(r->branch)),
+                                .head = arena_strdup(&a->arena, str_of(r->head)),
+                                .bare = r->bare};
+}
+
 static void on_look(void *arg, int status, const struct err *e, const struct git_look *r)
 {
     struct ask *a = arg;
-    struct where_git *g = &a->git;
-    g->status = status;
     if (status < 0) {
-        g->e = *e;
+        a->git = (struct where_git){.status = status, .e = *e};
     } else {
-        g->root = arena_strdup(&a->arena, str_of(r->root));
-        g->main_root = arena_strdup(&a->arena, str_of(r->main_root));
-        g->common = arena_strdup(&a->arena, str_of(r->common));
-        g->branch = arena_strdup(&a->arena, str_of(r->branch));
-        g->head = arena_strdup(&a->arena, str_of(r->head));
-        g->unborn = r->unborn;
-        g->bare = r->bare;
+        ask__keep_look(a, r);
     }
     ask__work(a, read_where, judge);
 }

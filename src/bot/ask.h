@@ -24,7 +24,7 @@ struct where_git {
     int status; // 0, or why there is no repository: `e`
     struct err e;
     const char *root, *main_root, *common, *branch, *head;
-    bool unborn, bare;
+    bool bare;
 };
 
 struct ask;
@@ -69,8 +69,13 @@ struct str ask__str(const struct ask *a, const char *key);
 const char *ask__z(struct ask *a,
                    const char *key); // the same as a C string, NULL when it is not there
 
+/// Keep in a->git what git says of a directory.
+void ask__keep_look(struct ask *a, const struct git_look *r);
 /// Let a parameter be another text; copied.
 void ask__set(struct ask *a, const char *key, struct str value);
+
+/// A copy of the parameters without those that `keys` name, in `in`.
+struct json *ask__without(const struct ask *a, struct arena *in, const char *const *keys, size_t n);
 
 /// Find the bot of the parameter `bot`, if one is named, and the workspace of `project` or `working_dir`; then `then`, on the loop.
 /// What cannot be found is answered here.
@@ -80,6 +85,8 @@ void ask__work(struct ask *a, ask_fn *work, ask_fn *then);
 
 /// Answer with what was written to `a->w`; frees it.
 void ask__answer(struct ask *a);
+/// The same for a list that is whole: close its array and object, with `next` null.
+void ask__answer_list(struct ask *a);
 /// Answer with the problem that fits the code of `e`; frees it.
 void ask__fail(struct ask *a, const struct err *e);
 /// Answer with this problem; `hint` may be NULL. Frees it.

@@ -57,7 +57,7 @@ struct run *bots__run_of(struct bots *b, struct str run_id)
     struct run *found = NULL;
     vec_foreach (r, &b->runs) {
         bool better = found == NULL || run_record(*r)->running; // it may go on already
-        found = better && !run_is_lost(*r) && str_eqz(run_id, run_id_of(*r)) ? *r : found;
+        found = better && !run_is_lost(*r) && str_eqz(run_id, run_record(*r)->run_id) ? *r : found;
     }
     return found;
 }
@@ -132,6 +132,7 @@ void bots__hold(struct bots *b)
 
 void bots__release(struct bots *b)
 {
+    assert(b->n_held != 0);
     b->n_held--;
     check_idle(b);
 }

@@ -6,6 +6,7 @@
 #include "bot/ask.h"
 #include "bot/import.h"
 #include "bot/memory.h"
+#include "bot/record.h"
 #include "bot/run.h"
 #include "bot/skillset.h"
 #include "store/store.h"
@@ -27,24 +28,18 @@ static void write_rows(struct ask *a)
 {
     struct jw *w = &a->w;
     jw_obj(w);
-    jw_key(w, "bots");
-    jw_arr(w);
+    jw_karr(w, "bots");
     vec_foreach (bot, &a->catalog.list) {
         jw_obj(w);
         write_row(w, *bot);
         jw_end_obj(w);
     }
     jw_end_arr(w);
-    jw_key(w, "untrusted");
-    jw_arr(w);
+    jw_karr(w, "untrusted");
     vec_foreach (bot, &a->catalog.untrusted) {
         jw_strz(w, (*bot)->path);
     }
-    jw_end_arr(w);
-    jw_key(w, "next");
-    jw_null(w);
-    jw_end_obj(w);
-    ask__answer(a);
+    ask__answer_list(a);
 }
 
 void bots_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
@@ -71,8 +66,7 @@ static void free_shown(void *data)
 
 static void write_diags(struct jw *w, const struct catalog_bot *bot, const struct shown *s)
 {
-    jw_key(w, "diagnostics");
-    jw_arr(w);
+    jw_karr(w, "diagnostics");
     for (size_t i = 0; i < bot->diags.n; i++) {
         const struct config_diag *d = &bot->diags.p[i];
         jw_obj(w);
@@ -102,12 +96,10 @@ static void write_shown(struct ask *a)
     jw_obj(w);
     write_row(w, a->bot);
     jw_kstrz(w, "instructions", a->bot->config.instructions);
-    jw_key(w, "settings");
-    jw_obj(w);
+    jw_kobj(w, "settings");
     bot_config_write(&a->bot->config, w);
     jw_end_obj(w);
-    jw_key(w, "skills");
-    jw_arr(w);
+    jw_karr(w, "skills");
     vec_foreach (it, &s->skills.list) {
         jw_str(w, it->skill->name);
     }
@@ -182,22 +174,11 @@ static void reshow(struct ask *a)
 
 // ---- changes ------------------------------------------------------------------------------------
 
-/// The keys of config.md among the parameters, as an object.
+/// The keys of config.md among the parameters, as an object; NULL: there are none.
 static const struct json *keys_of(struct ask *a)
 {
     static const char *const others[] = {"name", "bot", "instructions"};
-    struct json *out = arena_calloc(&a->arena, 1, sizeof *out);
-    out->type = JSON_OBJ;
-    out->members = arena_calloc(&a->arena, a->params->n + 1, sizeof *out->members);
-    json_foreach_member (m, a->params) {
-        bool other = false;
-        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-            other = other || str_eqz(m->key, others[i]);
-        }
-        if (!other) {
-            out->members[out->n++] = *m;
-        }
-    }
+    const struct json *out = ask__without(a, &a->arena, others, ARRAY_LEN(others));
     return out->n != 0 ? out : NULL;
 }
 
@@ -214,17 +195,25 @@ static void create(struct ask *a) // on the lane
     }
 }
 
+/// The parameter `key` is the name of a bot that need not be there. False: it cannot be one, and was refused.
+static bool take_name(struct ask *a, const char *key)
+{
+    struct err e = {0};
+    a->name = ask__z(a, key);
+    if (bot_name_check(str_of(a->name), &e) < 0) {
+        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+        return false;
+    }
+    return true;
+}
+
 void bots_create(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
-    struct err e = {0};
-    a->name = ask__z(a, "name");
-    if (bot_name_check(str_of(a->name), &e) < 0) {
-        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
-        return;
+    if (take_name(a, "name")) {
+        a->named = true;
+        ask__work(a, create, reshow);
     }
-    a->named = true;
-    ask__work(a, create, reshow);
 }
 
 static void patch(struct ask *a) // on the lane
@@ -289,28 +278,21 @@ static void removed(struct ask *a)
     rescan(a, arena_printf(&a->arena, "bots/%s/", a->name));
 }
 
-static void remove_found(struct ask *a)
+void bots_delete(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    vec_foreach (r, &a->b->runs) {
-        if (strcmp(run_bot_of(*r), a->name) == 0) {
+    struct ask *a = ask__new(b, params, cb, arg);
+    if (!take_name(a, "bot")) {
+        return;
+    }
+    vec_foreach (r, &b->runs) {
+        const struct record *rec = run_record(*r);
+        if (strcmp(rec->bot, a->name) == 0) {
             ask__no(a, PROBLEM_CONFLICT, NULL, "'%s' runs: `afloat runs stop %s` first", a->name,
-                    run_id_of(*r));
+                    rec->run_id);
             return;
         }
     }
     ask__work(a, remove_bot, removed);
-}
-
-void bots_delete(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
-{
-    struct ask *a = ask__new(b, params, cb, arg);
-    struct err e = {0};
-    a->name = ask__z(a, "bot");
-    if (bot_name_check(str_of(a->name), &e) < 0) {
-        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
-        return;
-    }
-    remove_found(a);
 }
 
 // ---- import -------------------------------------------------------------------------------------

@@ -66,7 +66,9 @@ void bots__emit(struct bots *b, unsigned event, struct str fields);
 
 /// bots_worktree_list() with `repo`.
 bots_fn bots__list_repository;
-/// Tell the worktrees that are there to bots_opts.worktree.
+/// Tell bots_opts.worktree of one, and of those that are there.
+void bots__tell_worktree(struct bots *b, enum bots_tree what, const char *path, const char *branch,
+                         const char *repository);
 void bots__find_worktrees(struct bots *b);
 
 /// agent_kit.stepped: the work of the run goes to its remote.

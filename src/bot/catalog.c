@@ -10,7 +10,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "base/path.h"
 
@@ -81,9 +80,8 @@ static void read_user(struct catalog *c, const char *dir, const char *name)
 
 static void read_project(struct catalog *c, const char *dir, const char *name)
 {
-    struct stat st;
     char *own = path_join(dir, name);
-    if (stat(own, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (path_is_dir(own)) {
         struct catalog_bot *b = bot_new(c, name, BOT_OF_PROJECT, own);
         b->path = arena_printf(&c->arena, ".afloat/bots/%s", name);
         b->status = tree_read(&b->tree, own, &b->err);
@@ -160,20 +158,17 @@ int catalog_read(struct catalog *c, const char *home, const char *dir, const cha
 
 // ---- judging ------------------------------------------------------------------------------------
 
-static bool is_trusted(const struct catalog *c, const struct catalog_bot *b, const struct trust *t)
-{
-    return b->origin == BOT_OF_USER ||
-           (b->tree.hash[0] != '\0' && trust_allows(t, &c->place, TRUST_BOT, b->path, &b->tree));
-}
-
 void catalog_judge(struct catalog *c, const struct trust *t)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->list.n; i++) {
         struct catalog_bot *b = c->list.p[i];
+        bool trusted =
+            b->origin == BOT_OF_USER ||
+            (b->tree.hash[0] != '\0' && trust_allows(t, &c->place, TRUST_BOT, b->path, &b->tree));
         if (kept != 0 && strcmp(c->list.p[kept - 1]->name, b->name) == 0) {
             bot_free(b); // the user's stands in front of it
-        } else if (is_trusted(c, b, t)) {
+        } else if (trusted) {
             c->list.p[kept++] = b;
         } else {
             vec_push(&c->untrusted, b);

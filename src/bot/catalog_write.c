@@ -8,7 +8,6 @@
 // still where they were: another deletion or a new bot of that name finds them.
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -161,12 +160,6 @@ int catalog_patch(const char *home, const char *name, const struct json *keys,
 
 // ---- delete -------------------------------------------------------------------------------------
 
-static bool is_there(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0;
-}
-
 /// config.md and skills/ alone. Of several at once, the one that gets config.md has deleted the bot.
 static int trash_parts(const char *home, const char *name, const char *dir, char **where,
                        struct err *e)
@@ -178,7 +171,7 @@ static int trash_parts(const char *home, const char *name, const char *dir, char
         char *to = path_join(*where, parts[i]);
         if (rename(from, to) < 0 && errno != ENOENT) {
             rc = err_sys(e, "cannot move '%s' to '%s'", from, to);
-        } else if (i == 0 && !is_there(to)) {
+        } else if (i == 0 && !path_exists(to)) {
             rc = err_set(e, ERR_NOT_FOUND, "bot '%s' was just deleted", name);
             rmdir(*where);
         }
@@ -194,7 +187,7 @@ int catalog_delete(const char *home, const char *name, bool history, char **wher
     char *dir = xasprintf("%s/bots/%s", home, name), *file = config_path(home, name);
     char *to = NULL;
     int rc = bot_name_check(str_of(name), e);
-    if (rc == 0 && !is_there(history ? dir : file)) {
+    if (rc == 0 && !path_exists(history ? dir : file)) {
         rc = say_missing(home, name, e);
     }
     if (rc == 0) {

@@ -30,7 +30,11 @@ static const char *const merge_names[] = {
 #undef X
 };
 
-static const char *const sandboxes[] = {"read-only", "workspace-write", "danger-full-access"};
+static bool is_sandbox(const char *name)
+{
+    static const char *const all[] = {"read-only", "workspace-write", "danger-full-access"};
+    return name != NULL && str_lookup(str_of(name), all, ARRAY_LEN(all)) >= 0;
+}
 
 const char *bot_merge_name(enum bot_merge m)
 {
@@ -77,62 +81,67 @@ static bool refuse(struct reader *r, const struct toml *v, const char *key, cons
     return false;
 }
 
-static bool take_text(struct reader *r, const struct toml *v, const char *key, const char **out)
+/// A key: where its value goes in struct bot_config, or a function of its own that takes it there.
+struct key {
+    const char *name; // in its table
+    const char *full; // as messages call it
+    bool (*take)(struct reader *r, const struct toml *v, const struct key *k);
+    size_t at;
+    int64_t max; // of a number
+};
+
+static void *member_of(const struct reader *r, const struct key *k)
 {
+    return (char *)r->c + k->at;
+}
+
+static bool take_text(struct reader *r, const struct toml *v, const struct key *k)
+{
+    const char **out = member_of(r, k);
     if (v->type != TOML_STR || memchr(v->s.p, 0, v->s.n) != NULL) {
-        return refuse(r, v, key, "a string");
+        return refuse(r, v, k->full, "a string");
     }
     *out = v->s.n != 0 ? arena_strdup(&r->c->arena, v->s) : NULL;
     return true;
 }
 
-static bool take_number(struct reader *r, const struct toml *v, const char *key, int64_t max,
-                        int64_t *out)
+static bool take_number(struct reader *r, const struct toml *v, const struct key *k)
 {
-    if (v->type != TOML_INT || v->i < 0 || v->i > max) {
+    int64_t *out = member_of(r, k);
+    if (v->type != TOML_INT || v->i < 0 || v->i > k->max) {
         char expected[64];
-        snprintf(expected, sizeof expected, "a number from 0 to %lld", (long long)max);
-        return refuse(r, v, key, expected);
+        snprintf(expected, sizeof expected, "a number from 0 to %lld", (long long)k->max);
+        return refuse(r, v, k->full, expected);
     }
     *out = v->i;
     return true;
 }
 
-static bool take_bool(struct reader *r, const struct toml *v, const char *key, bool *out)
+static bool take_bool(struct reader *r, const struct toml *v, const struct key *k)
 {
+    bool *out = member_of(r, k);
     if (v->type != TOML_BOOL) {
-        return refuse(r, v, key, "true or false");
+        return refuse(r, v, k->full, "true or false");
     }
     *out = v->b;
     return true;
 }
 
 /// A list of strings, or one string.
-static bool take_names(struct reader *r, const struct toml *v, const char *key,
-                       struct bot_names *out)
+static bool take_names(struct reader *r, const struct toml *v, const struct key *k)
 {
+    struct bot_names *out = member_of(r, k);
     uint32_t n = v->type == TOML_ARR ? v->n : 1;
     const char **list = arena_calloc(&r->c->arena, n + 1, sizeof *list);
     for (uint32_t i = 0; i < n; i++) {
         const struct toml *it = v->type == TOML_ARR ? &v->items[i] : v;
         if (it->type != TOML_STR || it->s.n == 0 || memchr(it->s.p, 0, it->s.n) != NULL) {
-            return refuse(r, it, key, "a list of strings");
+            return refuse(r, it, k->full, "a list of strings");
         }
         list[i] = arena_strdup(&r->c->arena, it->s);
     }
     *out = (struct bot_names){list, n};
     return true;
-}
-
-/// Position of `value` in a list of words, or -1.
-static int word_index(const char *const *words, size_t n, const char *value)
-{
-    for (size_t i = 0; value != NULL && i < n; i++) {
-        if (strcmp(words[i], value) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
 }
 
 /// True for a path that stays below the root it is relative to.
@@ -150,187 +159,131 @@ static bool is_inside(const char *path)
     return true;
 }
 
-static void take_paths(struct reader *r, const struct toml *v, const char *key,
-                       struct bot_names *out)
+static bool take_paths(struct reader *r, const struct toml *v, const struct key *k)
 {
-    struct bot_names names;
-    if (!take_names(r, v, key, &names)) {
-        return;
+    struct bot_names *out = member_of(r, k), before = *out;
+    if (!take_names(r, v, k)) {
+        return false;
     }
-    for (size_t i = 0; i < names.n; i++) {
-        if (!is_inside(names.p[i])) {
-            refuse(r, v, key, "paths inside the project, relative to its root");
-            return;
+    for (size_t i = 0; i < out->n; i++) {
+        if (!is_inside(out->p[i])) {
+            *out = before;
+            return refuse(r, v, k->full, "paths inside the project, relative to its root");
         }
     }
-    *out = names;
+    return true;
+}
+
+// ---- keys that take only some values --------------------------------------------------------------
+
+static bool take_description(struct reader *r, const struct toml *v, const struct key *k)
+{
+    bool taken = take_text(r, v, k);
+    r->c->description = r->c->description != NULL ? r->c->description : "";
+    return taken;
+}
+
+static bool take_engine(struct reader *r, const struct toml *v, const struct key *k)
+{
+    const char *before = r->c->engine;
+    if (take_text(r, v, k) && (r->c->engine == NULL || !bot_name_valid(str_of(r->c->engine)))) {
+        r->c->engine = before;
+        return refuse(r, v, k->full, "\"native\", \"codex\", \"claude\" or a name of [engines]");
+    }
+    return true;
+}
+
+static bool take_sandbox(struct reader *r, const struct toml *v, const struct key *k)
+{
+    const char *before = r->c->sandbox;
+    if (take_text(r, v, k) && !is_sandbox(r->c->sandbox)) {
+        r->c->sandbox = before;
+        return refuse(r, v, k->full,
+                      "\"read-only\", \"workspace-write\" or \"danger-full-access\"");
+    }
+    return true;
+}
+
+static bool take_network(struct reader *r, const struct toml *v, const struct key *k)
+{
+    if (v->type != TOML_BOOL) {
+        return refuse(r, v, k->full, "true or false");
+    }
+    r->c->network = v->b;
+    return true;
+}
+
+static bool take_merge(struct reader *r, const struct toml *v, const struct key *k)
+{
+    ptrdiff_t i = v->type == TOML_STR ? str_lookup(v->s, merge_names, ARRAY_LEN(merge_names)) : -1;
+    if (i < 0) {
+        return refuse(r, v, k->full,
+                      v->type == TOML_STR ? "\"ask\", \"auto\" or \"never\"" : "a string");
+    }
+    r->c->merge = (enum bot_merge)i;
+    return true;
+}
+
+static bool take_plugins(struct reader *r, const struct toml *v, const struct key *k)
+{
+    if (v->type == TOML_STR && str_eqz(v->s, "*")) {
+        r->c->plugins = (struct bot_names){0};
+        return true;
+    }
+    return v->type == TOML_ARR ? take_names(r, v, k)
+                               : refuse(r, v, k->full, "a list of names or \"*\"");
+}
+
+static bool take_remote(struct reader *r, const struct toml *v, const struct key *k)
+{
+    bool taken = take_text(r, v, k);
+    return taken && r->c->remote != NULL && r->c->remote[0] == '-'
+               ? refuse(r, v, k->full, "the name or address of a git remote")
+               : taken;
 }
 
 // ---- the keys -----------------------------------------------------------------------------------
 
-static void take_description(struct reader *r, const struct toml *v)
-{
-    const char *text = NULL;
-    if (take_text(r, v, "description", &text) && text != NULL) {
-        r->c->description = text;
-    }
-}
+#define AT(member) offsetof(struct bot_config, member)
 
-static void take_max_iterations(struct reader *r, const struct toml *v)
-{
-    (void)take_number(r, v, "max_iterations", ITERATIONS_MAX, &r->c->max_iterations);
-}
-
-static void take_sleep_secs(struct reader *r, const struct toml *v)
-{
-    (void)take_number(r, v, "sleep_secs", SLEEP_MAX, &r->c->sleep_secs);
-}
-
-static void take_model(struct reader *r, const struct toml *v)
-{
-    (void)take_text(r, v, "model", &r->c->model);
-}
-
-static void take_provider(struct reader *r, const struct toml *v)
-{
-    (void)take_text(r, v, "provider", &r->c->provider);
-}
-
-static void take_engine(struct reader *r, const struct toml *v)
-{
-    const char *text = NULL;
-    if (!take_text(r, v, "engine", &text)) {
-        return;
-    }
-    if (text == NULL || !bot_name_valid(str_of(text))) {
-        refuse(r, v, "engine", "\"native\", \"codex\", \"claude\" or a name of [engines]");
-    } else {
-        r->c->engine = text;
-    }
-}
-
-static void take_sandbox(struct reader *r, const struct toml *v)
-{
-    const char *text = NULL;
-    if (!take_text(r, v, "sandbox", &text)) {
-        return;
-    }
-    if (word_index(sandboxes, ARRAY_LEN(sandboxes), text) < 0) {
-        refuse(r, v, "sandbox", "\"read-only\", \"workspace-write\" or \"danger-full-access\"");
-        return;
-    }
-    r->c->sandbox = text;
-}
-
-static void take_network(struct reader *r, const struct toml *v)
-{
-    bool on;
-    if (take_bool(r, v, "network", &on)) {
-        r->c->network = on;
-    }
-}
-
-static void take_skip_git_check(struct reader *r, const struct toml *v)
-{
-    (void)take_bool(r, v, "skip_git_check", &r->c->skip_git_check);
-}
-
-static void take_merge(struct reader *r, const struct toml *v)
-{
-    const char *text = NULL;
-    if (!take_text(r, v, "merge", &text)) {
-        return;
-    }
-    int i = word_index(merge_names, ARRAY_LEN(merge_names), text);
-    if (i < 0) {
-        refuse(r, v, "merge", "\"ask\", \"auto\" or \"never\"");
-        return;
-    }
-    r->c->merge = (enum bot_merge)i;
-}
-
-static void take_plugins(struct reader *r, const struct toml *v)
-{
-    if (v->type == TOML_STR && str_eqz(v->s, "*")) {
-        r->c->plugins = (struct bot_names){0};
-    } else if (v->type != TOML_ARR) {
-        refuse(r, v, "plugins", "a list of names or \"*\"");
-    } else {
-        (void)take_names(r, v, "plugins", &r->c->plugins);
-    }
-}
-
-static void take_stop_phrase(struct reader *r, const struct toml *v)
-{
-    (void)take_text(r, v, "stop_phrase", &r->c->stop_phrase);
-}
-
-static void take_enabled(struct reader *r, const struct toml *v)
-{
-    (void)take_bool(r, v, "worktree.enabled", &r->c->worktree);
-}
-
-static void take_include(struct reader *r, const struct toml *v)
-{
-    take_paths(r, v, "worktree.include", &r->c->include);
-}
-
-static void take_link(struct reader *r, const struct toml *v)
-{
-    take_paths(r, v, "worktree.link", &r->c->link);
-}
-
-static void take_setup(struct reader *r, const struct toml *v)
-{
-    (void)take_names(r, v, "worktree.setup", &r->c->setup);
-}
-
-static void take_remote(struct reader *r, const struct toml *v)
-{
-    if (take_text(r, v, "worktree.remote", &r->c->remote) && r->c->remote != NULL &&
-        r->c->remote[0] == '-') {
-        refuse(r, v, "worktree.remote", "the name or address of a git remote");
-    }
-}
-
-struct key {
-    const char *name;
-    void (*take)(struct reader *r, const struct toml *v);
+static const struct key of_worktree[] = {
+    {"enabled", "worktree.enabled", take_bool, AT(worktree), 0},
+    {"include", "worktree.include", take_paths, AT(include), 0},
+    {"link", "worktree.link", take_paths, AT(link), 0},
+    {"setup", "worktree.setup", take_names, AT(setup), 0},
+    {"remote", "worktree.remote", take_remote, AT(remote), 0},
 };
-
-static const struct key of_worktree[] = {{"enabled", take_enabled},
-                                         {"include", take_include},
-                                         {"link", take_link},
-                                         {"setup", take_setup},
-                                         {"remote", take_remote}};
 
 static void take_table(struct reader *r, const struct toml *table, const struct key *keys,
                        size_t n);
 
-static void take_worktree(struct reader *r, const struct toml *v)
+static bool take_worktree(struct reader *r, const struct toml *v, const struct key *k)
 {
     if (v->type == TOML_TABLE) {
         take_table(r, v, of_worktree, ARRAY_LEN(of_worktree));
     } else if (v->type == TOML_BOOL) {
         r->c->worktree = v->b;
     } else {
-        refuse(r, v, "worktree", "true, false or a table");
+        return refuse(r, v, k->full, "true, false or a table");
     }
+    return true;
 }
 
-static const struct key of_bot[] = {{"description", take_description},
-                                    {"max_iterations", take_max_iterations},
-                                    {"sleep_secs", take_sleep_secs},
-                                    {"model", take_model},
-                                    {"provider", take_provider},
-                                    {"engine", take_engine},
-                                    {"sandbox", take_sandbox},
-                                    {"network", take_network},
-                                    {"skip_git_check", take_skip_git_check},
-                                    {"worktree", take_worktree},
-                                    {"merge", take_merge},
-                                    {"plugins", take_plugins},
-                                    {"stop_phrase", take_stop_phrase}};
+static const struct key of_bot[] = {
+    {"description", "description", take_description, AT(description), 0},
+    {"max_iterations", "max_iterations", take_number, AT(max_iterations), ITERATIONS_MAX},
+    {"sleep_secs", "sleep_secs", take_number, AT(sleep_secs), SLEEP_MAX},
+    {"model", "model", take_text, AT(model), 0},
+    {"provider", "provider", take_text, AT(provider), 0},
+    {"engine", "engine", take_engine, AT(engine), 0},
+    {"sandbox", "sandbox", take_sandbox, AT(sandbox), 0},
+    {"network", "network", take_network, AT(network), 0},
+    {"skip_git_check", "skip_git_check", take_bool, AT(skip_git_check), 0},
+    {"worktree", "worktree", take_worktree, AT(worktree), 0},
+    {"merge", "merge", take_merge, AT(merge), 0},
+    {"plugins", "plugins", take_plugins, AT(plugins), 0},
+    {"stop_phrase", "stop_phrase", take_text, AT(stop_phrase), 0},
+};
 
 static void warn_unknown(struct reader *r, const struct toml_member *m, const struct key *keys,
                          size_t n)
@@ -357,7 +310,7 @@ static void take_table(struct reader *r, const struct toml *table, const struct 
             found = str_eqz(m->key, keys[i].name) ? &keys[i] : NULL;
         }
         if (found != NULL) {
-            found->take(r, &m->value);
+            (void)found->take(r, &m->value, found); // a refusal is noted
         } else {
             warn_unknown(r, m, keys, n);
         }
@@ -447,7 +400,7 @@ static int check_overrides(const struct bot_overrides *o, struct err *e)
     if (o->engine != NULL && !bot_name_valid(str_of(o->engine))) {
         return err_set(e, ERR_INVALID, "there is no engine '%.60s'", o->engine);
     }
-    if (o->sandbox != NULL && word_index(sandboxes, ARRAY_LEN(sandboxes), o->sandbox) < 0) {
+    if (o->sandbox != NULL && !is_sandbox(o->sandbox)) {
         return err_set(e, ERR_INVALID,
                        "there is no sandbox '%.60s': use read-only, workspace-write or "
                        "danger-full-access",
@@ -463,8 +416,12 @@ static void apply_text(struct bot_config *c, const char **place_of, const char *
     }
 }
 
-static void apply_numbers(struct bot_config *c, const struct bot_overrides *o)
+int bot_config_apply(struct bot_config *c, const struct bot_overrides *o, struct err *e)
 {
+    int rc = check_overrides(o, e);
+    if (rc < 0) {
+        return rc;
+    }
     if (o->max_iterations != BOT_UNSET) {
         c->max_iterations = o->max_iterations;
     } else if (c->max_iterations == BOT_UNSET) {
@@ -472,15 +429,6 @@ static void apply_numbers(struct bot_config *c, const struct bot_overrides *o)
     }
     c->sleep_secs = o->sleep_secs != BOT_UNSET ? o->sleep_secs : c->sleep_secs;
     c->network = o->network != BOT_UNSET ? o->network : c->network;
-}
-
-int bot_config_apply(struct bot_config *c, const struct bot_overrides *o, struct err *e)
-{
-    int rc = check_overrides(o, e);
-    if (rc < 0) {
-        return rc;
-    }
-    apply_numbers(c, o);
     apply_text(c, &c->model, o->model);
     apply_text(c, &c->provider, o->provider);
     apply_text(c, &c->engine, o->engine);
@@ -517,28 +465,6 @@ int bot_name_check(struct str name, struct err *e)
 
 // ---- as JSON ------------------------------------------------------------------------------------
 
-static void write_names(struct jw *w, const char *key, const struct bot_names *names)
-{
-    jw_key(w, key);
-    jw_arr(w);
-    for (size_t i = 0; i < names->n; i++) {
-        jw_strz(w, names->p[i]);
-    }
-    jw_end_arr(w);
-}
-
-static void write_worktree(struct jw *w, const struct bot_config *c)
-{
-    jw_key(w, "worktree");
-    jw_obj(w);
-    jw_kbool(w, "enabled", c->worktree);
-    write_names(w, "include", &c->include);
-    write_names(w, "link", &c->link);
-    write_names(w, "setup", &c->setup);
-    jw_kstrz(w, "remote", c->remote);
-    jw_end_obj(w);
-}
-
 void bot_config_write(const struct bot_config *c, struct jw *w)
 {
     jw_kstrz(w, "description", c->description);
@@ -561,12 +487,18 @@ void bot_config_write(const struct bot_config *c, struct jw *w)
         jw_bool(w, c->network != 0);
     }
     jw_kbool(w, "skip_git_check", c->skip_git_check);
-    write_worktree(w, c);
+    jw_kobj(w, "worktree");
+    jw_kbool(w, "enabled", c->worktree);
+    jw_kstrs(w, "include", c->include.p, c->include.n);
+    jw_kstrs(w, "link", c->link.p, c->link.n);
+    jw_kstrs(w, "setup", c->setup.p, c->setup.n);
+    jw_kstrz(w, "remote", c->remote);
+    jw_end_obj(w);
     jw_kstrz(w, "merge", bot_merge_name(c->merge));
     if (c->plugins.p == NULL) {
         jw_kstrz(w, "plugins", "*");
     } else {
-        write_names(w, "plugins", &c->plugins);
+        jw_kstrs(w, "plugins", c->plugins.p, c->plugins.n);
     }
     jw_kstrz(w, "stop_phrase", c->stop_phrase);
 }

@@ -91,12 +91,6 @@ bool import__is_dir(const char *path)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static bool is_there(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -132,7 +126,7 @@ void import__free_list(char **names, size_t n)
 void import__drop(const char *path)
 {
     struct err e;
-    if (is_there(path) && walk_remove(path, &e) < 0) {
+    if (path_exists(path) && walk_remove(path, &e) < 0) {
         log_warn(LOG_STORE, "left=%s error=%s", LOGQ(str_of(path)).z, LOGQ(str_of(e.msg)).z);
     }
 }
@@ -200,7 +194,7 @@ static void take_skill(struct import *im, const char *from, const char *to, cons
     struct err e = {0};
     char *theirs = path_join(from, name), *ours = path_join(to, name);
     struct stat st;
-    if (is_there(ours)) {
+    if (path_exists(ours)) {
         import__note(im, IMPORT_KEPT, "skill", label, NULL);
     } else if (lstat(theirs, &st) == 0 && S_ISLNK(st.st_mode)) {
         import__note(im, IMPORT_FAILED, "skill", label, "'%s' is a symbolic link", theirs);
@@ -306,8 +300,8 @@ static void take_config(struct import *im, const char *from, const char *to, con
     struct err e = {0};
     char *theirs = path_join(from, "config.md"), *ours = path_join(to, "config.md");
     buf_init(&text, BOT_CONFIG_BYTES);
-    int rc = is_there(theirs) ? import__read(theirs, &text, &e) : 0;
-    if (is_there(ours)) {
+    int rc = path_exists(theirs) ? import__read(theirs, &text, &e) : 0;
+    if (path_exists(ours)) {
         import__note(im, IMPORT_KEPT, "bot", bot, NULL);
     } else if (rc < 0 || !mend_config(&text, &e)) {
         import__note(im, IMPORT_FAILED, "bot", bot, "%s", e.msg);
@@ -355,7 +349,7 @@ static void take_memory(struct import *im, const char *theirs, const char *ours,
 {
     struct memory_merge m = {0};
     struct err e = {0};
-    if (!is_there(theirs)) {
+    if (!path_exists(theirs)) {
         return;
     }
     if (merge_memory(im->shelf, theirs, ours, &m, &e) < 0) {
@@ -420,7 +414,7 @@ static void take_bot(struct import *im, const char *theirs, const char *name)
         for (size_t i = 0; i < n; i++) {
             take_workspace(im, from, to, name, slugs[i]);
         }
-        if (n == 0 && is_there(global)) {
+        if (n == 0 && path_exists(global)) {
             import__note(im, IMPORT_FAILED, "memory", name,
                          "it belongs to no workspace: afloat memory %s set KEY VALUE", name);
         }
@@ -434,20 +428,15 @@ static void take_bot(struct import *im, const char *theirs, const char *name)
     free(from);
 }
 
-static int check_single(size_t n, const char *as, struct err *e)
-{
-    return as == NULL || n == 1
-               ? 0
-               : err_set(e, ERR_INVALID, "a name can be given to one bot, and there are %zu", n);
-}
-
 static int take_all(struct import *im, const char *as, struct err *e)
 {
     size_t n;
     char *bots = path_join(im->from, "bots");
     char *skills = path_join(im->from, "skills"), *ours = path_join(im->home, "skills");
     char **names = import__list(bots, &n);
-    int rc = check_single(n, as, e);
+    int rc = as == NULL || n == 1
+                 ? 0
+                 : err_set(e, ERR_INVALID, "a name can be given to one bot, and there are %zu", n);
     if (rc == 0) {
         take_skills(im, skills, ours, NULL);
     }
@@ -488,8 +477,7 @@ void import_write(const struct import_report *r, struct jw *w)
     for (size_t i = 0; i < IMPORT_OUTCOME_COUNT; i++) {
         jw_kint(w, outcome_names[i], (int64_t)r->counts[i]);
     }
-    jw_key(w, "items");
-    jw_arr(w);
+    jw_karr(w, "items");
     vec_foreach (it, &r->items) {
         jw_obj(w);
         jw_kstrz(w, "outcome", outcome_names[it->outcome]);

@@ -23,7 +23,8 @@
 
 enum { NUMBER_MAX = 1000000000 };
 
-struct record {
+/// A session of theirs.
+struct past {
     struct arena arena;
     struct buf meta_text, events_text;
     struct json *meta; // an object
@@ -45,7 +46,7 @@ struct numbers {
 // ---- events -------------------------------------------------------------------------------------
 
 /// Add an event whose members, without braces, are in `fields`.
-static void add_event(struct record *r, const char *type, int64_t ts, struct buf *fields)
+static void add_event(struct past *r, const char *type, int64_t ts, struct buf *fields)
 {
     struct str f = buf_str(fields);
     struct store_event ev = {str_of(type), {f.p + 1, f.n - 2}};
@@ -56,7 +57,7 @@ static void add_event(struct record *r, const char *type, int64_t ts, struct buf
     buf_fini(fields);
 }
 
-static void open_event(struct record *r, struct jw *w, struct buf *fields)
+static void open_event(struct past *r, struct jw *w, struct buf *fields)
 {
     buf_init(fields, SIZE_MAX);
     jw_init(w, fields);
@@ -65,7 +66,7 @@ static void open_event(struct record *r, struct jw *w, struct buf *fields)
     jw_kstrz(w, "turn", "t1");
 }
 
-static void add_message(struct record *r, const char *role, struct str text)
+static void add_message(struct past *r, const char *role, struct str text)
 {
     struct buf fields;
     struct jw w;
@@ -80,13 +81,13 @@ static void add_message(struct record *r, const char *role, struct str text)
 }
 
 /// The pieces so far are a message.
-static void flush(struct record *r)
+static void flush(struct past *r)
 {
     add_message(r, "assistant", buf_str(&r->said));
     buf_clear(&r->said);
 }
 
-static void add_call(struct record *r, const struct json *ev)
+static void add_call(struct past *r, const struct json *ev)
 {
     struct buf fields;
     struct jw w;
@@ -97,8 +98,7 @@ static void add_call(struct record *r, const struct json *ev)
     open_event(r, &w, &fields);
     jw_kstrz(&w, "call_id", id);
     jw_kstrz(&w, "tool", "shell");
-    jw_key(&w, "input");
-    jw_obj(&w);
+    jw_kobj(&w, "input");
     jw_kstr(&w, "cmd", json_str(json_get(ev, "command"), ""));
     jw_end_obj(&w);
     jw_end_obj(&w);
@@ -119,7 +119,7 @@ static void add_call(struct record *r, const struct json *ev)
     add_event(r, "tool.completed", r->started_at, &fields);
 }
 
-static void add_usage(struct record *r, const struct json *ev)
+static void add_usage(struct past *r, const struct json *ev)
 {
     static const char *const names[][2] = {{"input", "input_tokens"},
                                            {"cached", "cached_input_tokens"},
@@ -128,8 +128,7 @@ static void add_usage(struct record *r, const struct json *ev)
     struct buf fields;
     struct jw w;
     open_event(r, &w, &fields);
-    jw_key(&w, "usage");
-    jw_obj(&w);
+    jw_kobj(&w, "usage");
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         jw_kint(&w, names[i][0], json_int(json_get(ev, names[i][1]), 0));
     }
@@ -139,7 +138,7 @@ static void add_usage(struct record *r, const struct json *ev)
     add_event(r, "usage.updated", r->started_at, &fields);
 }
 
-static void take_event(struct record *r, const struct json *ev)
+static void take_event(struct past *r, const struct json *ev)
 {
     struct str type = json_str(json_get(ev, "type"), "");
     if (str_eqz(type, "message")) {
@@ -152,7 +151,7 @@ static void take_event(struct record *r, const struct json *ev)
     }
 }
 
-static void take_lines(struct record *r, struct str text)
+static void take_lines(struct past *r, struct str text)
 {
     while (text.n != 0 && r->rc == 0) {
         struct arena a;
@@ -167,13 +166,13 @@ static void take_lines(struct record *r, struct str text)
     }
 }
 
-static struct str meta_text(const struct record *r, const char *key)
+static struct str meta_text(const struct past *r, const char *key)
 {
     return json_str(json_get(r->meta, key), "");
 }
 
 /// The single file of old versions has what was said and run beside the metadata.
-static void take_legacy(struct record *r)
+static void take_legacy(struct past *r)
 {
     json_foreach_item (ev, json_get(r->meta, "events")) {
         take_event(r, ev);
@@ -186,7 +185,7 @@ static void take_legacy(struct record *r)
     add_message(r, "assistant", said.n != 0 ? said : meta_text(r, "full_response"));
 }
 
-static void write_events(struct record *r)
+static void write_events(struct past *r)
 {
     struct buf fields;
     struct jw w;
@@ -213,7 +212,7 @@ static void write_time(struct jw *w, const char *key, int64_t ms)
     jw_kstrz(w, key, time_format(ms, text));
 }
 
-static void write_meta(const struct record *r, const char *label, struct buf *out)
+static void write_meta(const struct past *r, const char *label, struct buf *out)
 {
     static const char *const texts[] = {"model", "prompt_summary", "response_summary", "action"};
     struct jw w;
@@ -230,14 +229,12 @@ static void write_meta(const struct record *r, const char *label, struct buf *ou
     write_time(&w, "ended_at", r->ended_at);
     jw_kint(&w, "duration_secs", (r->ended_at - r->started_at) / 1000);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        jw_key(&w, texts[i]);
-        jw_value(&w, json_get(r->meta, texts[i]));
+        jw_kvalue(&w, texts[i], json_get(r->meta, texts[i]));
     }
     // openbot writes zeros at the start, and the rest when a session comes to its end
     bool ended = meta_text(r, "response_summary").n != 0;
     jw_kstrz(&w, "end_reason", ended ? "complete" : "interrupted");
-    jw_key(&w, "tokens");
-    jw_value(&w, json_get(r->meta, "tokens"));
+    jw_kvalue(&w, "tokens", json_get(r->meta, "tokens"));
     jw_kint(&w, "command_count", r->commands);
     jw_kstrz(&w, "branch", NULL);
     jw_kstrz(&w, "worktree", NULL);
@@ -248,9 +245,9 @@ static void write_meta(const struct record *r, const char *label, struct buf *ou
 
 // ---- one session --------------------------------------------------------------------------------
 
-static void record_init(struct record *r)
+static void past_init(struct past *r)
 {
-    *r = (struct record){0};
+    *r = (struct past){0};
     arena_init(&r->arena);
     buf_init(&r->meta_text, IMPORT_FILE_BYTES);
     buf_init(&r->events_text, IMPORT_FILE_BYTES);
@@ -258,7 +255,7 @@ static void record_init(struct record *r)
     buf_init(&r->said, SIZE_MAX);
 }
 
-static void record_fini(struct record *r)
+static void past_fini(struct past *r)
 {
     arena_fini(&r->arena);
     buf_fini(&r->meta_text);
@@ -268,7 +265,7 @@ static void record_fini(struct record *r)
 }
 
 /// The name of theirs where it can be an id of ours, else one made from it.
-static void name_record(struct record *r, struct str name)
+static void name_past(struct past *r, struct str name)
 {
     if (store_id_valid(name)) {
         snprintf(r->id, sizeof r->id, STR_FMT, STR_ARG(name));
@@ -280,8 +277,15 @@ static void name_record(struct record *r, struct str name)
     snprintf(r->id, sizeof r->id, "openbot-%.16s", sha256_hex(hash, hex));
 }
 
-static void take_times(struct record *r)
+static int parse_meta(struct past *r, const char *path, struct err *e)
 {
+    struct json_opts opts = {.dup = JSON_DUP_LAST};
+    if (json_parse(&r->meta, &r->arena, buf_str(&r->meta_text), &opts, e) < 0) {
+        return err_set(e, ERR_PARSE, "'%s' is no JSON", path);
+    }
+    if (r->meta->type != JSON_OBJ) {
+        return err_set(e, ERR_PARSE, "'%s' is no object", path);
+    }
     int64_t secs = json_int(json_get(r->meta, "duration_secs"), 0);
     int64_t number = json_int(json_get(r->meta, "session_number"), 0);
     if (!time_parse(meta_text(r, "started_at"), &r->started_at) || r->started_at < 0) {
@@ -290,19 +294,6 @@ static void take_times(struct record *r)
     secs = secs < 0 || secs > NUMBER_MAX ? 0 : secs;
     r->ended_at = r->started_at + secs * 1000;
     r->number = number > 0 && number <= NUMBER_MAX ? (uint64_t)number : 0;
-}
-
-static int parse_meta(struct record *r, const char *path, struct err *e)
-{
-    struct json_opts opts = {.dup = JSON_DUP_LAST};
-    int rc = json_parse(&r->meta, &r->arena, buf_str(&r->meta_text), &opts, e);
-    if (rc < 0) {
-        return err_set(e, ERR_PARSE, "'%s' is no JSON", path);
-    }
-    if (r->meta->type != JSON_OBJ) {
-        return err_set(e, ERR_PARSE, "'%s' is no object", path);
-    }
-    take_times(r);
     return 0;
 }
 
@@ -311,7 +302,7 @@ static bool is_legacy(const char *entry)
     return str_ends(str_of(entry), ".json");
 }
 
-static int read_meta(struct record *r, const char *history, const char *entry, struct err *e)
+static int read_meta(struct past *r, const char *history, const char *entry, struct err *e)
 {
     char *path = xasprintf("%s/%s%s", history, entry, is_legacy(entry) ? "" : "/metadata.json");
     int rc = import__read(path, &r->meta_text, e);
@@ -320,7 +311,7 @@ static int read_meta(struct record *r, const char *history, const char *entry, s
     return rc;
 }
 
-static int read_events(struct record *r, const char *history, const char *entry, struct err *e)
+static int read_events(struct past *r, const char *history, const char *entry, struct err *e)
 {
     char *path = xasprintf("%s/%s/events.jsonl", history, entry);
     int rc = is_legacy(entry) ? 0 : import__read(path, &r->events_text, e);
@@ -328,22 +319,13 @@ static int read_events(struct record *r, const char *history, const char *entry,
     return rc == -ENOENT ? 0 : rc; // it said nothing
 }
 
-static bool number_used(const struct numbers *n, uint64_t number)
+static int choose_number(struct past *r, const char *ours, struct numbers *n, struct err *e)
 {
+    bool used = r->number == 0;
     vec_foreach (it, &n->used) {
-        if (*it == number) {
-            return true;
-        }
+        used = used || *it == r->number;
     }
-    return false;
-}
-
-static int choose_number(struct record *r, const char *ours, struct numbers *n, struct err *e)
-{
-    int rc = 0;
-    if (r->number == 0 || number_used(n, r->number)) {
-        rc = history_number_take(NULL, ours, &r->number, e);
-    }
+    int rc = used ? history_number_take(NULL, ours, &r->number, e) : 0;
     if (rc == 0) {
         vec_push(&n->used, r->number);
     }
@@ -351,7 +333,7 @@ static int choose_number(struct record *r, const char *ours, struct numbers *n, 
 }
 
 /// Write the files beside and rename the directory.
-static int put_record(struct record *r, const char *history, const char *label, struct err *e)
+static int put_past(struct past *r, const char *history, const char *label, struct err *e)
 {
     struct buf meta;
     char *temp = xasprintf("%s/.import-%s", history, r->id);
@@ -391,12 +373,12 @@ static bool is_session(const char *theirs, const char *entry)
 static void take_session(struct import *im, const char *theirs, const char *ours, const char *entry,
                          const char *label, struct numbers *n)
 {
-    struct record r;
+    struct past r;
     struct err e = {0};
     struct str name = str_of(entry);
     name.n -= is_legacy(entry) ? strlen(".json") : 0;
-    record_init(&r);
-    name_record(&r, name);
+    past_init(&r);
+    name_past(&r, name);
     char *history = path_join(ours, "history");
     char *to = path_join(history, r.id), *full = path_join(label, r.id);
     if (import__is_dir(to)) {
@@ -405,14 +387,14 @@ static void take_session(struct import *im, const char *theirs, const char *ours
         int rc = read_meta(&r, theirs, entry, &e);
         rc = rc == 0 ? read_events(&r, theirs, entry, &e) : rc;
         rc = rc == 0 ? choose_number(&r, ours, n, &e) : rc;
-        rc = rc == 0 ? put_record(&r, history, label, &e) : rc;
+        rc = rc == 0 ? put_past(&r, history, label, &e) : rc;
         import__note(im, rc < 0 ? IMPORT_FAILED : IMPORT_TAKEN, "session", full,
                      rc < 0 ? "%s" : NULL, e.msg);
     }
     free(full);
     free(to);
     free(history);
-    record_fini(&r);
+    past_fini(&r);
 }
 
 /// The numbers of the sessions in `history`, ours or theirs.
@@ -421,15 +403,15 @@ static void note_numbers(struct numbers *n, const char *history, uint64_t *last)
     size_t count;
     char **names = import__list(history, &count);
     for (size_t i = 0; i < count; i++) {
-        struct record r;
-        record_init(&r);
+        struct past r;
+        past_init(&r);
         struct err ignored;
         if (is_session(history, names[i]) && read_meta(&r, history, names[i], &ignored) == 0 &&
             r.number != 0) {
             vec_push(&n->used, r.number);
             *last = MAX(*last, r.number);
         }
-        record_fini(&r);
+        past_fini(&r);
     }
     import__free_list(names, count);
 }

@@ -34,6 +34,13 @@ void record_add(struct record *r, struct record_list *l, struct str s)
     vec_push(l, record_text(r, s));
 }
 
+void record_add_all(struct record *r, struct record_list *l, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        record_add(r, l, str_of(names[i]));
+    }
+}
+
 bool record_id_valid(struct str id)
 {
     for (size_t i = 0; i < id.n; i++) {
@@ -143,20 +150,9 @@ static void put_time(struct jw *w, const char *key, int64_t ms)
     jw_kstrz(w, key, ms != 0 ? time_format(ms, text) : NULL);
 }
 
-static void put_list(struct jw *w, const char *key, const struct record_list *l)
-{
-    jw_key(w, key);
-    jw_arr(w);
-    vec_foreach (it, l) {
-        jw_strz(w, *it);
-    }
-    jw_end_arr(w);
-}
-
 static void put_iterations(const struct record *r, struct jw *w)
 {
-    jw_key(w, "iterations");
-    jw_arr(w);
+    jw_karr(w, "iterations");
     vec_foreach (it, &r->iterations) {
         jw_obj(w);
         jw_kint(w, "number", it->number);
@@ -198,11 +194,10 @@ void record_write(const struct record *r, struct jw *w, bool whole)
         jw_strf(w, "afloat pty new --resume %s", r->run_id);
     }
     if (whole) {
-#define X(name) put_list(w, #name, &r->name);
+#define X(name) jw_kstrs(w, #name, r->name.p, r->name.n);
         RECORD_LISTS(X)
 #undef X
-        jw_key(w, "options");
-        jw_value(w, r->options);
+        jw_kvalue(w, "options", r->options);
         put_iterations(r, w);
     }
 }

@@ -101,6 +101,8 @@ void record_fini(struct record *r);
 /// A copy in the arena, for a member.
 const char *record_text(struct record *r, struct str s);
 void record_add(struct record *r, struct record_list *l, struct str s);
+/// The same for each of `n` names.
+void record_add_all(struct record *r, struct record_list *l, const char *const *names, size_t n);
 
 /// Read a document. ERR_CORRUPT when it is none; `r` is to be ended in any case.
 int record_parse(struct record *r, struct str text, struct err *e) MUST_CHECK;

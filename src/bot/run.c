@@ -67,6 +67,7 @@ void run__end(struct run *r, const char *reason)
 
 struct run *run__new(struct bots *b, struct record *rec)
 {
+    assert(record_id_valid(str_of(rec->run_id)));
     struct run *r = xcalloc(1, sizeof *r);
     r->b = b;
     r->rec = *rec;
@@ -104,6 +105,7 @@ void run__away(struct run *r)
 
 void run__back(struct run *r)
 {
+    assert(r->n_away != 0);
     if (--r->n_away == 0 && r->over) {
         run_free(r);
     }
@@ -158,6 +160,34 @@ void run__emit(struct run *r, unsigned event, struct str more)
     }
     bots__emit(r->b, event, buf_str(&fields));
     buf_fini(&fields);
+}
+
+static void on_removed(void *arg, int status, const struct err *e)
+{
+    struct run *r = arg;
+    r->job = NULL;
+    turnstile_leave(&r->b->trees, r);
+    if (status == 0) {
+        bots__tell_worktree(r->b, BOTS_TREE_GONE, r->rec.worktree, r->rec.branch,
+                            r->rec.repository);
+    }
+    r->removed(r, status, e);
+    run__back(r);
+}
+
+static void remove_tree(void *arg)
+{
+    struct run *r = arg;
+    struct git_worktree w = run__worktree(r);
+    r->job = git_remove(r->b->git, &w, on_removed, r);
+}
+
+void run__remove_tree(struct run *r, git_done_cb *done)
+{
+    assert(r->job == NULL);
+    r->removed = done;
+    run__away(r);
+    turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
 }
 
 struct saving {
@@ -226,16 +256,6 @@ bool run__is_terminal(const struct run *r)
     return r->rec.terminal[0] != '\0';
 }
 
-const char *run_id_of(const struct run *r)
-{
-    return r->rec.run_id;
-}
-
-const char *run_bot_of(const struct run *r)
-{
-    return r->rec.bot;
-}
-
 const struct record *run_record(const struct run *r)
 {
     return &r->rec;
@@ -278,13 +298,6 @@ static void on_grace(void *arg)
     }
 }
 
-static void interrupt_turn(struct run *r)
-{
-    run__alarm(r, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS, on_grace);
-    run__away(r);
-    agent_session_get(r->b->o.agent, str_of(r->session), on_stop_session, r);
-}
-
 void run_stop(struct run *r, bool force)
 {
     r->forced = r->forced || force || r->stop_wanted;
@@ -298,7 +311,9 @@ void run_stop(struct run *r, bool force)
     } else if (r->step == RUN_CHAT && r->next == NULL) {
         run__stop_chat(r);
     } else if (r->in_turn) {
-        interrupt_turn(r);
+        run__alarm(r, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS, on_grace);
+        run__away(r);
+        agent_session_get(r->b->o.agent, str_of(r->session), on_stop_session, r);
     } else if (r->resting) {
         run__wake(r);
     } else if (r->call != NULL) {

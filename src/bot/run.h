@@ -26,10 +26,6 @@ void run_say(struct run *r, struct ask *a);
 /// session whose turn the run waits for.
 bool run_complete(struct run *r, struct str session, struct str summary, struct str action);
 
-/// Its id; borrowed as long as the run.
-const char *run_id_of(const struct run *r);
-/// The name of its bot; borrowed in the same way.
-const char *run_bot_of(const struct run *r);
 /// Its record as it is now; borrowed until the run goes on.
 const struct record *run_record(const struct run *r);
 /// Another hub has it: it ends here without a trace.

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "bot/run_int.h"
+#include "bot/runs_int.h"
 #include "git/git.h"
 #include "proto/events.h"
 
@@ -21,13 +22,6 @@ static bool has_tree(const struct run *r)
 
 // ---- its work -----------------------------------------------------------------------------------
 
-static void take_names(struct run *r, struct record_list *to, const struct git_names *names)
-{
-    for (size_t i = 0; i < names->n; i++) {
-        record_add(&r->rec, to, str_of(names->p[i]));
-    }
-}
-
 static void on_kept(void *arg, int status, const struct err *e, const struct git_committed *g)
 {
     struct run *r = arg;
@@ -36,9 +30,9 @@ static void on_kept(void *arg, int status, const struct err *e, const struct git
         r->rec.head = record_text(&r->rec, str_of(g->head));
         r->rec.rescue = record_text(&r->rec, str_of(g->rescue));
         r->rec.not_kept.n = 0;
-        take_names(r, &r->rec.not_kept, &g->ignored);
-        take_names(r, &r->rec.not_kept, &g->nested);
-        take_names(r, &r->rec.notes, &g->notes);
+        record_add_all(&r->rec, &r->rec.not_kept, g->ignored.p, g->ignored.n);
+        record_add_all(&r->rec, &r->rec.not_kept, g->nested.p, g->nested.n);
+        record_add_all(&r->rec, &r->rec.notes, g->notes.p, g->notes.n);
         run__go(r, RUN_PUSH);
     } else if (status == ERR_NOT_FOUND) { // there is no directory: what was committed is there
         run__go(r, RUN_PUSH);
@@ -77,10 +71,7 @@ void run__keep(struct run *r)
         return;
     }
     struct git_worktree w = run__worktree(r);
-    const char **link = arena_calloc(&r->arena, r->rec.link.n + 1, sizeof *link);
-    for (size_t i = 0; i < r->rec.link.n; i++) {
-        link[i] = r->rec.link.p[i];
-    }
+    const char **link = arena_list(&r->arena, r->rec.link.p, r->rec.link.n);
     const char *message = write_message(r);
     run__away(r);
     r->job = git_commit(r->b->git, &w, r->rec.root, link, message, on_kept, r);
@@ -97,46 +88,28 @@ static void on_forgotten(void *arg, int status, const struct err *e)
     run__back(r);
 }
 
-/// The hub was killed before it noted where the run begins: a branch that is where the user was has no work.
-static void forget_branch(struct run *r)
-{
-    run__away(r);
-    r->job =
-        git_delete_branch(r->b->git, r->rec.common, r->rec.branch, r->rec.base, on_forgotten, r);
-}
-
 static void on_removed(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
-    r->job = NULL;
-    turnstile_leave(&r->b->trees, r);
     if (status < 0) {
         run__note(r, "the directory '%s' could not be removed: %s", r->rec.worktree, e->msg);
-    } else if (r->b->o.worktree != NULL) {
-        r->b->o.worktree(r->b->o.arg, BOTS_TREE_GONE, r->rec.worktree, r->rec.branch,
-                         r->rec.repository);
     }
     if (!has_tree(r) && r->rec.base[0] != '\0') {
-        forget_branch(r);
+        // The hub was killed before it noted where the run begins: a branch that is where the user was has
+        // no work.
+        run__away(r);
+        r->job = git_delete_branch(r->b->git, r->rec.common, r->rec.branch, r->rec.base,
+                                   on_forgotten, r);
     } else {
         run__go(r, has_tree(r) ? RUN_COUNT : RUN_CLOSE);
     }
-    run__back(r);
-}
-
-static void remove_tree(void *arg)
-{
-    struct run *r = arg;
-    struct git_worktree w = run__worktree(r);
-    r->job = git_remove(r->b->git, &w, on_removed, r);
 }
 
 void run__remove(struct run *r)
 {
     // that its files go is no change of its environment
     agent_vacate(r->b->o.agent, str_of(r->session));
-    run__away(r);
-    turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
+    run__remove_tree(r, on_removed);
 }
 
 // ---- what there is, and taking it over ----------------------------------------------------------
@@ -329,10 +302,7 @@ static void on_recorded(void *arg, int status, const struct err *e)
              r->rec.end_reason, (long long)r->rec.commits);
     tell_end(r);
     vec_foreach (a, &r->awaiting) {
-        jw_obj(&(*a)->w);
-        record_write(&r->rec, &(*a)->w, true);
-        jw_end_obj(&(*a)->w);
-        ask__answer(*a);
+        runs__answer(*a, &r->rec);
     }
     r->awaiting.n = 0;
     on_written(r, status, e);

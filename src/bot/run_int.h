@@ -85,6 +85,7 @@ struct run {
     const char *dir; // in the worktree, or the user's
     bool has_tree;   // the worktree was made
     struct git_job *job;
+    git_done_cb *removed;    // waits for run__remove_tree()
     struct pushing *pushing; // its record is being written; NULL: it is not
     struct tool_job *call;   // of setup
     size_t n_setup;          // commands run so far
@@ -134,6 +135,8 @@ void run__end(struct run *r, const char *reason);
 void run__abort(struct run *r, const struct agent_no *no);
 void run__abort_err(struct run *r, const struct err *e);
 
+/// Remove its directory, in the repository's turn; tells of that, then `done`, which may end the run.
+void run__remove_tree(struct run *r, git_done_cb *done);
 /// Write the record; `done` may be NULL. What fails is logged.
 void run__save(struct run *r, store_done *done);
 /// A line of rec.notes, once; RUN_NOTES of them at most.

@@ -12,6 +12,7 @@
 #include "bot/history_number.h"
 #include "bot/prompt.h"
 #include "bot/run_int.h"
+#include "bot/runs_int.h"
 #include "config/home.h"
 #include "proto/events.h"
 
@@ -266,18 +267,6 @@ void run__tell_start(struct run *r)
     buf_fini(&more);
 }
 
-static void answer_starter(struct run *r)
-{
-    struct ask *a = r->starter;
-    run__tell_start(r);
-    r->starter = NULL;
-    jw_obj(&a->w);
-    record_write(&r->rec, &a->w, true);
-    jw_end_obj(&a->w);
-    a->run = r->rec.run_id;
-    ask__answer(a);
-}
-
 static void begin_turn(struct run *r, struct session *s)
 {
     char fields[160];
@@ -299,8 +288,12 @@ static void begin_turn(struct run *r, struct session *s)
     r->wish = NULL;
     run__save(r, NULL);
     if (r->starter != NULL) {
+        struct ask *a = r->starter;
         run__watch(r);
-        answer_starter(r);
+        run__tell_start(r);
+        r->starter = NULL;
+        a->run = r->rec.run_id;
+        runs__answer(a, &r->rec);
     }
     snprintf(fields, sizeof fields, "\"session_id\":\"%s\",\"number\":%lld", r->session,
              (long long)it.number);
@@ -399,21 +392,17 @@ void run__session(struct run *r)
 
 // ---- what now? ----------------------------------------------------------------------------------
 
-static bool has_stop_phrase(const struct run *r)
-{
-    const char *phrase = run__config(r)->stop_phrase;
-    return phrase != NULL && phrase[0] != '\0' &&
-           memmem(buf_z(&r->answer), r->answer.n, phrase, strlen(phrase)) != NULL;
-}
-
 /// Why the run ends here; NULL: it goes on.
 static const char *weigh(const struct run *r)
 {
+    const char *phrase = run__config(r)->stop_phrase;
+    bool said = phrase != NULL && phrase[0] != '\0' &&
+                memmem(buf_z(&r->answer), r->answer.n, phrase, strlen(phrase)) != NULL;
     int64_t max = run__config(r)->max_iterations;
     bool last = max != 0 && r->n_done >= max;
     switch (r->outcome) {
     case RUN_TURN_COMPLETED:
-        if (r->complete || has_stop_phrase(r)) {
+        if (r->complete || said) {
             return "complete";
         }
         return last ? "limit" : NULL; // a wish to stop is met behind: this session is whole
@@ -425,13 +414,6 @@ static const char *weigh(const struct run *r)
     case RUN_TURN_INTERRUPTED: return "interrupted";
     }
     return NULL;
-}
-
-/// The first characters of the answer.
-static struct str first_of(struct str text)
-{
-    struct str s = str_trim(text);
-    return (struct str){s.p, utf8_cut(s.p, s.n, RUN_SUMMARY)};
 }
 
 static void on_closed(void *arg, struct session *s, const struct agent_no *no)
@@ -458,14 +440,15 @@ void run__weigh(struct run *r)
 {
     struct record_iteration *it = vec_last(&r->rec.iterations);
     bool failed = r->outcome == RUN_TURN_FAILED;
+    struct str said = str_trim(buf_str(&r->answer));
+    said.n = utf8_cut(said.p, said.n, RUN_SUMMARY);
     r->n_done++;
     r->failures = failed ? r->failures + 1 : 0;
     if (!failed) {
         r->rec.error = "";
     }
-    it->summary = r->complete ? r->rec.summary
-                              : record_text(&r->rec, failed ? str_of(r->rec.error)
-                                                            : first_of(buf_str(&r->answer)));
+    it->summary =
+        r->complete ? r->rec.summary : record_text(&r->rec, failed ? str_of(r->rec.error) : said);
     const char *reason = weigh(r);
     if (reason != NULL) {
         run__end(r, reason);

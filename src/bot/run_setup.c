@@ -11,9 +11,7 @@ static const char *const *environment(struct run *r, struct arena *a)
 {
     size_t n_drop, n = 0;
     const char *const *drop = config_strings(r->b->o.config->now, "tool_env.drop", &n_drop);
-    const char **patterns = arena_calloc(a, n_drop + 1, sizeof *patterns);
     const char **all = arena_calloc(a, (r->env != NULL ? r->env->n : 0) + 1, sizeof *all);
-    memcpy(patterns, drop, n_drop * sizeof *drop);
     json_foreach_member (m, r->env) {
         struct str value = json_str(&m->value, "");
         bool plain =
@@ -22,26 +20,7 @@ static const char *const *environment(struct run *r, struct arena *a)
             all[n++] = arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(value));
         }
     }
-    return tool_environment(all, patterns, a);
-}
-
-static const char *const *hidden(struct run *r, struct arena *a)
-{
-    size_t n;
-    const char *const *hide = config_strings(r->b->o.config->now, "sandbox.hide", &n);
-    const char **list = arena_calloc(a, n + 1, sizeof *list);
-    memcpy(list, hide, n * sizeof *hide);
-    return list;
-}
-
-static enum box_mode mode_of(const struct run *r)
-{
-    const struct bot_config *c = run__config(r);
-    enum box_mode mode = BOX_WORKSPACE_WRITE;
-    const char *name =
-        c->sandbox != NULL ? c->sandbox : config_str(r->b->o.config->now, "sandbox.mode");
-    box_mode_parse(str_of(name), &mode);
-    return mode == BOX_READ_ONLY ? BOX_WORKSPACE_WRITE : mode; // the person wrote what is run here
+    return tool_environment(all, arena_list(a, drop, n_drop), a);
 }
 
 static void on_done(struct tool_job *call, const struct tool_result *res, void *arg)
@@ -71,13 +50,20 @@ static void start(struct run *r, const char *cmd)
     struct bots *b = r->b;
     const struct bot_config *c = run__config(r);
     struct arena a;
+    size_t n_hide;
+    const char *const *hide = config_strings(b->o.config->now, "sandbox.hide", &n_hide);
+    enum box_mode mode = BOX_WORKSPACE_WRITE;
+    box_mode_parse(
+        str_of(c->sandbox != NULL ? c->sandbox : config_str(b->o.config->now, "sandbox.mode")),
+        &mode);
     arena_init(&a);
-    struct box_policy policy = {.mode = mode_of(r),
+    // the person wrote what is run here: it may write even where the bot may only read
+    struct box_policy policy = {.mode = mode == BOX_READ_ONLY ? BOX_WORKSPACE_WRITE : mode,
                                 .network = c->network != BOT_UNSET
                                                ? c->network != 0
                                                : config_bool(b->o.config->now, "sandbox.network"),
                                 .working_dir = r->rec.worktree,
-                                .hide = hidden(r, &a),
+                                .hide = arena_list(&a, hide, n_hide),
                                 .home = b->o.home->dir,
                                 .runtime = b->o.home->runtime};
     struct tool_env env = {.loop = b->o.loop,

@@ -15,11 +15,10 @@
 //   - a run of a shared store has an epoch from its first write on; no write of it goes past fleet_run_save().
 //   - after `lost` no step but DROP runs.
 
-#include <sys/stat.h>
-
 #include "agent/providers.h"
 #include "agent/tool.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/sha256.h"
 #include "bot/run_int.h"
 #include "bot/runs_int.h"
@@ -93,8 +92,7 @@ static void write_env(struct bots *b, const struct json *env, struct buf *out)
     struct arena a;
     struct jw w;
     arena_init(&a);
-    const char **patterns = arena_calloc(&a, n + 1, sizeof *patterns);
-    memcpy(patterns, drop, n * sizeof *drop);
+    const char **patterns = arena_list(&a, drop, n);
     jw_init(&w, out);
     jw_obj(&w);
     json_foreach_member (m, env) {
@@ -272,8 +270,7 @@ static void look_for_dir(struct ask *a) // on the lane
 {
     struct taking *t = a->arg;
     const struct record *rec = a->data;
-    struct stat st;
-    t->has_dir = stat(rec->working_dir, &st) == 0 && S_ISDIR(st.st_mode);
+    t->has_dir = path_is_dir(rec->working_dir);
 }
 
 static void locate(struct ask *a)
@@ -454,20 +451,9 @@ static void finish_drop(struct run *r)
 
 static void on_dropped(void *arg, int status, const struct err *e)
 {
-    struct run *r = arg;
     (void)status;
     (void)e; // `afloat worktrees` shows what is left
-    r->job = NULL;
-    turnstile_leave(&r->b->trees, r);
-    finish_drop(r);
-    run__back(r);
-}
-
-static void remove_tree(void *arg)
-{
-    struct run *r = arg;
-    struct git_worktree w = run__worktree(r);
-    r->job = git_remove(r->b->git, &w, on_dropped, r);
+    finish_drop(arg);
 }
 
 void run__drop(struct run *r)
@@ -475,8 +461,7 @@ void run__drop(struct run *r)
     log_warn(LOG_BOT, "run=%s dropped=true", r->rec.run_id);
     if (r->has_tree && moves(&r->rec) && r->b->git != NULL) {
         agent_vacate(r->b->o.agent, str_of(r->session));
-        run__away(r);
-        turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
+        run__remove_tree(r, on_dropped);
     } else {
         finish_drop(r);
     }

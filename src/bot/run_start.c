@@ -20,21 +20,6 @@ enum { WHERE = WHERE_SPACE | WHERE_MAKE | WHERE_GIT };
 
 // ---- the request --------------------------------------------------------------------------------
 
-static void free_record(void *data)
-{
-    record_fini(data);
-    free(data);
-}
-
-/// Keep a record that is to go on in the ask.
-static void hold_record(struct ask *a)
-{
-    struct record *rec = xmalloc(sizeof *rec);
-    record_init(rec);
-    a->data = rec;
-    a->free_data = free_record;
-}
-
 static void find_named(struct ask *a) // on the lane
 {
     struct record *rec = a->data;
@@ -44,8 +29,7 @@ static void find_named(struct ask *a) // on the lane
 
 void run__hold_record(struct ask *a, struct record *rec)
 {
-    hold_record(a);
-    *(struct record *)a->data = *rec;
+    *runs__hold(a) = *rec;
     record_init(rec);
 }
 
@@ -79,7 +63,7 @@ void bots_run(struct bots *b, const struct json *params, bots_text_cb *cb, void 
     struct ask *a = ask__new(b, params, cb, arg);
     const struct json *resume = json_get(a->params, "resume");
     struct err e = {0};
-    hold_record(a);
+    runs__hold(a);
     if (b->stopping) {
         ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (bot_name_check(ask__str(a, "bot"), &e) < 0) {
@@ -141,19 +125,7 @@ static struct bot_overrides take_flags(const struct ask *a, struct arena *in)
 const struct json *run__options(const struct ask *a, struct record *rec)
 {
     static const char *const others[] = {"env", "bot", "prompt", "working_dir", "project"};
-    struct json *all = json_clone(&rec->arena, a->params);
-    uint32_t n = 0;
-    json_foreach_member (m, all) {
-        bool other = false;
-        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-            other = other || str_eqz(m->key, others[i]);
-        }
-        if (!other) {
-            all->members[n++] = *m;
-        }
-    }
-    all->n = n;
-    return all;
+    return ask__without(a, &rec->arena, others, ARRAY_LEN(others));
 }
 
 const char *run__make_id(struct record *rec)
@@ -403,25 +375,14 @@ void run__note_down(struct run *r)
 /// Where in the worktree the user was, if that is there.
 struct placing {
     struct run *r;
-    char *parent; // of the worktree, to be made
-    char *dir;    // to be looked for
+    char *dir; // to be looked for
     bool found;
-    int rc;
-    struct err e;
 };
-
-static void placing_free(struct placing *p)
-{
-    free(p->parent);
-    free(p->dir);
-    free(p);
-}
 
 static void look_for_dir(void *arg) // on the lane
 {
     struct placing *p = arg;
-    struct stat st;
-    p->found = stat(p->dir, &st) == 0 && S_ISDIR(st.st_mode);
+    p->found = path_is_dir(p->dir);
 }
 
 static void on_dir(void *arg)
@@ -429,7 +390,8 @@ static void on_dir(void *arg)
     struct placing *p = arg;
     struct run *r = p->r;
     r->dir = arena_strdup(&r->arena, str_of(p->found ? p->dir : r->rec.worktree));
-    placing_free(p);
+    free(p->dir);
+    free(p);
     run__go(r, RUN_SHARE);
     run__back(r);
 }
@@ -437,11 +399,10 @@ static void on_dir(void *arg)
 static void find_dir(struct run *r)
 {
     struct placing *p = xcalloc(1, sizeof *p);
-    struct str below = str_of(r->rec.working_dir);
-    size_t n = strlen(r->rec.root);
-    bool inside = str_starts(below, r->rec.root) && (below.p[n] == '/' || below.n == n);
+    const char *below = path_below(r->rec.root, r->rec.working_dir);
     p->r = r;
-    p->dir = xasprintf("%s%s", r->rec.worktree, inside ? below.p + n : "");
+    p->dir = below != NULL && below[0] != '\0' ? path_join(r->rec.worktree, below)
+                                               : xstrdup(r->rec.worktree);
     run__away(r);
     work_submit(r->b->lane, 0, look_for_dir, on_dir, p);
 }
@@ -462,9 +423,7 @@ static void take_added(struct run *r, const struct git_added *g)
     if (r->taken && r->former != NULL) {
         rec->pushed = rec->head; // as the remote had it
     }
-    for (size_t i = 0; i < g->notes.n; i++) {
-        record_add(rec, &rec->notes, str_of(g->notes.p[i]));
-    }
+    record_add_all(rec, &rec->notes, g->notes.p, g->notes.n);
 }
 
 static void on_added(void *arg, int status, const struct err *e, const struct git_added *g)
@@ -478,23 +437,11 @@ static void on_added(void *arg, int status, const struct err *e, const struct gi
         take_added(r, g);
         r->has_tree = true;
         run__save(r, NULL); // where it began: recovery needs it
-        if (r->b->o.worktree != NULL) {
-            r->b->o.worktree(r->b->o.arg, BOTS_TREE_MADE, r->rec.worktree, r->rec.branch,
-                             r->rec.repository);
-        }
+        bots__tell_worktree(r->b, BOTS_TREE_MADE, r->rec.worktree, r->rec.branch,
+                            r->rec.repository);
         find_dir(r);
     }
     run__back(r);
-}
-
-/// As a list that ends with NULL.
-static const char *const *names_of(struct run *r, const struct bot_names *names)
-{
-    const char **list = arena_calloc(&r->arena, names->n + 1, sizeof *list);
-    for (size_t i = 0; i < names->n; i++) {
-        list[i] = names->p[i];
-    }
-    return list;
 }
 
 static void add_tree(void *arg)
@@ -507,36 +454,14 @@ static void add_tree(void *arg)
                           .dir = r->rec.worktree,
                           .branch = r->rec.branch,
                           .from = r->former != NULL ? GIT_FROM_BRANCH : GIT_FROM_STATE,
-                          .include = names_of(r, &c->include),
-                          .link = names_of(r, &c->link),
+                          .include = arena_list(&r->arena, c->include.p, c->include.n),
+                          .link = arena_list(&r->arena, c->link.p, c->link.n),
                           .steal = r->taken,
                           .quarantine = w.quarantine};
     r->rec.link.n = 0;
-    for (size_t i = 0; i < c->link.n; i++) {
-        record_add(&r->rec, &r->rec.link, str_of(c->link.p[i]));
-    }
+    record_add_all(&r->rec, &r->rec.link, c->link.p, c->link.n);
     r->job = git_add(r->b->git, &add, on_added, r);
     git_set_umask(r->job, r->umask);
-}
-
-static void make_parent(void *arg) // on the lane
-{
-    struct placing *p = arg;
-    p->rc = path_mkdirs(p->parent, 0700, &p->e);
-}
-
-static void on_parent(void *arg)
-{
-    struct placing *p = arg;
-    struct run *r = p->r;
-    if (p->rc < 0) {
-        run__abort_err(r, &p->e);
-    } else {
-        run__away(r);
-        turnstile_enter(&r->b->trees, r->rec.common, add_tree, r);
-    }
-    placing_free(p);
-    run__back(r);
 }
 
 void run__tree(struct run *r)
@@ -545,9 +470,6 @@ void run__tree(struct run *r)
         run__abort_err(r, &r->b->git_fault);
         return;
     }
-    struct placing *p = xcalloc(1, sizeof *p);
-    p->r = r;
-    p->parent = str_dup(path_dir(str_of(r->rec.worktree)));
     run__away(r);
-    work_submit(r->b->lane, 0, make_parent, on_parent, p);
+    turnstile_enter(&r->b->trees, r->rec.common, add_tree, r);
 }

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "bot/run_int.h"
+#include "bot/runs_int.h"
 #include "config/home.h"
 
 void run__abort(struct run *r, const struct agent_no *no)
@@ -27,33 +28,18 @@ void run__abort_err(struct run *r, const struct err *e)
 
 static void on_removed(void *arg, int status, const struct err *e)
 {
-    struct run *r = arg;
+    (void)status;
     (void)e; // `afloat worktrees` shows what could not be removed
-    r->job = NULL;
-    turnstile_leave(&r->b->trees, r);
-    if (status == 0 && r->b->o.worktree != NULL) {
-        r->b->o.worktree(r->b->o.arg, BOTS_TREE_GONE, r->rec.worktree, r->rec.branch,
-                         r->rec.repository);
-    }
-    run__go(r, RUN_FORGET);
-    run__back(r);
-}
-
-static void remove_tree(void *arg)
-{
-    struct run *r = arg;
-    struct git_worktree w = run__worktree(r);
-    r->job = git_remove(r->b->git, &w, on_removed, r);
+    run__go(arg, RUN_FORGET);
 }
 
 void run__undo(struct run *r)
 {
-    if (!r->has_tree) {
+    if (r->has_tree) {
+        run__remove_tree(r, on_removed);
+    } else {
         run__go(r, RUN_UNNOTE);
-        return;
     }
-    run__away(r);
-    turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
 }
 
 static void on_forgotten(void *arg, int status, const struct err *e)
@@ -77,19 +63,6 @@ void run__forget(struct run *r)
         git_delete_branch(r->b->git, r->rec.common, r->rec.branch, r->rec.start, on_forgotten, r);
 }
 
-/// It has ended as somebody wished: what it is now, which is what it was, or nothing.
-static void answer_stopped(struct run *r, struct ask *a)
-{
-    if (r->former != NULL) {
-        buf_addz(&a->out, r->former);
-    } else {
-        jw_obj(&a->w);
-        record_write(&r->rec, &a->w, true);
-        jw_end_obj(&a->w);
-    }
-    ask__answer(a);
-}
-
 static void leave(struct run *r)
 {
     struct ask *a = r->starter;
@@ -99,7 +72,14 @@ static void leave(struct run *r)
     r->rec.end_reason = "interrupted";
     r->rec.ended_at = loop_wall(r->b->o.loop);
     vec_foreach (w, &r->awaiting) {
-        r->stop_wanted ? answer_stopped(r, *w) : ask__refuse(*w, &r->why);
+        if (!r->stop_wanted) {
+            ask__refuse(*w, &r->why);
+        } else if (r->former != NULL) { // it has ended as somebody wished: what it is now
+            buf_addz(&(*w)->out, r->former);
+            ask__answer(*w);
+        } else {
+            runs__answer(*w, &r->rec);
+        }
     }
     r->awaiting.n = 0;
     struct agent_no no = r->why;

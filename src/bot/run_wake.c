@@ -4,8 +4,6 @@
 // user's files, so a change during a turn counts, too: the sleep after it is left out. Where the bot works in
 // place only changes while it sleeps do, or it would wake itself for ever.
 
-#include <sys/stat.h>
-
 #include "base/log.h"
 #include "base/path.h"
 #include "bot/run_int.h"
@@ -73,8 +71,7 @@ struct looking {
 static void look(void *arg) // on the lane
 {
     struct looking *l = arg;
-    struct stat st;
-    l->is_dir = stat(l->path, &st) == 0 && S_ISDIR(st.st_mode);
+    l->is_dir = path_is_dir(l->path);
 }
 
 static void on_looked(void *arg)

@@ -155,12 +155,18 @@ static void find_one(struct ask *a) // on the lane
     a->rc = runs_find(rec, a->b->index, NULL, a->sought, &a->e);
 }
 
-void runs__find(struct ask *a, const char *key, ask_fn *then)
+struct record *runs__hold(struct ask *a)
 {
     struct record *rec = xmalloc(sizeof *rec);
     record_init(rec);
     a->data = rec;
     a->free_data = free_record;
+    return rec;
+}
+
+void runs__find(struct ask *a, const char *key, ask_fn *then)
+{
+    runs__hold(a);
     a->sought = ask__str(a, key);
     if (fleet_shared(a->b->o.fleet)) {
         runs__find_shared(a, a->sought, then);

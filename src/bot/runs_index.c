@@ -304,18 +304,6 @@ static void read_place(struct runs_place *p, DIR *d)
     }
 }
 
-/// Bring the entries in line with the directory.
-static void refresh(struct runs_place *p, DIR *d)
-{
-    struct stat st;
-    if (fstat(dirfd(d), &st) != 0) {
-        empty(p);
-    } else if (p->mtime == 0 || p->mtime != mtime_of(&st)) {
-        p->mtime = settled(mtime_of(&st)); // of before: the next walk sees what changes meanwhile
-        read_place(p, d);
-    }
-}
-
 // ---- all of them --------------------------------------------------------------------------------
 
 struct walk {
@@ -366,8 +354,15 @@ static bool walk_project(struct walk *w, const char *project)
     bool more = true;
     if (d != NULL) {
         struct runs_place *p = place_of(w->x, w->at_bot, project);
+        struct stat st;
         p->walk = w->x->walks;
-        refresh(p, d);
+        if (fstat(dirfd(d), &st) != 0) {
+            empty(p);
+        } else if (p->mtime == 0 || p->mtime != mtime_of(&st)) {
+            p->mtime =
+                settled(mtime_of(&st)); // of before: the next walk sees what changes meanwhile
+            read_place(p, d);
+        }
         for (size_t i = 0; more && i < p->entries.n; i++) {
             more = w->cb(w->arg, &p->entries.p[i]);
         }

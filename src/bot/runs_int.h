@@ -6,6 +6,8 @@
 
 /// Find the run that the parameter `key` names; then `then` with its record as a->data, which the ask ends.
 void runs__find(struct ask *a, const char *key, ask_fn *then);
+/// Let a->data be an empty record, which the ask ends.
+struct record *runs__hold(struct ask *a);
 enum { RUNS_DEFAULT_LIST = 50 };
 
 // runs_shared.c: of hubs that share a store. a->data is a record, and then the one that was found.

@@ -125,8 +125,7 @@ static void write_list(struct ask *a)
     const struct listed *l = a->data;
     struct jw *w = &a->w;
     jw_obj(w);
-    jw_key(w, "runs");
-    jw_arr(w);
+    jw_karr(w, "runs");
     vec_foreach (r, &l->page) {
         const struct run *live = bots__run_of(a->b, str_of(r->run_id));
         jw_obj(w);

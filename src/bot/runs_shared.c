@@ -93,8 +93,7 @@ static void on_listed(void *arg, const struct fleet_run *rows, size_t n, const s
     struct buf next;
     buf_init(&next, SIZE_MAX);
     jw_obj(w);
-    jw_key(w, "runs");
-    jw_arr(w);
+    jw_karr(w, "runs");
     for (size_t i = 0; i < MIN(n, limit); i++) {
         struct record rec;
         if (take_row(&rec, &rows[i])) {

@@ -206,19 +206,6 @@ static void with_umask(const struct ask *a, struct git_job *j)
     }
 }
 
-/// Find the run, then look at the directory that the caller is in.
-static void on_look(void *arg, int status, const struct err *e, const struct git_look *g)
-{
-    struct ask *a = arg;
-    (void)e;
-    if (status == 0) { // else the run's own checkout is meant
-        a->git.root = arena_strdup(&a->arena, str_of(g->root));
-        a->git.common = arena_strdup(&a->arena, str_of(g->common));
-        a->git.main_root = arena_strdup(&a->arena, str_of(g->main_root));
-    }
-    a->then(a);
-}
-
 /// The caller's checkout is known: `a->located` goes on. A branch that is on another hub is fetched into it when it
 /// is the same project, which is known by its name.
 static void bring_branch(struct ask *a)
@@ -236,16 +223,37 @@ static void bring_branch(struct ask *a)
     }
 }
 
-static void look_then(struct ask *a, ask_fn *then)
+/// The directory that the caller is in was looked at; then the act itself.
+static void on_look(void *arg, int status, const struct err *e, const struct git_look *g)
+{
+    struct ask *a = arg;
+    (void)e;
+    if (status == 0) { // else the run's own checkout is meant
+        ask__keep_look(a, g);
+    }
+    bring_branch(a);
+}
+
+static void look(struct ask *a)
 {
     const char *dir = ask__z(a, "working_dir");
-    a->located = then;
-    a->then = then = bring_branch;
     if (dir == NULL || dir[0] != '/') {
-        then(a);
+        bring_branch(a);
     } else {
         git_look(a->b->git, dir, on_look, a);
     }
+}
+
+static void found(struct ask *a)
+{
+    with_branch(a, a->data, look);
+}
+
+/// Find the run and where the caller is, then `act`.
+static void act_on(struct ask *a, ask_fn *act)
+{
+    a->located = act;
+    runs__find(a, "id", found);
 }
 
 /// The paths that stand against it, where the message ends with the first of them.
@@ -290,8 +298,7 @@ static void refuse(struct ask *a, const struct err *e, const struct git_taken *t
 
 static void write_changes(struct jw *w, const struct git_diff *d)
 {
-    jw_key(w, "files");
-    jw_arr(w);
+    jw_karr(w, "files");
     for (size_t i = 0; i < d->n_changes; i++) {
         const struct git_change *c = &d->changes[i];
         jw_obj(w);
@@ -390,19 +397,9 @@ static void apply(struct ask *a)
     }
 }
 
-static void apply_there(struct ask *a)
-{
-    look_then(a, apply);
-}
-
-static void apply_found(struct ask *a)
-{
-    with_branch(a, a->data, apply_there);
-}
-
 void bots_run_apply(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), "id", apply_found);
+    act_on(ask__new(b, params, cb, arg), apply);
 }
 
 // ---- merge --------------------------------------------------------------------------------------
@@ -432,19 +429,9 @@ static void merge(struct ask *a)
     }
 }
 
-static void merge_there(struct ask *a)
-{
-    look_then(a, merge);
-}
-
-static void merge_found(struct ask *a)
-{
-    with_branch(a, a->data, merge_there);
-}
-
 void bots_run_merge(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    runs__find(ask__new(b, params, cb, arg), "id", merge_found);
+    act_on(ask__new(b, params, cb, arg), merge);
 }
 
 // ---- discard ------------------------------------------------------------------------------------
@@ -479,25 +466,25 @@ static void on_deleted(void *arg, int status, const struct err *e)
 
 static void discard(struct ask *a)
 {
-    if (take(a, a->data)) {
-        discarded(a);
-    }
-}
-
-static void discard_branch(struct ask *a)
-{
     const struct record *rec = a->data;
     if (a->far) {
         refuse_far(a, "");
-    } else if (take(a, rec)) {
+        return;
+    }
+    if (!take(a, rec)) {
+        return;
+    }
+    if (json_bool(json_get(a->params, "delete_branch"), false)) {
         git_delete_branch(a->b->git, rec->common, rec->branch, rec->head, on_deleted, a);
+    } else {
+        discarded(a);
     }
 }
 
 static void discard_found(struct ask *a)
 {
     if (json_bool(json_get(a->params, "delete_branch"), false)) {
-        with_branch(a, a->data, discard_branch);
+        with_branch(a, a->data, discard);
     } else {
         discard(a);
     }

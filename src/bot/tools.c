@@ -35,7 +35,28 @@ static struct str input_str(const struct tool_use *u, const char *key)
     return json_str(json_get(u->input, key), "");
 }
 
-// ---- answers ------------------------------------------------------------------------------------
+// ---- begin and end ---------------------------------------------------------------------------
+
+static struct tool_use *use_new(struct tool_call *c)
+{
+    struct bots *b = tool_call_data(c);
+    struct session *s = tool_call_session(c);
+    const struct agent_role *role = agent_session_role(s);
+    struct tool_use *u = xcalloc(1, sizeof *u);
+    arena_init(&u->arena);
+    buf_init(&u->out, SIZE_MAX);
+    u->b = b;
+    u->shelf = store_shelf(b->o.store);
+    u->ticket = tool_call_ticket(c);
+    u->input = json_clone(&u->arena, tool_call_input(c));
+    u->bot = arena_strdup(&u->arena, role->bot);
+    u->run_id = arena_strdup(&u->arena, role->run_id);
+    u->session = arena_strdup(&u->arena, str_of(agent_session_id(s)));
+    u->rel = arena_strdup(&u->arena, path_dir(role->dir));
+    u->space = arena_printf(&u->arena, "%s/%s", b->o.home->dir, u->rel);
+    bots__hold(b);
+    return u;
+}
 
 static void use_end(struct tool_use *u, struct str output, const char *error)
 {
@@ -45,11 +66,6 @@ static void use_end(struct tool_use *u, struct str output, const char *error)
     arena_fini(&u->arena);
     free(u);
     bots__release(b);
-}
-
-static void use_answer(struct tool_use *u)
-{
-    use_end(u, buf_str(&u->out), NULL);
 }
 
 static void use_fail(struct tool_use *u, const char *why)
@@ -69,7 +85,7 @@ static void on_work(void *arg)
     if (u->rc < 0) {
         use_fail(u, u->e.msg);
     } else {
-        use_answer(u);
+        use_end(u, buf_str(&u->out), NULL);
     }
 }
 
@@ -81,8 +97,9 @@ static void use_work(struct tool_use *u, void (*work)(struct tool_use *u))
 
 // ---- session_complete ---------------------------------------------------------------------------
 
-static void complete(struct tool_use *u)
+static void start_complete(struct tool_call *c)
 {
+    struct tool_use *u = use_new(c);
     struct run *r = u->run_id[0] != '\0' ? bots__run_of(u->b, str_of(u->run_id)) : NULL;
     struct str action = input_str(u, "action");
     if (r == NULL) {
@@ -95,7 +112,7 @@ static void complete(struct tool_use *u)
         return;
     }
     buf_addz(&u->out, "Session complete. Good work.");
-    use_answer(u);
+    use_end(u, buf_str(&u->out), NULL);
 }
 
 // ---- session_history ----------------------------------------------------------------------------
@@ -108,7 +125,7 @@ static void on_listed(void *arg, int status, const struct history_page *p, const
         return;
     }
     history_write_table(&u->out, p->rows, p->n);
-    use_answer(u);
+    use_end(u, buf_str(&u->out), NULL);
 }
 
 static void view(struct tool_use *u) // on the lane
@@ -135,8 +152,9 @@ static void on_found(void *arg, int status, const struct history_page *p, const 
     use_work(u, view);
 }
 
-static void history(struct tool_use *u)
+static void start_history(struct tool_call *c)
 {
+    struct tool_use *u = use_new(c);
     struct store *s = u->b->o.store;
     int64_t number = json_int(json_get(u->input, "session_number"), 0);
     if (str_eqz(input_str(u, "action"), "list")) {
@@ -193,6 +211,11 @@ static void remember(struct tool_use *u) // on the lane
     }
 }
 
+static void start_memory(struct tool_call *c)
+{
+    use_work(use_new(c), remember);
+}
+
 static void save(struct tool_use *u) // on the lane
 {
     struct skillset_new n = {.name = input_str(u, "name"),
@@ -202,48 +225,12 @@ static void save(struct tool_use *u) // on the lane
     buf_addf(&u->out, "saved: later sessions have the skill '" STR_FMT "'", STR_ARG(n.name));
 }
 
-// ---- the table ----------------------------------------------------------------------------------
-
-static struct tool_use *use_new(struct tool_call *c)
-{
-    struct bots *b = tool_call_data(c);
-    struct session *s = tool_call_session(c);
-    const struct agent_role *role = agent_session_role(s);
-    struct tool_use *u = xcalloc(1, sizeof *u);
-    arena_init(&u->arena);
-    buf_init(&u->out, SIZE_MAX);
-    u->b = b;
-    u->shelf = store_shelf(b->o.store);
-    u->ticket = tool_call_ticket(c);
-    u->input = json_clone(&u->arena, tool_call_input(c));
-    u->bot = arena_strdup(&u->arena, role->bot);
-    u->run_id = arena_strdup(&u->arena, role->run_id);
-    u->session = arena_strdup(&u->arena, str_of(agent_session_id(s)));
-    u->rel = arena_strdup(&u->arena, path_dir(role->dir));
-    u->space = arena_printf(&u->arena, "%s/%s", b->o.home->dir, u->rel);
-    bots__hold(b);
-    return u;
-}
-
-static void start_complete(struct tool_call *c)
-{
-    complete(use_new(c));
-}
-
-static void start_history(struct tool_call *c)
-{
-    history(use_new(c));
-}
-
-static void start_memory(struct tool_call *c)
-{
-    use_work(use_new(c), remember);
-}
-
 static void start_skill_save(struct tool_call *c)
 {
     use_work(use_new(c), save);
 }
+
+// ---- the table ----------------------------------------------------------------------------------
 
 // clang-format off
 static const struct tool tools[] = {

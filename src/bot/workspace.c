@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -112,12 +111,6 @@ static int write_claim(const struct workspace *w, const char *path, struct err *
     return rc;
 }
 
-static bool is_dir(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /// Claim `w` for `path` where that is asked for. Returns whose it is then, or a negative code.
 static int claim(struct workspace *w, const char *path, enum workspace_how how, struct err *e)
 {
@@ -158,7 +151,7 @@ int workspace_of_path(struct workspace *w, const char *home, const char *bot, co
     if (rc == ERR_CONFLICT) {
         rc = search(w, home, bot, path, true, how, e);
     }
-    w->exists = is_dir(w->dir);
+    w->exists = path_is_dir(w->dir);
     return rc;
 }
 
@@ -174,7 +167,7 @@ int workspace_of_slug(struct workspace *w, const char *home, const char *bot, co
     set_names(w, home, bot, slug);
     rc = how == WORKSPACE_MAKE ? path_mkdirs(w->dir, 0700, e) : 0;
     int whose = rc == 0 ? read_claim(w, NULL, e) : rc;
-    w->exists = is_dir(w->dir);
+    w->exists = path_is_dir(w->dir);
     return MIN(whose, 0);
 }
 

@@ -126,9 +126,13 @@ static struct git_worktree worktree_of(struct ask *a, const struct checkout *it)
 
 static void list_next(struct ask *a);
 
-static void write_tree(struct ask *a, const struct checkout *it)
+static void on_measured(void *arg, int status, const struct err *e, const struct git_measure *m)
 {
+    struct ask *a = arg;
+    struct checkouts *t = a->data;
+    const struct checkout *it = &t->all.p[t->at];
     struct jw *w = &a->w;
+    jw_obj(w);
     jw_kstrz(w, "path", it->path);
     jw_kstrz(w, "project", it->slug);
     jw_kstrz(w, "branch", it->known ? it->rec.branch : NULL);
@@ -136,15 +140,6 @@ static void write_tree(struct ask *a, const struct checkout *it)
     jw_kstrz(w, "bot", it->known ? it->rec.bot : NULL);
     jw_kstrz(w, "repository", it->known ? it->rec.repository : NULL);
     jw_kstrz(w, "state", is_live(a, it) ? "live" : "left");
-}
-
-static void on_measured(void *arg, int status, const struct err *e, const struct git_measure *m)
-{
-    struct ask *a = arg;
-    struct checkouts *t = a->data;
-    struct jw *w = &a->w;
-    jw_obj(w);
-    write_tree(a, &t->all.p[t->at]);
     if (status == 0) {
         int64_t age = (loop_wall(a->b->o.loop) - m->changed_ms) / 1000;
         jw_kint(w, "bytes", (int64_t)m->bytes);
@@ -164,11 +159,7 @@ static void list_next(struct ask *a)
 {
     struct checkouts *t = a->data;
     if (t->at == t->all.n) {
-        jw_end_arr(&a->w);
-        jw_key(&a->w, "next");
-        jw_null(&a->w);
-        jw_end_obj(&a->w);
-        ask__answer(a);
+        ask__answer_list(a);
         return;
     }
     const struct checkout *it = &t->all.p[t->at];
@@ -184,8 +175,7 @@ static void list_next(struct ask *a)
 static void list(struct ask *a)
 {
     jw_obj(&a->w);
-    jw_key(&a->w, "worktrees");
-    jw_arr(&a->w);
+    jw_karr(&a->w, "worktrees");
     list_next(a);
 }
 
@@ -207,24 +197,21 @@ static void write_cleaned(struct ask *a)
     struct checkouts *t = a->data;
     struct jw *w = &a->w;
     jw_obj(w);
-    jw_key(w, "removed");
-    jw_arr(w);
+    jw_karr(w, "removed");
     vec_foreach (it, &t->all) {
         if (it->removed) {
             jw_strz(w, it->path);
         }
     }
     jw_end_arr(w);
-    jw_key(w, "rescued");
-    jw_arr(w);
+    jw_karr(w, "rescued");
     vec_foreach (it, &t->all) {
         if (it->removed && it->rec.rescue[0] != '\0') {
             jw_strz(w, it->rec.rescue);
         }
     }
     jw_end_arr(w);
-    jw_key(w, "kept");
-    jw_arr(w);
+    jw_karr(w, "kept");
     vec_foreach (it, &t->all) {
         if (!it->removed) {
             jw_obj(w);
@@ -284,15 +271,12 @@ static void on_removed(void *arg, int status, const struct err *e)
     struct ask *a = arg;
     struct checkouts *t = a->data;
     const struct checkout *it = &t->all.p[t->at];
-    const struct bots_opts *o = &a->b->o;
     turnstile_leave(&a->b->trees, a);
     if (status < 0) {
         leave_tree(a, e->msg);
         return;
     }
-    if (o->worktree != NULL) {
-        o->worktree(o->arg, BOTS_TREE_GONE, it->path, it->rec.branch, it->rec.repository);
-    }
+    bots__tell_worktree(a->b, BOTS_TREE_GONE, it->path, it->rec.branch, it->rec.repository);
     if (json_bool(json_get(a->params, "delete_branch"), false) && it->rec.head[0] != '\0') {
         git_delete_branch(a->b->git, it->rec.common, it->rec.branch, it->rec.head,
                           on_branch_removed, a);
@@ -327,17 +311,6 @@ static void on_committed(void *arg, int status, const struct err *e, const struc
     turnstile_enter(&a->b->trees, it->rec.common, remove_tree, a);
 }
 
-static void clean_tree(struct ask *a, struct checkout *it)
-{
-    struct git_worktree w = worktree_of(a, it);
-    const char **link = arena_calloc(&a->arena, it->rec.link.n + 1, sizeof *link);
-    for (size_t i = 0; i < it->rec.link.n; i++) {
-        link[i] = it->rec.link.p[i];
-    }
-    git_commit(a->b->git, &w, it->rec.root, link, "afloat: what was left uncommitted", on_committed,
-               a);
-}
-
 static void clean_next(struct ask *a)
 {
     struct checkouts *t = a->data;
@@ -357,7 +330,10 @@ static void clean_next(struct ask *a)
     } else if (!bots__take_run(a->b, str_of(it->rec.run_id))) {
         tree_done(a, "its run is being taken over");
     } else {
-        clean_tree(a, it);
+        struct git_worktree w = worktree_of(a, it);
+        const char **link = arena_list(&a->arena, it->rec.link.p, it->rec.link.n);
+        git_commit(a->b->git, &w, it->rec.root, link, "afloat: what was left uncommitted",
+                   on_committed, a);
     }
 }
 

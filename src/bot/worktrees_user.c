@@ -43,18 +43,11 @@ static struct ask *begin(struct bots *b, const struct json *params, const char *
     return NULL;
 }
 
-static void keep_look(struct ask *a, const struct git_look *r)
+void bots__tell_worktree(struct bots *b, enum bots_tree what, const char *path, const char *branch,
+                         const char *repository)
 {
-    a->git.main_root = arena_strdup(&a->arena, str_of(r->main_root));
-    a->git.common = arena_strdup(&a->arena, str_of(r->common));
-    a->git.branch = arena_strdup(&a->arena, str_of(r->branch));
-}
-
-static void tell(struct ask *a, enum bots_tree what, const char *path, const char *branch,
-                 const char *repository)
-{
-    if (a->b->o.worktree != NULL) {
-        a->b->o.worktree(a->b->o.arg, what, path, branch, repository);
+    if (b->o.worktree != NULL) {
+        b->o.worktree(b->o.arg, what, path, branch, repository);
     }
 }
 
@@ -69,7 +62,7 @@ static void on_added(void *arg, int status, const struct err *e, const struct gi
         ask__fail(a, e);
         return;
     }
-    tell(a, BOTS_TREE_MADE, r->dir, branch, r->root);
+    bots__tell_worktree(a->b, BOTS_TREE_MADE, r->dir, branch, r->root);
     jw_obj(&a->w);
     jw_kstrz(&a->w, "path", r->dir);
     jw_kstrz(&a->w, "branch", branch);
@@ -106,7 +99,7 @@ static void on_repository(void *arg, int status, const struct err *e, const stru
     if (status < 0) {
         ask__fail(a, e);
     } else {
-        keep_look(a, r);
+        ask__keep_look(a, r);
         turnstile_enter(&a->b->trees, a->git.common, add, a);
     }
 }
@@ -129,7 +122,7 @@ static void on_removed(void *arg, int status, const struct err *e)
         ask__fail(a, e);
         return;
     }
-    tell(a, BOTS_TREE_GONE, a->dir, a->git.branch, a->git.common);
+    bots__tell_worktree(a->b, BOTS_TREE_GONE, a->dir, a->git.branch, a->git.common);
     jw_obj(&a->w);
     jw_kstrz(&a->w, "removed", a->dir);
     jw_end_obj(&a->w);
@@ -167,11 +160,9 @@ static void on_worktree(void *arg, int status, const struct err *e, const struct
     } else if (!r->linked || strcmp(r->root, a->dir) != 0) {
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "it is not the directory of a worktree");
     } else {
-        keep_look(a, r);
-        struct git_worktree of = {.common = a->git.common,
-                                  .dir = a->dir,
-                                  .branch = a->git.branch,
-                                  .start = arena_strdup(&a->arena, str_of(r->head))};
+        ask__keep_look(a, r);
+        struct git_worktree of = {
+            .common = a->git.common, .dir = a->dir, .branch = a->git.branch, .start = a->git.head};
         git_measure(a->b->git, &of, on_measured, a);
     }
 }
@@ -195,8 +186,7 @@ static void on_listed(void *arg, int status, const struct err *e, const struct g
         return;
     }
     jw_obj(w);
-    jw_key(w, "worktrees");
-    jw_arr(w);
+    jw_karr(w, "worktrees");
     for (size_t i = 0; i < r->n; i++) {
         jw_obj(w);
         jw_kstrz(w, "path", r->p[i].path);
@@ -204,11 +194,7 @@ static void on_listed(void *arg, int status, const struct err *e, const struct g
         jw_kstrz(w, "head", r->p[i].head);
         jw_end_obj(w);
     }
-    jw_end_arr(w);
-    jw_key(w, "next");
-    jw_null(w);
-    jw_end_obj(w);
-    ask__answer(a);
+    ask__answer_list(a);
 }
 
 void bots__list_repository(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
@@ -251,7 +237,7 @@ static void find_one(struct bots *b, const char *dir)
         char *head = path_join(own, "HEAD"), *branch = read_line(head, "ref: refs/heads/");
         struct str common = path_dir(path_dir(str_of(own)));
         char *repository = str_dup(str_eqz(path_base(common), ".git") ? path_dir(common) : common);
-        b->o.worktree(b->o.arg, BOTS_TREE_FOUND, dir, branch != NULL ? branch : "", repository);
+        bots__tell_worktree(b, BOTS_TREE_FOUND, dir, branch != NULL ? branch : "", repository);
         free(repository);
         free(branch);
         free(head);

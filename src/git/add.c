@@ -57,8 +57,8 @@ static int look_at_dir(struct git_job *j, struct err *e)
 {
     struct add_job *k = self(j);
     char *parent = str_dup(path_dir(str_of(k->ask.dir)));
-    int rc = files__exists(k->ask.dir) ? err_set(e, ERR_CONFLICT, "'%s' already exists", k->ask.dir)
-                                       : path_mkdirs(parent, 0700, e);
+    int rc = path_exists(k->ask.dir) ? err_set(e, ERR_CONFLICT, "'%s' already exists", k->ask.dir)
+                                     : path_mkdirs(parent, 0700, e);
     char *real = rc == 0 ? realpath(parent, NULL) : NULL;
     if (real != NULL) {
         struct str name = path_base(str_of(k->ask.dir));
@@ -263,7 +263,7 @@ static int carry(struct git_job *j, struct err *e)
         char *theirs = path_join(k->out.root, *name), *ours = path_join(k->out.dir, *name);
         if (!is_inside(*name)) {
             job__note(j, "'%s' is not a path below the root; it was not linked", *name);
-        } else if (files__exists(theirs) && !files__exists(ours) &&
+        } else if (path_exists(theirs) && !path_exists(ours) &&
                    files__link(k->out.dir, *name, theirs, &why) < 0) {
             job__note(j, "%s", why.msg);
         }

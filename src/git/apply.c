@@ -126,7 +126,7 @@ static int check_place(struct apply_job *k, const char *root, const char *path, 
     if (missing && !last) {
         k->new_dirs[k->n_new_dirs++] = job__dup(j, path);
     } else if (!missing && S_ISDIR(st.st_mode)) {
-        fits = !files__exists(git);
+        fits = !path_exists(git);
         if (fits && last) {
             struct git_measure m = {0};
             files__measure(full, &m);

@@ -378,9 +378,3 @@ void files__disarm(const char *dir)
     struct files_visit v = {.see = disarm_one};
     visit_tree(&v, dir);
 }
-
-bool files__exists(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0;
-}

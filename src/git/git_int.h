@@ -319,4 +319,3 @@ void files__measure(const char *dir, struct git_measure *m);
 /// Remove what is no file, directory or link and has a name that git opens (`.gitignore` ...): to
 /// open a FIFO waits for ever.
 void files__disarm(const char *dir);
-bool files__exists(const char *path); // links are not followed

@@ -184,7 +184,7 @@ static int look_at_index(struct git_job *j, struct err *e)
     if (self(j)->bad_index) {
         unlink(index);
     }
-    self(j)->no_index = !files__exists(index);
+    self(j)->no_index = !path_exists(index);
     free(index);
     return 0;
 }

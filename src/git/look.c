@@ -138,7 +138,7 @@ static const struct {
 static bool has(const char *dir, const char *name)
 {
     char *path = path_join(dir, name);
-    bool there = files__exists(path);
+    bool there = path_exists(path);
     free(path);
     return there;
 }

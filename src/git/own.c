@@ -77,7 +77,7 @@ int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e)
     assert(j->place.box == NULL);
     j->place.git_dir = registration;
     j->place.work_tree = j->place.dir = w->dir;
-    if (w->quarantine != NULL && files__exists(w->quarantine)) {
+    if (w->quarantine != NULL && path_exists(w->quarantine)) {
         char *objects = path_join(w->common, "objects"), *quoted = job__quote(objects);
         j->place.git_dir = w->quarantine;
         j->place.objects = job__dup(j, quoted); // whatever its own list of alternates has become

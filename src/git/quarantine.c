@@ -100,7 +100,7 @@ static void set_aside(const char *path)
 {
     for (int i = 0; i < ASIDE_MAX; i++) {
         char *aside = xasprintf("%s-aside%d", path, i);
-        bool done = !files__exists(aside) && rename(path, aside) == 0;
+        bool done = !path_exists(aside) && rename(path, aside) == 0;
         free(aside);
         if (done) {
             return;

@@ -228,7 +228,7 @@ static int look_for_clone(struct git_job *j, struct err *e)
 {
     struct pull_job *k = puller(j);
     char *parent = str_dup(path_dir(str_of(k->ask.root)));
-    k->missing = k->ask.own && !files__exists(k->ask.root);
+    k->missing = k->ask.own && !path_exists(k->ask.root);
     int rc = k->missing ? path_mkdirs(parent, 0700, e) : 0;
     j->place.dir = k->missing ? job__dup(j, parent) : k->ask.root;
     free(parent);

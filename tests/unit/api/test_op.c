@@ -69,6 +69,14 @@ TEST(an_unknown_field_names_the_nearest)
     CHECK(!ok && f.hint[0] == '\0');
 }
 
+TEST(the_last_of_many_parameters_is_found_as_the_nearest)
+{
+    bool ok;
+    struct op_fault f = verdict(OP_SESSION_NEW, "{\"worktre\":true}", &ok);
+    CHECK(!ok);
+    CHECK_STR(f.hint, "did you mean 'worktree'?");
+}
+
 TEST(a_hostile_field_name_is_cut)
 {
     char text[4096];
