@@ -17,7 +17,7 @@
 #include "config/home.h"
 #include "fleet/fleet_int.h"
 
-enum { POLL_MS = 100, PATIENCE_MS = 60 * 1000, READY_MS = 10 * 1000 };
+enum { POLL_MS = 100, PATIENCE_MS = 60 * 1000, READY_MS = 10 * 1000, ALIVE_MS = 1500 };
 
 static const struct pg_stmt stmt_missing = {"plugin_missing",
                                             "SELECT * FROM afloat.plugin_missing($1)"};
@@ -307,7 +307,8 @@ static void on_errors(void *arg, const struct pg_result *res, const struct err *
     }
     int64_t fresh = pg_get_int(res, 0, 0);
     struct str sample = pg_get(res, 0, 1);
-    bool seen = pg_get_int(res, 0, 3) < (int64_t)(loop_now(r->f->o.loop) - r->since);
+    int64_t watched = (int64_t)(loop_now(r->f->o.loop) - r->since);
+    bool seen = pg_get_int(res, 0, 3) < MIN(watched, (int64_t)ALIVE_MS);
     struct stop *s = &r->stops.p[r->at];
     char why[240];
     if (!pg_get_bool(res, 0, 2)) {
