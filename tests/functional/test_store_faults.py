@@ -1,4 +1,4 @@
-"""A store in PostgreSQL under faults: a slow network, a server without room, TLS."""
+"""A store in PostgreSQL under faults: a slow network, a server without room, TLS, a day with many events."""
 import concurrent.futures
 import json
 import os
@@ -133,3 +133,64 @@ def test_tls_takes_the_right_server_only(home, authority, start_hub):
         home.ok("stop")
     finally:
         server.close()
+
+
+# ---- many events --------------------------------------------------------------------------------
+
+EVENTS = 1_000_000 if int(os.environ.get("AFLOAT_LOOPS", "1")) >= 100 else 30_000
+SESSIONS = EVENTS // 10
+
+BLOCK = 10_000  # events that one statement makes
+
+
+def make_many(database):
+    """Sessions with ten events each."""
+    database.sql("INSERT INTO afloat.streams (last) VALUES (0) ON CONFLICT DO NOTHING")
+    for first in range(0, SESSIONS, BLOCK // 10):
+        database.sql(f"""
+            INSERT INTO afloat.sessions (id, dir, kind, state, title, meta, started_at, updated_at, last_seq, token)
+                SELECT 's' || i, 'sessions/s' || i, 'session', 'idle', 't' || i, '{{}}', afloat.now_ms() - i,
+                    afloat.now_ms() - i, 10, 'x' FROM generate_series({first} + 1, {first} + {BLOCK} / 10) i;
+            INSERT INTO afloat.events (id, session, seq, ts, type, fields, hub, token)
+                SELECT s.last + i, 's' || {first} + 1 + (i - 1) / 10, 1 + (i - 1) % 10, afloat.now_ms(),
+                    'message.delta', '"text":"word"', 'old', 0 FROM generate_series(1, {BLOCK}) i, afloat.streams s;
+            UPDATE afloat.streams SET last = last + {BLOCK}""")
+    database.sql("ANALYZE")
+
+
+SCANS = """SELECT coalesce(sum(seq_scan), 0), coalesce(sum(idx_scan), 0) FROM pg_stat_user_tables
+    WHERE schemaname = 'afloat' AND (relname = 'sessions' OR relname ~ '^events_[0-9]+$') AND n_live_tup > 1000"""
+
+
+def test_a_day_of_many_events_is_listed_read_and_pruned_by_indexes(team, database):
+    a = team.start("a")
+    make_many(database)
+
+    def scans():
+        return [int(x) for x in database.sql(SCANS).split("|")]
+
+    def by_index(fn):
+        """Run `fn`; the server counts what its statements read (it tells so a moment after they ended)."""
+        table, index = scans()
+        got = fn()
+        assert retry(lambda: scans()[1] > index)
+        assert scans()[0] == table, "a table was read from its beginning to its end"
+        return got
+
+    rows = by_index(lambda: call(a, "GET", "/session?limit=20"))
+    assert len(rows["sessions"]) == 20
+    page = by_index(lambda: call(a, "GET", f"/session/s{SESSIONS // 2}/events?after=4&limit=4"))
+    assert [e["seq"] for e in page["events"]] == [5, 6, 7, 8]
+    last = int(database.sql("SELECT last FROM afloat.streams"))
+    reader = Reader(a, "/events", last=last - EVENTS // 2)
+    by_index(lambda: reader.wait_for(lambda e: e[0] == last - EVENTS // 2 + 50))
+    assert [e[0] for e in reader.events[:50]] == list(range(last - EVENTS // 2 + 1, last - EVENTS // 2 + 51))
+    reader.close()
+    old = 100
+    database.sql(f"SET enable_seqscan = off; UPDATE afloat.sessions SET updated_at = updated_at - 30 * 86400000::bigint WHERE id IN "
+                 f"(SELECT 's' || i FROM generate_series(1, {old}) i)")
+    assert by_index(lambda: database.sql("SELECT afloat.prune(7)")) == str(old)
+    assert database.sql("SELECT count(*) FROM afloat.events WHERE session = 's1'") == "0"
+    assert database.sql("SELECT count(*) FROM afloat.sessions") == str(SESSIONS - old)
+    months = database.sql("SELECT count(*) FROM pg_inherits WHERE inhparent = 'afloat.events'::regclass")
+    assert int(months) >= 3, "this month, the next one, and one for all else"
