@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "base/streams.h"
 #include "base/visible.h"
 #include "bind/bind.h"
 #include "bot/bots.h"
@@ -94,17 +95,6 @@ static void on_settings(void *arg)
         daemon__emit(d, EVENT_CONFIG_CHANGED, "\"broken\":%s,\"diagnostics\":%zu",
                      diags->broken ? "true" : "false", diags->n);
     }
-}
-
-static int open_settings(struct daemon *d, struct err *e)
-{
-    struct settings_opts o = {
-        .home = &d->home, .listen = d->opts.listen, .profile = d->opts.profile};
-    int rc = settings_open(&d->settings, &o, e);
-    if (rc == 0) {
-        config_listen(settings_live(d->settings), on_settings, d);
-    }
-    return rc;
 }
 
 static void read_anew(void *arg)
@@ -535,7 +525,12 @@ static void serve(struct daemon *d)
     }
     raise_file_limit();
     if (rc == 0) {
-        rc = open_settings(d, &e);
+        struct settings_opts o = {
+            .home = &d->home, .listen = d->opts.listen, .profile = d->opts.profile};
+        rc = settings_open(&d->settings, &o, &e);
+    }
+    if (rc == 0) {
+        config_listen(settings_live(d->settings), on_settings, d);
     }
     d->trust = trust_hub_open(&d->loop, d->home.dir);
     unpack_shipped(d);
@@ -585,7 +580,7 @@ int daemon_run(const struct daemon_opts *opts)
     struct err e = {0};
     proc_set_umask(umask(077)); // ours is for the home alone
     signal(SIGPIPE, SIG_IGN);
-    daemon__own_streams();
+    streams_own();
     // Left to itself, malloc takes the largest block it ever freed for the usual size and keeps as much twice
     // over: one long answer, and a hub that runs for weeks stays as large as it was then.
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);

@@ -67,8 +67,6 @@ void daemon__on_stall(void *arg, const struct watchdog_stall *s);
 int daemon__listen(struct daemon *d, const char *address, bool exact, struct err *e) MUST_CHECK;
 /// From now on a socket file that vanishes is made again.
 void daemon__guard_socket(struct daemon *d);
-/// Make the standard streams of this process ones that never wait. Before anything prints.
-void daemon__own_streams(void);
 
 /// Put an event on the stream; `format` makes its members, without braces.
 void daemon__emit(struct daemon *d, enum event_id type, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -1,12 +1,12 @@
 // The program: everything is a command, the hub too.
 
+#include "base/build_id.h"
 #include "bind/shipped.h"
 #include "cli/cli.h"
 #include "host/host.h"
 #include "host/script.h"
 #include "host/validate.h"
 #include "keep/keeper.h"
-#include "main/build_id.h"
 #include "main/daemon.h"
 #include "tui/tui.h"
 

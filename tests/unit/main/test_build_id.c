@@ -1,4 +1,4 @@
-#include "main/build_id.h"
+#include "base/build_id.h"
 #include "unit/test.h"
 
 TEST(the_build_id_is_forty_hex_digits)

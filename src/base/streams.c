@@ -7,14 +7,14 @@
 // Only the C library's streams are replaced. The descriptors stay as they are: setting O_NONBLOCK on them
 // would set it for the shell that started us too, and a crash report goes there directly.
 
+#include "base/streams.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "main/daemon_int.h"
 
 /// A pipe that is ready takes PIPE_BUF bytes without waiting, never less.
 static ssize_t put(void *cookie, const char *bytes, size_t n)
@@ -40,7 +40,7 @@ static FILE *open_stream(int fd, FILE *before)
     return f != NULL ? f : before;
 }
 
-void daemon__own_streams(void)
+void streams_own(void)
 {
     fflush(NULL);
     stdout = open_stream(STDOUT_FILENO, stdout);

@@ -3,7 +3,7 @@
 // A client and a hub of different builds should know it of each other, and a version number does not
 // tell two builds of one day apart. The note needs no generated file and changes with every link.
 
-#include "main/build_id.h"
+#include "base/build_id.h"
 
 #include <link.h>
 
