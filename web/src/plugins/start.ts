@@ -53,7 +53,9 @@ const newest = new Map<string, string>(); // by name, what was asked for last
 const mark = (l: Listed): string => l.hash + JSON.stringify(l.options);
 const openedOnce = new Set<string>(); // keys of panels with `open` that were opened
 const asks = new Map<string, number>(); // toasts that offer a reload of the page
-let opening: Promise<void> | undefined; // the first list is being loaded
+const inFlight = new Set<Promise<void>>(); // versions that are being loaded
+let streaming = false; // the stream is open: a list is complete
+let opening: Promise<void> | undefined; // the first such list is being loaded
 let settled = false; // the plugins that were there when the page opened are in place
 
 // ---- telling the hub ----------------------------------------------------------------------------
@@ -277,8 +279,11 @@ async function sync(): Promise<void> {
     const owners = registry.owners();
     const more = list.filter((l) => !owners.includes(l.name));
     if (more.length > 0) registry.batch(() => { for (const l of more) registry.replace(l.name, {}); }); // their places in the order
-    const all = Promise.all(due.map(load));
-    opening ??= within(all, 5000, "slow").catch(() => undefined).then(() => { settled = true; }); // later ones bring no provider
+    for (const l of due) {
+      const one = load(l).finally(() => inFlight.delete(one));
+      inFlight.add(one);
+    }
+    if (streaming) opening ??= within(Promise.all(inFlight), 5000, "slow").catch(() => undefined).then(() => { settled = true; }); // later ones bring no provider
   } while (again);
   running = false;
 }
@@ -303,7 +308,7 @@ function renderFailed(owner: string, what: string, error: Error): void {
 /** Load front plugins and keep them fresh. Called once, when the page starts. */
 export function startPlugins(): void {
   onFrontFailure(renderFailed);
-  onResync(() => void sync());
+  onResync(() => { streaming = true; void sync(); });
   for (const type of ["plugin.loaded", "plugin.changed", "plugin.unloaded"]) onEvent(type, () => void sync());
   onEvent("hub.started", () => void sync());
   registry.subscribe(() => { for (const name of loaded.keys()) tellAll(name); }); // conflicts come and go
