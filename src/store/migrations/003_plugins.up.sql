@@ -62,6 +62,12 @@ END $$;
 CREATE TRIGGER documents_ring AFTER INSERT OR UPDATE ON afloat.documents
     FOR EACH ROW WHEN (NEW.name = 'choices.json') EXECUTE FUNCTION afloat.document_rings();
 
+-- Is the hub that leads a roll-out there, in the start that began it?
+CREATE FUNCTION afloat.plugin_leads(p_hub text, p_hub_epoch bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM afloat.hubs WHERE owner = current_user AND name = p_hub
+                   AND epoch = p_hub_epoch AND lease_until > clock_timestamp())
+$$;
+
 -- Which set a hub is to have, and what was chosen by command: `choices` counts its changes.
 CREATE FUNCTION afloat.plugin_look(p_hub text, OUT choices bigint, OUT wanted bigint, OUT current bigint,
                                    OUT id text)
@@ -80,7 +86,7 @@ BEGIN
     SELECT * INTO c FROM afloat.plugin_channels WHERE owner = afloat.plugin_owner();
     current := coalesce(c.current, 0);
     id := coalesce(c.id, '');
-    wanted := CASE WHEN c.next > 0 AND had = c.next AND afloat.run_is_held(c.hub, c.hub_epoch)
+    wanted := CASE WHEN c.next > 0 AND had = c.next AND afloat.plugin_leads(c.hub, c.hub_epoch)
                    THEN c.next ELSE current END;
 END $$;
 
@@ -108,7 +114,7 @@ BEGIN
     SELECT number INTO again FROM afloat.plugin_sets WHERE owner = c.owner AND token = p_token;
     IF FOUND THEN
         RETURN again;
-    ELSIF c.next > 0 AND c.hub <> p_hub AND afloat.run_is_held(c.hub, c.hub_epoch) THEN
+    ELSIF c.next > 0 AND c.hub <> p_hub AND afloat.plugin_leads(c.hub, c.hub_epoch) THEN
         PERFORM afloat.refuse('AF409', format('hub ''%s'' is rolling out plugins; try again later', c.hub));
     ELSIF c.current <> p_known THEN
         PERFORM afloat.refuse('AF409', format(
