@@ -42,14 +42,15 @@ static void check_memory(struct str bytes)
     char dir[128];
     snprintf(dir, sizeof dir, "%s/w", root);
     put("w/memory.json", bytes);
-    demand(memory_load(&m, dir, NULL) == 0, "memory cannot be read");
+    demand(memory_load(&m, NULL, dir, NULL) == 0, "memory cannot be read");
     size_t n = m.list.n;
     bool aside = m.note[0] != '\0';
     demand(!aside || n == 0, "damaged, and yet it has entries");
     memory_fini(&m);
     if (n < MEMORY_ENTRIES) {
-        demand(memory_set(dir, STR("fuzz key"), STR("v"), NULL, NULL) == 0, "cannot be changed");
-        demand(memory_load(&m, dir, NULL) == 0 && m.note[0] == '\0', "damaged by a change");
+        demand(memory_set(NULL, dir, STR("fuzz key"), STR("v"), NULL, NULL) == 0,
+               "cannot be changed");
+        demand(memory_load(&m, NULL, dir, NULL) == 0 && m.note[0] == '\0', "damaged by a change");
         demand(memory_find(&m, STR("fuzz key")) != NULL && m.list.n >= n, "something was lost");
         memory_fini(&m);
     }
@@ -71,7 +72,7 @@ static void check_session(const char *id)
            "no journal of ours");
     journal_close(j);
     buf_init(&out, SIZE_MAX);
-    demand(history_view(&out, dir, &w, NULL) == 0, "cannot be shown");
+    demand(history_view(&out, NULL, dir, &w, NULL) == 0, "cannot be shown");
     buf_fini(&out);
 }
 
@@ -83,7 +84,7 @@ static void check_import(void)
     snprintf(from, sizeof from, "%s/open", root);
     for (int i = 0; i < 2; i++) {
         import_report_init(&r);
-        demand(import_openbot(&r, home, from, NULL, NULL) == 0, "cannot import");
+        demand(import_openbot(&r, NULL, home, from, NULL, NULL) == 0, "cannot import");
         demand(i == 0 || r.counts[IMPORT_TAKEN] + r.counts[IMPORT_WARNED] == 0 ||
                    r.counts[IMPORT_FAILED] != 0,
                "a second import takes something");
