@@ -9,7 +9,7 @@ export interface Params {
   "feature.list": {  };
   "feature.enable": { name: string };
   "feature.disable": { name: string };
-  "reload": { names?: readonly unknown[]; dry_run?: boolean; force?: boolean };
+  "reload": { names?: readonly unknown[]; dry_run?: boolean; force?: boolean; all_hubs?: boolean };
   "reload.last": {  };
   "generation.list": {  };
   "generation.undo": { to?: number };
