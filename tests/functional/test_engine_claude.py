@@ -151,6 +151,8 @@ def test_engine_and_hub_are_killed_and_the_conversation_goes_on(claude, home, he
     claude.model.answers += [held]
     claude.send(id, "go", wait=False)
     retry(lambda: of_type(claude.events(id), "message.delta")[-1]["turn"] == "t2")
+    # Claude Code writes its conversation when it has time; what was not written is told as text
+    retry(lambda: any("I remember blue" in f.read_text() for f in home.dir.glob(f"sessions/{id}/engine/**/*.jsonl")))
     for pid in claude.processes():
         os.kill(pid, signal.SIGKILL)
     assert "signal 9" in retry(lambda: of_type(claude.events(id), "turn.failed"))[0]["error"]["message"]

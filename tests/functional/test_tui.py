@@ -583,6 +583,7 @@ def test_a_terminal_runs_in_the_screen_and_outlives_the_hub(tui):
     pane.type("echo n is $n\n")
     pane.shows("n is 42")
     pane.resize(100, 30)
+    pane.wait(lambda g: any(line.startswith("╭") and len(line) == 100 for line in g))  # drawn, so the program knows too
     pane.type("stty size\n")
     pane.wait(lambda g: any(re.search(r"│2\d 7\d ", line) for line in g))
     pane.type("exit 3\n")
