@@ -30,6 +30,7 @@ struct channel_blob {
     size_t n;
 };
 typedef vec(struct channel_blob) channel_blobs;
+/// Free the texts and the list.
 void channel_blobs_fini(channel_blobs *b);
 
 /// Absolute paths of plugins, with the root of their project; NULL: the user's.
@@ -37,6 +38,7 @@ struct channel_path {
     char *path, *project;
 };
 typedef vec(struct channel_path) channel_paths;
+/// Free the paths and the list.
 void channel_paths_fini(channel_paths *p);
 
 /// Read the plugins at `paths` into a set and its contents. What lies elsewhere than where plugins are looked

@@ -22,7 +22,8 @@ struct plugin_set {
     vec(struct set_item) items;
 };
 
-void plugin_set_fini(struct plugin_set *s); // leaves it empty
+/// Free the items; the set is empty afterwards.
+void plugin_set_fini(struct plugin_set *s);
 /// Add a copy. `hash` is "" or 64 digits.
 void plugin_set_add(struct plugin_set *s, const char *place, const char *project, const char *hash);
 void plugin_set_copy(struct plugin_set *to, const struct plugin_set *from); // `to` is empty

@@ -76,6 +76,7 @@ struct store_row pg_store__row(const struct pg_result *r, size_t row, int at);
 // shelf.c
 
 struct shelf;
+/// The shelf of this store: what workers ask is handed to the loop, which asks the database. Loop thread.
 struct shelf *shelf__open(struct pg_store *p);
 /// Nobody may ask any more.
 void shelf__close(struct shelf *sh);
