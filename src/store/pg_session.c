@@ -9,9 +9,8 @@
 //             │            └──────> goes behind the append: it sees what that wrote
 //             └───────────────────> afloat.append(), one call, one commit ──> stream ──> answers
 //
-// WRITTEN and SYNCED are the same here: what is answered is committed. A commit waits for the server's disk, so few
-// events that nobody waits for (WRITTEN) linger for LINGER_MS: what somebody waits for mostly comes right behind
-// them, and then one commit does for all.
+// WRITTEN and SYNCED are the same here: what is answered is committed. What comes while a commit is under way is
+// the next batch.
 //
 // An append says which event its hub knows as the last one (`known`). When its answer was lost with the
 // connection and it is sent again, the server finds its token behind that and does nothing.
@@ -40,8 +39,6 @@ enum {
     PAGE_BYTES = 256 << 10, // of one read
     CHECK_BYTES = 1 << 20,  // an event above this is not parsed again here
     SESSIONS_MAX = 1024,    // that are remembered without need
-    LINGER_MS = 2,
-    LINGER_EVENTS = 16, // more than these have no need to wait for others
 };
 
 static const struct pg_stmt stmt_new = {
@@ -85,8 +82,6 @@ struct op {
     struct str dir, meta;
     struct store_event *events;
     size_t n;
-    bool synced;       // somebody waits for it
-    uint64_t asked_ms; //
     uint64_t after;
     size_t limit;
 };
@@ -105,7 +100,6 @@ struct pg_session {
     int64_t known; // the last event that we know of; -1: nothing
     int64_t epoch; // of our claim; 0: none
     struct loop_task *task;
-    struct timer linger; // until it ends, the appends in the queue wait for others
 };
 
 // ---- answers ----------------------------------------------------------------------------------
@@ -330,25 +324,6 @@ static void append(struct pg_session *s)
     arena_fini(&row.a);
 }
 
-/// Should the appends at the head of the queue wait for others? Not when somebody waits for one of them, or for
-/// what is behind them.
-static bool lingers(struct pg_session *s)
-{
-    size_t n = 0;
-    for (const struct op *op = s->queue; op != NULL; op = op->next) {
-        n += op->n;
-        if (op->kind != OP_APPEND || op->status != 0 || op->synced || n > LINGER_EVENTS) {
-            return false;
-        }
-    }
-    uint64_t now = loop_now(s->p->loop), until = s->queue->asked_ms + LINGER_MS;
-    if (s->p->closing || now >= until) {
-        return false;
-    }
-    timer_start(&s->linger, until - now);
-    return true;
-}
-
 /// Take the appends at the head of the queue and write them, with the metadata that follow. An append of nothing is
 /// answered by it too.
 static void begin_append(struct pg_session *s)
@@ -356,7 +331,6 @@ static void begin_append(struct pg_session *s)
     struct op **end = &s->queue;
     size_t bytes = 0;
     assert(s->batch == NULL && s->meta == NULL);
-    timer_stop(&s->linger);
     s->batch_n = 0;
     while (*end != NULL && (*end)->kind == OP_APPEND && (*end)->status == 0 &&
            (s->batch_n == 0 ||
@@ -554,7 +528,6 @@ static void begin(struct pg_session *s, struct op *op)
 
 static void forget(struct pg_session *s)
 {
-    timer_stop(&s->linger);
     map_remove(&s->p->sessions, str_of(s->id));
     free(s->id);
     free(s);
@@ -572,7 +545,7 @@ static void pump(void *arg)
         if (op->status == 0 && op->kind == OP_APPEND) {
             if (s->known < 0) {
                 ask_known(s);
-            } else if (s->batch == NULL && !lingers(s)) {
+            } else if (s->batch == NULL) {
                 begin_append(s);
                 continue;
             }
@@ -599,11 +572,6 @@ static void poke(struct pg_session *s)
     }
 }
 
-static void on_lingered(void *arg)
-{
-    poke(arg);
-}
-
 static struct pg_session *find(struct pg_store *p, struct str id)
 {
     struct pg_session *s = map_get(&p->sessions, id);
@@ -614,7 +582,6 @@ static struct pg_session *find(struct pg_store *p, struct str id)
         s->key = 1 + map_hash(id) % 1021;
         s->known = -1;
         s->queue_end = &s->queue;
-        timer_init(&s->linger, p->loop, on_lingered, s);
         map_set(&p->sessions, id, s);
     }
     return s;
@@ -641,7 +608,6 @@ static void submit(struct store *store, struct str id, struct op *op)
     } else if (op->kind == OP_APPEND && s->queued_bytes + op->bytes > QUEUE_BYTES) {
         op->status = err_set(&op->err, UV_ENOBUFS, "too much waits to be written for '%s'", s->id);
     }
-    op->asked_ms = loop_now(p->loop);
     s->queued_bytes += op->bytes;
     *s->queue_end = op;
     s->queue_end = &op->next;
@@ -735,7 +701,7 @@ void pg_session_append(struct store *s, struct str id, const struct store_event 
     struct op *op = op_new(OP_APPEND, bytes, arg);
     op->appended = cb;
     op->n = n;
-    op->synced = durability == STORE_SYNCED;
+    (void)durability; // what is answered is committed
     op->events = (struct store_event *)(op + 1);
     char *at = (char *)(op->events + n);
     for (size_t i = 0; i < n; i++) {
