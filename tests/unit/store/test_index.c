@@ -1,5 +1,6 @@
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -253,6 +254,14 @@ TEST(catching_up_reads_only_what_is_new)
     index_close(x);
 }
 
+/// What this thread has used of the processor: other programs do not count.
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 TEST(ten_thousand_sessions_are_listed_quickly)
 {
     struct index *x = open_index("big.sqlite");
@@ -278,9 +287,9 @@ TEST(ten_thousand_sessions_are_listed_quickly)
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         arena_init(&a);
-        uint64_t t = time_mono_ns();
+        uint64_t t = cpu_ns();
         CHECK_INT(index_list(x, NULL, STR(""), 0, &rows, &a, NULL), 0);
-        best = MIN(best, time_mono_ns() - t);
+        best = MIN(best, cpu_ns() - t);
         CHECK_INT(rows.n, 10000);
         CHECK_SPAN(rows.rows[0].id, "s09999");
         CHECK_INT(rows.next.n, 0);
