@@ -203,6 +203,16 @@ static bool answered(struct rollout *r)
     return !over;
 }
 
+/// The same; a failure ends the roll-out.
+static bool succeeded(struct rollout *r, const struct err *e)
+{
+    bool waits = answered(r);
+    if (waits && e != NULL) {
+        finish(r, e);
+    }
+    return waits && e == NULL;
+}
+
 /// channel__ask() for a roll-out: one question at a time. The roll-out itself is one of those that fleet_close()
 /// waits for.
 static void ask(struct rollout *r, const struct pg_stmt *stmt, const struct pg_param *params, int n,
@@ -248,11 +258,7 @@ static void on_given_up(void *arg, const struct pg_result *res, const struct err
 {
     struct rollout *r = arg;
     (void)res;
-    if (!answered(r)) {
-        return;
-    }
-    if (e != NULL) {
-        finish(r, e); // our lease ends it
+    if (!succeeded(r, e)) { // after a failure our lease ends it
         return;
     }
     r->phase = PHASE_BACK;
@@ -298,11 +304,7 @@ static void on_current(void *arg, const struct pg_result *res, const struct err 
 static void on_errors(void *arg, const struct pg_result *res, const struct err *e)
 {
     struct rollout *r = arg;
-    if (!answered(r)) {
-        return;
-    }
-    if (e != NULL) {
-        finish(r, e);
+    if (!succeeded(r, e)) {
         return;
     }
     int64_t fresh = pg_get_int(res, 0, 0);
@@ -504,12 +506,10 @@ static void hear_back(struct rollout *r, const struct pg_result *res)
 static void on_rows(void *arg, const struct pg_result *res, const struct err *e)
 {
     struct rollout *r = arg;
-    if (!answered(r)) {
+    if (!succeeded(r, e)) {
         return;
     }
-    if (e != NULL) {
-        finish(r, e);
-    } else if (r->phase == PHASE_LIST) {
+    if (r->phase == PHASE_LIST) {
         list_stops(r, res);
     } else if (r->phase == PHASE_TURN) {
         hear_turn(r, res);
@@ -524,11 +524,7 @@ static void on_rows(void *arg, const struct pg_result *res, const struct err *e)
 static void on_published(void *arg, const struct pg_result *res, const struct err *e)
 {
     struct rollout *r = arg;
-    if (!answered(r)) {
-        return;
-    }
-    if (e != NULL) {
-        finish(r, e);
+    if (!succeeded(r, e)) {
         return;
     }
     r->number = pg_get_int(res, 0, 0);
@@ -585,11 +581,7 @@ static void upload(struct rollout *r)
 static void on_missing(void *arg, const struct pg_result *res, const struct err *e)
 {
     struct rollout *r = arg;
-    if (!answered(r)) {
-        return;
-    }
-    if (e != NULL) {
-        finish(r, e);
+    if (!succeeded(r, e)) {
         return;
     }
     for (size_t i = r->blobs.n; i-- > 0;) {

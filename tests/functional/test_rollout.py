@@ -188,14 +188,19 @@ def test_a_hub_that_was_down_or_draining_takes_it_later(team):
     retry(lambda: says(homes[1]) == "one")
 
 
-
-def test_a_hub_that_is_killed_in_the_middle_stops_it(team):
+def half_way(team):
+    """All hubs say "one"; the first two say "two" already, and the command that leads there runs."""
     homes = start(team, *THREE, watch_s=2)
     put(homes[2], "greet.lua", GREET.format("one"))
     roll(homes[2])
     put(homes[0], "greet.lua", GREET.format("two"))
     command = homes[0].popen("reload", "--all-hubs", "--json")
     retry(lambda: says(homes[1]) == "two")
+    return homes, command
+
+
+def test_a_hub_that_is_killed_in_the_middle_stops_it(team):
+    homes, command = half_way(team)
     team.kill("bellows")
     out, err = command.communicate(timeout=60)
     answer = json.loads(out)
@@ -207,12 +212,7 @@ def test_a_hub_that_is_killed_in_the_middle_stops_it(team):
 
 
 def test_when_the_hub_that_leads_is_killed_the_others_go_back(team):
-    homes = start(team, *THREE, watch_s=2)
-    put(homes[2], "greet.lua", GREET.format("one"))
-    roll(homes[2])
-    put(homes[0], "greet.lua", GREET.format("two"))
-    command = homes[0].popen("reload", "--all-hubs", "--json")
-    retry(lambda: says(homes[1]) == "two")
+    homes, command = half_way(team)
     team.kill("anvil")
     command.communicate(timeout=60)
     retry(lambda: says(homes[1]) == "one")

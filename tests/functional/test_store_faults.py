@@ -9,21 +9,9 @@ import pytest
 
 import pg_rig
 from conftest import retry
-from team_rig import Proxy, Reader, Team
+from team_rig import Proxy, Reader
 from test_agent import Session, call
-from test_many_hubs import check_history
-
-
-@pytest.fixture
-def team(database):
-    t = Team(database)
-    yield t
-    t.close()
-
-
-@pytest.fixture
-def work(tmp_path):
-    return tmp_path / "work"
+from test_many_hubs import check_history, team, work  # noqa: F401 (fixtures)
 
 
 def test_a_slow_network_costs_time_and_nothing_else(team, database, work):
