@@ -68,6 +68,7 @@ const result = await build({
   alias: { afloat: path.join(here, "sdk/index.ts") },
   define: { "process.env.NODE_ENV": '"production"' },
   plugins: [reexport],
+  inject: [path.join(here, "src/page.ts")], // few files: a browser pays for each request
   metafile: true,
   logLevel: "warning",
 });

@@ -14,7 +14,7 @@ async function tree(browser, hub, more = {}) {
   return { ...p, item: (name) => p.page.getByRole("treeitem", { name, exact: true }), session: s };
 }
 const there = (hub, name) => fs.existsSync(path.join(hub.project, name));
-const focused = (page) => page.evaluate(() => document.activeElement.ariaLabel);
+const inField = (page) => page.waitForFunction(() => document.activeElement.matches("input"));
 const rename = (p) => p.page.getByRole("textbox", { name: /^New name of/ });
 
 export const tests = {
@@ -41,14 +41,17 @@ export const tests = {
     await page.waitForFunction(() => document.activeElement.ariaLabel === "renamed.txt");
     equal([hub.read("lib/renamed.txt"), there(hub, "lib/a.txt")], ["a\n", false]);
     await page.keyboard.press("F2");
+    await inField(page);
     await page.keyboard.press("Escape");
-    equal([await focused(page), there(hub, "lib/renamed.txt")], ["renamed.txt", true], "Escape leaves it");
+    await page.waitForFunction(() => document.activeElement.ariaLabel === "renamed.txt");
+    assert(there(hub, "lib/renamed.txt"), "Escape leaves it");
     // a folder keeps what is unfolded in it
     await p.item("deep").focus();
     await page.keyboard.press("ArrowRight");
     await p.item("b.txt").waitFor();
     await p.item("lib").focus();
     await page.keyboard.press("F2");
+    await inField(page);
     await page.keyboard.type("src");
     await page.keyboard.press("Enter");
     await p.item("src").waitFor();
@@ -66,7 +69,7 @@ export const tests = {
     await ask.getByRole("button", { name: "Delete" }).click();
     await p.item("src").waitFor({ state: "detached" });
     equal([there(hub, "src"), there(hub, "made")], [false, true]);
-    assert((await focused(page)) !== null, "the focus stays in the tree");
+    await page.waitForFunction(() => document.activeElement.ariaLabel !== null); // the focus stays in the tree
     await p.close();
   },
 
@@ -134,6 +137,65 @@ export const tests = {
     await page.locator('[data-panel-id="afloat.file"]', { hasText: "final.md" }).getByRole("button", { name: "Save" }).click();
     await page.getByText("The file is gone from the disk.").waitFor({ state: "detached" });
     equal(hub.read("final.md"), "first\ntyped");
+    await p.close();
+  },
+
+  async "a save changes what was typed and no line end besides"({ browser, hub }) {
+    const all = { "dos.txt": ["one\r\ntwo\r\n", "one\r\ntwo\r\nmore\r\n"], "mixed.txt": ["one\r\ntwo\n", "one\r\ntwo\nmore\n"], "unix.txt": ["one\ntwo", "one\ntwomore\n"] };
+    for (const [name, [before]] of Object.entries(all)) hub.write(name, before);
+    const p = await tree(browser, hub);
+    const { page } = p;
+    for (const [name, [, after]] of Object.entries(all)) {
+      await p.item(name).click();
+      const text = page.getByRole("textbox", { name, exact: true });
+      await text.getByText("two").waitFor();
+      await text.click();
+      await page.keyboard.press("Control+End");
+      await page.keyboard.type("more");
+      await page.keyboard.press("Enter");
+      await page.keyboard.press("Control+s");
+      await page.getByRole("status").getByText(`Saved ${name}`).waitFor();
+      equal(hub.read(name), after, name);
+    }
+    hub.write("dos.txt", "now\nof two\r\nkinds\n"); // on the disk, while it is open
+    await page.locator(".dv-tab", { hasText: "dos.txt" }).click();
+    const text = page.getByRole("textbox", { name: "dos.txt", exact: true });
+    await text.getByText("kinds").waitFor();
+    await text.click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("end");
+    await page.getByRole("button", { name: "Save" }).and(page.locator(":visible")).click();
+    await page.getByRole("status").getByText("Saved dos.txt").last().waitFor();
+    await page.locator(".dv-tab", { hasText: "●" }).waitFor({ state: "detached" });
+    equal(hub.read("dos.txt"), "now\nof two\r\nkinds\nend");
+    await p.close();
+  },
+
+  async "a file that cannot be shown cannot be written over"({ browser, hub }) {
+    const bytes = Buffer.from([0, 255, 1]);
+    fs.writeFileSync(path.join(hub.project, "blob.bin"), bytes);
+    const p = await tree(browser, hub);
+    p.watched.allow.push(/415/);
+    await p.item("blob.bin").click();
+    await p.page.getByText("is not text").waitFor();
+    equal(await p.page.getByRole("button", { name: "Save" }).count(), 0);
+    equal(await p.page.locator(".cm-content").and(p.page.locator(":visible")).count(), 0, "nothing to type in;");
+    await p.page.keyboard.press("Control+s");
+    equal(fs.readFileSync(path.join(hub.project, "blob.bin")).equals(bytes), true);
+    await p.close();
+  },
+
+  async "files are found however many others there are, and made ones do not stand before them"({ browser, hub }) {
+    for (let i = 0; i < 2500; i++) hub.write(`assets/icon${i}.svg`, "");
+    hub.write("node_modules/zebra-left-pad/index.js", "");
+    hub.write("src/zebra.c", "");
+    const p = await tree(browser, hub);
+    await p.message.pressSequentially("see @zebra");
+    await p.page.getByRole("option", { name: "src/zebra.c" }).waitFor();
+    equal(await p.page.getByRole("option").filter({ hasText: "node_modules" }).count(), 0);
+    await p.page.keyboard.press("Control+k");
+    await p.palette.getByRole("combobox").fill("zebra.c");
+    await p.palette.getByRole("option", { name: "src/zebra.c" }).waitFor();
     await p.close();
   },
 

@@ -54,6 +54,7 @@ export const tests = {
     equal(await p.talk.getByText("hidden thought", { exact: true }).count(), 1); // the last line peeks out
     await p.stop.click();
     await p.talk.getByText("Stopped").waitFor();
+    await p.talk.getByText("Cut off here.").waitFor();
     await p.send.waitFor();
     equal(await p.talk.getByText("word399").count(), 0);
     await p.talk.getByRole("button", { name: /Thought/ }).click();
@@ -114,7 +115,7 @@ export const tests = {
   async "while a turn runs Enter steers and Alt+Enter queues"({ browser, hub }) {
     const slow = Array.from({ length: 60 }, (_, i) => `w${i}`).join(" ");
     const s = await hub.session(hub.scenario([
-      { text: slow, delta_ms: 25, tool_calls: [{ name: "list_files", input: {} }] }, { text: "steered answer" }, { text: "queued answer" },
+      { text: slow, delta_ms: 25, tool_calls: [{ name: "shell", input: { cmd: "until [ -e steered ]; do sleep 0.05; done" } }] }, { text: "steered answer" }, { text: "queued answer" },
     ]));
     const p = await open(browser, hub);
     await show(p, hub, s.id);
@@ -124,7 +125,8 @@ export const tests = {
     await p.message.press("Alt+Enter");
     await p.page.getByText("1 queued").waitFor();
     await p.message.fill("and this now");
-    await p.message.press("Enter");
+    await Promise.all([p.page.waitForResponse(/\/steer$/), p.message.press("Enter")]);
+    hub.write("steered", ""); // until here the turn runs
     await p.talk.getByText("queued answer").waitFor();
     await p.talk.getByText("steered answer").waitFor();
     const said = await p.talk.getByRole("article", { name: "You" }).locator(".user-text").allTextContents();
@@ -338,7 +340,7 @@ export const tests = {
     await p.page.getByRole("list", { name: "Pictures" }).getByText("dot.png").waitFor();
     await p.send.click();
     await p.talk.getByText("1 picture").waitFor();
-    equal(await p.page.getByRole("list", { name: "Pictures" }).count(), 0);
+    await p.page.getByRole("list", { name: "Pictures" }).waitFor({ state: "detached" }); // when the hub has answered
     await p.close();
   },
 

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { assert, equal, open } from "./rig.mjs";
+import { assert, DEADLINE, equal, open } from "./rig.mjs";
 
 /** Save files of a plugin as an editor does. */
 function save(hub, name, files) {
@@ -19,7 +19,7 @@ function remove(hub, ...names) {
 const panel = (page, key) => page.locator(`[data-panel-id="${key}"]`);
 /** Ask until it is so. */
 async function until(what, text) {
-  for (const end = Date.now() + 15_000; ;) {
+  for (const end = Date.now() + DEADLINE; ;) {
     if (await what()) return;
     assert(Date.now() < end, `not in time: ${text}`);
     await new Promise((done) => setTimeout(done, 20));
@@ -71,7 +71,6 @@ export const tests = {
     equal(now, { same: true, focus: true, text: "half a thought", from: 4, to: 6, scroll: 300 });
     await p.getByRole("button", { name: "count 1" }).waitFor();
     await close();
-    remove(hub, "notes");
   },
 
   async "a component with other hooks is mounted anew, the others keep their state"({ browser, hub }) {
@@ -86,7 +85,6 @@ export const tests = {
     equal(await p.getByLabel("Draft").inputValue(), "new 1");
     await p.getByRole("button", { name: "count 1" }).waitFor();
     await close();
-    remove(hub, "notes");
   },
 
   async "classes, memos and forwarded refs keep their state over a swap too"({ browser, hub }) {
@@ -129,7 +127,6 @@ export default definePlugin({ panels: [{ id: "main", title: "Kinds", component: 
     await p.getByRole("button", { name: "class three 1 units" }).click();
     await p.getByRole("button", { name: "class three 2 units" }).waitFor();
     await close();
-    remove(hub, "kinds");
   },
 
   async "lazy components keep their state over a swap, and are mounted anew when their hooks change"({ browser, hub }) {
@@ -180,7 +177,29 @@ export default Inner;`;
     save(hub, "lazy", files("five"));
     await p.getByText("chart five").waitFor();
     await close();
-    remove(hub, "lazy");
+  },
+
+  async "many plugins cost one list and a few renders, not one each"({ browser, hub }) {
+    const names = Array.from({ length: 30 }, (_, i) => `many${i}`);
+    for (const name of names) {
+      save(hub, name, { "front/index.tsx": `import { definePlugin } from "afloat";
+export default definePlugin({ panels: [{ id: "${name}", title: "${name} </script>", component: () => <p data-many>{"${name}"}</p>, open: true }] });` });
+    }
+    await until(async () => (await hub.api("GET", "/front/plugins")).plugins.length === names.length, "all are compiled");
+    const { page, close } = await open(browser, hub);
+    await page.addInitScript(() => {
+      window.__commits = 0;
+      window.__REACT_DEVTOOLS_GLOBAL_HOOK__ = { supportsFiber: true, checkDCE() {}, inject: () => 1, onCommitFiberRoot() { window.__commits++; }, onCommitFiberUnmount() {}, onPostCommitFiberRoot() {} };
+    });
+    const all = () => page.waitForFunction((n) => document.querySelectorAll("[data-panel-id] [data-many]").length === n, names.length);
+    await all();
+    await page.waitForFunction((n) => Object.keys(JSON.parse(localStorage.getItem("afloat.dock"))?.panels ?? {}).length === n, names.length);
+    await page.reload(); // panels of the kept layout are drawn too, those behind others included
+    await all();
+    const [commits, lists] = await page.evaluate(() => [window.__commits, performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/front/plugins")).length]);
+    assert(lists <= 1, `the list was asked for ${lists} times`); // when the stream is open: the page came with the first one
+    assert(commits > 0 && commits <= 20, `${commits} renders`);
+    await close();
   },
 
   async "a hundred swaps leave no error, element or listener behind"({ browser, hub }) {
@@ -207,7 +226,6 @@ export default Inner;`;
     assert(after.nodes <= before.nodes + 150, `nodes: ${before.nodes} -> ${after.nodes}`);
     assert(after.jsEventListeners <= before.jsEventListeners + 20, `listeners: ${before.jsEventListeners} -> ${after.jsEventListeners}`);
     await close();
-    remove(hub, "notes");
   },
 
   async "what does not compile, load or hold leaves the old panel and is told"({ browser, hub }) {
@@ -240,7 +258,6 @@ export default Inner;`;
     await p.getByRole("heading", { name: "Notes mended" }).waitFor();
     await until(async () => (await row(hub, "notes")).front_error === null, "mended");
     await close();
-    remove(hub, "notes");
   },
 
   async "a removed plugin's panel says so, and comes back with the plugin"({ browser, hub }) {
@@ -252,7 +269,6 @@ export default Inner;`;
     save(hub, "notes", { "front/index.tsx": notes("back") });
     await panel(page, "notes.main").getByRole("heading", { name: "Notes back" }).waitFor();
     await close();
-    remove(hub, "notes");
   },
 
   async "two panels of one id: the first keeps it, both are named"({ browser, hub }) {
@@ -268,7 +284,6 @@ export default definePlugin({ panels: [{ id: "same", title: "${text}", component
     assert(/alpha/.test(told.message) && /beta\.same/.test(told.message), told.message);
     equal((await row(hub, "alpha")).diagnostics, []);
     await close();
-    remove(hub, "alpha", "beta");
   },
 
   async "a slow module holds nobody up, and a newer version overtakes it"({ browser, hub }) {
@@ -281,7 +296,6 @@ export default definePlugin({ panels: [{ id: "same", title: "${text}", component
     await page.waitForTimeout(1800);
     equal(await panel(page, "slow.main").getByRole("heading", { name: "Slow old" }).count(), 0, "a stale version is not taken");
     await close();
-    remove(hub, "slow", "quick");
   },
 
   // The table of the plugin system's design: how each output is swapped.
@@ -360,7 +374,6 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     equal(await alerts(), 0);
     await until(async () => (await row(hub, "all")).outputs.every((o) => o.needs === undefined), "needs are over");
     await close();
-    remove(hub, "all", "other");
   },
 
   async "an agent sees and drives the page"({ browser, hub }) {
@@ -382,10 +395,48 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     await run("notify", { text: "look here", kind: "success" });
     await page.getByRole("status").filter({ hasText: "look here" }).waitFor();
     equal((await run("close_panel", { panel: "notes.main" })).result, { closed: "notes.main" });
+    for (const id of ["settings", "help", "settings", "help"]) { // who looks right after the answer sees the effect
+      await run("open_panel", { panel: id });
+      equal((await hub.api("GET", "/ui/state")).active_panel, `afloat.${id}`);
+    }
+    const model = await hub.session(hub.scenario([ // the same through the tools of a model
+      { tool_calls: [{ name: "ui_command", input: { kind: "open_panel", params: { panel: "notes.main" } } }] },
+      { tool_calls: [{ name: "ui_command", input: { kind: "open_panel", params: { panel: "nope" } } }] },
+      { tool_calls: [{ name: "ui_state", input: {} }] }, { text: "seen" },
+    ]));
+    await hub.turn(model.id, "look");
+    const [opened, nope, seen] = (await hub.api("GET", `/session/${model.id}/events`)).events.filter((e) => e.type === "tool.completed");
+    assert(opened.success && /notes\.main/.test(opened.output), JSON.stringify(opened));
+    assert(!nope.success && /there is no panel 'nope'/.test(nope.error), JSON.stringify(nope));
+    assert(JSON.parse(seen.output).panels.some((o) => o.panel === "notes.main"), seen.output);
+    await panel(page, "notes.main").getByRole("heading", { name: "Notes one" }).waitFor();
     await page.goto("about:blank");
     await until(async () => JSON.stringify(await hub.api("GET", "/ui/state")) === "{}", "a page that is gone shows nothing");
     await close();
-    remove(hub, "notes");
+  },
+
+  async "a mended renderer is drawn again, a resolver that never answers holds nobody up"({ browser, hub }) {
+    const made = (body) => `import { definePlugin } from "afloat";
+function Card() { ${body} }
+export default definePlugin({
+  toolRenderers: [{ tool: "list_files", component: Card }],
+  surfaceResolvers: [{ id: "never", kind: "chart", resolve: () => new Promise(() => undefined) }, { id: "good", kind: "chart", resolve: () => ({ panel: "slow.p", params: {}, score: 1 }) }],
+  panels: [{ id: "p", title: "P", component: () => <p>the chart</p> }],
+});`;
+    save(hub, "slow", { "front/index.tsx": made('throw new Error("the card sank");') });
+    const s = await hub.session(hub.scenario([{ tool_calls: [{ name: "list_files", input: {} }] }, { text: "listed" }]));
+    await hub.turn(s.id, "list");
+    const { page, talk, watched, close } = await open(browser, hub);
+    watched.allow.push(/sank/);
+    await page.goto(`${hub.origin}/#/session/${s.id}`);
+    await talk.getByRole("button", { name: /list_files/ }).click();
+    await talk.getByText("the card sank").waitFor();
+    save(hub, "slow", { "front/index.tsx": made("return <p>the card floats</p>;") });
+    await talk.getByText("the card floats").waitFor();
+    const { opened } = await hub.api("POST", "/ui/command", { kind: "open_surface", params: { kind: "chart" } }).then((a) => a.result ?? a);
+    equal(opened, "slow.p");
+    await panel(page, "slow.p").getByText("the chart").waitFor();
+    await close();
   },
 
   async "the shipped plugins answer questions and show data"({ browser, hub }) {
@@ -413,8 +464,6 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     await page.getByRole("button", { name: /^people.*table of shop\.db/ }).click(); // of a real SQLite file
     await table.getByRole("cell", { name: "<b>Lin</b>" }).waitFor();
     await close();
-    fs.rmSync(config);
-    await until(async () => (await hub.api("GET", "/front/plugins")).plugins.length === 0, "both are gone");
   },
 
   async "hooks that hide from the page are found out, and the component mounted anew"({ browser, hub }) {
@@ -429,7 +478,6 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     await p.getByRole("button", { name: "count 0" }).waitFor();
     equal((await row(hub, "notes")).front_error, null);
     await close();
-    remove(hub, "notes");
   },
 
   async "a plugin with a provider goes and comes back without taking the page's state"({ browser, hub }) {
@@ -450,7 +498,90 @@ export default definePlugin({ providers: [{ id: "w", component: Wrap }], panels:
     equal(await message.inputValue(), "half a message");
     equal(await page.getByRole("button", { name: "Reload page" }).count(), 0, "it is the same provider");
     await close();
-    remove(hub, "wrap");
+  },
+
+  async "contributions that throw take nothing with them, a provider least of all"({ browser, hub }) {
+    const { page, message, palette, watched, close } = await open(browser, hub);
+    watched.allow.push(/sank/);
+    save(hub, "hole", { "front/index.tsx": `import { definePlugin } from "afloat";
+function Sunk() { throw new Error("the provider sank"); }
+export default definePlugin({
+  providers: [{ id: "w", component: Sunk }],
+  bindings: [{ id: "b", component: () => { throw new Error("the binding sank"); } }],
+  catalogs: [{ id: "c", title: "Wrecks", search: () => { throw new Error("the catalog sank"); }, onSelect() {} }],
+  surfaceResolvers: [{ id: "s", kind: "chart", resolve: () => { throw new Error("the resolver sank"); } }],
+  panels: [{ id: "p", title: "P", component: () => <p>afloat all the same</p>, open: true }],
+  commands: [{ id: "down", title: "Go down", run: () => { throw new Error("the command sank"); } }],
+  leftTabs: [{ id: "t", title: "Hold", component: () => { throw new Error("the tab sank"); } }],
+});` });
+    await until(async () => (await hub.api("GET", "/front/plugins")).plugins.some((l) => l.name === "hole"), "the plugin is there");
+    let now = 0, most = 0;
+    await page.goto("about:blank"); // the page of before reports no more
+    await page.route("**/front/hole/report", async (route) => { // each replaces the one before: two at once could change places
+      most = Math.max(most, ++now);
+      await new Promise((done) => setTimeout(done, 100));
+      now--;
+      await route.continue().catch(() => undefined);
+    });
+    await page.goto(`${hub.origin}/`);
+    await panel(page, "hole.p").getByText("afloat all the same").waitFor();
+    await message.fill("still here");
+    await until(async () => { // told one by one
+      const found = (await row(hub, "hole")).diagnostics.map((d) => d.message).join();
+      return /the provider sank/.test(found) && /the binding sank/.test(found);
+    }, "the hub is told");
+    await page.keyboard.press("Control+k");
+    await palette.getByRole("combobox").fill("theme");
+    await palette.getByRole("option", { name: "Theme: dark" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "the catalog sank" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await palette.getByRole("combobox").fill("Go down");
+    await palette.getByRole("option", { name: "Go down" }).click();
+    await page.getByRole("tab", { name: "Hold" }).click();
+    await page.getByText("Hold failed").waitFor();
+    await page.getByRole("tab", { name: "Sessions" }).click();
+    await hub.api("POST", "/ui/command", { kind: "open_surface", params: { kind: "chart" } }).catch(() => undefined);
+    await until(async () => { // what failed when it was called is in the plugin's row too
+      const found = (await row(hub, "hole")).diagnostics.map((d) => d.message).join();
+      return ["Go down: the command", "Hold: the tab", "the catalog", "the resolver"].every((w) => found.includes(`${w} sank`));
+    }, "all failures are told");
+    equal(most, 1, "reports under way at once:");
+    equal(await message.inputValue(), "still here");
+    await close();
+  },
+
+  async "a plugin that loops without end stops one page, not every page after it"({ browser, hub }) {
+    save(hub, "notes", { "front/index.tsx": notes("calm") });
+    const { page, context } = await open(browser, hub);
+    await panel(page, "notes.main").getByRole("heading", { name: "Notes calm" }).waitFor();
+    save(hub, "whirl", { "front/index.tsx": `import { definePlugin } from "afloat";
+for (;;) {}
+export default definePlugin({});` });
+    const late = (ms) => new Promise((done) => setTimeout(() => done("late"), ms));
+    await until(async () => (await Promise.race([page.evaluate(() => "in time"), late(3000)])) === "late", "the page stands still");
+    await page.close();
+    const next = await context.newPage();
+    await next.clock.setFixedTime(Date.now() + 60_000); // later, for the page that finds the mark
+    await next.goto(`${hub.origin}/`);
+    await panel(next, "notes.main").getByRole("heading", { name: "Notes calm" }).waitFor();
+    await until(async () => /stood still/.test((await row(hub, "whirl")).front_error ?? ""), "the hub is told");
+    const anyway = next.getByRole("button", { name: "Load it anyway" });
+    await anyway.waitFor();
+    await next.clock.resume();
+    save(hub, "whirl", { "front/index.tsx": `import { definePlugin } from "afloat";
+export default definePlugin({ panels: [{ id: "p", title: "P", component: () => <p>still water</p>, open: true }] });` });
+    await panel(next, "whirl.p").getByText("still water").waitFor({ state: "attached" });
+    await anyway.waitFor({ state: "detached" });
+    await until(() => next.evaluate(() => Object.keys(localStorage).every((k) => !k.startsWith("afloat.loading."))), "no mark is left");
+    const third = await context.newPage(); // a browser that was killed while it loaded this one leaves its mark, too
+    const { hash, options } = (await hub.api("GET", "/front/plugins")).plugins.find((l) => l.name === "whirl");
+    await next.evaluate((mark) => localStorage.setItem("afloat.loading.gone", JSON.stringify({ at: 0, marks: [mark] })), `whirl ${hash}${JSON.stringify(options)}`);
+    await third.goto(`${hub.origin}/`);
+    await third.getByRole("button", { name: "Load it anyway" }).click();
+    await panel(third, "whirl.p").getByText("still water").waitFor({ state: "attached" });
+    await until(async () => (await row(hub, "whirl")).front_error === null, "it is taken back");
+    await context.close();
   },
 
   async "an edit of the server side or of options: only what changed is loaded again"({ browser, hub }) {
@@ -473,7 +604,6 @@ export default definePlugin((options) => ({ panels: [{ id: "p", title: "P", comp
     await p.getByText("word second").waitFor();
     equal(await page.evaluate(() => window.__loads), 2, "not for the server side");
     await close();
-    fs.rmSync(config);
   },
 
   async "what is wrong with a plugin is said by its side: in the conversation, or as a toast"({ browser, hub }) {
@@ -490,6 +620,32 @@ export default definePlugin((options) => ({ panels: [{ id: "p", title: "P", comp
     await hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: "plugins" } });
     await plugins.getByText(/both/).first().waitFor();
     await close();
-    remove(hub, "both");
+  },
+
+  async "a fault of the settings is said at once, in the conversation or as a toast"({ browser, hub }) {
+    const config = path.join(hub.home, "config.toml");
+    const s = await hub.session();
+    const { page, talk, close } = await open(browser, hub);
+    fs.writeFileSync(config, "listne = 1\n");
+    await page.getByRole("alert").filter({ hasText: /^unknown key 'listne'.*config.toml:1/ }).first().waitFor();
+    await page.goto(`${hub.origin}/#/session/${s.id}`);
+    fs.writeFileSync(config, "# a line\nwacth = 1\n");
+    await talk.getByText(/unknown key 'wacth'/).waitFor();
+    equal(await page.getByText("Plugin null").count(), 0, "it is no plugin's");
+    await close();
   },
 };
+
+/** Each begins without plugins and with the settings of the rig, whatever the one before left, once the hub knows it. */
+let settings;
+for (const [name, test] of Object.entries(tests)) {
+  tests[name] = async (rig) => {
+    const config = path.join(rig.hub.home, "config.toml");
+    settings ??= fs.readFileSync(config);
+    fs.writeFileSync(config, settings);
+    fs.rmSync(path.join(rig.hub.home, "plugins"), { recursive: true, force: true });
+    await rig.hub.api("POST", "/reload", {});
+    await until(async () => (await rig.hub.api("GET", "/front/plugins")).plugins.length === 0, "no plugin is left");
+    await test(rig);
+  };
+}

@@ -1,5 +1,7 @@
 // Everything without a mouse, and the whole page in 320 pixels.
-import { assert, equal, open } from "./rig.mjs";
+import fs from "node:fs";
+import path from "node:path";
+import { assert, equal, open, root } from "./rig.mjs";
 
 /** Press a key until the focus is on what `selector` names. */
 async function pressUntil(page, key, selector, most = 60) {
@@ -8,6 +10,18 @@ async function pressUntil(page, key, selector, most = 60) {
     await page.keyboard.press(key);
   }
   throw new Error(`${key} never came to ${selector}; focus is on ${await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 120))}`);
+}
+
+/** Reload until the hub has a command. */
+async function offered(hub, name) {
+  while (!(await hub.api("GET", "/command")).commands.some((c) => c.name === name)) await hub.api("POST", "/reload", {});
+}
+
+/** The MCP server `fake`, of tests/functional. */
+async function fakeServer(hub) {
+  const [config, server] = [path.join(hub.home, "config.toml"), path.join(root, "tests/functional/mcp_fake.py")];
+  if (!fs.readFileSync(config, "utf8").includes("[mcp.fake]")) fs.appendFileSync(config, `[mcp.fake]\ncommand = "/usr/bin/python3"\nargs = [${JSON.stringify(server)}]\nsandbox = false\n`);
+  await offered(hub, "mcp:fake:greet");
 }
 
 export const tests = {
@@ -44,10 +58,63 @@ export const tests = {
     await page.locator('[data-panel-id="afloat.help"]').getByText("Command palette:").waitFor();
     await page.keyboard.press("Alt+ArrowDown");
     await p.sessions.locator('[aria-current="page"]').getByText("anchor").waitFor();
-    await pressUntil(page, "F6", "[role=tab]");
+    await pressUntil(page, "F6", ".sidebar [role=tab]");
     await page.keyboard.press("ArrowRight");
     await page.getByRole("tree", { name: "Files" }).or(page.getByText("The directory is empty.")).first().waitFor();
     await page.keyboard.press("ArrowLeft");
+    await p.close();
+  },
+
+  async "keys alone: panels are chosen, split, maximised and closed"({ browser, hub }) {
+    const p = await open(browser, hub);
+    const { page } = p;
+    const command = async (words) => {
+      await page.keyboard.press("Control+k");
+      await p.palette.waitFor();
+      await page.keyboard.type(words);
+      await p.palette.getByRole("option", { name: words }).first().waitFor();
+      await page.keyboard.press("Enter");
+    };
+    for (const title of ["Settings", "Plugins", "Keyboard"]) {
+      await command(`Open: ${title}`);
+      await page.getByRole("tab", { name: title, selected: true }).waitFor();
+    }
+    await pressUntil(page, "F6", ".dv-tab");
+    await page.keyboard.press("Home");
+    await page.getByRole("tab", { name: "Settings", selected: true }).waitFor();
+    await page.keyboard.press("ArrowRight");
+    await page.locator('[data-panel-id="afloat.plugins"] h2').waitFor();
+    await command("Panel: move to the right");
+    await page.waitForFunction(() => document.querySelectorAll(".dv-groupview").length === 2);
+    await command("Panel: maximise");
+    await page.locator('[data-panel-id="afloat.keyboard"], [data-panel-id="afloat.help"]').waitFor({ state: "hidden" });
+    await command("Panel: maximise");
+    await page.getByRole("tab", { name: "Keyboard" }).waitFor();
+    await pressUntil(page, "Tab", ".dv-tab");
+    await page.keyboard.press("Delete");
+    await page.waitForFunction(() => document.querySelectorAll(".dv-tab").length === 2);
+    for (let left = 2; left > 0; left--) {
+      await command("Panel: close");
+      await page.waitForFunction((n) => document.querySelectorAll(".dv-tab").length === n, left - 1);
+    }
+    await p.close();
+  },
+
+  async "Enter in the palette runs what was typed, however slowly the list follows"({ browser, hub }) {
+    const p = await open(browser, hub);
+    const slow = await p.context.newCDPSession(p.page);
+    for (const title of ["Settings", "Terminals", "Environment"]) {
+      await p.page.keyboard.press("Control+k");
+      await p.palette.getByRole("option").nth(30).waitFor();
+      await slow.send("Emulation.setCPUThrottlingRate", { rate: 10 });
+      await p.palette.getByRole("combobox").evaluate((input, text) => {
+        Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(input, text); // as React hears a key
+        input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+        input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+      }, `Open: ${title}`);
+      await slow.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+      await p.page.locator(".dv-active-tab", { hasText: title }).waitFor();
+    }
     await p.close();
   },
 
@@ -67,6 +134,60 @@ export const tests = {
     equal(await p.message.inputValue(), "");
     await p.page.goto(`${hub.origin}/#/session/${a.id}`);
     await p.page.waitForFunction(() => document.querySelector("[aria-label=Message]").value.startsWith("look at"));
+    await p.close();
+  },
+
+  async "/ runs commands of plugins and prompts of MCP servers, and completes the words of prompts"({ browser, hub }) {
+    fs.mkdirSync(path.join(hub.home, "plugins"), { recursive: true });
+    fs.writeFileSync(path.join(hub.home, "plugins/greet.lua"), 'command { name = "hello", description = "greets", run = function(args) return "Hello, " .. args[1] .. "!" end }');
+    await fakeServer(hub);
+    await offered(hub, "greet:hello");
+    const s = await hub.session(hub.scenario([{ when: "greet Grace, loudly", text: "good day" }]));
+    const p = await open(browser, hub);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.message.pressSequentially("/hel");
+    await p.page.getByRole("option", { name: "/greet:hello" }).waitFor();
+    await p.page.keyboard.press("ArrowUp"); // the last one
+    await p.page.keyboard.press("Enter");
+    equal(await p.message.inputValue(), "/greet:hello ");
+    await p.message.pressSequentially("Ada");
+    await p.page.keyboard.press("Enter");
+    await p.page.getByText("Hello, Ada!").waitFor();
+    equal(await p.message.inputValue(), "");
+    await p.message.pressSequentially("/mcp:fake:greet G");
+    await p.page.getByRole("option", { name: "Grace", exact: true }).waitFor();
+    await p.page.keyboard.press("Tab");
+    equal(await p.message.inputValue(), "/mcp:fake:greet Grace ");
+    await p.page.getByRole("option", { name: "softly" }).waitFor();
+    await p.message.pressSequentially("loudly");
+    await p.page.getByRole("option", { name: "loudly" }).waitFor(); // Enter sends nevertheless
+    await p.page.keyboard.press("Enter");
+    await p.talk.getByText("good day").waitFor();
+    await p.close();
+  },
+
+  async "@ completes resources of MCP servers and the variables of their templates, and adds their text"({ browser, hub }) {
+    await fakeServer(hub);
+    const s = await hub.session(hub.scenario([{ when: "text of note://tue/x", text: "well read" }]));
+    const p = await open(browser, hub);
+    p.watched.allow.push(/404/);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.message.pressSequentially("see @fake:");
+    await p.page.getByRole("option", { name: "fake:note:///first" }).waitFor();
+    await p.page.getByRole("option", { name: "fake:note://", exact: true }).waitFor();
+    await p.message.pressSequentially("note://t");
+    await p.page.getByRole("option", { name: "fake:note://tue/" }).waitFor();
+    await p.page.keyboard.press("Tab");
+    equal(await p.message.inputValue(), "see @fake:note://tue/");
+    await p.message.pressSequentially("x");
+    await p.page.getByRole("listbox", { name: "Suggestions" }).waitFor({ state: "detached" });
+    await p.page.keyboard.press("Enter");
+    await p.talk.getByText("well read").waitFor();
+    await p.message.fill("see @nobody:x://y");
+    await p.page.keyboard.press("Enter");
+    await p.page.getByText("@nobody:x://y could not be read; it stays a word").waitFor();
     await p.close();
   },
 

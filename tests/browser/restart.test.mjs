@@ -5,7 +5,7 @@ export const tests = {
   async "a killed hub: a banner, then everything goes on, nothing lost and nothing doubled"({ browser, hub }) {
     const words = Array.from({ length: 80 }, (_, i) => `part${i}.`).join(" ");
     const s = await hub.session(hub.scenario([
-      { text: "before the kill" }, { text: words, delta_ms: 30 },
+      { text: "before the kill" }, { text: words, delta_ms: 60 },
     ]));
     const p = await open(browser, hub);
     p.watched.allow.push(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_ABORTED|503/);
@@ -56,6 +56,48 @@ export const tests = {
     await p.close();
   },
 
+  async "a message whose answer was lost is neither lost nor said twice"({ browser, hub }) {
+    const s = await hub.session(hub.scenario([{ text: "heard once" }]));
+    const p = await open(browser, hub);
+    p.watched.allow.push(/ERR_/);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.page.route("**/message", async (route) => { // the hub has it, and its answer never comes
+      await hub.api("POST", `/session/${s.id}/message`, route.request().postDataJSON());
+      await route.abort();
+    }, { times: 1 });
+    await p.message.fill("only once");
+    await p.send.click();
+    await p.talk.getByText("heard once").waitFor();
+    await p.page.waitForFunction(() => document.querySelector("[aria-label=Message]").value === "");
+    await p.page.getByRole("alert").filter({ hasText: "Not sent" }).waitFor({ state: "detached" });
+    await p.page.route("**/message", (route) => route.abort(), { times: 1 }); // the hub never gets it
+    await p.message.fill("not yet");
+    await p.send.click();
+    await p.page.getByRole("alert").filter({ hasText: "Not sent" }).waitFor();
+    equal(await p.message.inputValue(), "not yet");
+    equal(await p.talk.getByRole("article", { name: "You" }).count(), 1);
+    await p.close();
+  },
+
+  async "two pages: one's draft does not take the other's away"({ browser, hub }) {
+    const [a, b] = [await hub.session({ title: "first" }), await hub.session({ title: "second" })];
+    const p = await open(browser, hub);
+    await p.page.goto(`${hub.origin}/#/session/${a.id}`);
+    await p.page.locator(`[data-session="${a.id}"]`).waitFor();
+    const other = await p.context.newPage();
+    await other.goto(`${hub.origin}/#/session/${b.id}`);
+    const message = other.getByRole("textbox", { name: "Message" });
+    await other.locator(`[data-session="${b.id}"]`).waitFor();
+    await p.message.fill("written here");
+    await message.fill("written there");
+    await p.message.fill("written here too");
+    await other.waitForFunction(() => ["here too", "written there"].every((t) => localStorage.getItem("afloat.drafts")?.includes(t)));
+    await other.reload();
+    await other.waitForFunction(() => document.querySelector("[aria-label=Message]")?.value === "written there");
+    await p.close();
+  },
+
   async "changes while the page was cut off are there when it is back"({ browser, hub }) {
     const s = await hub.session({ title: "offshore" });
     const p = await open(browser, hub);
@@ -71,6 +113,22 @@ export const tests = {
     await p.talk.locator(".user-text").getByText("what is Afloat?").waitFor();
     await p.sessions.getByText("made meanwhile").waitFor();
     equal(await p.talk.getByRole("article", { name: "You" }).count(), 1);
+    await p.close();
+  },
+
+  async "a page of another build offers to be loaded again, once the hub is back"({ browser, hub }) {
+    const p = await open(browser, hub);
+    p.watched.allow.push(/ERR_|503/);
+    await hub.kill();
+    await p.page.getByRole("alert").getByText("The hub is away").waitFor();
+    await hub.start();
+    await p.page.getByRole("alert").getByText("The hub is away").waitFor({ state: "detached" });
+    await p.page.route(`${hub.origin}/`, (route) => route.fulfill({ contentType: "text/html", body: '<script type="module" src="/assets/main-NEWER.js"></script>' }));
+    await hub.kill();
+    await p.page.getByRole("alert").getByText("The hub is away").waitFor();
+    equal(await p.page.getByText("Afloat was upgraded").count(), 0, "the first time it was the same:");
+    await hub.start();
+    await p.page.getByText("Afloat was upgraded").waitFor();
     await p.close();
   },
 

@@ -52,6 +52,35 @@ export const tests = {
     await p.close(); // no foreign request, no violation
   },
 
+  async "names of bots, terminals, panels and commands, notes and prompts stay text too"({ browser, hub }) {
+    const evil = EVIL[0];
+    fs.mkdirSync(path.join(hub.home, "plugins/vile/front"), { recursive: true });
+    fs.writeFileSync(path.join(hub.home, "plugins/vile/front/index.tsx"), `import { definePlugin } from "afloat";
+const evil = ${JSON.stringify(evil)};
+export default definePlugin({
+  panels: [{ id: "p", title: evil, component: () => <p>{evil}</p>, open: true }], leftTabs: [{ id: "t", title: evil, icon: evil, component: () => <p>{evil}</p> }],
+  commands: [{ id: "c", title: "vile " + evil, shortcut: evil, run: (hub) => hub.toast(evil) }], catalogs: [{ id: "k", title: evil, search: () => [{ id: evil, title: evil, detail: evil }], onSelect() {} }],
+});`);
+    await hub.api("POST", "/bots", { name: "vile", description: evil, instructions: evil });
+    const pty = await hub.api("POST", "/pty", { cmd: "printf", args: ["\\033]0;%s\\007%s", evil, evil], name: evil.slice(0, 12) });
+    const p = await open(browser, hub);
+    await p.page.locator('[data-panel-id="vile.p"]').getByText(evil).waitFor();
+    await hub.api("POST", "/ui/command", { kind: "notify", params: { text: evil, kind: "warning" } });
+    await p.page.getByRole("alert").filter({ hasText: evil }).waitFor();
+    await hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: "terminal", params: { key: pty.id, id: pty.id } } });
+    await p.page.getByRole("tab", { name: "Bots" }).click();
+    await p.page.getByRole("button", { name: /^vile/ }).first().click();
+    await p.page.locator('[data-panel-id="afloat.bot"]').getByText("onerror").first().waitFor();
+    await p.page.getByRole("tab", { name: evil }).first().click();
+    await p.page.keyboard.press("Control+k");
+    await p.palette.getByRole("combobox").fill("vile <img");
+    await p.palette.getByRole("option", { name: /^vile/ }).first().click();
+    equal(await p.page.evaluate(() => window.__pwned ?? null), null, "a script ran:");
+    equal(await p.page.locator("img, iframe").count(), 0, "elements made from text:");
+    await p.close();
+    fs.rmSync(path.join(hub.home, "plugins/vile"), { recursive: true });
+  },
+
   async "the policy forbids inline script, other hosts and frames; files are cached for good"({ browser, hub }) {
     const p = await open(browser, hub);
     const get = (url) => p.page.evaluate(async (u) => {

@@ -35,7 +35,8 @@ async function scene() {
   await hub.turn(s.id, "Make the greeting in src/greet.c more polite.");
   await hub.api("PATCH", `/session/${s.id}`, { permission: "ask" });
   await hub.api("POST", "/bots", { name: "tidy", description: "Keeps the tree tidy", instructions: "Be brief." });
-  await hub.api("POST", "/bots/tidy/runs", { prompt: 'write "build/" to .gitignore', working_dir: hub.project, iterations: 1 });
+  const { run_id } = await hub.api("POST", "/bots/tidy/runs", { prompt: 'write "build/" to .gitignore', working_dir: hub.project, iterations: 1 });
+  while ((await hub.api("GET", `/runs/${run_id}`)).state === "running") await new Promise((done) => setTimeout(done, 50)); // its end is told on the page
   await hub.session({ title: "Why is the build slow?" });
   await hub.session({ title: "Release notes for 0.2" });
   return { hub, id: s.id };

@@ -8,6 +8,7 @@ async function openTerminal(p) {
   await p.page.getByRole("button", { name: "Terminals" }).click();
   await p.page.locator('[data-panel-id="afloat.terminals"]').getByRole("button", { name: "New terminal" }).click();
   await p.page.locator(".xterm-rows").getByText(/[$#]/).first().waitFor();
+  await p.page.waitForFunction(() => document.activeElement?.closest(".xterm") !== null); // what is typed goes there
 }
 const rows = (p) => p.page.locator(".xterm-rows");
 
@@ -26,8 +27,12 @@ export const tests = !has ? {} : {
     await rows(p).getByText("sum-42").waitFor();
     await p.page.reload(); // the screen is kept by its keeper
     await rows(p).getByText("sum-42").waitFor();
+    await p.page.locator('[data-panel-id="afloat.terminal"] h2').getByText("bash").waitFor();
+    const name = await p.page.locator('[data-panel-id="afloat.terminal"] h2').innerText();
     await hub.kill();
     await p.page.getByRole("alert").getByText("The hub is away").waitFor();
+    await p.page.getByText("reconnecting").waitFor();
+    equal(await p.page.locator('[data-panel-id="afloat.terminal"] h2').innerText(), name, "while the hub is away:");
     await hub.start();
     await p.page.getByRole("alert").getByText("The hub is away").waitFor({ state: "detached" });
     await p.page.getByText("reconnecting").waitFor({ state: "detached" });

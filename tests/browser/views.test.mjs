@@ -1,7 +1,7 @@
 // The panels of the page: what they tell, what can be done there, and that anybody can use them.
 import fs from "node:fs";
 import path from "node:path";
-import { assert, axe, equal, open } from "./rig.mjs";
+import { assert, axe, DEADLINE, equal, open } from "./rig.mjs";
 
 const panel = (p, name) => p.page.locator(`[data-panel-id="afloat.${name}"]`);
 
@@ -85,9 +85,22 @@ export const tests = {
     await bot.getByRole("button", { name: "Instructions" }).click();
     await bot.getByLabel("Instructions").fill("Be kind.");
     await bot.getByRole("button", { name: "Save" }).click();
-    for (const end = Date.now() + 15_000; (await hub.api("GET", "/bots/mate")).instructions !== "Be kind.";) assert(Date.now() < end, "the instructions were not saved");
+    for (const end = Date.now() + DEADLINE; (await hub.api("GET", "/bots/mate")).instructions !== "Be kind.";) assert(Date.now() < end, "the instructions were not saved");
     await bot.getByRole("button", { name: "History" }).click();
     await bot.getByText("No sessions yet").waitFor();
+    await p.close();
+  },
+
+  async "bots that are made, changed and deleted elsewhere show at once"({ browser, hub }) {
+    const p = await open(browser, hub);
+    await p.page.getByRole("tab", { name: "Bots" }).click();
+    const bot = p.page.getByRole("region", { name: "Bots" }).getByRole("button", { name: /^pilot/ });
+    await hub.api("POST", "/bots", { name: "pilot", description: "reads charts" });
+    await bot.getByText("reads charts").waitFor();
+    await hub.api("PATCH", "/bots/pilot", { description: "knows the harbour" });
+    await bot.getByText("knows the harbour").waitFor();
+    await hub.api("DELETE", "/bots/pilot");
+    await bot.waitFor({ state: "detached" });
     await p.close();
   },
 
@@ -136,6 +149,95 @@ export const tests = {
     await p.page.keyboard.press("Alt+1");
     await p.talk.getByText("end", { exact: true }).waitFor();
     await p.page.getByRole("tab", { name: "Sessions", exact: true }).waitFor();
+    await p.close();
+  },
+
+  async "settings say what is wrong with the file, and each that was set leads to its line"({ browser, hub }) {
+    const config = path.join(hub.home, "config.toml");
+    const before = fs.readFileSync(config, "utf8");
+    fs.writeFileSync(config, `${before}[limits]\nmax_steps = 77\nmax_stepz = 1\n`);
+    const p = await open(browser, hub);
+    await show(p, "Settings");
+    const settings = panel(p, "settings");
+    await settings.getByText("unknown key 'max_stepz'").waitFor();
+    await settings.getByRole("button", { name: "user: open limits.max_steps" }).click();
+    await p.page.locator(".cm-activeLine", { hasText: "max_steps = 77" }).waitFor();
+    fs.writeFileSync(config, before);
+    await p.close();
+  },
+
+  async "a message that waits is shown after the answer that is being written, which stays in one piece"({ browser, hub }) {
+    const s = await hub.session(hub.scenario([{ text: "ebb flow ".repeat(40), delta_ms: 25 }, { text: "second answer" }]));
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    await p.message.fill("begin");
+    await p.send.click();
+    await p.talk.getByText("ebb flow").waitFor();
+    await p.message.fill("and then");
+    await p.page.getByRole("button", { name: "Queue" }).click();
+    await p.talk.getByText("and then").waitFor();
+    const order = () => p.talk.getByRole("article").evaluateAll((all) => all.map((a) => a.textContent.slice(0, 8)));
+    equal(await order(), ["begin" + (await p.talk.locator("time").first().textContent()).slice(0, 3), "ebb flow", "and then"]);
+    await p.talk.getByText("second answer").waitFor();
+    equal((await order()).slice(1), ["ebb flow", "and then", "second a"]);
+    await p.close();
+  },
+
+  async "a session that is deleted elsewhere is left, and one that is not there says so"({ browser, hub }) {
+    const s = await hub.session({ title: "Driftwood" });
+    const p = await open(browser, hub);
+    p.watched.allow.push(/404/);
+    await at(p, hub, s.id);
+    await p.page.getByRole("heading", { name: "Driftwood" }).waitFor();
+    await hub.api("DELETE", `/session/${s.id}?purge=true`);
+    await p.page.getByText("Driftwood was deleted").waitFor();
+    await p.page.getByText("What shall we work on?").waitFor();
+    await p.page.goto(`${hub.origin}/#/session/nosuch`);
+    await p.talk.getByText("there is no session 'nosuch'").waitFor();
+    await p.page.locator("[aria-label=Message]:disabled").waitFor();
+    equal(await p.page.getByRole("heading", { name: "New session" }).count(), 0);
+    await p.close();
+  },
+
+  async "the tab of the panel in front is seen whole, also when it was opened while others were on screen"({ browser, hub }) {
+    const names = Array.from({ length: 12 }, (_, i) => `deck-${i}.txt`);
+    for (const name of names) hub.write(name, "");
+    const s = await hub.session();
+    const p = await open(browser, hub, { viewport: { width: 320, height: 700 } });
+    await at(p, hub, s.id);
+    for (const name of names) { // at the tenth that is out of sight the number of them needs more room
+      await p.page.getByRole("button", { name: "Open the sidebar" }).click();
+      await p.page.getByRole("tab", { name: "Files" }).click();
+      await p.page.getByRole("treeitem", { name }).click();
+      await p.page.locator(".dv-active-tab", { hasText: name }).waitFor();
+      await p.page.waitForFunction(() => {
+        const tab = document.querySelector(".dv-active-tab");
+        const box = tab.getBoundingClientRect();
+        return [box.left + 2, box.right - 2].every((x) => tab.contains(document.elementFromPoint(x, box.top + box.height / 2)));
+      });
+      await p.page.getByRole("button", { name: "Back to the conversation" }).click();
+    }
+    await p.close();
+  },
+
+  async "an operation's form says which field cannot be read, and what to do after a refusal"({ browser, hub }) {
+    const p = await open(browser, hub);
+    p.watched.allow.push(/40[04]/);
+    const form = async (id) => {
+      await p.page.keyboard.press("Control+k");
+      await p.palette.getByRole("combobox").fill(id);
+      await p.palette.getByRole("option", { name: new RegExp(`^${id.replace(".", "[.]")}`) }).first().click();
+      await p.palette.getByText(id.startsWith("files") ? "/files/watch" : "/mcp/servers/{name}", { exact: false }).first().waitFor();
+    };
+    await form("files.watch");
+    await p.palette.getByLabel("dirs").fill("/tmp");
+    await p.palette.getByRole("button", { name: "Run" }).click();
+    await p.palette.getByText('dirs: an array is written as JSON, like ["a", "b"]').waitFor();
+    await p.page.keyboard.press("Escape");
+    await form("mcp.show");
+    await p.palette.getByLabel("name").fill("nobody");
+    await p.palette.getByRole("button", { name: "Run" }).click();
+    await p.palette.getByText("there is no MCP server 'nobody'; `afloat mcp list` lists them").waitFor();
     await p.close();
   },
 
@@ -193,7 +295,7 @@ export const tests = {
         for (const [name, params] of panels) {
           await hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: `afloat.${name}`, params } });
           const wide = () => p.page.evaluate(() => [...document.querySelectorAll(".view-head, .view-body, .view-body > *")].filter((e) => e.offsetParent && e.getBoundingClientRect().right > 321 && e.getBoundingClientRect().left < 320).map((e) => `${e.className} ${Math.round(e.getBoundingClientRect().right)}`));
-          for (const end = Date.now() + 5000; (await wide()).length > 0 && Date.now() < end;) await p.page.waitForTimeout(20); // the dock follows the window
+          for (const end = Date.now() + DEADLINE; (await wide()).length > 0 && Date.now() < end;) await p.page.waitForTimeout(20); // the dock follows the window
           equal(await wide(), [], `${name} at 320 pixels:`);
         }
         await p.page.getByRole("button", { name: "Back to the conversation" }).first().click();

@@ -1,9 +1,10 @@
-import { lazy, Suspense, useEffect, useState, type ReactNode } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { Boundary } from "./components/Boundary";
 import { Composer, writeDraft } from "./components/Composer";
 import { ConversationView } from "./components/Conversation";
 import { Confirm } from "./components/Dialog";
 import { Icon } from "./components/Icon";
+import { later } from "./components/Later";
 import { Menu } from "./components/Menu";
 import { NewSession, Palette } from "./components/Palette";
 import { Sidebar } from "./components/Sidebar";
@@ -19,7 +20,7 @@ import { sessions, sessionTitle } from "./lib/sessions";
 import { useStore } from "./lib/store";
 import { cover, currentSession, dockWanted, dockWidth, openPanel, palette, sidebarShown, sidebarWidth, theme } from "./lib/ui";
 
-const Dock = lazy(() => import("./components/Dock"));
+const Dock = later(() => import("./components/Dock").then((m) => m.default));
 
 /** A border that is dragged, or moved with the arrow keys. */
 function Splitter({ label, value, min, max, onChange, sign }: { label: string; value: number; min: number; max: number; onChange(px: number): void; sign: 1 | -1 }) {
@@ -61,7 +62,7 @@ function Banner() {
   );
 }
 
-function Header({ row }: { row: SessionRow | undefined }) {
+function Header({ id, row }: { id: string | null; row: SessionRow | undefined }) {
   const [naming, setNaming] = useState(false);
   const [ending, setEnding] = useState(false);
   const wanted = useStore(dockWanted);
@@ -75,7 +76,7 @@ function Header({ row }: { row: SessionRow | undefined }) {
             if (e.key === "Escape") setNaming(false);
             if (e.key === "Enter") { void rename(row.id, e.currentTarget.value.trim()); setNaming(false); }
           }} />
-      ) : <h1 className="head-title" title={row ? sessionTitle(row) : undefined}>{row ? sessionTitle(row) : "New session"}</h1>}
+      ) : <h1 className="head-title" title={row ? sessionTitle(row) : undefined}>{row ? sessionTitle(row) : id ? "Session" : "New session"}</h1>}
       {row && (
         <>
           <span className="head-facts">
@@ -133,12 +134,12 @@ function Welcome() {
   );
 }
 
-/** The providers that plugins contribute, one inside the other. */
+/** The providers that plugins contribute, one inside the other; without one that fails. */
 function Providers({ children }: { children: ReactNode }) {
   const providers = useOutputs("providers");
   return providers.reduceRight<ReactNode>((inner, p) => (
-    <Boundary key={p.key} what={`${p.owner}: provider ${p.id}`} owner={p.owner} reset={p.component}><p.component>{inner}</p.component></Boundary>
-  ), children);
+    <Boundary key={p.key} what={`${p.owner}: provider ${p.id}`} owner={p.owner} reset={p.component} instead={inner}><p.component>{inner}</p.component></Boundary>
+  ), <Boundary what="The page" owner="afloat">{children}</Boundary>);
 }
 
 function Bindings() {
@@ -168,7 +169,7 @@ export function App() {
         <Sidebar />
         <Splitter label="Width of the sidebar" value={left} min={200} max={480} sign={1} onChange={(px) => sidebarWidth.set(px)} />
         <main className="main">
-          <Header row={row} />
+          <Header id={id} row={row} />
           {id ? <ConversationView key={id} id={id} /> : <Welcome />}
           <Composer id={id} row={row} />
           <p className="sr-only" aria-live="polite">{row?.state === "running" ? "working" : row?.state === "waiting" ? "needs you" : row ? "ready" : ""}</p>
@@ -177,16 +178,16 @@ export function App() {
           <>
             <Splitter label="Width of the panels" value={right} min={280} max={1400} sign={-1} onChange={(px) => dockWidth.set(px)} />
             <section className="dock-area" aria-label="Panels">
-              <Boundary what="The dock" owner="afloat"><Suspense fallback={<p className="loading">Loading</p>}><Dock /></Suspense></Boundary>
+              <Boundary what="The dock" owner="afloat"><Dock /></Boundary>
             </section>
           </>
         )}
         {over !== "none" && <button type="button" className="backdrop" aria-label="Close" tabIndex={-1} onClick={() => cover.set("none")} />}
+        <Toasts />
       </div>
       {open && <Palette />}
       <NewSession />
       <Bindings />
-      <Toasts />
     </Providers>
   );
 }

@@ -17,15 +17,16 @@ async function answer(what: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Keys for the card that waits: plain ones outside text fields, with Alt everywhere. */
+/** Keys for the card that waits longest: plain ones in the conversation and outside text fields, with Alt everywhere. */
 function useKeys(on: boolean, act: (key: string) => void): void {
   const latest = useRef(act);
   latest.current = act;
   useEffect(() => {
     if (!on) return;
     const fn = (e: KeyboardEvent) => {
-      const typing = e.target instanceof HTMLElement && (e.target.matches("input, textarea, select") || e.target.isContentEditable);
-      if (e.ctrlKey || e.metaKey || (typing && !e.altKey)) return;
+      const at = e.target instanceof HTMLElement ? e.target : document.body;
+      const elsewhere = at !== document.body && (at.closest(".main") === null || at.matches("input, textarea, select") || at.isContentEditable);
+      if (e.ctrlKey || e.metaKey || (elsewhere && !e.altKey)) return;
       const key = e.code.startsWith("Digit") ? e.code.slice(5) : e.key.toLowerCase();
       if (!/^[1-9dn]$/.test(key)) return;
       e.preventDefault();
@@ -40,7 +41,7 @@ const short: Record<string, string> = {
   once: "Allow once", exact: "Always this", prefix: "Always of this form", tool: "All in this session", project: "All in this project",
 };
 
-export function PermissionCard({ item, session }: { item: PermissionItem; session: string }) {
+export function PermissionCard({ item, session, keys }: { item: PermissionItem; session: string; keys: boolean }) {
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
   const open = item.decision === null;
@@ -51,7 +52,7 @@ export function PermissionCard({ item, session }: { item: PermissionItem; sessio
     }));
     setBusy(false);
   };
-  useKeys(open && !busy, (key) => {
+  useKeys(keys && open && !busy, (key) => {
     const offer = item.offers[Number(key) - 1];
     if (offer) void decide("allow", offer.remember);
     else if (key === "d" || key === "n") void decide("deny");
@@ -95,7 +96,7 @@ export function PermissionCard({ item, session }: { item: PermissionItem; sessio
   );
 }
 
-export function QuestionCard({ item, session }: { item: QuestionItem; session: string }) {
+export function QuestionCard({ item, session, keys }: { item: QuestionItem; session: string; keys: boolean }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const open = item.answer === null;
@@ -104,13 +105,13 @@ export function QuestionCard({ item, session }: { item: QuestionItem; session: s
     await answer(call("session.answer", { id: session, question_id: item.questionId, answer: value }));
     setBusy(false);
   };
-  useKeys(open && !busy, (key) => {
+  useKeys(keys && open && !busy, (key) => {
     const choice = item.choices[Number(key) - 1];
     if (choice !== undefined) void say(choice);
   });
   return (
-    <section className="ask question" aria-label="Question">
-      <h3><Icon name="help" /> {item.question}</h3>
+    <section className={open ? "ask question" : "ask question done"} aria-label="Question">
+      <h3><Icon name="help" /> <span dir="auto">{item.question}</span></h3>
       {open ? (
         <>
           {item.choices.length > 0 && (

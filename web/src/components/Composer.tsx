@@ -1,20 +1,26 @@
 // The place to write. Enter sends, or steers the turn that runs; Alt+Enter queues behind it, or makes a new
-// line; Shift+Enter always makes one. `/` completes commands, `@` files, the arrow keys walk through what
-// was said before. A draft stays with its session.
+// line; Shift+Enter always makes one. `/` completes commands and the words after them, `@` files and resources of MCP
+// servers, the arrow keys walk
+// through what was said before. A draft stays with its session.
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Icon } from "./Icon";
-import { useConversation } from "./Conversation";
+import { follow, useConversation, waitsFor } from "./Conversation";
 import { interrupt, newSession, type Picture, newSessionDialog, send, slashes, useDirs } from "../lib/actions";
 import type { SessionRow } from "../lib/answers";
-import { explain } from "../lib/client";
+import { explain, Problem } from "../lib/client";
+import { begins, commands, runCommand, wordsOf } from "../lib/commands";
 import { conversation } from "../lib/conversation";
 import { link } from "../lib/events";
 import { allFiles, fuzzy } from "../lib/files";
 import { shortPath } from "../lib/format";
-import { createKept, useStore } from "../lib/store";
-import { currentSession, toast } from "../lib/ui";
+import { addresses, withResources } from "../lib/resources";
+import { lostSession } from "../lib/sessions";
+import { createKept, createStore, useStore } from "../lib/store";
+import { currentSession, dismiss, toast } from "../lib/ui";
 
-const drafts = createKept<Record<string, string>>("drafts", {});
+const drafts = createKept<Record<string, string>>("drafts", {}, true);
+const attached = createStore<Record<string, readonly Picture[]>>({}); // pictures of a draft
+const NONE: readonly Picture[] = [];
 const HOME = "new"; // the draft of no session
 
 /** Put a text into the message of a session (null: of the next one), and the focus there. */
@@ -33,19 +39,24 @@ export function mention(path: string): void {
 interface Suggestion {
   label: string;
   detail?: string;
-  /** What the text becomes. */
+  /** What the text becomes, and where the caret is then. */
   text: string;
+  caret?: number;
   /** Send it at once. */
   runs?: boolean;
+  /** Enter sends what is typed; Tab takes this. */
+  tab?: boolean;
 }
 
 /** The word before the caret that asks for completion. */
-function ask(text: string, caret: number): { kind: "/" | "@"; word: string; from: number } | null {
+function ask(text: string, caret: number): { kind: "/" | "@" | " "; word: string; from: number } | null {
   const before = text.slice(0, caret);
-  const slash = /^\/(\w*)$/.exec(before);
+  const slash = /^\/([\w:@.-]*)$/.exec(before);
   if (slash) return { kind: "/", word: slash[1]!, from: 0 };
   const file = /(^|\s)@([^\s@]*)$/.exec(before);
-  return file ? { kind: "@", word: file[2]!, from: caret - file[2]!.length - 1 } : null;
+  if (file) return { kind: "@", word: file[2]!, from: caret - file[2]!.length - 1 };
+  const rest = /^\/[\w:@.-]+\s(?:.*\s)?(\S*)$/.exec(before);
+  return rest ? { kind: " ", word: rest[1]!, from: caret - rest[1]!.length } : null;
 }
 
 function useSuggestions(text: string, caret: number, dir: string | null): Suggestion[] {
@@ -55,13 +66,23 @@ function useSuggestions(text: string, caret: number, dir: string | null): Sugges
   useEffect(() => {
     let on = true;
     if (kind === "/") {
-      setFound(slashes.filter((s) => s.name.startsWith(word)).map((s) => ({
+      const own = slashes.filter((s) => s.name.startsWith(word)).map((s) => ({
         label: `/${s.name}`, detail: s.takes ? `${s.takes}: ${s.help}` : s.help, text: `/${s.name}${s.takes ? " " : ""}`, runs: !s.takes,
-      })));
+      }));
+      setFound(own);
+      void commands(word === "").then((all) => {
+        if (on) setFound([...own, ...all.filter((c) => begins(c, word)).map((c) => ({ label: `/${c.name}`, detail: c.help, text: `/${c.name} ` }))]);
+      }, () => undefined);
+    } else if (kind === " ") {
+      const [name, ...words] = text.slice(1, from).trim().split(/\s+/);
+      void (slashes.some((s) => s.name === name) ? Promise.resolve([]) : wordsOf(name!, words, word)).then((all) => {
+        if (on) setFound(all.map((v) => ({ label: v, text: `${text.slice(0, from)}${v} ${text.slice(caret)}`, caret: from + v.length + 1, tab: true })));
+      }, () => undefined);
     } else if (kind === "@" && dir) {
-      void allFiles(dir).then((names) => {
-        if (!on) return;
-        setFound(fuzzy(word, names, (n) => n, 8).map((n) => ({ label: n, text: `${text.slice(0, from)}@${n} ${text.slice(caret)}` })));
+      const put = (label: string, end: string): Suggestion => ({ label, text: `${text.slice(0, from)}@${label}${end}${text.slice(caret)}`, caret: from + label.length + end.length + 1 });
+      if (word.includes(":")) setFound([]); // a server may take its time: Enter must not take what stood there before
+      void Promise.all([allFiles(dir), addresses(word).catch(() => [])]).then(([names, more]) => {
+        if (on) setFound([...fuzzy(word, names, (n) => n, 8).map((n) => put(n, " ")), ...more.slice(0, 8).map((a) => put(a.name, a.whole ? " " : ""))]);
       });
     } else setFound((old) => (old.length === 0 ? old : []));
     return () => { on = false; };
@@ -82,11 +103,11 @@ function Status({ id }: { id: string }) {
   const snap = useConversation(id);
   if (!snap.turn) return null;
   const last = snap.items.at(-1);
-  const words = last?.kind === "tool" && last.call.state === "running" ? `Running ${last.call.tool}`
-    : last?.kind === "permission" && !last.decision ? "Waiting for your permission"
-    : last?.kind === "question" && last.answer === null ? "Waiting for your answer"
+  const asked = waitsFor(snap);
+  const words = asked ? `Waiting for your ${asked}`
+    : last?.kind === "tool" && last.call.state === "running" ? `Running ${last.call.tool}`
     : last?.kind === "assistant" && !last.done ? (last.text ? "Writing" : "Thinking") : "Waiting for the model";
-  return <span className="status-line"><span className="spinner" aria-hidden="true" /> {words}</span>;
+  return <span className="status-line"><span className="spinner" aria-hidden="true" /> <span className="status-words">{words}</span></span>;
 }
 
 /** `row` may come later than `id`: what is typed belongs to the session all the same. */
@@ -103,11 +124,13 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
   const [hidden, setHidden] = useState(false);
   const [past, setPast] = useState(-1); // how far back in what was said; -1: the draft
   const [busy, setBusy] = useState(false);
-  const [pictures, setPictures] = useState<Picture[]>([]);
+  const pictures = useStore(attached, (a) => a[key] ?? NONE);
+  const setPictures = (change: (all: readonly Picture[]) => readonly Picture[]) => attached.set((a) => ({ ...a, [key]: change(a[key] ?? NONE) }));
   const state = useStore(link);
   const dir = useDirs()[0];
   const running = row?.state === "running" || row?.state === "waiting";
-  const ended = row?.state === "ended";
+  const lost = useStore(lostSession) === id && id !== null && !row;
+  const ended = row?.state === "ended" || lost;
   const found = useSuggestions(text, caret, row?.worktree ?? row?.working_dir ?? dir ?? null);
   const list = hidden ? [] : found;
   const active = list[Math.min(chosen, list.length - 1)];
@@ -133,27 +156,41 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
   };
 
   const submit = async (said: string, how: "send" | "steer" | "queue") => {
-    const words = said.trim();
+    let words = said.trim();
     if ((words === "" && pictures.length === 0) || (busy && !id) || ended) return;
-    const slash = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(words);
-    if (slash) {
-      const command = slashes.find((s) => s.name === slash[1]);
-      if (!command) { toast(`There is no command /${slash[1]}`, "warning"); return; }
+    const slash = /^\/([\w:@.-]+)(?:\s+([\s\S]*))?$/.exec(words);
+    const own = slash && slashes.find((s) => s.name === slash[1]);
+    if (own) {
       write("");
-      void command.run(id, slash[2]?.trim() ?? "");
+      void own.run(id, slash[2]?.trim() ?? "");
       return;
     }
     setBusy(true);
+    let target = id;
+    const since = id ? conversation(id).heard() : 0;
     write(""); // at once: the next message can be typed while this one is on its way
     setPast(-1);
     try {
-      const target = id ?? (await newSession({ working_dir: dir }))?.id;
+      const ran = slash && await runCommand(slash[1]!, slash[2] ?? "");
+      if (ran && !ran.prompt) { toast(ran.output || "done"); return; }
+      if (slash && !ran) {
+        toast(`There is no command /${slash[1]}`, "warning");
+        setText(said);
+        return;
+      }
+      words = await withResources(ran?.output ?? words);
+      target ??= (await newSession({ working_dir: dir }))?.id ?? null;
       if (!target) throw new Error("there is no session");
+      follow(target);
       await send(target, words, how, pictures);
-      setPictures([]);
+      setPictures((all) => all.filter((p) => !pictures.includes(p))); // others may have come meanwhile
     } catch (e) {
-      toast(`Not sent: ${explain(e)}`, "error");
+      const told = toast(`Not sent: ${explain(e)}`, "error");
       drafts.set((d) => ({ ...d, [key]: d[key] ? `${said}\n${d[key]}` : said })); // nothing typed is lost
+      if (target && e instanceof Problem && e.status === 0 && (await conversation(target).arrived(words, since))) { // nor said twice
+        dismiss(told);
+        drafts.set((d) => ({ ...d, [key]: (d[key] ?? "").replace(said, "").replace(/^\n/, "") }));
+      }
     } finally {
       setBusy(false);
       area.current?.focus();
@@ -171,7 +208,7 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
 
   const accept = (s: Suggestion) => {
     if (s.runs) void submit(s.text, "send");
-    else write(s.text);
+    else write(s.text, s.caret);
   };
 
   const walk = (step: 1 | -1): boolean => {
@@ -195,7 +232,7 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
         setChosen((c) => (c + (e.key === "ArrowDown" ? 1 : list.length - 1)) % list.length);
         return;
       }
-      if ((e.key === "Tab" && !e.shiftKey) || (e.key === "Enter" && !e.shiftKey && !e.altKey)) { e.preventDefault(); accept(active!); return; }
+      if ((e.key === "Tab" && !e.shiftKey) || (e.key === "Enter" && !e.shiftKey && !e.altKey && !active!.tab)) { e.preventDefault(); accept(active!); return; }
       if (e.key === "Escape") { e.preventDefault(); setHidden(true); return; }
     }
     if (e.key === "Enter" && !e.shiftKey) {
@@ -226,8 +263,8 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
             {pictures.map((p, i) => <li key={i} className="chip">{p.name} <button type="button" aria-label={`Remove ${p.name}`} onClick={() => setPictures((all) => all.filter((_, at) => at !== i))}>✕</button></li>)}
           </ul>
         )}
-        <textarea ref={area} rows={1} aria-label="Message" value={text} disabled={ended}
-          placeholder={ended ? "This session has ended. Fork it to go on." : running ? "Enter steers, Alt+Enter queues" : "Message, / for commands, @ for files"}
+        <textarea ref={area} rows={1} dir="auto" aria-label="Message" value={text} disabled={ended}
+          placeholder={lost ? "There is no such session" : ended ? "This session has ended. Fork it to go on." : running ? "Enter steers, Alt+Enter queues" : "Message, / for commands, @ for files"}
           aria-controls={list.length > 0 ? "suggestions" : undefined} aria-autocomplete="list"
           aria-activedescendant={active ? `suggestion-${list.indexOf(active)}` : undefined}
           onChange={(e) => { setText(e.target.value); setCaret(e.target.selectionStart); setHidden(false); setChosen(0); setPast(-1); }}

@@ -6,7 +6,7 @@ import { Icon } from "./Icon";
 import { ToolCard } from "./Tool";
 import { call, explain } from "../lib/client";
 import { conversation, type AssistantItem, type Item, type Snapshot, type Todo, type UserItem } from "../lib/conversation";
-import { clock, duration, usageText } from "../lib/format";
+import { clock, duration, plural, usageText } from "../lib/format";
 import { Markdown } from "../lib/markdown";
 import { noteSession } from "../lib/sessions";
 import { currentSession, openPanel, toast } from "../lib/ui";
@@ -14,6 +14,14 @@ import { currentSession, openPanel, toast } from "../lib/ui";
 export function useConversation(id: string): Snapshot {
   const c = conversation(id);
   return useSyncExternalStore(c.subscribe, c.snapshot);
+}
+
+/** Where the first thing is that a person has to decide before the turn goes on; -1: there is none. */
+const firstAsked = (snap: Snapshot): number => snap.items.findIndex((i) => (i.kind === "permission" && !i.decision) || (i.kind === "question" && i.answer === null));
+
+export function waitsFor(snap: Snapshot): "permission" | "answer" | null {
+  const item = snap.items[firstAsked(snap)];
+  return item ? (item.kind === "permission" ? "permission" : "answer") : null;
 }
 
 async function forkAt(session: string, seq: number): Promise<void> {
@@ -30,10 +38,8 @@ async function forkAt(session: string, seq: number): Promise<void> {
 function User({ item, session }: { item: UserItem; session: string }) {
   return (
     <article className="user" aria-label="You">
-      <div className="user-text">{item.text}</div>
+      <div className="user-text" dir="auto">{item.text}</div>
       <div className="user-foot">
-        {item.pictures > 0 && <span className="chip">{item.pictures} picture{item.pictures === 1 ? "" : "s"}</span>}
-        {item.how && <span className="chip">{item.how === "steer" ? "sent while it ran" : "queued"}</span>}
         <span className="hover-actions">
           <CopyButton text={item.text} label="Copy message" />
           <button type="button" className="icon-button" title="Rewind to before this" aria-label="Rewind to before this message"
@@ -41,6 +47,8 @@ function User({ item, session }: { item: UserItem; session: string }) {
           <button type="button" className="icon-button" title="Fork before this" aria-label="Fork before this message"
             onClick={() => void forkAt(session, item.seq - 1)}><Icon name="fork" /></button>
         </span>
+        {item.pictures > 0 && <span className="chip">{plural(item.pictures, "picture")}</span>}
+        {item.how && <span className="chip">{item.how === "steer" ? "sent while it ran" : "queued"}</span>}
         <time dateTime={item.ts} title={item.ts}>{clock(item.ts)}</time>
       </div>
     </article>
@@ -58,7 +66,7 @@ function Reasoning({ text, live, id }: { text: string; live: boolean; id: string
         {live ? "Thinking" : "Thought"}{live && <span className="dots" aria-hidden="true" />}
         {!open && <span className="reasoning-peek">{text.trim().split("\n").at(-1)}</span>}
       </button>
-      {open && <div className="reasoning-text">{text}</div>}
+      {open && <div className="reasoning-text" dir="auto">{text}</div>}
     </div>
   );
 }
@@ -70,18 +78,19 @@ function Assistant({ item, session }: { item: AssistantItem; session: string }) 
       {item.reasoning && <Reasoning text={item.reasoning} live={live && !item.text} id={session + item.key} />}
       {item.text && <Markdown text={item.text} />}
       {item.leftOut > 0 && <p className="dim">{item.leftOut} bytes of this answer are left out.</p>}
+      {item.cut && <p className="dim">Cut off here.</p>}
       {item.done && item.text && <div className="assistant-foot"><CopyButton text={item.text} label="Copy answer" /></div>}
     </article>
   );
 }
 
-const Row = memo(function Row({ item, session }: { item: Item; session: string }) {
+const Row = memo(function Row({ item, session, asks }: { item: Item; session: string; asks: boolean }) {
   switch (item.kind) {
     case "user": return <User item={item} session={session} />;
     case "assistant": return item.text || item.reasoning ? <Assistant item={item} session={session} /> : null;
     case "tool": return item.call.state === "waiting" ? null : /* the question below shows it */ <ToolCard call={item.call} session={session} changedBy={item.changedBy} />;
-    case "permission": return <PermissionCard item={item} session={session} />;
-    case "question": return <QuestionCard item={item} session={session} />;
+    case "permission": return <PermissionCard item={item} session={session} keys={asks} />;
+    case "question": return <QuestionCard item={item} session={session} keys={asks} />;
     case "notice": return (
       <div className={`notice ${item.tone}`} role="note">
         <span>{item.text}</span>
@@ -103,7 +112,7 @@ export function TodoList({ todo, asked }: { todo: readonly Todo[]; asked: boolea
   const active = todo.find((t) => t.state === "active");
   return (
     <details className="todo" open={open && !asked} onToggle={(e) => { if (!asked) setOpen(e.currentTarget.open); }}>
-      <summary>Steps <span className="dim">{done} of {todo.length}</span> <span className="todo-now">{active?.text}</span></summary>
+      <summary>Steps <span className="dim">{done} of {todo.length}</span> <span className="todo-now" dir="auto">{active?.text}</span></summary>
       <ul>{todo.map((t, i) => <li key={i} data-state={t.state}><Icon name={t.state === "done" ? "check" : t.state === "active" ? "play" : "more"} /> {t.text}</li>)}</ul>
     </details>
   );
@@ -111,6 +120,10 @@ export function TodoList({ todo, asked }: { todo: readonly Todo[]; asked: boolea
 
 const NEAR = 48; // pixels from the end that still count as being there
 const offsets = new Map<string, number>(); // where each session was left; absent: at its end
+const followers = new Map<string, () => void>();
+
+/** Show the end of a session's conversation, and what comes: who speaks wants to see the answer. */
+export const follow = (id: string): void => followers.get(id)?.();
 
 export function ConversationView({ id }: { id: string }) {
   const snap = useConversation(id);
@@ -119,29 +132,39 @@ export function ConversationView({ id }: { id: string }) {
   const touched = useRef(0); // when the reader's hand was last on it
   const sizes = useRef(""); // of content and viewport at the last scroll event
   const [away, setAway] = useState(false);
+  const [answerable, setAnswerable] = useState(false); // the answers to the question are on screen
   const n = snap.items.length;
+  const count = useRef(n);
+  count.current = n;
+  const toEnd = () => {
+    stick.current = true;
+    list.current?.scrollToIndex(count.current - 1, { align: "end" });
+  };
+  useEffect(() => {
+    followers.set(id, toEnd);
+    return () => void followers.delete(id);
+  }, [id]);
 
   useLayoutEffect(() => {
-    if (stick.current && n > 0) list.current?.scrollToIndex(n - 1, { align: "end" });
+    if (stick.current) toEnd();
   }, [snap, n]);
   const root = useRef<HTMLElement>(null);
   useEffect(() => { // a wider or taller window, a dock that opens, a composer that grows
     let frame = 0;
     const watch = new ResizeObserver(() => {
       cancelAnimationFrame(frame);
-      frame = requestAnimationFrame(() => { if (stick.current && count.current > 0) list.current?.scrollToIndex(count.current - 1, { align: "end" }); });
+      frame = requestAnimationFrame(() => { if (stick.current) toEnd(); });
     });
     watch.observe(root.current!);
     return () => { cancelAnimationFrame(frame); watch.disconnect(); };
   }, []);
-  const count = useRef(n);
-  count.current = n;
   useEffect(() => {
     const at = offsets.get(id);
     if (at !== undefined && n > 0) list.current?.scrollTo(at);
   }, [id, n > 0]);
 
-  const asked = snap.items.some((i) => (i.kind === "permission" && !i.decision) || (i.kind === "question" && i.answer === null));
+  const question = firstAsked(snap);
+  const asked = question >= 0;
   const touch = () => { touched.current = performance.now(); };
   const onKey = (e: React.KeyboardEvent) => {
     touch();
@@ -158,11 +181,13 @@ export function ConversationView({ id }: { id: string }) {
     const resized = sizes.current !== `${l.scrollSize} ${l.viewportSize}`;
     sizes.current = `${l.scrollSize} ${l.viewportSize}`;
     if (!atEnd && stick.current && resized && !held) { // not the reader's doing
-      l.scrollToIndex(n - 1, { align: "end" });
+      toEnd();
       return;
     }
     stick.current = atEnd;
     setAway(!atEnd);
+    const below = asked ? l.getItemOffset(question) + l.getItemSize(question) - offset : 0;
+    setAnswerable(below > NEAR && below <= l.viewportSize);
     if (atEnd) offsets.delete(id);
     else offsets.set(id, offset);
   };
@@ -179,11 +204,11 @@ export function ConversationView({ id }: { id: string }) {
       {n > 0 && (
         <div className="talk">
           <VList ref={list} data={snap.items} className="scroller" onScroll={onScroll} tabIndex={0} aria-label="Messages" role="group" bufferSize={400}>
-            {(item) => <div key={item.key} className={`row row-${item.kind}`}><div className="column"><Row item={item} session={id} /></div></div>}
+            {(item) => <div key={item.key} className={`row row-${item.kind}`}><div className="column"><Row item={item} session={id} asks={item === snap.items[question]} /></div></div>}
           </VList>
-          {away && (
-            <button type="button" className="to-end" onClick={() => { stick.current = true; list.current?.scrollToIndex(n - 1, { align: "end" }); }}>
-              <Icon name="down" /> {snap.turn ? "Follow" : "To the end"}
+          {away && !(asked && answerable) && (
+            <button type="button" className="to-end" onClick={() => (asked ? list.current?.scrollToIndex(question, { align: "end" }) : toEnd())}>
+              <Icon name="down" /> {asked ? "To the question" : snap.turn ? "Follow" : "To the end"}
             </button>
           )}
         </div>

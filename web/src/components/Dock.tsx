@@ -8,7 +8,7 @@ import { Boundary } from "./Boundary";
 import { iconPaths, type IconName } from "./Icon";
 import { registry, useOutputs, type Owned, type Panel, type PanelProps } from "../lib/registry";
 import { createKept, createStore, useStore } from "../lib/store";
-import { cover, dockWanted, panelsOpen, setOpener, type PanelRequest } from "../lib/ui";
+import { cover, dockActs, dockWanted, panelsOpen, setOpener, type PanelRequest } from "../lib/ui";
 
 const layout = createKept<SerializedDockview | null>("dock", null);
 
@@ -112,6 +112,67 @@ function open(api: DockviewApi, request: PanelRequest): void {
   if (behind) added.api.setRenderer("always"); // into the page, without the layout that each active panel costs
 }
 
+// ---- keys ---------------------------------------------------------------------------------------
+
+const tabsOf = (group: DockviewApi["groups"][number]): HTMLElement[] => [...group.element.querySelectorAll<HTMLElement>(".dv-tab")];
+
+/** dockview's tabs are plain elements for the mouse: say what they are, and let one of each group be reached with Tab. */
+function describeTabs(api: DockviewApi): void {
+  for (const group of api.groups) {
+    const list = group.element.querySelector(".dv-tabs-container");
+    list?.setAttribute("role", "tablist");
+    list?.setAttribute("aria-label", "Panels");
+    tabsOf(group).forEach((tab, i) => {
+      const chosen = group.panels[i] === group.activePanel;
+      tab.setAttribute("role", "tab");
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    });
+  }
+}
+
+/** Keep the tab of each panel in front in sight: titles and the number of hidden tabs take room after it was chosen. */
+function watchTabs(): { look(api: DockviewApi): void; end(): void } {
+  const show = (tab: Element | null) => tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  const sizes = new ResizeObserver((all) => all.forEach(({ target }) => show(target.matches(".dv-tab") ? target : target.querySelector(".dv-active-tab"))));
+  return {
+    look: (api) => {
+      sizes.disconnect();
+      for (const { element } of api.groups) {
+        for (const part of element.querySelectorAll(".dv-tabs-container, .dv-active-tab")) sizes.observe(part); // and so shows it now
+      }
+    },
+    end: () => sizes.disconnect(),
+  };
+}
+
+/** Arrow keys, Home and End choose, Delete closes. */
+function onTabKey(api: DockviewApi, e: KeyboardEvent): void {
+  const group = api.groups.find((g) => tabsOf(g).includes(e.target as HTMLElement));
+  if (!group) return;
+  const at = tabsOf(group).indexOf(e.target as HTMLElement), last = group.panels.length - 1;
+  const goals: Record<string, number> = { ArrowRight: Math.min(last, at + 1), ArrowLeft: Math.max(0, at - 1), Home: 0, End: last, Enter: at, " ": at };
+  const to = goals[e.key];
+  if (e.key === "Delete") {
+    group.panels[at]?.api.close();
+    setTimeout(() => (api.activeGroup ? tabsOf(api.activeGroup).find((t) => t.tabIndex === 0) : document.querySelector<HTMLElement>("[aria-label=Message]"))?.focus(), 20);
+  } else if (to !== undefined) {
+    group.panels[to]?.api.setActive();
+    tabsOf(group)[to]?.focus();
+  } else return;
+  e.preventDefault();
+}
+
+const acts = (api: DockviewApi) => ({
+  close: () => api.activePanel?.api.close(),
+  next: () => {
+    const all = api.panels;
+    all[(all.indexOf(api.activePanel!) + 1) % all.length]?.api.setActive();
+  },
+  split: (to: "right" | "below") => { if (api.activePanel) api.activePanel.api.moveTo({ group: api.activePanel.group, position: to === "right" ? "right" : "bottom" }); },
+  maximise: () => (api.hasMaximizedGroup() ? api.exitMaximizedGroup() : api.activePanel?.api.maximize()),
+});
+
 const Body = memo(function Body({ m, panel }: { m: Mounted; panel: Owned<Panel> | undefined }) {
   if (!panel) {
     const gone = seen.has(m.panel);
@@ -146,14 +207,19 @@ export default function Dock() {
     if (kept) {
       try {
         api.fromJSON(kept);
+        for (const p of api.panels) { // of plugins also those behind others: they may have something to do before they are seen
+          if (!p.api.isActive && !String(p.params?.panel).startsWith("afloat.")) p.group.model.rerender(p);
+        }
       } catch {
         api.clear(); // a layout of another version
       }
     }
+    const tabs = watchTabs();
     const keep = () => layout.set(api.panels.length > 0 ? api.toJSON() : null);
     const tell = () => {
       setN(api.panels.length);
-      root.current?.querySelector(".dv-active-group .dv-active-tab")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+      describeTabs(api);
+      tabs.look(api);
       if (api.panels.length === 0) {
         dockWanted.set(false);
         if (cover.get() === "dock") cover.set("none");
@@ -174,12 +240,19 @@ export default function Dock() {
     };
     const ends = [api.onDidLayoutChange(moved), api.onDidActivePanelChange(moved)];
     window.addEventListener("pagehide", keep);
+    const onKey = (e: KeyboardEvent) => onTabKey(api, e);
+    const element = root.current!;
+    element.addEventListener("keydown", onKey);
     setOpener((request) => open(api, request));
+    dockActs.set(acts(api));
     tell();
     return () => {
       setOpener(null);
+      dockActs.set(null);
+      element.removeEventListener("keydown", onKey);
       clearTimeout(told);
       clearTimeout(saved);
+      tabs.end();
       keep();
       window.removeEventListener("pagehide", keep);
       for (const e of ends) e.dispose();

@@ -119,7 +119,7 @@ function Node({ dir, entry, depth }: { dir: string; entry: Entry; depth: number 
           }} />
         ) : (
           <>
-            <span className="tree-name">{entry.name}</span>
+            <span className="tree-name" title={entry.name}>{entry.name}</span>
             {entry.link && <span className="dim" title="a link">↗</span>}
             <span className="tree-actions" onClick={(e) => e.stopPropagation()}>
               <button type="button" className="icon-button" tabIndex={-1} aria-label={`Mention ${entry.name}`} title="Mention in the message (@)" onClick={() => mention(entry.path)}><Icon name="at" /></button>

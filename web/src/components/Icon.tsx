@@ -8,7 +8,7 @@ export const iconPaths = {
   check: "M3 8.5 6.5 12 13 4.5",
   close: "M4 4l8 8M12 4l-8 8",
   at: "M10.5 8a2.5 2.5 0 1 1-5 0 2.5 2.5 0 0 1 5 0zM10.5 5.5V9c0 2.6 3.5 1.8 3.5-1.5A6 6 0 1 0 11.5 12.8",
-  more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
+  more: "M3 8h1M7.5 8h1M12 8h1",
   chevron: "M6 4l4 4-4 4",
   down: "M4 6l4 4 4-4",
   folder: "M2 4.5v8h12v-7H8L6.5 3.5H2z",

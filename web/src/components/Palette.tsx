@@ -1,6 +1,7 @@
 // The command palette: every command of the page and of plugins, every session, every file, every operation
 // of the hub. One line to type in, one list to choose from.
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { callFailed } from "./Boundary";
 import { Dialog } from "./Dialog";
 import { Icon } from "./Icon";
 import { useDir } from "./FileTree";
@@ -10,7 +11,7 @@ import { allFiles, fuzzy } from "../lib/files";
 import { shortPath } from "../lib/format";
 import { hub } from "../lib/hub";
 import { useOutputs } from "../lib/registry";
-import { sessions, sessionTitle } from "../lib/sessions";
+import { sessions, sessionTitle, useAllSessions } from "../lib/sessions";
 import { useStore } from "../lib/store";
 import { currentSession, openPanel, palette, toast } from "../lib/ui";
 
@@ -18,6 +19,7 @@ interface Entry {
   id: string;
   title: string;
   group: string;
+  owner?: string;
   detail?: string;
   shortcut?: string;
   run(): unknown;
@@ -56,6 +58,18 @@ function operations(): Promise<Operation[]> {
   return described;
 }
 
+const shapes: Record<string, string> = { array: 'an array is written as JSON, like ["a", "b"]', object: 'an object is written as JSON, like {"a": 1}', boolean: "true or false", integer: "a whole number" };
+
+/** A field of the form as the operation takes it. */
+function valueOf(p: Operation["params"][number], raw: string): unknown {
+  if (p.type === "string") return raw;
+  try {
+    return JSON.parse(raw);
+  } catch {
+    throw new Error(`${p.name}: ${shapes[p.type] ?? "a value is written as JSON"}`);
+  }
+}
+
 /** A form for one operation: what it takes, then what it answered. */
 function OperationForm({ op, onDone }: { op: Operation; onDone(): void }) {
   const session = currentSession.get();
@@ -73,7 +87,7 @@ function OperationForm({ op, onDone }: { op: Operation; onDone(): void }) {
         const raw = values[p.name] ?? "";
         if (p.at === "path") path = path.replace(`{${p.name}}`, encodeURIComponent(raw));
         else if (raw !== "" && p.at === "query") query.set(p.name, raw);
-        else if (raw !== "") body[p.name] = p.type === "string" ? raw : JSON.parse(raw);
+        else if (raw !== "") body[p.name] = valueOf(p, raw);
       }
       const takesBody = op.params.some((p) => p.at === "body");
       if (op.id === "events") query.set("limit", query.get("limit") ?? "50");
@@ -108,6 +122,7 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
   const panels = useOutputs("panels");
   const catalogs = useOutputs("catalogs");
   const { rows } = useStore(sessions);
+  useAllSessions(query.length >= 2);
   const dir = useDir();
   const [ops, setOps] = useState<Operation[]>([]);
   const [files, setFiles] = useState<string[]>([]);
@@ -117,7 +132,7 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
   useEffect(() => {
     void operations().then(setOps, () => undefined);
     void call("command.list", {}).then((c) => setServer(c.commands.map((one) => ({
-      id: `x:${one.name}`, title: one.name, group: "Plugin commands", detail: one.help ?? one.description ?? "",
+      id: `x:${one.name}`, title: one.name, group: "Plugin commands", detail: one.description ?? "",
       run: async () => {
         const answer = await call("command.run", { name: one.name, args: [] });
         toast(typeof answer.output === "string" ? answer.output || "done" : JSON.stringify(answer.output));
@@ -133,11 +148,12 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
       for (const c of catalogs) {
         void Promise.resolve().then(() => c.search(query)).then((items) => {
           if (!on) return;
+          if (!Array.isArray(items) || items.some((i) => typeof i?.title !== "string")) throw new Error("search() must give a list of { id, title }");
           const made = items.slice(0, 20).map((item) => ({
-            id: `k:${c.key}:${item.id}`, title: item.title, detail: item.detail, group: c.title, run: () => c.onSelect(item, hub),
+            id: `k:${c.key}:${item.id}`, title: item.title, detail: item.detail, group: c.title, owner: c.owner, run: () => c.onSelect(item, hub),
           }));
           setFound((old) => [...old.filter((e) => e.group !== c.title), ...made]);
-        }).catch((e: unknown) => toast(`${c.title}: ${explain(e)}`, "error"));
+        }).catch((e: unknown) => callFailed(c.owner, `catalog ${c.title}`, e));
       }
     }
     return () => { on = false; };
@@ -154,7 +170,7 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
     if (mode === "files") return fileEntries;
     return [
       ...commands.map((c): Entry => ({
-        id: `c:${c.key}`, title: c.title, group: c.group ?? (c.owner === "afloat" ? "Commands" : c.owner), shortcut: c.shortcut, run: () => c.run(hub),
+        id: `c:${c.key}`, title: c.title, group: c.group ?? (c.owner === "afloat" ? "Commands" : c.owner), owner: c.owner, shortcut: c.shortcut, run: () => c.run(hub),
       })),
       ...panels.filter((p) => !p.many).map((p): Entry => ({ id: `p:${p.key}`, title: `Open: ${p.title}`, group: "Panels", run: () => openPanel(p.key) })),
       ...server,
@@ -172,7 +188,9 @@ function Inner({ onClose }: { onClose(): void }) {
   const [query, setQuery] = useState(first);
   const [at, setAt] = useState(0);
   const [op, setOp] = useState<Operation | null>(null);
-  const entries = useEntries(mode, useDeferredValue(query.trim()), setOp);
+  const shown = useDeferredValue(query.trim()); // what the list answers
+  const [chosen, setChosen] = useState(false); // Enter came before it
+  const entries = useEntries(mode, shown, setOp);
   const list = useRef<HTMLDivElement>(null);
   const grouped = useMemo(() => {
     const made = new Map<string, Entry[]>();
@@ -185,8 +203,13 @@ function Inner({ onClose }: { onClose(): void }) {
 
   const go = (e: Entry) => {
     if (!e.id.startsWith("o:")) onClose();
-    void Promise.resolve().then(e.run).catch((x: unknown) => toast(explain(x), "error"));
+    void Promise.resolve().then(e.run).catch((x: unknown) => callFailed(e.owner ?? "afloat", e.title, x));
   };
+  useEffect(() => {
+    if (!chosen || shown !== query.trim()) return;
+    setChosen(false);
+    if (active) go(active);
+  });
   if (op) return <OperationForm op={op} onDone={() => setOp(null)} />;
   return (
     <>
@@ -194,11 +217,11 @@ function Inner({ onClose }: { onClose(): void }) {
         <Icon name="search" />
         <input autoFocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={active ? `entry-${flat.indexOf(active)}` : undefined}
           aria-label="Search commands, sessions, files and operations" placeholder={mode === "sessions" ? "Go to a session" : mode === "files" ? "Find a file" : "Search commands, sessions, files, operations"}
-          value={query} onChange={(e) => { setQuery(e.target.value); setAt(0); }}
+          value={query} onChange={(e) => { setQuery(e.target.value); setAt(0); setChosen(false); }}
           onKeyDown={(e) => {
             if (e.key === "ArrowDown") setAt(Math.min(flat.length - 1, at + 1));
             else if (e.key === "ArrowUp") setAt(Math.max(0, at - 1));
-            else if (e.key === "Enter" && active) go(active);
+            else if (e.key === "Enter") setChosen(true);
             else return;
             e.preventDefault();
           }} />

@@ -1,4 +1,4 @@
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useReducer, useState } from "react";
 import { Boundary } from "./Boundary";
 import { Confirm } from "./Dialog";
 import { FileTree } from "./FileTree";
@@ -9,9 +9,18 @@ import type { PluginRow, SessionRow } from "../lib/answers";
 import { ago, shortPath } from "../lib/format";
 import { bots, hubInfo, plugins, runs } from "../lib/lists";
 import { useOutputs } from "../lib/registry";
-import { loadMore, sessions, sessionTitle } from "../lib/sessions";
+import { loadMore, sessions, sessionTitle, useAllSessions } from "../lib/sessions";
 import { useStore } from "../lib/store";
 import { cover, currentSession, leftTab, openPanel, palette, theme, type Theme } from "../lib/ui";
+
+/** Draw again each minute: ages grow. */
+function useMinutes(): void {
+  const [, tick] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    const timer = setInterval(tick, 60_000);
+    return () => clearInterval(timer);
+  }, []);
+}
 
 // ---- sessions -----------------------------------------------------------------------------------
 
@@ -58,7 +67,7 @@ function SessionItem({ row, current }: { row: SessionRow; current: boolean }) {
       <button type="button" className="session-main" aria-current={current ? "page" : undefined}
         onClick={() => { currentSession.set(row.id); cover.set("none"); }}>
         <span className={`dot ${row.state}`} aria-hidden="true" />
-        <span className="session-title">{title}</span>
+        <span className="session-title" dir="auto">{title}</span>
         <span className="session-sub">
           {row.bot ? `${row.bot} · ` : ""}{row.working_dir ? shortPath(row.working_dir) : ""}
           <span className="sr-only">, {row.state}</span>
@@ -82,9 +91,11 @@ function SessionItem({ row, current }: { row: SessionRow; current: boolean }) {
 }
 
 function SessionList() {
+  useMinutes();
   const { rows, next, loaded } = useStore(sessions);
   const current = useStore(currentSession);
   const [query, setQuery] = useState("");
+  useAllSessions(query.trim() !== "");
   const shown = useMemo(() => {
     const q = query.trim().toLowerCase();
     return q === "" ? rows : rows.filter((r) => `${sessionTitle(r)} ${r.working_dir ?? ""} ${r.bot ?? ""} ${r.state} ${r.id}`.toLowerCase().includes(q));
@@ -103,8 +114,8 @@ function SessionList() {
           </section>
         ))}
         {loaded && rows.length === 0 && <p className="side-empty">No sessions yet. Write a message to begin one.</p>}
-        {rows.length > 0 && shown.length === 0 && <p className="side-empty">No session matches.</p>}
-        {next && <button type="button" className="link-button" onClick={() => void loadMore()}>Older sessions</button>}
+        {rows.length > 0 && shown.length === 0 && <p className="side-empty">{next ? "Searching older sessions" : "No session matches."}</p>}
+        {next && query.trim() === "" && <button type="button" className="link-button" onClick={() => void loadMore()}>Older sessions</button>}
       </div>
     </nav>
   );
@@ -113,6 +124,7 @@ function SessionList() {
 // ---- bots ---------------------------------------------------------------------------------------
 
 function BotList() {
+  useMinutes();
   const all = useStore(bots);
   const done = useStore(runs);
   return (

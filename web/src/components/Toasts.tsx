@@ -1,18 +1,27 @@
+import { useEffect, useState } from "react";
 import { Icon } from "./Icon";
 import { useStore } from "../lib/store";
-import { dismiss, toasts } from "../lib/ui";
+import { dismiss, toasts, type Toast } from "../lib/ui";
+
+/** It goes by itself, but not while somebody points at it or is in it. */
+function Line({ t }: { t: Toast }) {
+  const [held, setHeld] = useState(false);
+  useEffect(() => {
+    if (t.sticky || held) return;
+    const timer = setTimeout(() => dismiss(t.id), t.kind === "error" ? 9000 : 5000);
+    return () => clearTimeout(timer);
+  }, [held]);
+  return (
+    <div className={`toast ${t.kind}`} role={t.kind === "error" || t.kind === "warning" ? "alert" : "status"}
+      onMouseEnter={() => setHeld(true)} onMouseLeave={() => setHeld(false)} onFocus={() => setHeld(true)} onBlur={() => setHeld(false)}>
+      <span className="toast-text" dir="auto">{t.text}</span>
+      {t.action && <button type="button" className="button" onClick={() => { t.action!.run(); dismiss(t.id); }}>{t.action.label}</button>}
+      <button type="button" className="icon-button" aria-label="Dismiss" onClick={() => dismiss(t.id)}><Icon name="close" /></button>
+    </div>
+  );
+}
 
 export function Toasts() {
   const all = useStore(toasts);
-  return (
-    <div className="toasts">
-      {all.map((t) => (
-        <div key={t.id} className={`toast ${t.kind}`} role={t.kind === "error" || t.kind === "warning" ? "alert" : "status"}>
-          <span className="toast-text">{t.text}</span>
-          {t.action && <button type="button" className="button" onClick={() => { t.action!.run(); dismiss(t.id); }}>{t.action.label}</button>}
-          <button type="button" className="icon-button" aria-label="Dismiss" onClick={() => dismiss(t.id)}><Icon name="close" /></button>
-        </div>
-      ))}
-    </div>
-  );
+  return <div className="toasts">{all.map((t) => <Line key={t.id} t={t} />)}</div>;
 }

@@ -31,7 +31,7 @@ function Body({ call, session }: { call: ToolCall; session: string }) {
   const renderers = useOutputs("toolRenderers");
   const own = renderers.find((r) => r.tool === call.tool);
   if (own) {
-    return <Boundary what={`${own.owner}: renderer of ${call.tool}`} owner={own.owner}><own.component call={call} /></Boundary>;
+    return <Boundary what={`${own.owner}: renderer of ${call.tool}`} owner={own.owner} reset={own.component}><own.component call={call} /></Boundary>;
   }
   const input = call.input as Record<string, unknown> | null;
   const path = typeof input?.path === "string" ? input.path : "";
@@ -66,7 +66,7 @@ function Body({ call, session }: { call: ToolCall; session: string }) {
 
 export const ToolCard = memo(function ToolCard({ call, session, changedBy }: { call: ToolCall; session: string; changedBy: string | null }) {
   const busy = call.state === "running" || call.state === "waiting";
-  const byDefault = call.state === "running" || call.state === "failed" || call.diff !== null;
+  const byDefault = (call.state === "running" && call.tool !== "ask_user") || /* the question below shows it */ call.state === "failed" || call.diff !== null;
   const [chosen, setChosen] = useState<boolean | undefined>(opened.get(session + call.callId));
   const open = chosen ?? byDefault;
   const toggle = () => { opened.set(session + call.callId, !open); setChosen(!open); };

@@ -137,6 +137,9 @@ export interface ConfigValue {
   key: string;
   value: unknown;
   origin: string;
+  /** The file and line that set it. */
+  path?: string;
+  line?: number;
 }
 export interface LogLine {
   ts: string;
@@ -169,13 +172,16 @@ export interface Answers {
   "plugin.save": { name: string; path: string };
   "plugin.remove": { deleted: string };
   "tool.list": { tools: { name: string; plugin: string | null; builtin: boolean; description: string; enabled: boolean; input_schema: unknown }[] };
-  "tool.run": { output: string; success: boolean; error: string | null; generation: number };
   "tool.enable": Ok;
   "tool.disable": Ok;
-  "command.list": { commands: { name: string; plugin: string; description?: string; help?: string }[] };
+  "command.list": { commands: { name: string; description?: string; prompt?: boolean }[] };
   "command.run": { output: unknown };
+  "mcp.list": { servers: { name: string; state: string; resources: string[]; templates: string[] }[] };
+  "mcp.read": { uri: string; text: string };
+  "mcp.complete": { values: string[] };
   "env.show": { shells?: unknown[]; [more: string]: unknown };
   "files.list": { dir: string; entries: { name: string; kind: "file" | "dir"; link?: boolean }[]; more: boolean };
+  "files.find": { dir: string; names: string[]; more: boolean };
   "files.watch": { watching: string[]; lease_s: number };
   "files.read": { path: string; text: string; stamp: string };
   "files.write": { path: string; stamp: string };

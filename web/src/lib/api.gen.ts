@@ -22,13 +22,16 @@ export interface Params {
   "plugin.save": { name: string; content: string; lang?: string };
   "plugin.remove": { name: string };
   "tool.list": {  };
-  "tool.run": { name: string; input?: Record<string, unknown>; working_dir?: string };
   "tool.enable": { name: string };
   "tool.disable": { name: string };
   "command.list": {  };
   "command.run": { name: string; args?: readonly unknown[] };
+  "mcp.list": {  };
+  "mcp.read": { name: string; uri: string };
+  "mcp.complete": { name: string; prompt?: string; words?: readonly unknown[]; word?: string; uri?: string };
   "env.show": { path?: string };
   "files.list": { dir: string };
+  "files.find": { dir: string };
   "files.watch": { dirs: readonly unknown[] };
   "files.read": { path: string };
   "files.write": { path: string; text: string; stamp?: string };
@@ -101,13 +104,16 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "plugin.save": ["POST", "/plugin/save", []],
   "plugin.remove": ["DELETE", "/plugin/{name}", []],
   "tool.list": ["GET", "/tool", []],
-  "tool.run": ["POST", "/tool/{name}", []],
   "tool.enable": ["POST", "/tool/{name}/enable", []],
   "tool.disable": ["POST", "/tool/{name}/disable", []],
   "command.list": ["GET", "/command", []],
   "command.run": ["POST", "/command/{name}", []],
+  "mcp.list": ["GET", "/mcp/servers", []],
+  "mcp.read": ["GET", "/mcp/servers/{name}/resource", ["uri"]],
+  "mcp.complete": ["POST", "/mcp/servers/{name}/complete", []],
   "env.show": ["GET", "/env", ["path"]],
   "files.list": ["GET", "/files", ["dir"]],
+  "files.find": ["GET", "/files/find", ["dir"]],
   "files.watch": ["POST", "/files/watch", []],
   "files.read": ["GET", "/files/text", ["path"]],
   "files.write": ["PUT", "/files/text", []],

@@ -58,7 +58,13 @@ export function call<K extends keyof Params & keyof Answers>(
   return request(method, url, body, extra) as Promise<Answers[K]>;
 }
 
-/** What a person reads of an exception. */
+/** The same, or an exception that says `text` when it takes longer. */
+export function within<T>(what: Promise<T>, ms: number, text: string): Promise<T> {
+  return Promise.race([what, new Promise<T>((_, fail) => setTimeout(() => fail(new Error(text)), ms))]);
+}
+
+/** What a person reads of an exception: what went wrong, and what to do where the hub says it. */
 export function explain(e: unknown): string {
+  if (e instanceof Problem && e.hint) return `${e.message}; ${e.hint}`;
   return e instanceof Error ? e.message : String(e);
 }

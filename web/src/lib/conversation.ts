@@ -8,7 +8,7 @@
 // are announced once per frame.
 import type { JournalEvent, Usage } from "./answers";
 import { call, explain } from "./client";
-import { onEvent, onResync } from "./events";
+import { link, onEvent, onResync } from "./events";
 import type { ToolCall } from "./registry";
 
 export interface Offer {
@@ -36,6 +36,8 @@ export interface AssistantItem extends Base {
   reasoning: string;
   done: boolean;
   leftOut: number;
+  /** It was interrupted or steered in the middle. */
+  cut: boolean;
 }
 export interface ToolItem extends Base {
   kind: "tool";
@@ -116,6 +118,7 @@ export class Conversation {
   private all: Item[] = [];
   private byKey = new Map<string, number>();
   private open = -1; // index of the assistant message that still grows
+  private queued: UserItem[] = []; // messages whose turn has not begun: shown after all else
   private todo: Todo[] = [];
   private env: Environment | null = null;
   private turn: string | null = null;
@@ -193,13 +196,25 @@ export class Conversation {
     }
   }
 
+  /** How far this is read. */
+  heard(): number {
+    return this.last;
+  }
+
+  /** Whether a message whose answer was lost is in the journal, after event `since`. Waits until the hub is there. */
+  async arrived(text: string, since: number): Promise<boolean> {
+    while (link.get() !== "online") await new Promise<void>((done) => { const end = link.subscribe(() => { end(); done(); }); });
+    await this.catchUp();
+    return [...this.all, ...this.queued].some((i) => i.kind === "user" && i.seq > since && i.text === text);
+  }
+
   private changed(): void {
     if (this.dirty) return;
     this.dirty = true;
     const publish = () => {
       this.dirty = false;
       this.snap = {
-        items: this.all.filter((i) => !i.hiddenBy), env: this.env, todo: this.todo, turn: this.turn, usage: this.usage, context: this.context,
+        items: [...this.all.filter((i) => !i.hiddenBy), ...this.queued], env: this.env, todo: this.todo, turn: this.turn, usage: this.usage, context: this.context,
         loading: this.reading !== null && this.last === 0, error: this.failed,
       };
       for (const fn of [...this.readers]) fn();
@@ -230,15 +245,24 @@ export class Conversation {
     this.last = e.seq;
     const base: Base = { key: `e${e.seq}`, turn: e.turn ?? this.turn ?? "", ts: e.ts, seq: e.seq };
     if (e.type.startsWith("env.")) this.env = environment(e);
+    this.unqueue(e.turn);
     this.handlers[e.type]?.(e, base);
     this.changed();
+  }
+
+  /** Something happens in a turn: its message waits no more. */
+  private unqueue(turn: string | undefined): void {
+    const item = this.queued.find((i) => i.turn === turn);
+    if (!item) return;
+    this.queued = this.queued.filter((i) => i !== item);
+    this.put(item);
   }
 
   private growing(e: JournalEvent, base: Base): AssistantItem {
     const item = this.all[this.open];
     if (item?.kind === "assistant" && !item.done && item.turn === base.turn) return item;
     const made: AssistantItem = {
-      ...base, kind: "assistant", step: e.step ?? 0, text: "", reasoning: "", done: false, leftOut: 0,
+      ...base, kind: "assistant", step: e.step ?? 0, text: "", reasoning: "", done: false, leftOut: 0, cut: false,
     };
     this.open = this.put(made);
     return made;
@@ -310,13 +334,18 @@ export class Conversation {
     },
     "message.completed": (e, base) => {
       if (e.role === "user") {
+        const item: UserItem = { ...base, kind: "user", text: str(e.text), how: e.steer ? "steer" : e.queued ? "queued" : "", pictures: Array.isArray(e.images) ? e.images.length : 0 };
+        if (e.queued) {
+          this.queued = [...this.queued, item];
+          return;
+        }
         this.open = -1;
-        this.put({ ...base, kind: "user", text: str(e.text), how: e.steer ? "steer" : e.queued ? "queued" : "", pictures: Array.isArray(e.images) ? e.images.length : 0 });
+        this.put(item);
         return;
       }
       if (e.role !== "assistant") return;
       const item = this.growing(e, base);
-      this.all[this.open] = { ...item, text: str(e.text), done: true, leftOut: Number(e.left_out ?? 0) };
+      this.all[this.open] = { ...item, text: str(e.text), done: true, leftOut: Number(e.left_out ?? 0), cut: e.cut === true };
       this.open = -1;
     },
     "tool.called": (e, base) => {

@@ -1,16 +1,10 @@
 // Files, listed, watched, read and written by the hub itself (`files.*`): a person looks and edits here, not an
 // agent, so no tool is called. What would let a page become the user (keys, tokens, trust) the hub does not give.
 import { useEffect } from "react";
-import { call, Problem } from "./client";
+import { call } from "./client";
 import { link, onEvent, onResync } from "./events";
 import { createStore, useStore } from "./store";
 import { panelsOpen } from "./ui";
-
-async function run(tool: string, dir: string, input: Record<string, unknown>): Promise<string> {
-  const answer = await call("tool.run", { name: tool, input, working_dir: dir });
-  if (!answer.success) throw new Problem(0, "TOOL_FAILED", answer.error ?? `${tool} failed`);
-  return answer.output;
-}
 
 export interface Entry {
   name: string;
@@ -31,13 +25,11 @@ export async function listDir(dir: string, path: string): Promise<{ entries: Ent
 
 const deep = new Map<string, { at: number; names: Promise<string[]> }>();
 
-/** Names of all files down to a depth, for completion; asked for again after a while. */
+/** Names of all files below it, for completion; asked for again after a while. */
 export function allFiles(dir: string): Promise<string[]> {
   const kept = deep.get(dir);
   if (kept && Date.now() - kept.at < 15_000) return kept.names;
-  const names = run("list_files", dir, { depth: 8 })
-    .then((o) => o.split("\n").filter((l) => l && !/[/@]$/.test(l) && !l.startsWith(".git/") && !l.includes("node_modules/")))
-    .catch(() => []);
+  const names = call("files.find", { dir }).then((found) => found.names, () => []);
   deep.set(dir, { at: Date.now(), names });
   return names;
 }

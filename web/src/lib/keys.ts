@@ -1,11 +1,11 @@
 // Keys of the whole page, and shortcuts of commands that plugins contribute.
 import { useEffect } from "react";
+import { callFailed } from "../components/Boundary";
 import { newSessionDialog } from "./actions";
-import { explain } from "./client";
 import { hub } from "./hub";
 import { registry } from "./registry";
 import { sessions } from "./sessions";
-import { cover, currentSession, openPanel, palette, sidebarShown, toast } from "./ui";
+import { cover, currentSession, openPanel, palette, sidebarShown } from "./ui";
 
 const typing = (e: KeyboardEvent): boolean =>
   e.target instanceof HTMLElement && (e.target.matches("input, textarea, select") || e.target.isContentEditable || e.target.closest(".xterm") !== null);
@@ -61,7 +61,7 @@ export function useKeys(): void {
       const command = registry.list("commands").find((c) => c.owner !== "afloat" && c.shortcut?.replace(/Cmd|Meta|Mod/i, "Ctrl").replace(/\s/g, "").toLowerCase() === name.toLowerCase());
       if (command && !(plain && typing(e))) {
         e.preventDefault();
-        void Promise.resolve().then(() => command.run(hub)).catch((x: unknown) => toast(explain(x), "error"));
+        void Promise.resolve().then(() => command.run(hub)).catch((x: unknown) => callFailed(command.owner, command.title, x));
       }
     };
     document.addEventListener("keydown", fn);

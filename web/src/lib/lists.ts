@@ -45,11 +45,27 @@ export const refreshRuns = lazily(async () => { runs.set((await call("run.list",
 export const hubInfo: Store<{ version: string; generation: number } | null> = createStore<{ version: string; generation: number } | null>(null);
 const refreshInfo = lazily(async () => { hubInfo.set(await call("health", {})); });
 
+const mainOf = (page: Document): string | null => page.querySelector("script[type=module]")?.getAttribute("src") ?? null;
+let outdated = false;
+
+/** The hub may be another program by now, with another page. */
+async function comparePage(): Promise<void> {
+  const answer = await fetch("/", { headers: { Accept: "text/html" } });
+  const there = answer.ok ? mainOf(new DOMParser().parseFromString(await answer.text(), "text/html")) : null;
+  if (outdated || there === null || there === mainOf(document)) return;
+  outdated = true;
+  toast("Afloat was upgraded. This page is of the version before.", "info", { sticky: true, action: { label: "Reload page", run: () => location.reload() } });
+}
+
 export function startLists(): void {
+  let first = true;
+  onResync(() => { if (!first) void comparePage().catch(() => undefined); first = false; });
+  onEvent("hub.started", () => void comparePage().catch(() => undefined));
   onResync(() => { refreshPlugins(); refreshBots(); refreshRuns(); refreshInfo(); });
   for (const type of ["generation.committed", "plugin.*", "feature.changed", "config.changed"]) onEvent(type, refreshPlugins);
   onEvent("generation.committed", refreshInfo);
   onEvent("hub.started", () => { refreshInfo(); refreshPlugins(); refreshBots(); refreshRuns(); });
+  onEvent("bot.changed", refreshBots);
   onEvent("bot.run.*", () => { refreshRuns(); refreshBots(); });
   onEvent("plugin.needs", (e) => {
     if (e.kind === "page-reload") return; // whoever keeps front plugins asks for that
@@ -58,13 +74,13 @@ export function startLists(): void {
   onEvent("plugin.error", (e) => {
     if (e.session) return; // the conversation shows it
     const at = e.path ? `${String(e.path)}${e.line ? `:${String(e.line)}` : ""}` : "";
-    const text = `Plugin ${String(e.plugin)}: ${String(e.message)}`;
+    const text = e.plugin ? `Plugin ${String(e.plugin)}: ${String(e.message)}` : String(e.message); // without: of the settings
     const session = currentSession.get();
     if (session && e.source !== "front") { // of the server side: it concerns who talks there
       conversation(session).say("warning", text, at);
       return;
     }
-    toast(at ? `${text} (${at})` : text, "error", {
+    toast(at ? `${text} (${at})` : text, "error", !e.plugin ? {} : {
       action: { label: "Show", run: () => openPanel("plugin", { key: String(e.plugin), name: String(e.plugin) }) },
     });
   });

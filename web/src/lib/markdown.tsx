@@ -3,7 +3,8 @@
 // become markup, whatever it says.
 //
 // Links show where they lead and open in a new tab; only http, https and mailto are links at all. Images
-// are never fetched: they become a link with their description.
+// are never fetched: they become a link with their description. Each block is written from the side that its first
+// letter asks for.
 import { Lexer, type Token, type Tokens } from "marked";
 import { memo, type ReactNode, useMemo } from "react";
 import { Code } from "../components/Code";
@@ -35,7 +36,7 @@ function inline(tokens: Token[] | undefined): ReactNode[] {
       case "strong": return <strong key={key}>{inline(token.tokens)}</strong>;
       case "em": return <em key={key}>{inline(token.tokens)}</em>;
       case "del": return <del key={key}>{inline(token.tokens)}</del>;
-      case "codespan": return <code key={key}>{(token as Tokens.Codespan).text}</code>;
+      case "codespan": return <code key={key} dir="ltr">{(token as Tokens.Codespan).text}</code>;
       case "br": return <br key={key} />;
       case "link": {
         const link = token as Tokens.Link;
@@ -55,7 +56,7 @@ function inline(tokens: Token[] | undefined): ReactNode[] {
 
 function List({ token }: { token: Tokens.List }) {
   const items = token.items.map((item, key) => (
-    <li key={key} className={item.task ? "task" : undefined}>{blocks(item.tokens)}</li>
+    <li key={key} dir="auto" className={item.task ? "task" : undefined}>{blocks(item.tokens)}</li>
   ));
   return token.ordered ? <ol start={token.start === "" ? 1 : token.start}>{items}</ol> : <ul>{items}</ul>;
 }
@@ -64,9 +65,9 @@ function Table({ token }: { token: Tokens.Table }) {
   return (
     <div className="table" tabIndex={0} role="group" aria-label="table">
       <table>
-        <thead><tr>{token.header.map((c, i) => <th key={i} data-align={c.align ?? undefined}>{inline(c.tokens)}</th>)}</tr></thead>
+        <thead><tr>{token.header.map((c, i) => <th key={i} dir="auto" data-align={c.align ?? undefined}>{inline(c.tokens)}</th>)}</tr></thead>
         <tbody>
-          {token.rows.map((row, r) => <tr key={r}>{row.map((c, i) => <td key={i} data-align={c.align ?? undefined}>{inline(c.tokens)}</td>)}</tr>)}
+          {token.rows.map((row, r) => <tr key={r}>{row.map((c, i) => <td key={i} dir="auto" data-align={c.align ?? undefined}>{inline(c.tokens)}</td>)}</tr>)}
         </tbody>
       </table>
     </div>
@@ -79,9 +80,9 @@ function block(token: Token): ReactNode {
     case "heading": {
       // below the page's own headings, whatever the text claims
       const depth = Math.min(6, (token as Tokens.Heading).depth + 2);
-      return <div role="heading" aria-level={depth} className={`h h${(token as Tokens.Heading).depth}`}>{inline(token.tokens)}</div>;
+      return <div role="heading" dir="auto" aria-level={depth} className={`h h${(token as Tokens.Heading).depth}`}>{inline(token.tokens)}</div>;
     }
-    case "paragraph": return <p>{inline(token.tokens)}</p>;
+    case "paragraph": return <p dir="auto">{inline(token.tokens)}</p>;
     case "text": return <>{inline(token.tokens ?? [token])}</>;
     case "checkbox": return <>{inline([token])}</>;
     case "code": return <Code text={(token as Tokens.Code).text} lang={(token as Tokens.Code).lang ?? ""} />;
@@ -89,7 +90,7 @@ function block(token: Token): ReactNode {
     case "list": return <List token={token as Tokens.List} />;
     case "table": return <Table token={token as Tokens.Table} />;
     case "hr": return <hr />;
-    default: return <p>{token.raw}</p>;
+    default: return <p dir="auto">{token.raw}</p>;
   }
 }
 

@@ -32,17 +32,27 @@ export function useStore<T, S>(store: Store<T>, select?: (value: T) => S): T | S
   return useSyncExternalStore<T | S>(store.subscribe, () => (select ? select(store.get()) : store.get()));
 }
 
-/** A store that the browser keeps for the next visit; a broken or foreign value gives the default. */
-export function createKept<T>(key: string, initial: T): Store<T> {
-  let first = initial;
-  try {
-    const kept = localStorage.getItem(`afloat.${key}`);
-    if (kept !== null) first = JSON.parse(kept) as T;
-  } catch {
-    // a browser without storage forgets, nothing else
+/** A store that the browser keeps for the next visit; a broken value gives the default. `shared`: pages that are open at once have one value. */
+export function createKept<T>(key: string, initial: T, shared = false): Store<T> {
+  const read = (): T => {
+    try {
+      return JSON.parse(localStorage.getItem(`afloat.${key}`) ?? "null") as T | null ?? initial;
+    } catch {
+      return initial; // a browser without storage forgets, nothing else
+    }
+  };
+  const store = createStore(read());
+  let told = false; // by another page: it is kept already
+  if (shared) {
+    window.addEventListener("storage", (e) => {
+      if (e.key !== `afloat.${key}`) return;
+      told = true;
+      store.set(read());
+      told = false;
+    });
   }
-  const store = createStore(first);
   store.subscribe(() => {
+    if (told) return;
     try {
       localStorage.setItem(`afloat.${key}`, JSON.stringify(store.get()));
     } catch {

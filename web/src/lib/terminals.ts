@@ -18,10 +18,8 @@ export interface TerminalRow {
 /** null: not asked for yet. */
 export const terminals = createStore<readonly TerminalRow[] | null>(null);
 
-export const loadTerminals = () => request("GET", "/pty").then(
-  (a) => terminals.set(Object.values(a as Record<string, unknown>).find(Array.isArray) as TerminalRow[] ?? []),
-  (e: unknown) => { terminals.set(null); throw e; },
-);
+/** While the hub is away what was known stays. */
+export const loadTerminals = () => request("GET", "/pty").then((a) => terminals.set((a as { ptys: TerminalRow[] }).ptys));
 
 export const terminalName = (t: TerminalRow): string => t.title || t.name || t.cmd || t.id;
 

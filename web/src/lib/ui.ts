@@ -2,7 +2,7 @@
 import { createKept, createStore } from "./store";
 
 export type Theme = "system" | "light" | "dark";
-export const theme = createKept<Theme>("theme", "system");
+export const theme = createKept<Theme>("theme", "system", true);
 
 /** The session on screen; also in the address, so that a reload and the back button keep it. */
 export const currentSession = createStore<string | null>(null);
@@ -30,15 +30,17 @@ export function dismiss(id: number): void {
   toasts.set((all) => all.filter((t) => t.id !== id));
 }
 
-/** Show a line at the corner; errors are announced at once. The same text is not shown twice at a time. */
+/** Show a line below the head of the conversation; errors are announced at once. The same text is not shown twice at a time. */
 export function toast(
   text: string, kind: ToastKind = "info", more: { sticky?: boolean; action?: Toast["action"] } = {},
 ): number {
   const same = toasts.get().find((t) => t.text === text && t.kind === kind);
   if (same) return same.id;
   const made: Toast = { id: nextToast++, text, kind, sticky: more.sticky ?? false, action: more.action };
-  toasts.set((all) => [...all.slice(-4), made]);
-  if (!made.sticky) setTimeout(() => dismiss(made.id), kind === "error" ? 9000 : 5000);
+  toasts.set((all) => {
+    const passing = all.filter((t) => !t.sticky).slice(0, -4); // too many: the oldest go, but none that has to be answered
+    return [...all.filter((t) => !passing.includes(t)), made];
+  });
   return made.id;
 }
 
@@ -76,6 +78,15 @@ export const panelsOpen = createStore<{
   active: string | null;
   activeParams: Record<string, unknown>;
 }>({ panels: [], active: null, activeParams: {} });
+
+/** What keys and the palette do to the panel in front; null: there is no dock. */
+export interface DockActs {
+  close(): void;
+  next(): void;
+  split(to: "right" | "below"): void;
+  maximise(): void;
+}
+export const dockActs = createStore<DockActs | null>(null);
 
 /** The dock says that it is there; it gets what was asked for before. */
 export function setOpener(fn: PanelOpener | null): void {

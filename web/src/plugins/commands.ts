@@ -13,23 +13,30 @@ import { openSurface, resolveSurface } from "./surface";
 let timer = 0;
 let last = "";
 
+async function tellNow(): Promise<void> {
+  clearTimeout(timer);
+  const { panels, active } = panelsOpen.get();
+  const state = { session: currentSession.get(), left_tab: leftTab.get(), panels: panels.map(({ key, title, params }) => ({ panel: key, title, params })), active_panel: active };
+  const text = JSON.stringify(state);
+  if (text === last || document.hidden) return;
+  last = text;
+  await request("PUT", "/ui/state", state).catch(() => { last = ""; });
+}
+
+/** Soon: many changes are told once. */
 function tellState(): void {
   clearTimeout(timer);
-  timer = window.setTimeout(() => {
-    const { panels, active } = panelsOpen.get();
-    const state = { session: currentSession.get(), left_tab: leftTab.get(), panels: panels.map(({ key, title, params }) => ({ panel: key, title, params })), active_panel: active };
-    const text = JSON.stringify(state);
-    if (text === last || document.hidden) return;
-    last = text;
-    request("PUT", "/ui/state", state).catch(() => { last = ""; });
-  }, 100);
+  timer = window.setTimeout(() => void tellNow(), 100);
 }
 
 // ---- commands -----------------------------------------------------------------------------------
 
-/** Wait until the dock shows it. */
-async function shown(key: string, there = true): Promise<string> {
-  const now = () => panelsOpen.get().panels.some((p) => p.key === key) === there;
+/** Wait until the dock has it in front, or has it no more; `own`: the one of many that has this key. */
+async function shown(key: string, there = true, own?: string): Promise<string> {
+  const now = () => {
+    const { panels, active, activeParams } = panelsOpen.get();
+    return there ? active === key && (own === undefined || activeParams.key === own) : !panels.some((p) => p.key === key);
+  };
   for (let i = 0; i < 60 && !now(); i++) await new Promise((done) => setTimeout(done, 50));
   if (!now()) throw new Error(`'${key}' was not ${there ? "opened" : "closed"}`);
   return key;
@@ -70,8 +77,9 @@ const kinds: Record<string, (p: Params) => Promise<unknown>> = {
     const name = path.startsWith("/") ? path.slice(path.lastIndexOf("/") + 1) : path;
     const there = await request("POST", "/tool/read_file", { input: { path: name, limit: 1 }, working_dir: dir }) as { success: boolean; error: string | null };
     if (!there.success) throw new Error(there.error ?? `there is no '${path}'`);
-    openPanel("file", { key: `${dir}:${name}`, dir, path: name, line: p.line });
-    return { opened: await shown(panelKey("file")), path };
+    const key = `${dir}:${name}`;
+    openPanel("file", { key, dir, path: name, line: p.line });
+    return { opened: await shown(panelKey("file"), true, key), path };
   },
   async navigate(p) {
     const id = text(p, "session");
@@ -93,6 +101,7 @@ async function carryOut(event: HubEvent): Promise<void> {
     const run = kinds[String(event.kind)];
     if (!run) throw new Error(`this page does not know '${String(event.kind)}'`);
     answer = { result: await run((event.params ?? {}) as Params) };
+    await tellNow(); // who looks after the answer sees the effect
   } catch (e) {
     answer = { error: explain(e) };
   }

@@ -8,14 +8,15 @@
 // (family.ts). A provider wraps the whole page: another one in its place would throw the page's state away, so a changed
 // one is not taken, and the person is offered to load the page again.
 import type { FrontPlugin, LifeEvent } from "../../sdk";
-import { onFrontFailure } from "../components/Boundary";
-import { explain, request } from "../lib/client";
+import { callFailed, onFrontFailure } from "../components/Boundary";
+import { explain, request, within } from "../lib/client";
 import { onEvent, onResync } from "../lib/events";
 import { registry, type Conflict, type Kind, type Outputs } from "../lib/registry";
 import { dismiss, openPanel, toast } from "../lib/ui";
 import { checkPlugin } from "./check";
 import { adopt, forget } from "./family";
 import { startCommands } from "./commands";
+import { absolve, guarded, startGuard, stoodStill } from "./guard";
 
 interface Listed {
   name: string;
@@ -39,6 +40,7 @@ interface Loaded {
   outputs: Partial<Outputs>;
   style: HTMLLinkElement | null;
   failed: Diagnostic[]; // while it was rendered
+  refused: Diagnostic[]; // when it was called: a command, a search
   needs: string | null; // why the page has to be loaded again
   renewed: boolean; // its components were mounted anew because their hooks had changed
   told: string; // to the hub
@@ -52,7 +54,7 @@ const orphans = new Map<string, Loaded>(); // removed, but for providers that ar
 const newest = new Map<string, string>(); // by name, what was asked for last
 const mark = (l: Listed): string => l.hash + JSON.stringify(l.options);
 const openedOnce = new Set<string>(); // keys of panels with `open` that were opened
-const asks = new Map<string, number>(); // toasts that offer a reload of the page
+const asks = new Map<string, number>(); // toasts that offer a reload of the page, or to load a plugin all the same
 const inFlight = new Set<Promise<void>>(); // versions that are being loaded
 let streaming = false; // the stream is open: a list is complete
 let opening: Promise<void> | undefined; // the first such list is being loaded
@@ -65,9 +67,12 @@ const conflictText = (c: Conflict): Diagnostic => ({
   message: `${c.kind} '${c.id}' of '${c.other}' is '${c.other}.${c.id}': '${c.first}' has the name`,
 });
 
+let telling: Promise<unknown> = Promise.resolve();
+
+/** One report after the other: each replaces the one before, and requests side by side may arrive in another order. */
 function tell(l: Listed, diagnostics: Diagnostic[], needs?: string): void {
   const body = { revision: l.revision, diagnostics: diagnostics.slice(0, 16), ...(needs ? { needs } : {}) };
-  request("POST", `/front/${encodeURIComponent(l.name)}/report`, body).catch(() => undefined); // the next version tells again
+  telling = telling.then(() => request("POST", `/front/${encodeURIComponent(l.name)}/report`, body)).catch(() => undefined); // the next version tells again
 }
 
 /** Tell how a plugin stands, if that is new. */
@@ -75,7 +80,7 @@ function tellAll(name: string): void {
   const p = loaded.get(name);
   if (!p) return;
   const mine = registry.conflicts().filter((c) => c.other === name).map(conflictText);
-  const now = [...p.failed, ...mine];
+  const now = [...p.failed, ...p.refused, ...mine];
   const fine = now.length === 0 && !p.needs;
   const text = fine ? "" : JSON.stringify([p.listed.revision, now, p.needs]);
   if (text === p.told && !(fine && p.listed.reported)) return;
@@ -85,10 +90,6 @@ function tellAll(name: string): void {
 }
 
 // ---- loading ------------------------------------------------------------------------------------
-
-function within<T>(what: Promise<T>, ms: number, text: string): Promise<T> {
-  return Promise.race([what, new Promise<T>((_, fail) => setTimeout(() => fail(new Error(text)), ms))]);
-}
 
 /** The style sheet, in place but for the swap. One that cannot be had stops nothing. */
 async function loadStyle(l: Listed): Promise<HTMLLinkElement | null> {
@@ -143,12 +144,8 @@ function life(name: string, plugin: FrontPlugin, event: LifeEvent): void {
   const handler = plugin.on?.[event.type];
   if (!handler) return;
   Promise.resolve().then(() => handler(event)).catch((e: unknown) => {
-    const p = loaded.get(name);
-    const message = `${event.type}: ${explain(e)}`;
-    if (p && event.type === "plugin_start") {
-      p.failed.push({ code: "FRONT_LOAD_FAILED", message });
-      tellAll(name);
-    } else toast(`Plugin ${name}: ${message}`, "error");
+    if (event.type === "plugin_start") callFailed(name, event.type, e);
+    else toast(`Plugin ${name}: ${event.type}: ${explain(e)}`, "error"); // the version that it is of is gone
   });
 }
 
@@ -177,7 +174,7 @@ function swap(l: Listed, module: Loaded["module"], plugin: FrontPlugin, style: H
   orphans.delete(l.name);
   loaded.set(l.name, {
     listed: l, module, plugin: needs ? { ...plugin, providers: old?.plugin.providers ?? [] } : plugin,
-    outputs: made.outputs, style, failed: [], needs, renewed: false, told: "",
+    outputs: made.outputs, style, failed: [], refused: [], needs, renewed: false, told: "",
   });
   made.commit();
   registry.replace(l.name, made.outputs);
@@ -215,10 +212,21 @@ function land(l: Listed, module: Loaded["module"], plugin: FrontPlugin, style: H
   });
 }
 
+const guardMark = (l: Listed): string => `${l.name} ${mark(l)}`;
+
+function offerAnyway(l: Listed): void {
+  asks.set(l.name, toast(`${l.name} is left out: a page stood still while it loaded this version.`, "warning", {
+    sticky: true, action: { label: "Load it anyway", run: () => { absolve(guardMark(l)); guarded([{ mark: guardMark(l), load: () => load(l) }]); } },
+  }));
+}
+
 async function load(l: Listed): Promise<void> {
-  newest.set(l.name, mark(l));
   let style: HTMLLinkElement | null = null;
   try {
+    if (stoodStill(guardMark(l))) {
+      offerAnyway(l);
+      throw new Error("left out: a page stood still while it loaded this version, as an endless loop would make it");
+    }
     if (l.name === OWN) throw new Error(`'${OWN}' is the page's own name: give the plugin another`);
     style = await loadStyle(l);
     const module = await importModule(l);
@@ -227,7 +235,9 @@ async function load(l: Listed): Promise<void> {
     openOwn(l, plugin);
   } catch (e) {
     style?.remove();
-    if (newest.get(l.name) === mark(l)) tell(l, [{ code: "FRONT_LOAD_FAILED", message: explain(e) }]);
+    if (newest.get(l.name) !== mark(l)) return;
+    l.reported = true; // taken back when it is loaded after all
+    tell(l, [{ code: "FRONT_LOAD_FAILED", message: explain(e) }]);
   }
 }
 
@@ -253,6 +263,27 @@ function unload(name: string): void {
 
 let running = false, again = false;
 
+/** Bring the page to what the list says. */
+function follow(list: readonly Listed[]): void {
+  for (const name of [...newest.keys()]) if (!list.some((l) => l.name === name)) unload(name);
+  const due = list.filter((l) => newest.get(l.name) !== mark(l));
+  for (const l of due) newest.set(l.name, mark(l));
+  for (const l of list) {
+    const p = loaded.get(l.name);
+    if (p && mark(p.listed) === mark(l)) { // another revision of the same web side
+      p.listed = l;
+      tellAll(l.name);
+    }
+  }
+  const owners = registry.owners();
+  const more = list.filter((l) => !owners.includes(l.name));
+  if (more.length > 0) registry.batch(() => { for (const l of more) registry.replace(l.name, {}); }); // their places in the order
+  for (const one of guarded(due.map((l) => ({ mark: guardMark(l), load: () => load(l) })))) {
+    const tracked = one.finally(() => inFlight.delete(tracked));
+    inFlight.add(tracked);
+  }
+}
+
 async function sync(): Promise<void> {
   if (running) {
     again = true;
@@ -261,38 +292,21 @@ async function sync(): Promise<void> {
   running = true;
   do {
     again = false;
-    let list: Listed[];
     try {
-      list = ((await request("GET", "/front/plugins")) as { plugins: Listed[] }).plugins;
+      follow(((await request("GET", "/front/plugins")) as { plugins: Listed[] }).plugins);
     } catch {
       break; // the hub is away: the stream asks again when it is back
-    }
-    for (const name of [...newest.keys()]) if (!list.some((l) => l.name === name)) unload(name);
-    const due = list.filter((l) => newest.get(l.name) !== mark(l));
-    for (const l of list) {
-      const p = loaded.get(l.name);
-      if (p && mark(p.listed) === mark(l)) { // another revision of the same web side
-        p.listed = l;
-        tellAll(l.name);
-      }
-    }
-    const owners = registry.owners();
-    const more = list.filter((l) => !owners.includes(l.name));
-    if (more.length > 0) registry.batch(() => { for (const l of more) registry.replace(l.name, {}); }); // their places in the order
-    for (const l of due) {
-      const one = load(l).finally(() => inFlight.delete(one));
-      inFlight.add(one);
     }
     if (streaming) opening ??= within(Promise.all(inFlight), 5000, "slow").catch(() => undefined).then(() => { settled = true; }); // later ones bring no provider
   } while (again);
   running = false;
 }
 
-/** A contribution failed while it was rendered. */
-function renderFailed(owner: string, what: string, error: Error): void {
+/** A contribution failed while it was rendered, or when it was called. */
+function contributionFailed(owner: string, what: string, error: Error, rendering: boolean): void {
   const p = loaded.get(owner);
   if (!p) return;
-  if (/hooks|React error #3(00|10)/i.test(error.message) && !p.renewed) { // its hooks are others after all: mount it anew, once
+  if (rendering && /hooks than/.test(error.message) && !p.renewed) { // its hooks are others after all: mount it anew, once
     const made = withStandIns(owner, p.module, p.plugin, true, new Set((p.plugin.providers ?? []).map((x) => x.component)));
     made.outputs.providers = p.outputs.providers;
     p.renewed = true;
@@ -301,18 +315,22 @@ function renderFailed(owner: string, what: string, error: Error): void {
     registry.replace(owner, made.outputs);
     return;
   }
-  p.failed.push({ code: "FRONT_LOAD_FAILED", message: `${what}: ${error.message}` });
+  const list = rendering ? p.failed : p.refused;
+  const message = `${what}: ${error.message}`;
+  if (!list.some((d) => d.message === message)) list.push({ code: "FRONT_LOAD_FAILED", message });
   tellAll(owner);
 }
 
 /** Load front plugins and keep them fresh. Called once, when the page starts. */
 export function startPlugins(): void {
-  onFrontFailure(renderFailed);
+  onFrontFailure(contributionFailed);
   onResync(() => { streaming = true; void sync(); });
   for (const type of ["plugin.loaded", "plugin.changed", "plugin.unloaded"]) onEvent(type, () => void sync());
   onEvent("hub.started", () => void sync());
   registry.subscribe(() => { for (const name of loaded.keys()) tellAll(name); }); // conflicts come and go
   startCommands();
-  if (document.querySelector('link[href^="/front/"]')) void import("../components/Dock"); // there are plugins, and nearly all have a panel
-  void sync(); // once more when the stream is open, so that nothing is missed between
+  startGuard();
+  const { plugins } = JSON.parse(document.getElementById("fronts")?.textContent || '{"plugins":[]}') as { plugins: Listed[] };
+  if (plugins.length > 0) void import("../components/Dock"); // nearly all have a panel
+  follow(plugins); // as the page came; once more when the stream is open, so that nothing is missed between
 }

@@ -1,8 +1,11 @@
 // Open something by what it is: `{kind: "file", target: "src/main.c"}`. Resolvers of that kind say which panel they would
 // open, and how sure they are; the highest score wins, the first in load order among equals.
-import { explain } from "../lib/client";
+import { callFailed } from "../components/Boundary";
+import { within } from "../lib/client";
 import { registry, type Surface, type SurfaceRequest } from "../lib/registry";
-import { openPanel, toast } from "../lib/ui";
+import { openPanel } from "../lib/ui";
+
+const RESOLVE_MS = 1000; // whoever asks waits for the slowest
 
 export interface Resolved extends Surface {
   resolver: string;
@@ -12,10 +15,10 @@ export async function resolveSurface(request: SurfaceRequest): Promise<Resolved 
   const asked = registry.list("surfaceResolvers").filter((r) => r.kind === request.kind);
   const answers = await Promise.all(asked.map(async (r): Promise<Resolved | null> => {
     try {
-      const found = await r.resolve(request);
+      const found = await within(Promise.resolve(r.resolve(request)), RESOLVE_MS, `no answer after ${RESOLVE_MS / 1000} s`);
       return found && typeof found.panel === "string" ? { ...found, resolver: r.key } : null;
     } catch (e) {
-      toast(`${r.key}: ${explain(e)}`, "error");
+      callFailed(r.owner, `surface resolver ${r.id}`, e);
       return null;
     }
   }));

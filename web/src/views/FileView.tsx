@@ -5,7 +5,7 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting, type LanguageSupport } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
+import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { unifiedMergeView } from "@codemirror/merge";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef, useState } from "react";
@@ -45,6 +45,12 @@ const languages: Record<string, () => Promise<LanguageSupport | Extension>> = {
   rust: () => import("@codemirror/legacy-modes/mode/rust").then((m) => StreamLanguage.define(m.rust)),
 };
 
+/** What ends the lines of a text. Where they end in several ways a CR is a character like others, and so each stays as it was. */
+function lineEnd(text: string): string {
+  if (!text.includes("\n")) return text.includes("\r") ? "\r" : "\n";
+  return /(^|[^\r])\n|\r(?!\n)/.test(text) ? "\n" : "\r\n";
+}
+
 function goTo(v: EditorView, line: number): void {
   const at = v.state.doc.line(Math.min(line, v.state.doc.lines)).from;
   v.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
@@ -60,16 +66,18 @@ export default function FileView({ params, setTitle }: PanelProps) {
   const stamp = useRef<string | undefined>(undefined); // of that
   const diffing = useRef(new Compartment());
   const named = useRef(new Compartment()); // what depends on the file's name
+  const ends = useRef(new Compartment()); // of lines
   const [dirty, setDirty] = useState(false);
   const [comparing, setComparing] = useState(false);
+  const [loaded, setLoaded] = useState(false); // until then there is nothing to type in, or to save
   const [error, setError] = useState<string | null>(null);
   const [gone, setGone] = useState(false);
   const [newer, setNewer] = useState<string | null>(null);
   const tick = useWritten(dir, path);
 
   const save = async () => {
-    const text = view.current?.state.doc.toString();
-    if (text === undefined) return;
+    const text = view.current?.state.sliceDoc();
+    if (text === undefined || saved.current === null) return;
     try {
       stamp.current = await writeFile(dir, path, text, stamp.current);
       saved.current = text;
@@ -89,10 +97,13 @@ export default function FileView({ params, setTitle }: PanelProps) {
     const v = view.current;
     if (!v) return;
     saved.current = text;
-    const at = Math.min(v.state.selection.main.head, text.length);
     const top = v.scrollDOM.scrollTop;
-    v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: text }, selection: { anchor: at } });
+    v.dispatch({ effects: ends.current.reconfigure(EditorState.lineSeparator.of(lineEnd(text))) });
+    const doc = v.state.toText(text);
+    const at = Math.min(v.state.selection.main.head, doc.length);
+    v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: doc }, selection: { anchor: at } });
     v.scrollDOM.scrollTop = top;
+    setLoaded(true);
     setDirty(false);
     setNewer(null);
   };
@@ -104,11 +115,11 @@ export default function FileView({ params, setTitle }: PanelProps) {
       state: EditorState.create({
         extensions: [
           EditorView.cspNonce.of(styleNonce()),
-          lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightActiveLineGutter(),
-          highlightSelectionMatches(), search({ top: true }), named.current.of([]), diffing.current.of([]),
+          lineNumbers(), highlightSpecialChars(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightActiveLineGutter(),
+          highlightSelectionMatches(), search({ top: true }), named.current.of([]), ends.current.of([]), diffing.current.of([]),
           syntaxHighlighting(colours), syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
           keymap.of([{ key: "Mod-s", preventDefault: true, run: () => { void latest.current(); return true; } }, indentWithTab, ...defaultKeymap, ...historyKeymap, ...searchKeymap]),
-          EditorView.updateListener.of((u) => { if (u.docChanged) setDirty(u.state.doc.toString() !== saved.current); }),
+          EditorView.updateListener.of((u) => { if (u.docChanged) setDirty(u.state.sliceDoc() !== saved.current); }),
         ],
       }),
     });
@@ -134,7 +145,7 @@ export default function FileView({ params, setTitle }: PanelProps) {
       setError(null);
       setGone(false);
       const first = saved.current === null;
-      const mine = v.state.doc.toString();
+      const mine = v.state.sliceDoc();
       stamp.current = file.stamp;
       if (file.text === saved.current) return;
       if (file.text === mine && !first) { // our own save, told of before it was answered
@@ -172,17 +183,17 @@ export default function FileView({ params, setTitle }: PanelProps) {
       <header className="view-head">
         <h2 className="mono" title={`${dir}/${path}`}>{path}</h2><span className="grow" />
         {dirty && <button type="button" className="button" aria-pressed={comparing} onClick={() => setComparing(!comparing)}>Compare</button>}
-        <button type="button" className="button primary" disabled={!dirty && !gone} onClick={() => void save()}>Save</button>
+        {loaded && <button type="button" className="button primary" disabled={!dirty && !gone} onClick={() => void save()}>Save</button>}
       </header>
       {gone && <p className="banner" role="alert"><Icon name="warning" /> The file is gone from the disk. Save writes it again.</p>}
       {error && <p className="banner error" role="alert">{error}</p>}
       {newer !== null && (
-        <div className="banner" role="alert"><Icon name="warning" /> The file changed on disk while you typed.
+        <div className="banner" role="alert"><Icon name="warning" /> <span className="grow">The file changed on disk while you typed.</span>
           <button type="button" className="button" onClick={() => { replace(newer); setComparing(false); }}>Take the disk's</button>
           <button type="button" className="button" onClick={() => { saved.current = newer; setNewer(null); setDirty(true); }}>Keep mine</button>
         </div>
       )}
-      <div className="editor-host" ref={host} />
+      <div className="editor-host" ref={host} hidden={!loaded} />
     </div>
   );
 }

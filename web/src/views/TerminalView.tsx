@@ -124,7 +124,7 @@ export default function TerminalView({ params, setTitle, close }: PanelProps) {
   return (
     <div className="view">
       <header className="view-head">
-        <h2 className="mono">{row ? terminalName(row) : id}</h2><span className="dim">{row?.cwd}</span><span className="grow" />
+        <h2 className="mono">{row ? terminalName(row) : id}</h2><span className="view-sub" title={row?.cwd ?? undefined}>{row?.cwd}</span><span className="grow" />
         {state === "away" && <span className="chip warning">reconnecting</span>}
         {state !== "ended" && <button type="button" className="button danger" onClick={() => void kill()}>End</button>}
       </header>

@@ -220,7 +220,7 @@ export function RunView({ params, setTitle }: PanelProps) {
   const settled = run && (run.merged_at || run.discarded_at);
   const outcome = run?.merged_at ? "merged" : run?.applied_at ? "applied" : run?.discarded_at ? "discarded" : run?.end_reason;
   return (
-    <View title={run ? `${run.bot}: ${run.prompt ?? run.run_id}` : id} actions={run && (
+    <View title={run ? `${run.bot} run` : id} actions={run && (
       <>
         {run.session_id && <button type="button" className="button" onClick={() => goTo(run.session_id!)}><Icon name="chat" /> Conversation</button>}
         {run.state === "running" ? <button type="button" className="button stop" onClick={() => void act("run.stop", "Stopping")}><Icon name="stop" /> Stop</button> : !settled && (
@@ -236,6 +236,7 @@ export function RunView({ params, setTitle }: PanelProps) {
       {run && (
         <dl className="facts">
           <dt>State</dt><dd>{run.state === "running" ? <><span className="spinner" aria-hidden="true" /> running</> : <><span className={`chip ${run.end_reason === "complete" ? "ok" : "warning"}`}>{run.state}</span> {outcome}</>}</dd>
+          {run.prompt && <><dt>Task</dt><dd>{run.prompt}</dd></>}
           {run.branch && <><dt>Branch</dt><dd><code>{run.branch}</code></dd></>}
           {run.working_dir && <><dt>Directory</dt><dd title={run.working_dir}><code>{shortPath(run.working_dir)}</code></dd></>}
           <dt>Began</dt><dd>{ago(run.started_at)}{run.ended_at ? `, took ${duration(Date.parse(run.ended_at) - Date.parse(run.started_at))}` : ""}</dd>

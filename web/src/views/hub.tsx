@@ -5,10 +5,10 @@ import { useConversation } from "../components/Conversation";
 import { useDir } from "../components/FileTree";
 import { Icon } from "../components/Icon";
 import { attempt, slashes } from "../lib/actions";
-import type { ConfigValue, LogLine } from "../lib/answers";
+import type { ConfigValue, LogLine, Usage } from "../lib/answers";
 import { call, request } from "../lib/client";
 import { onEvent, pastEvents, recentEvents } from "../lib/events";
-import { ago, clock, duration } from "../lib/format";
+import { ago, clock, duration, usageText } from "../lib/format";
 import type { HubEvent } from "../lib/hub";
 import { hubInfo } from "../lib/lists";
 import { useOutputs } from "../lib/registry";
@@ -16,8 +16,8 @@ import { findSession, sessionTitle } from "../lib/sessions";
 import { useStore } from "../lib/store";
 import { loadTerminals, newTerminal, terminalName, terminals } from "../lib/terminals";
 import { currentSession, openPanel, theme, type Theme } from "../lib/ui";
-import { Empty, Failed, Segments, Table, text, useLoad, View } from "./parts";
-import { Lines } from "./plugins";
+import { Empty, Failed, openPath, Segments, Table, text, useLoad, View } from "./parts";
+import { Diagnostics, Lines } from "./plugins";
 
 // ---- terminals ---------------------------------------------------------------------------------------
 
@@ -126,6 +126,7 @@ const say: Record<string, (e: HubEvent) => string> = {
   "turn.failed": (e) => (e.error as { message?: string } | undefined)?.message ?? "",
   "generation.committed": (e) => `${String(e.generation)} by ${text(e.trigger)}${(["added", "changed", "removed"] as const).map((k) => (Array.isArray(e[k]) && e[k].length > 0 ? `, ${e[k].length} ${k}` : "")).join("")}`,
   "files.changed": (e) => `${text(e.dir)} ${Array.isArray(e.names) ? e.names.join(" ") : ""}`,
+  "usage.updated": (e) => usageText(e.usage as Usage | null),
   "permission.requested": (e) => (e.call as { tool_name?: string } | undefined)?.tool_name ?? "",
   "plugin.error": (e) => `${text(e.plugin)}: ${text(e.message)}`,
 };
@@ -207,6 +208,13 @@ export function EventsView() {
 
 const shownValue = (v: unknown): string => (v === "" ? '""' : typeof v === "string" ? v : JSON.stringify(v).replaceAll('","', '", "')); // a list wraps between its items
 
+/** Where a value comes from: the line of a file opens in the editor. */
+function Origin({ of: { key, origin, path, line } }: { of: ConfigValue }) {
+  if (origin === "default") return <span className="dim">default</span>;
+  if (!path) return <span className="chip ok">{origin}</span>;
+  return <button type="button" className="chip ok" aria-label={`${origin}: open ${key}`} title={line ? `${path}:${line}` : path} onClick={() => openPath(path, line)}>{origin}</button>;
+}
+
 export function SettingsView() {
   const config = useLoad(() => call("config.show", {}), []);
   const features = useLoad(() => call("feature.list", {}), []);
@@ -231,8 +239,9 @@ export function SettingsView() {
       <section><h3>config.toml <span className="grow" /><label className="check small"><input type="checkbox" checked={own} onChange={(e) => setOwn(e.target.checked)} /> only what is set</label></h3>
         <p className="dim">Effective values and where each comes from. Edit <code>~/.afloat/config.toml</code>; a save takes effect at once.</p>
         <Failed error={config.error} />
+        <Diagnostics list={config.data?.diagnostics ?? []} />
         <Table label="settings" heads={["Key", "Value", "Origin"]}>
-          {values.map((v) => <tr key={v.key}><td className="key"><code>{v.key}</code></td><td className="mono wide">{shownValue(v.value)}</td><td className="key">{v.origin === "default" ? <span className="dim">default</span> : <span className="chip ok">{v.origin}</span>}</td></tr>)}
+          {values.map((v) => <tr key={v.key}><td className="key"><code>{v.key}</code></td><td className="mono wide">{shownValue(v.value)}</td><td className="key"><Origin of={v} /></td></tr>)}
         </Table>
         {values.length === 0 && config.data && <p className="dim">No setting matches.</p>}
       </section>
@@ -276,6 +285,7 @@ const keys: [string, [string, string][]][] = [
   ]],
   ["Questions", [["1–5", "Allow, or choose an answer (with Alt while you type)"], ["D", "Deny"]]],
   ["Files", [["@", "Mention the file in the message"], ["F2", "Rename in the tree"], ["Delete", "Delete in the tree, after a question"], ["Ctrl/Cmd S", "Save"], ["Ctrl/Cmd F", "Find in the file"]]],
+  ["Panels", [["← / →", "Choose a panel, on its tabs"], ["Delete", "Close it"], ["Ctrl/Cmd K, Panel", "Move, split, maximise"]]],
   ["Terminal", [["F6", "Leave the terminal"], ["Ctrl Shift K", "Command palette"]]],
 ];
 

@@ -1,16 +1,17 @@
 // The page's own contributions, in the same form as a plugin's. Their code is loaded when one is opened.
-import { lazy, type ComponentType } from "react";
+import type { ComponentType } from "react";
+import { later } from "../components/Later";
 import { compact, exportSession, fork, interrupt, newSessionDialog } from "../lib/actions";
 import { registry, type Command, type Panel, type PanelProps } from "../lib/registry";
 import { findSession } from "../lib/sessions";
 import { newTerminal } from "../lib/terminals";
-import { cover, currentSession, leftTab, openPanel, palette, theme, toast } from "../lib/ui";
+import { cover, currentSession, dockActs, leftTab, openPanel, palette, theme, toast, type DockActs } from "../lib/ui";
 import { call } from "../lib/client";
 import { refreshPlugins } from "../lib/lists";
 
 type Panes = Record<string, unknown>;
 const from = (load: () => Promise<Panes>) => (name: string): ComponentType<PanelProps> =>
-  lazy(() => load().then((m) => ({ default: m[name] as ComponentType<PanelProps> })));
+  later(() => load().then((m) => m[name] as ComponentType<PanelProps>));
 const plugins = from(() => import("./plugins"));
 const bots = from(() => import("./bots"));
 const session = from(() => import("./session"));
@@ -28,13 +29,17 @@ const panels: Panel[] = [
   { id: "events", title: "Events and logs", component: hub("EventsView") },
   { id: "settings", title: "Settings", component: hub("SettingsView") },
   { id: "help", title: "Keyboard", component: hub("HelpView") },
-  { id: "file", title: "File", component: lazy(() => import("./FileView")), many: true },
-  { id: "terminal", title: "Terminal", component: lazy(() => import("./TerminalView")), many: true },
+  { id: "file", title: "File", component: from(() => import("./FileView"))("default"), many: true },
+  { id: "terminal", title: "Terminal", component: from(() => import("./TerminalView"))("default"), many: true },
 ];
 
 const withSession = (fn: (id: string) => unknown) => () => {
   const id = currentSession.get();
   return id ? fn(id) : toast("Choose a session first", "warning");
+};
+const withDock = (fn: (dock: DockActs) => void) => () => {
+  const dock = dockActs.get();
+  return dock ? fn(dock) : toast("No panel is open", "warning");
 };
 const show = (tab: string) => () => { leftTab.set(tab); cover.set("sidebar"); document.getElementById(`tab-${tab}`)?.focus(); };
 
@@ -58,6 +63,11 @@ const commands: Command[] = [
     const row = findSession(currentSession.get());
     return newTerminal(row?.worktree ?? row?.working_dir ?? null);
   } },
+  { id: "panel.close", title: "Panel: close", run: withDock((d) => d.close()) },
+  { id: "panel.next", title: "Panel: next", run: withDock((d) => d.next()) },
+  { id: "panel.right", title: "Panel: move to the right", run: withDock((d) => d.split("right")) },
+  { id: "panel.below", title: "Panel: move below", run: withDock((d) => d.split("below")) },
+  { id: "panel.maximise", title: "Panel: maximise or restore", run: withDock((d) => d.maximise()) },
   { id: "show.sessions", title: "Show sessions", run: show("sessions") },
   { id: "show.files", title: "Show files", run: show("files") },
   { id: "show.bots", title: "Show bots", run: show("bots") },

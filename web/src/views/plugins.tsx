@@ -15,21 +15,28 @@ import { useStore } from "../lib/store";
 import { openPanel, toast } from "../lib/ui";
 import { bytes, Empty, Failed, micros, openPath, PathLink, Table, text, useLoad, View } from "./parts";
 
+const FEW = 5; // diagnostics that are shown at once: below them is the list of plugins
+
 export function Diagnostics({ list }: { list: readonly Diagnostic[] }) {
+  const [all, setAll] = useState(false);
   if (list.length === 0) return null;
+  const shown = all || list.length <= FEW + 1 ? list : list.slice(0, FEW);
   return (
     <ul className="diagnostics" aria-label="Diagnostics">
-      {list.map((d, i) => (
+      {shown.map((d, i) => (
         <li key={i} className={d.severity}>
-          <p className="diagnostic-head"><code>{d.code}</code>{d.plugin && <strong>{d.plugin}</strong>}{d.source && d.source !== "server" && <span className="chip">{d.source}</span>}</p>
+          {d.code && <p className="diagnostic-head"><code>{d.code}</code>{d.plugin && <PluginLink name={d.plugin} />}{d.source && d.source !== "server" && <span className="chip">{d.source}</span>}</p>}
           <p>{d.message}</p>
           {d.path && <PathLink path={d.path} line={d.line} />}
           {d.hint && <p className="dim">{d.hint}</p>}
         </li>
       ))}
+      {shown.length < list.length && <li className="rest"><button type="button" className="button" onClick={() => setAll(true)}>Show {list.length - shown.length} more</button></li>}
     </ul>
   );
 }
+
+const PluginLink = ({ name }: { name: string }) => <button type="button" className="link-button" title={name} onClick={() => openPanel("plugin", { key: name, name })}>{name}</button>;
 
 async function reloadAll(): Promise<void> {
   const report = await attempt(call("reload", {}));
@@ -69,7 +76,7 @@ function PluginLine({ p }: { p: PluginRow }) {
   return (
     <>
       <tr data-plugin={p.name} className={error ? "with-more" : undefined}>
-        <td><button type="button" className="link-button" onClick={() => openPanel("plugin", { key: p.name, name: p.name })}>{p.name}</button></td>
+        <td><PluginLink name={p.name} /></td>
         <td><span className={`chip state-${p.state}`}>{p.state}</span></td><td className="number">{p.revision}</td><td className="number">{p.generation}</td>
         <td className="dim">{p.layer}</td><td className="dim">{contributes(p)}</td>
         <td><Menu label={`Actions for ${p.name}`} items={[
@@ -178,7 +185,7 @@ export function PluginView({ params, setTitle }: PanelProps) {
             {p.hooks?.length > 0 && <><dt>Hooks</dt><dd className="mono">{p.hooks.map((h) => (typeof h === "string" ? h : JSON.stringify(h))).join(", ")}</dd></>}
             {p.tools?.length > 0 && <><dt>Tools</dt><dd className="mono">{p.tools.map((t) => (typeof t === "string" ? t : JSON.stringify(t))).join(", ")}</dd></>}
           </dl>
-          {p.stats !== undefined && <TimingTable stats={p.stats} />}
+          {p.serving && p.stats !== undefined && <TimingTable stats={p.stats} />}
           {p.outputs && p.outputs.length > 0 && (
             <><h3>Outputs</h3><ul className="plain">{p.outputs.map((o, i) => <li key={i}><span className="dim">{o.kind}</span> <code>{o.name}</code> {o.needs ? <span className="chip warning">needs {o.needs}</span> : <span className="dim">swaps live</span>}</li>)}</ul></>
           )}

@@ -26,7 +26,7 @@ export function SessionView({ params, setTitle }: PanelProps) {
         <div className="two">
           <label><span>Provider</span>
             <select value={row.provider} onChange={(e) => patch({ provider: e.target.value })}>
-              {(providers.data?.providers ?? [{ name: row.provider, has_key: true }]).map((p) => <option key={p.name} value={p.name}>{p.name}{p.has_key ? "" : " (no key)"}</option>)}
+              {(providers.data?.providers ?? [{ name: row.provider, kind: "", has_key: true }]).map((p) => <option key={p.name} value={p.name}>{p.name}{p.has_key || p.kind === "scripted" ? "" : " (no key)"}</option>)}
             </select>
           </label>
           <label><span>Model</span>
@@ -61,17 +61,18 @@ export function RewindView({ params, setTitle }: PanelProps) {
   const [chosen, setChosen] = useState<string>(text(params.to));
   const [what, setWhat] = useState<"both" | "files" | "conversation">("both");
   const [plan, setPlan] = useState<{ restored: string[]; deleted: string[]; conflicts: string[] } | null>(null);
-  const [error, setError] = useState<string | null>(null);
+  const [error, setError] = useState<{ text: string; forced: boolean } | null>(null); // forced: it may be done all the same
   useEffect(() => setTitle("Rewind"), []);
   useEffect(() => setChosen(text(params.to)), [params.to]);
+  const busy = row?.state === "running" || row?.state === "waiting";
   const parts = { files: what !== "conversation", conversation: what !== "files" };
   useEffect(() => {
     let on = true;
     setPlan(null);
     setError(null);
-    if (chosen) call("session.rewind", { id, to: chosen, ...parts, dry_run: true }).then((p) => on && setPlan(p), (e: unknown) => on && setError(explain(e)));
+    if (chosen && !busy) call("session.rewind", { id, to: chosen, ...parts, dry_run: true }).then((p) => on && setPlan(p), (e: unknown) => on && setError({ text: explain(e), forced: false }));
     return () => { on = false; };
-  }, [id, chosen, what, row?.last_seq]);
+  }, [id, chosen, what, row?.last_seq, busy]);
   const go = async (force: boolean) => {
     try {
       const done = await call("session.rewind", { id, to: chosen, ...parts, force });
@@ -79,10 +80,13 @@ export function RewindView({ params, setTitle }: PanelProps) {
       setChosen("");
       points.again();
     } catch (e) {
-      setError(e instanceof Problem && e.code === "CONFLICT" ? `${e.message}. Rewinding anyway overwrites them; they are kept.` : explain(e));
+      const forced = e instanceof Problem && e.code === "CONFLICT";
+      setError({ text: forced ? `${e.message}. Rewinding anyway overwrites them; they are kept.` : explain(e), forced });
     }
   };
   const list = points.data?.checkpoints ?? [];
+  const top = `${row?.worktree ?? row?.working_dir ?? ""}/`;
+  const inside = (path: string) => (path.startsWith(top) ? path.slice(top.length) : path);
   return (
     <View title="Rewind">
       <p className="dim">Go back to the state before a turn. Every rewind is listed too: rewinding to it undoes it.</p>
@@ -102,15 +106,15 @@ export function RewindView({ params, setTitle }: PanelProps) {
           <Segments label="What to bring back" value={what} all={[["both", "Files and conversation"], ["files", "Files"], ["conversation", "Conversation"]]} onChange={setWhat} />
           {plan && what !== "conversation" && (
             <ul className="plain mono">
-              {plan.restored.map((f) => <li key={f}>restore {f}</li>)}{plan.deleted.map((f) => <li key={f}>delete {f}</li>)}
-              {plan.conflicts.map((f, i) => <li key={i} className="tool-error">changed since: {typeof f === "string" ? f : JSON.stringify(f)}</li>)}
+              {plan.restored.map((f) => <li key={f}>restore {inside(f)}</li>)}{plan.deleted.map((f) => <li key={f}>delete {inside(f)}</li>)}
+              {plan.conflicts.map((f, i) => <li key={i} className="tool-error">changed since: {typeof f === "string" ? inside(f) : JSON.stringify(f)}</li>)}
               {plan.restored.length + plan.deleted.length + plan.conflicts.length === 0 && <li className="dim">no files change</li>}
             </ul>
           )}
-          <Failed error={error} />
+          <Failed error={busy ? "A turn runs. Stop it first, or let it end." : error?.text ?? null} />
           <div className="dialog-foot">
-            {((plan?.conflicts.length ?? 0) > 0 || error) && <button type="button" className="button danger" onClick={() => void go(true)}>Rewind anyway</button>}
-            <button type="button" className="button primary" disabled={(plan?.conflicts.length ?? 0) > 0} onClick={() => void go(false)}><Icon name="undo" /> Rewind</button>
+            {(plan?.conflicts.length || error?.forced) && <button type="button" className="button danger" onClick={() => void go(true)}>Rewind anyway</button>}
+            <button type="button" className="button primary" disabled={plan === null || plan.conflicts.length > 0 || error !== null} onClick={() => void go(false)}><Icon name="undo" /> Rewind</button>
           </div>
         </div>
       )}
