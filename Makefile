@@ -83,7 +83,7 @@ build/build.ninja: $(PARTS) | web
 	@tools/configure build
 
 build/asan/build.ninja: $(PARTS) | setup-test web
-	@tools/configure build/asan $(TESTS) $(SAN)
+	@tools/configure build/asan $(TESTS) $(SAN) -Dbench=true
 
 build/tsan/build.ninja: $(PARTS) | setup-test web
 	@tools/configure build/tsan $(TESTS) -Db_sanitize=thread -Db_lundef=false

@@ -126,22 +126,21 @@ static void load_plugins(void)
     }
     struct watcher *watcher = watcher_open(&loop, NULL, NULL);
     engine = gen_open(&loop, NULL, NULL);
-    struct bind *bind = bind_open(&(struct bind_opts){.loop = &loop,
-                                                      .home = &home,
-                                                      .config = &settings,
-                                                      .store = store,
-                                                      .events = events,
+    static struct hub_parts hub;
+    hub = (struct hub_parts){.loop = &loop,
+                             .home = &home,
+                             .config = &settings,
+                             .store = store,
+                             .events = events,
+                             .choices = choices,
+                             .trust = trust};
+    struct bind *bind = bind_open(&(struct bind_opts){.hub = &hub,
                                                       .watcher = watcher,
                                                       .http = http_client_open(&loop, "bench"),
                                                       .engine = engine});
-    plugins_open(&(struct plugins_opts){.loop = &loop,
+    plugins_open(&(struct plugins_opts){.hub = &hub,
                                         .engine = engine,
                                         .watcher = watcher,
-                                        .home = &home,
-                                        .config = &settings,
-                                        .store = store,
-                                        .choices = choices,
-                                        .trust = trust,
                                         .runners = {[LANG_LUA] = bind_runner(bind)}});
     gen_request(engine, &(struct gen_request){.trigger = "start", .wait_all = true}, on_loaded,
                 &loaded);
@@ -155,9 +154,8 @@ static void dispatch(const struct hook_list *list, size_t handlers)
     static const struct json nothing = {.type = JSON_OBJ}, none = {.type = JSON_ARR},
                              text = {.type = JSON_STR, .s = {"hi", 2}};
     struct err e = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct hook_run run;
-    arena_init(&arena);
     struct hook_ctx ctx = {
         .session_id = STR("s-1"), .state = &nothing, .memory = &none, .arena = &arena};
     struct hook_args args = {

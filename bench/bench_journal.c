@@ -13,7 +13,6 @@
 #include "base/path.h"
 #include "base/time.h"
 #include "store/store.h"
-#include "store/walk.h"
 
 enum { SYNCS = 200, IN_FLIGHT = 8 };
 
@@ -190,7 +189,7 @@ int main(int argc, char **argv)
            rate, events, b.batch, synced, raw);
     while (loop_run(&b.loop)) {
     }
-    int rc = loop_close(&b.loop, &e) < 0 || walk_remove(home, &e) < 0;
+    int rc = loop_close(&b.loop, &e) < 0 || path_remove_tree(home, &e) < 0;
     free(b.events);
     free(home);
     free(dir);

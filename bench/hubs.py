@@ -84,7 +84,10 @@ def trip(afloat, row, server):
 
 
 def one_turn(hub):
-    made = hub.call("POST", "/session", {"working_dir": "/tmp", "env": {"AFLOAT_PROVIDER": "scripted"}})
+    """The model lists the directory: one of the hub's own, so that nothing else on the machine counts."""
+    work = hub.dir / "work"
+    work.mkdir(exist_ok=True)
+    made = hub.call("POST", "/session", {"working_dir": str(work), "env": {"AFLOAT_PROVIDER": "scripted"}})
     begin = time.perf_counter()
     hub.call("POST", f"/session/{made['id']}/message", {"text": "hello", "wait": True})
     return (time.perf_counter() - begin) * 1000

@@ -28,11 +28,12 @@
 
 enum { READ_MAX = 256 * 1024, CARRY = 64 * 1024, BUCKETS = 100000 }; // buckets of 10 us
 
+// Small, so that all of them stay in the cache: the load must not take the core that the hub needs.
 struct reader {
     int fd;
     long next;      // number of the event expected next
     size_t n_carry; // bytes of an unfinished frame
-    char carry[CARRY];
+    char *carry;    // NULL until a frame came in two pieces
 };
 
 static struct reader *readers;
@@ -102,13 +103,26 @@ static void send_all(int fd, const char *p, size_t n)
     }
 }
 
-static void note(struct reader *r, const char *frame, size_t n)
+static bool starts(const char *p, const char *end, const char *with)
 {
-    const char *end = frame + n;
-    if (memmem(frame, n, "event: stream.gap", 17) != NULL) {
-        lost++;
+    size_t n = strlen(with);
+    return (size_t)(end - p) >= n && memcmp(p, with, n) == 0;
+}
+
+// One frame: perhaps an `id:` line, then its `event:` line, then its data.
+static void note(struct reader *r, const char *frame, const char *end)
+{
+    const char *type = frame;
+    if (starts(frame, end, "id: ")) {
+        type = (const char *)memchr(frame, '\n', (size_t)(end - frame)) + 1;
+    } else {
+        chunks++;
+        while (type < end && !starts(type, end, "event: ")) {
+            type = (const char *)memchr(type, '\n', (size_t)(end - type)) + 1;
+        }
     }
-    if (session != NULL && memmem(frame, n, "event: message.delta", 20) == NULL) {
+    lost += starts(type, end, "event: stream.gap");
+    if (session != NULL && !starts(type, end, "event: message.delta")) {
         return; // the whole answer repeats the marks
     }
     while ((frame = memchr(frame, '#', (size_t)(end - frame))) != NULL) {
@@ -125,27 +139,38 @@ static void note(struct reader *r, const char *frame, size_t n)
     }
 }
 
-// Whole frames end with an empty line; what is left is carried over. What stands between two frames
-// is the border of a chunk.
-static void take(struct reader *r, char *p, size_t n)
+// The end of the first frame in `p`: behind its empty line. NULL: it is not whole yet.
+static char *frame_end(char *p, char *end)
 {
-    char *end;
-    while ((end = memmem(p, n, "\n\n", 2)) != NULL) {
-        size_t frame = (size_t)(end - p) + 2;
-        chunks += strncmp(p, "id: ", 4) != 0;
-        note(r, p, frame);
-        p += frame;
-        n -= frame;
+    while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL && ++p < end) {
+        if (*p == '\n') {
+            return p + 1;
+        }
     }
-    assert(n < CARRY);
-    memcpy(r->carry, p, n);
-    r->n_carry = n;
+    return NULL;
+}
+
+// Takes whole frames; what is left is carried over, but not the line end of a chunk. What stands
+// between two frames is the border of a chunk.
+static void take(struct reader *r, char *p, char *end)
+{
+    for (char *next; (next = frame_end(p, end)) != NULL; p = next) {
+        note(r, p, next);
+    }
+    r->n_carry = end - p == 2 && p[0] == '\r' ? 0 : (size_t)(end - p);
+    assert(r->n_carry < CARRY);
+    if (r->n_carry != 0) {
+        r->carry = r->carry != NULL ? r->carry : malloc(CARRY);
+        memcpy(r->carry, p, r->n_carry);
+    }
 }
 
 static void on_readable(struct reader *r)
 {
     static char in[CARRY + READ_MAX];
-    memcpy(in, r->carry, r->n_carry);
+    if (r->n_carry != 0) {
+        memcpy(in, r->carry, r->n_carry);
+    }
     ssize_t n = recv(r->fd, in + r->n_carry, READ_MAX, MSG_DONTWAIT);
     if (n == 0) {
         fprintf(stderr, "sse_load: the hub closed a stream\n");
@@ -153,7 +178,7 @@ static void on_readable(struct reader *r)
     }
     if (n > 0) {
         bytes += n;
-        take(r, in, r->n_carry + (size_t)n);
+        take(r, in, in + r->n_carry + (size_t)n);
     } else if (errno != EAGAIN) {
         die("recv");
     }

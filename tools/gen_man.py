@@ -18,12 +18,12 @@ def text(words):
     return "\\&" + quoted if quoted[:1] in ".'" else quoted
 
 
-def flag_lines(flags, help_of):
+def flag_lines(flags):
     for flag in flags:
         letter = f"\\-{flag['letter']}, " if flag["letter"] else ""
         value = f" \\fI{text(flag['value'])}\\fR" if flag["value"] else ""
         choices = f" ({', '.join(flag['choices'])})" if flag["choices"] else ""
-        yield f".TP\n\\fB{letter}\\-\\-{text(flag['name'])}\\fR{value}\n{text(help_of(flag) + choices)}"
+        yield f".TP\n\\fB{letter}\\-\\-{text(flag['name'])}\\fR{value}\n{text(flag['help'] + choices)}"
 
 
 def head(name, about, version):
@@ -35,13 +35,13 @@ def usage(row):
     return " ".join(w for w in words if w)
 
 
-def noun_page(rows, flags, version):
+def noun_page(rows, version):
     lines = head("afloat-" + rows[0]["noun"], rows[0]["help"].split(";")[0], version) + [".SH SYNOPSIS"]
     lines += [f".B {text(usage(r))}\n.br" for r in rows]
     lines.append(".SH DESCRIPTION")
     for row in rows:
         lines += [f".SS {text(usage(row))}", text(row["help"][0].upper() + row["help"][1:] + ".")]
-        lines += flag_lines([flags[n] for n in row["flags"]], lambda f, r=row: r["flag_help"][f["name"]])
+        lines += flag_lines(row["options"])
         lines += [".PP", "Examples:", ".PP", ".nf", *(f"    {text(e)}" for e in row["examples"]), ".fi"]
     return lines + [".SH SEE ALSO", ".BR afloat (1)"]
 
@@ -57,7 +57,7 @@ def overview(nouns, flags, version):
             group = rows[0]["group"]
             lines.append(f".SS {text(group)}")
         lines.append(f".TP\n.BR afloat\\-{text(rows[0]['noun'])} (1)\n{text(rows[0]['help'])}")
-    lines += [".SH OPTIONS", *flag_lines([f for f in flags.values() if f["global"]], lambda f: f["help"])]
+    lines += [".SH OPTIONS", *flag_lines([f for f in flags if f["global"]])]
     codes = ["0 ok", "1 failure", "2 usage", "3 not found", "4 not allowed", "5 hub unreachable",
              "6 a reload had failures", "7 conflict", "124 time\\-out", "130 interrupted"]
     return lines + [".SH EXIT STATUS", ",\n".join(codes) + ".", ".SH FILES", ".TP\n.I ~/.afloat\nall data of the user "
@@ -68,13 +68,12 @@ def main():
     program, out = sys.argv[1], pathlib.Path(sys.argv[2])
     run = lambda *words: json.loads(subprocess.run([program, *words, "--json"], check=True, capture_output=True).stdout)
     table, version = run("help"), run("version")["version"]
-    flags = {f["name"]: f for f in table["flags"]}
     nouns = {}
     for row in table["commands"]:
         if row["group"] != INNER:
             nouns.setdefault(row["noun"], []).append(row)
-    pages = {f"afloat-{noun}.1": noun_page(rows, flags, version) for noun, rows in nouns.items()}
-    pages["afloat.1"] = overview(nouns, flags, version)
+    pages = {f"afloat-{noun}.1": noun_page(rows, version) for noun, rows in nouns.items()}
+    pages["afloat.1"] = overview(nouns, table["flags"], version)
     out.mkdir(parents=True, exist_ok=True)
     for name, lines in pages.items():
         (out / name).write_text("\n".join(lines) + "\n")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Keep docs/reference/ true to the tables of the source; --check changes nothing and fails where a page is stale.
 
-hooks.md   the table of points comes from src/hook/points.def; the fields that the page explains must be those of the
+hooks.md   the table of points comes from src/hook/points.def, and so do the points of the typed SDK for TypeScript and
+           of the Python package; the fields that the page explains must be those of the
            records in src/bind/
 errors.md  a section for every code; the line under its heading comes from the tables
 llms.txt   the pages that docs/README.md lists, each with its first sentence; a page that is not listed is only noted
@@ -39,16 +40,38 @@ def compare(what, documented, real):
 # ---- hook points ---------------------------------------------------------------------------------
 
 
+TYPES = {"NONE": "void", "TEXT": "string", "SUMMARY": "string", "REQUEST": "ModelRequest", "RESPONSE": "ModelResponse",
+         "DELTA": "{ text?: string; reasoning?: string }", "CALL": "ToolCall", "RESULT": "ToolResult",
+         "ERROR": "{ code: string; message: string; where: string }"}
+VOTE = '"allow" | "ask" | "deny" | ["deny", string]'
+
+
+def replace_part(path, mark, text):
+    """Replace what stands between the line that begins with `mark` and the one that begins with it and ": end"."""
+    before, middle, after = re.split(rf"^({mark}.*\n)(?:.*\n)*?(?={mark}: end\n)", (ROOT / path).read_text(), flags=re.M)
+    write(path, before + middle + text + after)
+
+
 def hooks():
     page = (ROOT / "docs/reference/hooks.md").read_text()
     rows = ["| point | kind | arguments | is about |", "|---|---|---|---|"]
-    points = re.findall(rf'^POINT\(\w+,\s*{TEXT},\s*(\w+),\s*(\w+),\s*{TEXT},\s*{TEXT}\)', source("hook/points.def"), re.M)
-    for name, kind, waits, arguments, text in points:
+    points = re.findall(rf'^POINT\(\w+,\s*{TEXT},\s*(\w+),\s*(\w+),\s*\w+,\s*(\w+),\s*(\w+),\s*(\w+),\s*{TEXT}\)',
+                        source("hook/points.def"), re.M)
+    for name, kind, waits, first, second, _, text in points:
+        arguments = ", ".join(["ctx"] + [v.lower() for v in (first, second) if v != "NONE"])
         note = "" if waits == "true" else "; its handlers cannot wait"
         rows.append(f"| `{name}` | {kind.lower()} | `{arguments}` | {text}{note} |")
     before, rest = page.split("<!-- points -->\n")
     write("docs/reference/hooks.md",
           before + "<!-- points -->\n" + "\n".join(rows) + "\n<!-- end -->\n" + rest.split("<!-- end -->\n")[1])
+    typed = []
+    for name, kind, _, first, second, answer, _ in points:
+        arguments = ", ".join(f"{v.lower()}: {TYPES[v]}" for v in (first, second) if v != "NONE")
+        returned = {"REQUEST": "ModelRequest | { response: ModelResponse }"}.get(answer, TYPES[answer])
+        typed.append(f"  const {name}: Hook<[{arguments}], {VOTE if kind == 'VETO' else returned}>;\n")
+    replace_part("runtime/templates/plugin-node-dir/plugins/NAME/afloat.d.ts", "  // hook points", "".join(typed))
+    replace_part("runtime/python/plugins/loader.py", "# hook points",
+                 "POINTS = (" + ",\n          ".join(f'"{name}"' for name, *_ in points) + ")\n")
     tables = source("bind/agent_args.c") + source("bind/offer_route.c")
     for record in re.findall(r"record_field (\w+)_fields\[", tables):
         body = re.search(rf"record_field {record}_fields\[\w*\] = \{{(.*?)\}};", tables, re.S)[1]
@@ -65,7 +88,8 @@ def turn_codes():
     """Codes that end a turn; those of other tables are explained there."""
     agent = "".join(p.read_text() for p in sorted((ROOT / "src/agent").glob("*.[ch]")))
     faults = re.findall(rf"^    X\(\w+, {TEXT}, (?:true|false)\)", source("agent/provider.h"), re.M)
-    raised = re.findall(rf"(?:turn__fail|turn__stop_engine|set_stopped)\(t, {TEXT}|problem = {TEXT}|\"code\", {TEXT}", agent)
+    raised = re.findall(rf"(?:turn__fail|turn__stop_engine|set_stopped|set_error)\(t, {TEXT}|note__put_error\(&?w, {TEXT}|"
+                        rf"problem = {TEXT}|\"code\", {TEXT}", agent)
     return dict.fromkeys([*faults, *(next(filter(None, found)) for found in raised)])
 
 
@@ -113,8 +137,10 @@ def llms():
         found = re.match(r"- \[([^]]*)\]\(([^)#]+)\)", line)
         if found:
             path = (ROOT / "docs" / found[2]).resolve()
-            listed.add(path)
             where = path.relative_to(ROOT)
+            if path in listed:
+                stale.append(f"docs/README.md lists {where} twice")
+            listed.add(path)
             out.append(f"- [{found[1]}]({where}): {first_sentence(path)}")
     pages = [p for folder in ("guide", "reference", "explain") for p in (ROOT / "docs" / folder).glob("*.md")]
     for path in sorted(set(pages) - listed):

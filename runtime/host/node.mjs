@@ -21,9 +21,10 @@ import util from "node:util";
 import vm from "node:vm";
 
 const FD = 3;
-const POINTS = ["on_begin", "on_user_message", "on_before_model", "on_model_delta", "on_after_model", "on_tool_call", "on_permission",
-  "on_resolve_tool", "on_tool_result", "on_compact", "on_final", "on_done", "on_error"];
-const CHAINS = new Set(["on_user_message", "on_before_model", "on_after_model", "on_tool_call", "on_tool_result", "on_compact", "on_final"]);
+const READ = 65536;
+const LINE_MAX = 16 << 20;
+const TABLE = JSON.parse(process.argv[2]); // {name: {kind, args}} of the hook points, in the order of a turn: src/hook/points.def
+const POINTS = Object.keys(TABLE);
 const LIFE = ["plugin_start", "plugin_shutdown"];
 const VALIDATE = process.argv.includes("--validate");
 
@@ -44,7 +45,7 @@ function faultOf(e) {
   const stack = String(e?.stack ?? "");
   const dir = me.single ? me.path : me.path + "/";
   let path = me.path, line = 0;
-  for (const [, file, n] of stack.matchAll(/(?:file:\/\/)?(\/[^\s():]+):(\d+)/g)) {
+  for (const [, file, n] of stack.matchAll(/(?:file:\/\/)?([^\s():]+):(\d+)/g)) {
     if (file === me.path || file.startsWith(dir)) {
       path = file;
       line = lineIn(file, Number(n));
@@ -98,11 +99,20 @@ function takeAnswer(m) {
 const jobs = new Map();       // id: job, of what has not been answered
 const local = new Map();      // turn: values of ctx.state that JSON does not know
 
-function makeCtx(given, job) {
-  const ctx = { session_id: "", turn_id: "", working_dir: "", user_text: "", depth: 0, state: {}, memory: [], ...given,
-    progress: text => send({ type: "progress", id: job.id, text: String(text) }) };
+/** Text of a list that is most often empty. */
+const listText = list => Array.isArray(list) && !list.length ? "[]" : JSON.stringify(list);
+
+function makeCtx(ctx, job) { // `ctx` is of this message alone
+  ctx.session_id ??= "";
+  ctx.turn_id ??= "";
+  ctx.working_dir ??= "";
+  ctx.user_text ??= "";
+  ctx.depth ??= 0;
+  ctx.state ??= {};
+  ctx.memory ??= [];
+  ctx.progress = text => send({ type: "progress", id: job.id, text: String(text) });
   job.before = JSON.stringify(ctx.state);
-  job.memory = JSON.stringify(ctx.memory);
+  job.memory = listText(ctx.memory);
   job.ctx = ctx;
   Object.assign(ctx.state, local.get(ctx.turn_id));
   return ctx;
@@ -114,8 +124,9 @@ const isPlain = v => v === null || ["string", "number", "boolean"].includes(type
 
 /** ctx.state without what JSON does not know, which stays in this process for the rest of the turn. */
 function splitState(ctx) {
-  const own = {}, shared = {};
-  for (const [key, value] of Object.entries(ctx.state)) (value === undefined || isPlain(value) ? shared : own)[key] = value;
+  const own = {}, shared = {}, entries = Object.entries(ctx.state);
+  if (!entries.length && !local.size) return "{}";
+  for (const [key, value] of entries) (value === undefined || isPlain(value) ? shared : own)[key] = value;
   if (Object.keys(own).length) local.set(ctx.turn_id, own); else local.delete(ctx.turn_id);
   while (local.size > 64) local.delete(local.keys().next().value);
   return JSON.stringify(shared);
@@ -124,10 +135,10 @@ function splitState(ctx) {
 function answer(job, value) {
   if (!jobs.delete(job.id) && job.id) return;
   try {
-    const text = JSON.stringify(value === undefined ? null : value);
+    const text = value === undefined ? "null" : JSON.stringify(value);
     let line = `{"type":"result","id":${job.id},"value":${text ?? "null"}`;
     if (job.ctx) {
-      const state = splitState(job.ctx), memory = JSON.stringify(job.ctx.memory);
+      const state = splitState(job.ctx), memory = listText(job.ctx.memory);
       if (state !== job.before) line += `,"state":${state}`;
       if (memory !== job.memory) line += `,"memory":${memory}`;
     }
@@ -171,14 +182,14 @@ const toolValue = v => Array.isArray(v) && v.length === 2 && v[0] === null && ty
 
 function onHook(m) {
   const job = { id: m.id ?? 0 };
-  const entry = me.hooks[(m.handler ?? 0) - 1];
-  if (!entry) return fail(job, new Error("there is no such handler"));
-  const args = m.args ?? [];
-  if (WATCHED[entry.point] && !entry.dropped && job.id) job.watched = { entry, value: args.at(-1), before: shapeOf(args.at(-1)) };
-  run(job, entry.fn, [makeCtx(m.ctx, job), ...args]);
+  const entry = m.handler ? me.hooks[m.handler - 1] : me.hooks.find(h => h.point === m.point && !h.off);
+  if (!entry) return report(new Error("there is no such handler"), job.id);
+  const args = m.args ?? [], last = args.at(-1);
+  const takes = entry.fn.length > args.length; // who does not take the value does not change it
+  const watched = TABLE[entry.point].kind === "chain" && typeof last === "object" && takes && !entry.dropped && job.id;
+  if (watched) job.watched = { entry, value: last, before: shapeOf(last) };
+  run(job, entry.fn, [makeCtx(m.ctx ?? {}, job), ...args]);
 }
-
-const WATCHED = { on_before_model: "request", on_after_model: "response", on_tool_call: "call", on_tool_result: "result" };
 
 /** What a change of the value changes: all of it, of a request its last message and the numbers of the others. */
 function shapeOf(value) {
@@ -191,7 +202,7 @@ function shapeOf(value) {
 function droppedPart({ entry, value, before }) {
   if (shapeOf(value) === before) return "";
   entry.dropped = true;
-  return `,"dropped":${JSON.stringify({ name: WATCHED[entry.point], ...entry.place })}`;
+  return `,"dropped":${JSON.stringify({ name: TABLE[entry.point].args.at(-1), ...entry.place })}`;
 }
 
 function onOffer(m, offer, makeArgs, shape) {
@@ -200,7 +211,7 @@ function onOffer(m, offer, makeArgs, shape) {
   jobs.set(job.id, job);
   if (!offer) return fail(job, new Error(`there is no ${m.type} '${m.name}'`));
   job.controller = new AbortController();
-  const ctx = makeCtx(m.ctx, job);
+  const ctx = makeCtx(m.ctx ?? {}, job);
   ctx.signal = job.controller.signal;
   run(job, offer.run, makeArgs(ctx), shape);
 }
@@ -240,11 +251,21 @@ async function tell(name, data, among = me.events) {
   return first;
 }
 
+/** The route that takes a request of a hub that does not name it. */
+function routeOf(m) {
+  const path = String(m.path ?? "").split("/");
+  const fits = title => {
+    const [method, pattern] = title.split(" "), parts = pattern.split("/");
+    return method === m.method && parts.length === path.length && parts.every((p, i) => p === path[i] || p.startsWith(":"));
+  };
+  return [...me.routes].find(([title]) => fits(title))?.[1];
+}
+
 const handlers = {
   load: onLoad,
   hook: onHook,
   tool: m => onOffer(m, me.tools.get(m.name), ctx => [ctx, m.input ?? {}], toolValue),
-  route: m => onOffer(m, me.routes.get(m.name), () => [new Request(m)]),
+  route: m => onOffer(m, "name" in m ? me.routes.get(m.name) : routeOf(m), () => [new Request(m)]),
   command: m => onOffer(m, me.commands.get(m.name), ctx => [m.args ?? [], ctx]),
   prompt: m => onOffer(m, me.prompts.get(m.name), ctx => [ctx]),
   provider: m => {
@@ -293,9 +314,10 @@ const handlers = {
 };
 
 function dispatch(line) {
-  const m = JSON.parse(line);
-  const handler = handlers[m.type];
-  if (handler) handler(m); else send({ type: "error", id: m.id ?? 0, message: `unknown message '${m.type}'` });
+  let m;
+  try { m = JSON.parse(line); } catch { return send({ type: "error", id: 0, message: "a line that is no message" }); }
+  const handler = Object.hasOwn(handlers, m?.type ?? "") && handlers[m.type];
+  if (handler) handler(m); else send({ type: "error", id: m?.id ?? 0, message: `unknown message '${m?.type}'` });
 }
 
 // ---- registering ----------------------------------------------------------------------------------
@@ -544,7 +566,8 @@ function flushState() {
       send({ type: "state", key, value });
     }
   }
-  for (const key of [...sent.keys()].filter(k => !values.has(k))) {
+  for (const key of sent.keys()) {
+    if (values.has(key)) continue;
     sent.delete(key);
     send({ type: "state", key, value: null });
   }
@@ -881,7 +904,8 @@ async function loadFile() {
 }
 
 function prepare(m) {
-  Object.assign(me, { name: m.name, path: m.path, server: m.server, single: m.single ?? true, files: m.files ?? {}, options: m.options ?? {} });
+  const server = m.server ?? m.path.slice(m.path.lastIndexOf("/") + 1);
+  Object.assign(me, { name: m.name, path: m.path, server, single: m.single ?? true, files: m.files ?? {}, options: m.options ?? {} });
   for (const [key, value] of Object.entries(m.state ?? {})) {
     values.set(key, value);
     sent.set(key, JSON.stringify(value));
@@ -892,8 +916,10 @@ function prepare(m) {
 }
 
 async function onLoad(m) {
+  if (me.loaded) return send({ type: "error", id: m.id ?? 0, message: "it was loaded already" });
   prepare(m);
   try {
+    if (!m.files) me.files = { [me.server]: fs.readFileSync(me.path, "utf8") }; // the hub sends what it hashed; who does not means the file
     await loadFile();
   } catch (e) {
     const told = faultOf(e);
@@ -950,7 +976,7 @@ const t = {
       const v = await h.fn(...args);
       if (v !== undefined && v !== null) {
         result = v;
-        if (CHAINS.has(name)) args = [...args.slice(0, -1), v];
+        if (TABLE[name].kind === "chain") args = [...args.slice(0, -1), v];
       }
     }
     return result;
@@ -1015,14 +1041,22 @@ async function validate() {
 // ---- the process ----------------------------------------------------------------------------------
 
 function serve() {
-  let rest = "";
-  socket = new net.Socket({ fd: FD });
-  socket.setEncoding("utf8");
-  socket.on("data", text => {
-    const lines = (rest + text).split("\n");
-    rest = lines.pop();
-    for (const line of lines) dispatch(line);
-  });
+  let begun = [], held = 0; // what came of a line whose end has not come, and its bytes
+  const read = (n, buffer) => { // without a stream in between, which costs a tenth of a round trip
+    let at = 0;
+    for (let end; (end = buffer.indexOf(10, at)) >= 0 && end < n; at = end + 1) {
+      const whole = begun.length ? Buffer.concat([...begun, buffer.subarray(at, end)]).toString() : buffer.utf8Slice(at, end);
+      begun = [];
+      held = 0;
+      dispatch(whole);
+    }
+    if (at < n) begun.push(Buffer.from(buffer.subarray(at, n)));
+    held += n - at;
+    if (held > LINE_MAX) process.exit(0);
+    return true;
+  };
+  socket = new net.Socket({ fd: FD, onread: { buffer: Buffer.allocUnsafe(READ), callback: read } });
+  socket.resume();
   socket.on("close", () => process.exit(0));
   socket.on("error", () => process.exit(0));
   process.on("uncaughtException", e => report(e));

@@ -19,10 +19,7 @@ import time
 
 FD = 3
 READ = 65536
-POINTS = ("on_begin", "on_user_message", "on_before_model", "on_model_delta", "on_after_model", "on_tool_call",
-          "on_permission", "on_resolve_tool", "on_tool_result", "on_compact", "on_final", "on_done", "on_error")
-CHAINS = {"on_user_message", "on_before_model", "on_after_model", "on_tool_call", "on_tool_result", "on_compact",
-          "on_final"}
+LINE_MAX = 16 << 20
 LOCAL_TURNS = 64
 
 
@@ -65,6 +62,11 @@ except (ImportError, TypeError):  # another Python than CPython
 
     def encode(value):
         return json.dumps(value, default=_plain, separators=(",", ":"))
+
+
+# ---- hook points ----------------------------------------------------------------------------------
+
+POINTS = decode(sys.argv[3])  # {name: {kind, args}}, in the order of a turn: src/hook/points.def
 
 
 # ---- models ---------------------------------------------------------------------------------------
@@ -168,8 +170,7 @@ def _result_of(d):
     return ToolResult(**known)
 
 
-ARGUMENTS = {"on_tool_call": (_call_of,), "on_permission": (_call_of,), "on_resolve_tool": (_call_of,),
-             "on_tool_result": (_call_of, _result_of)}
+MAKERS = {"call": _call_of, "result": _result_of}  # of the arguments that are models
 
 
 # ---- the wire -------------------------------------------------------------------------------------
@@ -375,8 +376,13 @@ def read_messages(block):
         if b"\n" in data:
             *lines, _buffer = _buffer.split(b"\n")
             for line in lines:
-                found.append(decode(line.decode("utf-8")))
+                try:
+                    found.append(decode(line.decode("utf-8")))
+                except (ValueError, StopIteration):
+                    send({"type": "error", "id": 0, "message": "a line that is no message"})
             return found
+        if len(_buffer) > LINE_MAX:
+            raise _Gone
 
 
 # ---- running handlers -----------------------------------------------------------------------------
@@ -622,21 +628,20 @@ def on_hook(m):
     job = Job(m.get("id") or 0)
     if job.id:
         _tasks[job.id] = job
-    number = m.get("handler") or 0
+    number = m.get("handler") or next((i for i, h in enumerate(me.hooks, 1) if h[0] == m.get("point")), 0)
     if not 1 <= number <= len(me.hooks):
         fail(job, LookupError("there is no such handler"))
         return
     point, fn = me.hooks[number - 1]
-    makers = ARGUMENTS.get(point, ())
+    row = POINTS[point]
     args = [make_ctx(m.get("ctx") or {}, job)]
-    for i, a in enumerate(m.get("args") or ()):
-        args.append(makers[i](a) if i < len(makers) else a)
-    if point in WATCHED and number not in _dropped:
-        job.watched = (point, fn, args[-1], shape_of(args[-1]), number)
+    for name, a in zip(row["args"], m.get("args") or ()):
+        args.append(MAKERS[name](a) if name in MAKERS else a)
+    if row["kind"] == "chain" and not isinstance(args[-1], str) and number not in _dropped:
+        job.watched = (row["args"][-1], fn, args[-1], shape_of(args[-1]), number)
     run(job, fn, args, None, m.get("deadline_ms") if job.id else 0)
 
 
-WATCHED = {"on_before_model": "request", "on_after_model": "response", "on_tool_call": "call", "on_tool_result": "result"}
 _dropped = set()  # handlers of which it was said
 
 
@@ -651,7 +656,7 @@ def shape_of(value):
 
 def dropped_part(job):
     """A handler that changed its last argument and returned nothing: a mistake, said once."""
-    point, fn, value, before, number = job.watched
+    name, fn, value, before, number = job.watched
     try:
         if shape_of(value) == before:
             return ""
@@ -660,7 +665,7 @@ def dropped_part(job):
     _dropped.add(number)
     code = getattr(fn, "__code__", None)
     place = {"path": code.co_filename, "line": code.co_firstlineno} if code is not None else {}
-    return ',"dropped":' + encode({"name": WATCHED[point], **place})
+    return ',"dropped":' + encode({"name": name, **place})
 
 
 def _tool_value(value):
@@ -704,8 +709,18 @@ def on_tool(m):
         on_offer(m, offer, [Job, given], None, _tool_value)
 
 
+def route_of(m):
+    """The route that takes a request of a hub that does not name it."""
+    path = (m.get("path") or "").split("/")
+    for title, offer in me.routes.items():
+        method, _, pattern = title.partition(" ")
+        parts = pattern.split("/")
+        if method == m.get("method") and len(parts) == len(path) and all(p == q or p[:1] == ":" for p, q in zip(parts, path)):
+            return offer
+
+
 def on_route(m):
-    on_offer(m, find_offer(me.routes, m), [Request(m)])
+    on_offer(m, find_offer(me.routes, m) if "name" in m else route_of(m), [Request(m)])
 
 
 def on_command(m):
@@ -852,14 +867,14 @@ HANDLERS = {"hook": on_hook, "tool": on_tool, "route": on_route, "command": on_c
 
 
 def dispatch(m):
-    kind = m.get("type")
+    kind = m.get("type") if isinstance(m, dict) else None
     handler = HANDLERS.get(kind)
     if handler is not None:
         handler(m)
     elif kind == "load":
         on_load(m)
-    elif not take_answer(m):
-        send({"type": "error", "id": m.get("id") or 0, "message": f"unknown message '{kind}'"})
+    elif not isinstance(m, dict) or not take_answer(m):
+        send({"type": "error", "id": m.get("id") or 0 if isinstance(m, dict) else 0, "message": f"unknown message '{kind}'"})
 
 
 # ---- the loop -------------------------------------------------------------------------------------
@@ -1633,7 +1648,8 @@ def full(file):
 
 
 def prepare(m):
-    me.name, me.path, me.server = m["name"], m["path"], m["server"]
+    me.name, me.path = m["name"], m["path"]
+    me.server = m.get("server") or os.path.basename(me.path)
     me.single, me.files = m.get("single", True), m.get("files") or {}
     me.options = m.get("options") or {}
     me.directory = me.path if me.single else me.path + "/"
@@ -1679,6 +1695,9 @@ def on_load(m):
     prepare(m)
     signal.signal(signal.SIGALRM, on_alarm)
     try:
+        if "files" not in m:  # the hub sends what it hashed; who does not means the file
+            with open(me.path, encoding="utf-8") as file:
+                me.files = {me.server: file.read()}
         load_file()
     except BaseException as e:
         if isinstance(e, _Gone):
@@ -1804,7 +1823,7 @@ class _Test:
             value = finish(fn(*args))
             if value is not None:
                 result = value
-                if point in CHAINS:
+                if POINTS[point]["kind"] == "chain":
                     args = (*args[:-1], value)
         return result
 

@@ -20,12 +20,7 @@ enum { URL_MAX = 512 };
 static void call_free(struct acp_call *c)
 {
     struct acp *a = c->acp;
-    for (size_t i = 0; i < a->calls.n; i++) {
-        if (a->calls.p[i] == c) {
-            vec_remove(&a->calls, i);
-            break;
-        }
-    }
+    vec_drop(&a->calls, c);
     free(c->method);
     free(c->path);
     free(c->body);

@@ -34,16 +34,6 @@ static void errand_free(struct acp_errand *r)
     free(r);
 }
 
-static void take_out(struct acp_errand *r)
-{
-    for (size_t i = 0; i < r->s->errands.n; i++) {
-        if (r->s->errands.p[i] == r) {
-            vec_remove(&r->s->errands, i);
-            return;
-        }
-    }
-}
-
 static void on_told(void *arg, const struct json *v, const char *why)
 {
     (void)arg;
@@ -64,7 +54,7 @@ static void finish(struct acp_errand *r, const char *member, struct str json)
         buf_fini(&body);
     }
     if (!r->dropped) {
-        take_out(r);
+        vec_drop(&r->s->errands, r);
     }
     errand_free(r);
 }
@@ -236,7 +226,7 @@ static void run_terminal(struct acp_errand *r)
 static void drop(struct acp_errand *r)
 {
     r->dropped = true;
-    take_out(r);
+    vec_drop(&r->s->errands, r);
     if (r->terminal != NULL) {
         kill_terminal(r);
     }
@@ -250,7 +240,6 @@ static void take_request(struct acp_session *s, const struct json *v)
     } runs[] = {{"read", run_read}, {"write", run_write}, {"terminal", run_terminal}};
     struct str method = json_get_text(v, "method");
     struct acp_errand *r = xcalloc(1, sizeof *r);
-    arena_init(&r->arena);
     buf_init(&r->answer, SIZE_MAX);
     r->s = s;
     r->id = json_int(json_get(v, "request"), 0);

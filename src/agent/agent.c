@@ -1,39 +1,48 @@
 // The agent: the table of sessions, start and stop.
 //
-// At the start, sessions that the index calls running or waiting were left open by a hub that was
+// At the start, sessions that the index lists as running or waiting were left open by a hub that was
 // killed: their open turns are closed in the journal and they are marked crashed, one after the other,
-// before anybody may connect. At the stop every turn is interrupted and the agent waits until what they
-// have to write is written.
+// before any client can connect. At the stop every turn is interrupted, and the agent waits until their
+// last events are written.
 //
-// `n_busy` counts everything of ours that will call back: the agent goes when it is 0.
+// `n_busy` counts everything of the agent that will still call back: agent_stop() is done when it is 0.
 
 #include <assert.h>
 #include <stdarg.h>
 
 #include "agent/agent_int.h"
 #include "base/log.h"
+#include "base/path.h"
+#include "base/redact.h"
 #include "config/secrets.h"
+#include "config/token.h"
 #include "trust/trust.h"
 
-void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
+void agent_no_set(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
 {
     va_list args;
+    va_start(args, fmt);
+    agent_no_vset(no, p, hint, fmt, args);
+    va_end(args);
+}
+
+void agent_no_vset(struct agent_no *no, enum problem p, const char *hint, const char *fmt,
+                   va_list args)
+{
     no->problem = p;
     snprintf(no->hint, sizeof no->hint, "%s", hint != NULL ? hint : "");
-    va_start(args, fmt);
     vsnprintf(no->detail, sizeof no->detail, fmt, args);
-    va_end(args);
 }
 
 void agent__no_store(struct agent_no *no, const struct err *e)
 {
-    bool gone = e->code == ERR_NOT_FOUND; // somebody removed it meanwhile
-    bool taken = e->code == ERR_CONFLICT; // another hub has it
-    agent__no(no,
-              gone    ? PROBLEM_NOT_FOUND
-              : taken ? PROBLEM_CONFLICT
-                      : PROBLEM_STORE_FAILED,
-              NULL, "%s", e->msg);
+    bool gone = e->code == ERR_NOT_FOUND; // the session was removed meanwhile
+    bool taken = e->code == ERR_CONFLICT; // another hub runs it
+    agent_no_set(no,
+                 gone    ? PROBLEM_NOT_FOUND
+                 : taken ? PROBLEM_CONFLICT
+                         : PROBLEM_STORE_FAILED,
+                 NULL, "%s", e->msg);
 }
 
 // ---- stop ---------------------------------------------------------------------------------------
@@ -57,7 +66,7 @@ static void on_idle(void *arg)
 static void check_idle(struct agent *a)
 {
     if (a->n_busy == 0 && a->stopping && a->stopped != NULL && a->idle_task == NULL) {
-        a->idle_task = loop_defer(a->o.loop, on_idle, a);
+        a->idle_task = loop_defer(a->o.hub->loop, on_idle, a);
     }
 }
 
@@ -96,17 +105,11 @@ static void on_settings(void *arg)
 
 void agent_free(struct agent *a)
 {
-    size_t at = 0;
-    struct str id;
-    void *s;
     if (a == NULL) {
         return;
     }
-    while (map_next(&a->sessions, &at, &id, &s)) {
-        agent__session_free(s);
-    }
-    config_unlisten(a->o.config, on_settings, a);
-    map_fini(&a->sessions);
+    map_fini_each(&a->sessions, agent__session_free);
+    config_unlisten(a->o.hub->config, on_settings, a);
     map_fini(&a->editors);
     rules_fini(&a->rules);
     book_free(a->book);
@@ -125,51 +128,45 @@ struct book *agent_book(struct agent *a)
 }
 
 struct guarding {
-    const struct agent *a;
+    const char *home;
+    struct arena *arena;
     vec(const char *) plugins;
 };
 
-/// What is in the home itself no box opens; links in it that lead elsewhere trust_guards_read() finds.
+/// No box opens the home itself, so plugins in it need no guard; trust_guards_read() finds links in it that lead
+/// elsewhere.
 static void add_plugin(void *arg, const char *path)
 {
     struct guarding *g = arg;
-    size_t n = strlen(g->a->o.home->dir);
-    if (strncmp(path, g->a->o.home->dir, n) != 0 || path[n] != '/') {
-        vec_push(&g->plugins, path);
+    if (path_below(g->home, path) == NULL) {
+        vec_push(&g->plugins, arena_strdup(g->arena, str_of(path)));
     }
 }
 
 void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena)
 {
-    struct guarding g = {.a = a};
-    size_t n = 0;
+    struct guarding g = {.home = a->o.hub->home->dir, .arena = arena};
+    vec(const char *) followed = {0};
     a->o.host.loaded(a->o.host.plugins, add_plugin, &g);
-    const char **plugins = arena_calloc(arena, g.plugins.n + 1, sizeof *plugins);
-    for (size_t i = 0; i < g.plugins.n; i++) {
-        plugins[i] = arena_strdup(arena, str_of(g.plugins.p[i]));
+    for (const char *place; (place = trust_followed(a->o.hub->trust, followed.n)) != NULL;) {
+        vec_push(&followed, arena_strdup(arena, str_of(place)));
     }
-    while (trust_followed(a->o.trust, n) != NULL) {
-        n++;
-    }
-    const char **followed = arena_calloc(arena, n + 1, sizeof *followed);
-    for (size_t i = 0; i < n; i++) {
-        followed[i] = arena_strdup(arena, str_of(trust_followed(a->o.trust, i)));
-    }
+    env->plugins = arena_list(arena, g.plugins.p, g.plugins.n);
+    env->followed = arena_list(arena, followed.p, followed.n);
     vec_fini(&g.plugins);
-    env->plugins = plugins;
-    env->followed = followed;
-    env->memory = (uint64_t)config_int(a->o.config->now, "limits.command_mb") << 20;
-    env->processes = (uint64_t)config_int(a->o.config->now, "limits.command_processes");
+    vec_fini(&followed);
+    env->memory = (uint64_t)config_int(a->o.hub->config->now, "limits.command_mb") << 20;
+    env->processes = (uint64_t)config_int(a->o.hub->config->now, "limits.command_processes");
 }
 
 // ---- start --------------------------------------------------------------------------------------
 
-/// Sessions that a killed hub left open, marked one after the other.
+/// Marks the sessions that a killed hub left open as crashed, one after the other.
 struct marking {
     struct agent *a;
     vec(struct session *) list;
-    size_t at;
-    unsigned asked; // states
+    size_t at;      // the next one of `list` to mark
+    unsigned asked; // how many of the states in `left` were listed
 };
 
 static const char *const left[] = {"running", "waiting"};
@@ -180,24 +177,24 @@ static void on_marked(struct session *s, int status, const struct err *e, void *
 {
     struct marking *m = arg;
     if (status < 0) {
-        log_error(LOG_HUB, "session=%s cannot be marked crashed: %s", s->id,
+        log_error(LOG_HUB, "session=%s cannot mark it as crashed: %s", s->id,
                   LOGQ(str_of(e->msg)).z);
     }
-    if (store_shared(m->a->o.store)) {
-        store_release(m->a->o.store, str_of(s->id));
+    if (store_shared(m->a->o.hub->store)) {
+        store_release(m->a->o.hub->store, str_of(s->id));
     }
     agent__session_free(s);
     mark_next(m);
 }
 
-/// Of a shared store: another hub may have been quicker.
+/// In a shared store another hub may have claimed the session first.
 static void on_stray_claimed(void *arg, int status, const struct store_row *row,
                              const struct err *e)
 {
     struct marking *m = arg;
     struct session *s = m->list.p[m->at++];
     if (status < 0) {
-        log_info(LOG_HUB, "session=%s is left alone: %s", s->id, LOGQ(str_of(e->msg)).z);
+        log_info(LOG_HUB, "session=%s not marked as crashed: %s", s->id, LOGQ(str_of(e->msg)).z);
         agent__session_free(s);
         mark_next(m);
         return;
@@ -213,8 +210,8 @@ static void on_stray_claimed(void *arg, int status, const struct store_row *row,
 static void mark_next(struct marking *m)
 {
     struct agent *a = m->a;
-    if (m->at < m->list.n && store_shared(a->o.store)) {
-        store_claim(a->o.store, str_of(m->list.p[m->at]->id), on_stray_claimed, m);
+    if (m->at < m->list.n && store_shared(a->o.hub->store)) {
+        store_claim(a->o.hub->store, str_of(m->list.p[m->at]->id), on_stray_claimed, m);
         return;
     }
     if (m->at < m->list.n) {
@@ -236,11 +233,12 @@ static void on_left(void *arg, int status, const struct store_rows *r, const str
 {
     struct marking *m = arg;
     if (status < 0) {
-        log_error(LOG_HUB, "sessions left open cannot be listed: %s", LOGQ(str_of(e->msg)).z);
+        log_error(LOG_HUB, "cannot list the sessions that were left open: %s",
+                  LOGQ(str_of(e->msg)).z);
     }
     for (size_t i = 0; status == 0 && i < r->n; i++) {
         struct session *s = agent__session_of_row(m->a, &r->rows[i]);
-        if (s->broken) { // what it was doing is as lost as the rest; lists say so
+        if (s->broken) { // its metadata are damaged, and lists of sessions say so
             agent__session_free(s);
         } else {
             vec_push(&m->list, s);
@@ -256,17 +254,30 @@ static void list_next(struct marking *m)
         return;
     }
     struct store_filter f = {.state = str_of(left[m->asked++]), .stray = true};
-    store_list(m->a->o.store, &f, STR_NULL, 0, on_left, m);
+    store_list(m->a->o.hub->store, &f, STR_NULL, 0, on_left, m);
 }
 
 static void know_secrets(void *arg) // on a lane
 {
-    secrets_know(((struct agent *)arg)->o.home->secrets);
+    const struct home *h = ((struct agent *)arg)->o.hub->home;
+    char token[TOKEN_LEN + 1];
+    struct err ignored;
+    secrets_know(h->secrets);
+    if (token_read(h->token, token, &ignored) == 0) { // also while the hub does not listen on TCP
+        redact_add(STR("token"), str_of(token));
+        explicit_bzero(token, sizeof token);
+    }
 }
 
 static void on_secrets(void *arg)
 {
     agent__release(arg);
+}
+
+void agent_learn_secrets(struct agent *a)
+{
+    agent__hold(a);
+    work_submit(a->files, 0, know_secrets, on_secrets, a);
 }
 
 static bool offer_reaches(void *arg, const struct gen_unit *u, const char *dir)
@@ -279,7 +290,8 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
 {
     struct agent *a = xcalloc(1, sizeof *a);
     struct marking *m = xcalloc(1, sizeof *m);
-    assert(o->loop != NULL && o->store != NULL && o->engine != NULL && o->providers != NULL);
+    assert(o->hub->loop != NULL && o->hub->store != NULL && o->engine != NULL &&
+           o->providers != NULL);
     a->o = *o;
     providers_set_offers(
         o->providers,
@@ -288,16 +300,15 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
     a->ready_arg = arg;
     map_init(&a->sessions);
     map_init(&a->editors);
-    a->files = lane_open(o->loop, "agent", 2);
-    a->requests = lane_open(o->loop, "requests", 1);
-    a->tools = lane_open(o->loop, "tools", 4);
-    a->rewind = rewind_open(o->loop);
-    a->book = book_new(o->store, a->files, o->home->dir);
+    a->files = lane_open(o->hub->loop, "agent", 2);
+    a->requests = lane_open(o->hub->loop, "requests", 1);
+    a->tools = lane_open(o->hub->loop, "tools", 4);
+    a->rewind = rewind_open(o->hub->loop);
+    a->book = book_new(o->hub->store, a->files, o->hub->home->dir);
     rules_init(&a->rules);
     on_settings(a);
-    config_listen(o->config, on_settings, a);
-    agent__hold(a);
-    work_submit(a->files, 0, know_secrets, on_secrets, a);
+    config_listen(o->hub->config, on_settings, a);
+    agent_learn_secrets(a);
     m->a = a;
     agent__hold(a);
     list_next(m);

@@ -15,7 +15,7 @@
 #include "sandbox/box.h"
 #include "store/store.h"
 
-// What the files of a session share.
+// What the files of sessions and turns share.
 //
 //     agent.c            the table of sessions, start and stop
 //     session.c          one session: found, changed, ended           session_new.c   made
@@ -32,7 +32,7 @@
 //     turn_tools.c       the calls that it asks for                   toolbox.c       tools
 //     turn_engine.c      a turn that an outside agent runs            session_engine.c  its process
 //     engines.c          the outside agents there are
-//     turn_compact.c     a conversation that became too long          permission.c    people
+//     turn_compact.c     a conversation that became too long          permission.c    may it run?
 //     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
 //     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
 //     tool_call_editor.c      calls that an editor carries out
@@ -50,17 +50,16 @@ struct agent {
     struct map editors;         // id of a session -> struct agent_editor that drives it
     struct session *warm;       // with a conversation in memory, used last first
     size_t n_warm;
-    struct lane *files;    // prompts' files
-    struct lane *requests; // requests.jsonl, in order
-    struct lane *tools;    // jobs
-    struct tool_run *runs; // tools that run without a session
-    struct tool_shelf
-        *shelf;             // what they find, of the last generation that was asked; NULL: none yet
-    uint64_t n_runs;        // so far, for the names of their outputs
-    struct rules rules;     // of [[permission]] in the configuration
-    struct err rules_fault; // one of them cannot be used: no session starts, no turn either
-    struct book *book;      // rules that users made by their answers
-    struct rewind *rewind;  // keeps what tools are about to change
+    struct lane *files;       // files of prompts, directories, pictures
+    struct lane *requests;    // requests.jsonl, in order
+    struct lane *tools;       // jobs
+    struct tool_run *runs;    // tools that run without a session
+    struct tool_shelf *shelf; // their tools, of the last generation used; NULL: none yet
+    uint64_t n_runs;          // so far, for the names of their outputs
+    struct rules rules;       // of [[permission]] in the configuration
+    struct err rules_fault;   // one of them cannot be used: no session and no turn begins
+    struct book *book;        // rules that the user made by answers
+    struct rewind *rewind;    // keeps the files that tools are about to change
     const struct engine_kind *const *engines; // outside agents, NULL at the end; NULL: none
     struct engine_world *engine_world;
     size_t n_busy; // jobs that must end before the agent may go
@@ -70,30 +69,22 @@ struct agent {
     void *ready_arg, *stopped_arg;
 };
 
-/// Something of ours is under way: agent_stop() waits until it is released.
+/// Something begins that will call back: agent_stop() waits for agent__release().
 void agent__hold(struct agent *a);
 /// It is over.
 void agent__release(struct agent *a);
 
-/// Fill in why not. `hint` may be NULL.
-void agent__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
-    PRINTF_LIKE(4, 5);
-/// What the store said: a session that is gone is not found.
+/// Turn an error of the store into a refusal.
 void agent__no_store(struct agent_no *no, const struct err *e);
 
 // ---- a session ----------------------------------------------------------------------------------
 
-#define SESSION_STATES(X)                                                                          \
-    X(IDLE, "idle")                                                                                \
-    X(RUNNING, "running")                                                                          \
-    X(WAITING, "waiting")                                                                          \
-    X(ENDED, "ended")                                                                              \
-    X(CRASHED, "crashed")
-
 enum session_state {
-#define X(id, name) SESSION_##id,
-    SESSION_STATES(X)
-#undef X
+    SESSION_IDLE,
+    SESSION_RUNNING,
+    SESSION_WAITING, // for an answer of the user
+    SESSION_ENDED,
+    SESSION_CRASHED,
 };
 
 enum { SESSION_ASKED_SANDBOX = 1, SESSION_ASKED_NETWORK = 2, SESSION_ASKED_PERMISSION = 4 };
@@ -115,24 +106,25 @@ struct session_message {
     char *text;
     char *images;  // where its pictures are, as JSON (picture.h); NULL: it has none
     bool accepted; // it is in the journal, synced
-    bool compact;  // no message: the conversation is to be made shorter
+    bool compact;  // no message, but a request to compact the conversation
+    bool stopped;  // the session was interrupted before this turn began
 };
 
-/// Who waits for a turn: `wait: true`.
+/// A caller that waits for a turn.
 struct turn_waiter {
     char turn_id[TURN_ID];
     agent_outcome_cb *cb;
     void *arg;
 };
 
-/// Who waits until the host knows of the directory.
+/// A caller that waits until the session has entered its directory.
 typedef void session_entered(struct session *s, void *arg);
 struct session_entrant {
     session_entered *done;
     void *arg;
 };
 
-/// Who waits for the end of a session.
+/// A caller that waits for the end of a session.
 struct session_ender {
     agent_session_cb *cb;
     void *arg;
@@ -146,70 +138,70 @@ struct session {
     char *id;
     enum session_state state;
     int64_t started_at, ended_at; // ms since 1970; 0: not
-    // what was asked for
+    // settings
     char *title, *working_dir;
     struct agent_role role; // in its arena; `dir` is set for every session
     struct arena role_arena;
-    char *want_provider, *want_model; // NULL: as the rest says
-    char *engine;                     // who runs its turns; NULL: our own loop
-    bool all_plugins;                 // those of [session] plugins
+    char *want_provider, *want_model; // NULL: by the client's environment and the settings
+    char *engine;                     // the engine that runs its turns; NULL: our own loop
+    bool all_plugins;                 // it has those of [session] plugins
     struct session_names plugins;     // else these, in this order
     struct session_names disabled_tools;
-    bool some_tools;            // it has only `tools`
-    struct session_names tools; // of a subagent, as the model calls them
-    char *parent;               // the session whose subagent it is; NULL: none's
-    struct task *task;          // the call that waits for it; NULL: none does
-    struct session_names
-        writable;          // directories that its tools may write besides the working directory
-    struct grants *grants; // what these paths stand for
+    bool some_tools;               // it has only `tools`
+    struct session_names tools;    // of a subagent, by the names that the model uses
+    char *parent;                  // the session whose subagent it is; NULL: it is none
+    struct task *task;             // the call that waits for it; NULL: none does
+    struct session_names writable; // what its tools may write besides the working directory
+    struct grants *grants;         // the real places of these paths
+    char *memory;                  // ctx.memory that no request had yet, as JSON; NULL: none
     enum box_mode sandbox;
+    const char *sandbox_reason; // why it is narrower than the settings; NULL: it is not
     bool network;
     enum session_permission permission;
     bool keep_requests;
-    int64_t max_steps; // model requests in one turn; 0: as [limits] says
-    double max_cost;   // USD in all; 0: no cap
+    int64_t max_steps; // requests to the model in one turn; 0: [limits] max_steps
+    double max_cost;   // USD for the whole session; 0: no cap
     // of the client, in memory only
     char **environment; // "NAME=value", NULL at the end; tools get it
-    char **variables;   // the same of providers: AFLOAT_MODEL, keys
+    char **variables;   // the same for providers: AFLOAT_MODEL, keys
     struct provider_choice choice;
     bool chosen;
     char *provider, *model; // as chosen last, for the row
     bool fallback;
-    // what happened
+    // so far
     uint64_t turns, requests, asks, calls, last_seq;
     struct provider_usage usage;
     double cost;     // NAN: unknown
     int64_t context; // tokens of its last request with the answer; 0: unknown
     char *prompt_summary, *response_summary;
     const char *end_reason; // NULL: none yet
-    const char *closed_as;  // why its bot ended it; NULL: it did not
+    const char *closed_as;  // `end_reason` that its bot gave; NULL: it did not end it
     char *closing_summary, *action;
-    vec(char *) instructions; // files that its prompts had last, from the project's root
-    char *damage;             // what of its files cannot be read; NULL: nothing
-    bool broken; // its metadata, that is: nothing may begin, and they are not written over
-    const struct talk_facts *left; // what its journal does not end, while it is being loaded
-    // in work
-    struct talk *talk; // NULL: not loaded
-    struct session *warmer, *cooler;
-    struct turn *turn;           // NULL: none runs
-    struct session_engine *live; // the engine's process; NULL: none runs
-    unsigned engine_processes;   // that are not gone, of this one and of those before
-    char *engine_thread;         // what the engine calls the conversation; NULL: it knows none
-    char *engine_dir; // where the engine keeps it; NULL: its own place, when a thread is opened
+    vec(char *) instructions;      // files of its last prompt, relative to the project's root
+    char *damage;                  // which of its files cannot be read; NULL: all can
+    bool broken;                   // its metadata cannot: no turn begins, and they stay as they are
+    const struct talk_facts *left; // open turns and calls of its journal, while it is being loaded
+    // in memory
+    struct talk *talk;             // NULL: not loaded
+    struct session *prev, *next;   // in agent.warm, while `talk` is there
+    struct turn *turn;             // NULL: none runs
+    struct session_engine *live;   // the engine's process; NULL: none runs
+    unsigned engine_processes;     // that still exist, of this engine and of earlier ones
+    char *engine_thread;           // the engine's id of the conversation; NULL: it has none
+    char *engine_dir;              // where the engine stores it; NULL: not chosen yet
     struct rewind_session *rewind; // what its tools changed; NULL: not used yet, or a bot's run
-    char *real_dir;                // the host knows of the directory by this; NULL: it does not
-    bool entering;                 // it is being told
+    char *real_dir;                // of agent_host.enter(); NULL: it has not entered its directory
+    bool entering;                 // agent_host.enter() is under way
     unsigned arriving;             // messages that are not in the queue yet
     unsigned patches;              // changes of its settings so far
-    unsigned
-        rewinding; // jobs of session_rewind.c: no turn begins and the session stays until they end
+    unsigned rewinding;            // jobs of session_rewind.c: no turn begins meanwhile
     vec(struct session_entrant) entrants;
-    bool claimed;       // of a shared store: this hub alone may write it
-    unsigned claiming;  // asked for
-    unsigned saving;    // its metadata are on their way into a shared store
+    bool claimed;       // in a shared store: this hub alone may write it
+    unsigned claiming;  // claims under way
+    unsigned saving;    // writes of its metadata under way
     uint64_t row_hash;  // of the metadata that were read last; 0: none
-    bool ending, purge; // DELETE came; its files go too
-    bool closing;       // and its end is being written, once
+    bool ending, purge; // DELETE came; remove its files too
+    bool closing;       // its end is being written, once
     vec(struct session_ender) enders;
     vec(struct session_message) queue;
     struct session_note *notes, **notes_end;
@@ -223,127 +215,142 @@ const char *agent__session_permission_name(enum session_permission permission);
 /// Call `cb` in the loop's next turn: with `s`, when it is still there then, or with `no`.
 void agent__answer_session(struct agent *a, agent_session_cb *cb, void *arg, struct session *s,
                            const struct agent_no *no);
-/// Can it be used? False when its metadata are damaged: fsck has to make them again.
+/// Can it be used? False, and `no` says why, when its metadata are damaged: fsck can mend them.
 bool agent__session_usable(const struct session *s, struct agent_no *no);
-/// Messages that were accepted and whose turns will not come are said to be interrupted.
+/// Drop the accepted messages from the queue: their turns are journaled as interrupted.
 void agent__session_drop_queue(struct session *s);
-/// No turn runs and none waits: write the end, remove the files if that was asked for, answer.
+/// No turn runs and no message waits: journal the end, remove the files if `purge`, tell the callers.
 void agent__session_finish_end(struct session *s);
-/// Begin the turn of the next message, or be idle; end, if that was asked for.
+/// Begin the turn of the next message, or become idle; end the session if that was asked for.
 void agent__session_next(struct session *s);
-void agent__session_set_state(struct session *s, enum session_state state); // tells who listens
-/// Does anybody wait for this turn?
+/// Set the state and journal the change.
+void agent__session_set_state(struct session *s, enum session_state state);
+/// Does a caller wait for this turn?
 bool agent__session_awaited(const struct session *s, const char *turn_id);
-/// Answer those who wait for the turn.
+/// Answer the callers that wait for the turn.
 void agent__session_answer(struct session *s, const struct agent_outcome *o);
-/// Is everything that the session needs serving? ERR_NOT_FOUND names what is not.
+/// The plugins of the session in `g`, in order, in the arena. ERR_NOT_FOUND names one that does not serve; `*out` has the
+/// others then.
 int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
                          struct gen_unit ***out, size_t *n, struct err *e) MUST_CHECK;
-/// Is every plugin serving that is required of those who work in `dir`? ERR_NOT_FOUND names one that is not.
+/// Check that every plugin that is required in `dir` serves. ERR_NOT_FOUND names one that does not.
 int agent__check_required(const struct agent *a, const struct gen *g, const char *dir,
                           struct err *e) MUST_CHECK;
-/// The host is told of its directory; `done` when plugins of the project serve, at once when they do.
+/// Enter the session's directory (agent_host.enter); `done` when the project's plugins serve, from inside if they do
+/// already.
 void agent__session_enter(struct session *s, session_entered *done, void *arg);
-void agent__session_leave(struct session *s); // and not any more
-/// The settings for who works in `dir`; never NULL, borrowed until the loop turns.
+/// Leave it again, if it was entered.
+void agent__session_leave(struct session *s);
+/// The settings in `dir`; never NULL, borrowed until the loop turns.
 const struct config *agent__config_at(const struct agent *a, const char *dir);
-/// The settings that count for it: those of its project, else the hub's. Borrowed until the loop turns.
+/// The settings of its project, else the hub's. Borrowed until the loop turns.
 const struct config *agent__session_config(const struct session *s);
 /// Remember which files of instructions a prompt has.
 void agent__session_set_instructions(struct session *s, const struct prompt_files *f);
-/// Where the session works, as the host knows it.
+/// The real path of its directory, or the path that was asked for while it has not entered.
 const char *agent__session_place(const struct session *s);
-void agent__session_set(char **place, struct str value); // NUL-terminated copy; empty: NULL
+/// Replace a text with a copy of `value`; NULL when that is empty.
+void agent__session_set(char **place, struct str value);
+/// The same with the beginning of `text` for lists, without secrets.
+void agent__session_set_summary(char **place, struct str text);
 
 // ---- session_claim.c ----------------------------------------------------------------------------
 
 /// `s` is NULL when it could not be claimed: `no` says why, and names the hub that has it.
 typedef void session_claimed(struct session *s, const struct agent_no *no, void *arg);
-/// Let this hub alone write the session, and bring it up to date. In a store of one hub `done` is called
-/// at once.
+/// Claim the session, so that only this hub may write it, and read it again. In a store of one hub `done` is called
+/// from inside.
 void agent__session_claim(struct session *s, session_claimed *done, void *arg);
-/// Give it back if it was claimed and has nothing to do.
+/// Release the claim if the session is idle.
 void agent__session_unclaim(struct session *s);
-/// Another hub may have changed it: take over what the row says, unless the session is in use here.
+/// Another hub may have changed it: take the state of the row, unless the session is in use here.
 void agent__session_renew(struct session *s, const struct store_row *row);
 
 // ---- session_settings.c, session_meta.c ---------------------------------------------------------
 
-/// A session with the settings of the configuration, not in the table yet. The caller owns it.
+/// A session with the default settings, not in the table yet. The caller owns it.
 struct session *agent__session_new(struct agent *a, struct str id);
-/// Take from the settings what was not `asked` for: a set of SESSION_ASKED_.... The sandbox only becomes
-/// narrower.
+/// Take sandbox, network and permission from the settings, without those in `asked` (SESSION_ASKED_...). The sandbox only
+/// becomes narrower.
 void agent__session_default(struct session *s, const struct config *c, unsigned asked);
-/// No turn runs in it, and it is in no table.
+/// Narrow the settings to what a [policy] allows.
+void agent__session_hold(struct session *s);
+/// Free a session that is in no table; no turn runs in it.
 void agent__session_free(struct session *s);
-/// A new session with the settings and the environment of `s`. Who gives it a past tells that it was
-/// made when that is there.
+/// Make a session with the settings and the environment of `s`. The caller copies the past, then calls
+/// agent__session_tell_made().
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg);
-/// A session for a subagent of `s`: the settings and the environment of `s`. `prepare` changes them before
-/// provider and model are chosen.
+/// Make a session for a subagent of `s`, with its settings and environment. `prepare` changes them before provider and
+/// model are chosen.
 void agent__session_spawn(const struct session *s,
                           void (*prepare)(struct session *child, const void *wish),
                           const void *wish, agent_session_cb *cb, void *arg);
-/// It has ended, and nothing of it is wanted in memory: forget it, unless something is.
+/// Remove a session from memory if it has ended and nothing uses it.
 void agent__session_forget(struct session *s);
-/// Tell the host that the session is there.
+/// Tell the host that the session was made.
 void agent__session_tell_made(const struct session *s);
-/// Settings and environment of `from`, as a copy.
+/// Copy settings and environment.
 void agent__session_set_settings(struct session *to, const struct session *from);
-/// And the conversation with its bot.
-void agent__session_copy_settings(struct session *to, const struct session *from);
-/// One that is in the store, as it is there.
+/// Make a session from its row in the store. The caller owns it.
 struct session *agent__session_of_row(struct agent *a, const struct store_row *row);
-/// metadata.json as text.
+/// Write metadata.json.
 void agent__session_write_meta(const struct session *s, struct jw *w);
-/// Fill in from metadata.json; what is missing or wrong stays as it is.
+/// Read metadata.json; settings that are missing or wrong keep their value.
 void agent__session_read_meta(struct session *s, const struct json *meta);
-/// Write metadata.json; `cb` may be NULL.
+/// Save metadata.json; `cb` may be NULL.
 void agent__session_save(struct session *s, store_done *cb, void *arg);
-/// The member `usage`: tokens and `cost_usd`, null where unknown.
+/// Write the member `usage`: tokens and `cost_usd`, null where unknown.
 void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost);
-/// The member `context`: {used, window}, null where unknown.
+/// Write the member `context`: {used, window}, null where unknown.
 void agent__session_write_context(struct jw *w, const struct session *s);
-/// Take settings out of the parameters of POST or PATCH. False: `no` says what is wrong. Plugins are
-/// not looked up yet.
+/// `params` with real paths, borrowed for the call; NULL: `no` names a path that is no directory. `read_only` is why
+/// tools may only read in the `working_dir`, unless a mode was asked for; NULL: they may write.
+typedef void agent__places_cb(void *arg, const struct json *params, const char *read_only,
+                              const struct agent_no *no);
+/// Look up, on a thread, the directories that `params` of POST or PATCH name. `params` are copied.
+void agent__find_places(struct agent *a, const struct json *params, agent__places_cb *cb,
+                        void *arg);
+/// Take the settings of POST or PATCH, whose paths are real. False: `no` says what is wrong. The names of plugins are
+/// not checked yet.
 bool agent__session_take(struct session *s, const struct json *params, struct agent_no *no);
-/// The same out of metadata.json: what does not fit any more is left as it is.
+/// Take the settings of metadata.json; invalid ones are ignored.
 void agent__session_take_stored(struct session *s, const struct json *meta);
-/// Are all plugins that it lists known? In its directory: after agent__session_enter().
+/// Are all plugins that it lists known in its directory? After agent__session_enter(). `no` names one that is not.
 bool agent__session_knows_plugins(const struct session *s, struct agent_no *no);
-/// Choose provider and model anew.
+/// Choose provider and model again. False: `no` says why none can be used.
 bool agent__session_choose(struct session *s, struct agent_no *no);
 
 // ---- task.c -------------------------------------------------------------------------------------
 
-/// The session that `s` works for: of a subagent at work the one that a person talks to, else `s` itself.
-/// Its settings, rules, people and record of changes count for all of its subagents.
+/// The session that the user talks to: `s` itself, or the root of the subagent `s`. Its settings, rules, questions and
+/// record of changes count for all of its subagents.
 const struct session *agent__session_root(const struct session *s);
-/// The turn that waits for the subagent whose turn `t` is; NULL: none.
+/// The turn that waits for the subagent whose turn `t` is; NULL: none does.
 struct turn *turn__parent(const struct turn *t);
-/// The same, as far as it goes: `t` itself when nobody waits.
+/// The topmost of these; `t` itself when no turn waits for it.
 struct turn *turn__root(struct turn *t);
-/// A subagent does something: who follows its parent reads `text` and `more`, one line. Nothing happens in
+/// Report what a subagent does as progress of its parent's call: `text` and the first line of `more`. Does nothing in
 /// other sessions.
 void task__tell(const struct turn *t, struct str text, struct str more);
-/// Remove the sessions of the subagents of `s`, which has ended; `done` then.
+/// Remove the sessions of the subagents of `s`, which has ended; then call `done` with `s`.
 void agent__purge_tasks(struct session *s, loop_fn *done);
 
 // ---- session_role.c -----------------------------------------------------------------------------
 
 /// Copy the role into the session.
 void agent__session_set_role(struct session *s, const struct agent_role *r);
-/// A conversation with the same bot, of no run.
+/// Set the role for a conversation with the same bot that belongs to no run.
 void agent__session_copy_role(struct session *to, const struct session *from);
-/// The members of the row and of metadata.json that are a bot's.
+/// Write the role's members of the row and of metadata.json.
 void agent__session_write_role(const struct session *s, struct jw *w);
-/// `dir` is the session's own, relative to the home.
+/// Read them back; `dir` is the session's directory, relative to the home.
 void agent__session_read_role(struct session *s, const struct json *meta, struct str dir);
 /// The path of a file of the session. The caller frees it.
 char *agent__session_path(const struct session *s, const char *name);
 /// Take over the conversation of the session before it, if that is in memory.
 void agent__session_inherit(struct session *s);
-const struct tool *agent__session_tools(const struct session *s); // NULL: it is no bot's
+/// The tools of its bot; NULL: it belongs to none.
+const struct tool *agent__session_tools(const struct session *s);
 /// An empty lore; ended with agent__lore_fini().
 void agent__lore_init(struct agent_lore *l);
 /// Free the skills, and with them the texts.
@@ -351,7 +358,7 @@ void agent__lore_fini(struct agent_lore *l);
 
 // ---- session_env.c ------------------------------------------------------------------------------
 
-/// `vars` without what [tool_env] drop keeps from tools; the list is in the arena.
+/// `vars` without those that [tool_env] drop names; the list is in the arena.
 const char *const *agent__session_filter(const struct session *s, const char *const *vars,
                                          struct arena *a);
 
@@ -371,34 +378,39 @@ struct note {
 };
 typedef void note_done(void *arg, int status, const struct err *e);
 
-/// What to call an event that could not be written: a full disk is something that a person can mend.
+/// Why an event could not be written, in words: a full disk is something that the user can mend.
 const char *note__fault(const struct err *e);
-/// `t` may be NULL: the event belongs to no turn.
+/// Write the member `error`: {code, message}.
+void note__put_error(struct jw *w, const char *code, struct str message);
+/// Begin an event; returns the writer for its members. `t` may be NULL: it belongs to no turn.
 struct jw *note__begin(struct note *n, struct session *s, const struct turn *t,
                        enum event_id event);
-/// Append it. It is shown, and `done` (may be NULL) called, when it and all before it are written.
+/// Append the event to the journal. When it and all before it are written, it is shown and `done` (may be NULL) called.
 void note__end(struct note *n, enum store_durability durability, note_done *done, void *arg);
 
 // ---- session_load.c -----------------------------------------------------------------------------
 
 typedef void session_loaded(struct session *s, int status, const struct err *e, void *arg);
-/// Have the conversation in memory; `done` is never called from inside.
+/// Read the conversation into memory; `done` is never called from inside.
 void agent__session_load(struct session *s, session_loaded *done, void *arg);
-/// The session was used: conversations not used for long are forgotten.
+/// Give a new session its empty conversation, unless it continues another one.
+void agent__session_begin_talk(struct session *s);
+/// The session is used: if too many conversations are in memory, free the one used longest ago.
 void agent__session_touch(struct session *s);
-void agent__session_cool(struct session *s); // forget it now
-/// The conversation of `from`, if it is in memory, is that of `s` now.
+/// Free its conversation and close its engine.
+void agent__session_cool(struct session *s);
+/// Move the conversation of `from`, if it is in memory, to `s`.
 void agent__session_move_talk(struct session *s, struct session *from);
-/// Close the turns that a killed hub left open, and say so.
+/// Journal that the turns and calls that a killed hub left open have failed, and mark the session as crashed.
 void agent__session_mark_crashed(struct session *s, session_loaded *done, void *arg);
 
 // ---- session_rewind.c ---------------------------------------------------------------------------
 
-/// A turn begins: write down that the session can go back to here.
+/// A turn begins: record it as a point to go back to.
 void agent__session_mark(struct session *s, const struct turn *t);
-/// Keep what the call is about to change; `ready` then, unless it returns false: nothing is to be kept.
+/// Keep the files that the call is about to change, then call `ready`. False: there is nothing to keep, and no callback.
 bool agent__call_keep(struct tool_call *c, rewind_ready_cb *ready);
-/// The call is over: see what it changed.
+/// The call is over: record what it changed.
 void agent__call_kept(struct tool_call *c);
 
 // ---- a turn -------------------------------------------------------------------------------------
@@ -426,20 +438,21 @@ enum turn_step {
 #undef X
 };
 
-/// What the model said, as on_after_model left it. In the step's arena.
+/// The answer of the model, as on_after_model left it. In the step's arena.
 struct turn_reply {
     struct str text;
     const struct json *content; // what goes back to the model
     const struct json *calls;   // array of {id, name, input, bad_input?}
     struct str stop_reason;
-    uint64_t left_out; // bytes of text that nobody kept
+    uint64_t left_out; // bytes of text that were not kept
+    bool cut;          // the user interrupted it
 };
 
 /// Pieces of the stream that are not in the journal yet.
 struct turn_delta {
     struct buf text;
-    struct redact_stream secrets; // in what comes
-    bool reasoning;               // what kind they are
+    struct redact_stream secrets; // finds them in the pieces
+    bool reasoning;               // the pieces are reasoning, not text
     bool writing, paused;
     struct loop_task *task;
 };
@@ -454,23 +467,24 @@ struct turn_picture {
 struct session_engine {
     const struct engine_kind *kind;
     struct engine_thread *thread;
-    struct buf fixed;  // what cannot change while it runs, as a text
-    struct buf tools;  // of ours that it knows
+    struct buf fixed;  // the settings that cannot change while it runs, as text
+    struct buf tools;  // those of our tools that it knows, as JSON
     struct buf system; // the instructions that it was told last
-    struct timer idle; // it ends when nobody needs it
-    bool known;        // it has told its thread
-    bool useless;      // it has lost the thread: the next turn opens another one
+    struct timer idle; // closes it when no turn comes
+    bool known;        // it has reported the id of its thread
+    bool useless;      // it cannot resume its thread: the next turn opens another one
 };
 
 /// A turn that an engine runs: see turn_engine.c.
 struct turn_engine {
-    bool dressing;   // waits for the environment
-    bool under_way;  // the engine has the turn
-    bool wants_more; // the request under way made a call: another one will follow
-    bool counted;    // one request to the model at least
-    bool has_held;
-    struct str held; // the last whole message, which is not in the journal yet
-    struct buf said; // what was said to it before it had the turn
+    struct engine_look *look; // the search for its program; NULL: none is under way
+    bool dressing;            // waits for the environment
+    bool under_way;           // the engine runs the turn
+    bool wants_more;          // the request under way made a call: another one will follow
+    bool counted;             // at least one request to the model was counted
+    bool has_held;            // `held` is set
+    struct str held;          // the last whole message, which is not in the journal yet
+    struct buf said;          // steering messages from before the engine had the turn
     bool told_to_end;
     const char *stopped; // the code of the failure that ends the turn; NULL: none so far
     enum engine_end end;
@@ -483,25 +497,26 @@ struct turn {
     enum turn_step step;
     enum agent_turn_state state;
     unsigned n_steps;   // requests to the model
-    unsigned n_below;   // of its subagents, and of theirs
-    unsigned n_loading; // files and journal, at the beginning
+    unsigned n_below;   // the same of its subagents, and of theirs
+    unsigned n_loading; // things that the step `load` still waits for
     uint64_t since_ns;
     bool interrupted;
     bool only_compacts;
     bool settling;           // on_done waits until all events so far are written
-    struct err lost;         // a part of the conversation that could not be; code 0: none
+    struct err lost;         // why a part of the conversation could not be written; code 0: all was
     struct arena arena;      // of the turn: ctx, results
     struct arena step_arena; // of the step: request, reply, calls
     struct hook_ctx ctx;
-    struct str text;           // what the user said, as on_user_message left it
+    size_t remembered;         // items of ctx.memory that a request to the model had
+    struct str text;           // the user's message, as on_user_message left it
     const struct json *images; // where the pictures with it are; NULL: none
     vec(struct turn_picture) pictures;
     struct pipe pipe;
-    struct call_site site;   // generation, hooks and tools of the step; what is called in it
+    struct call_site site;   // generation, hooks, tools and calls of the step
     struct gen_unit **units; // the session's plugins in the generation
     size_t n_units;
     struct arena unit_arena; // of `units`
-    struct loop_task *next;  // a step that begins in the next turn of the loop
+    struct loop_task *next;  // enters `step` in the next turn of the loop
     // the prompt
     struct prompt_files *files; // read for this turn
     struct agent_lore lore;     // of a bot
@@ -514,111 +529,122 @@ struct turn {
     struct turn_delta delta;
     struct provider_usage usage; // of the turn
     double cost;
-    bool compacted;  // in this step, once
-    bool refused;    // the provider said that it is too long
-    bool compacting; // the request under way makes a summary
+    bool compacted;  // in this step already
+    bool refused;    // the provider refused the request as too long
+    bool compacting; // the request under way asks for a summary
     size_t compact_keep;
     struct turn_engine engine;
     // tools
     vec(struct tool_call *) spent; // calls of earlier steps
     size_t n_open;                 // calls whose results are not on the disk
-    size_t n_asking;               // of them and of subagents' calls, wait for a person
-    vec(struct agent_call) calls;  // made so far, for who waits; in the turn's arena
-    size_t heard;                  // of what was said to this turn while it ran
+    size_t n_asking;               // calls, also of subagents, that wait for the user
+    vec(struct agent_call) calls;  // made so far, for the outcome; in the turn's arena
+    size_t heard;                  // steering messages of this turn that the model has read
     // the end
-    struct str final;        // what was said last
-    uint64_t final_left_out; // bytes of it that nobody kept
+    struct str final;        // the last answer
+    uint64_t final_left_out; // bytes of it that were not kept
     char error_code[48];
     struct str error;
 };
 
 /// Begin the turn of a message that was accepted, which is borrowed.
 void turn__start(struct session *s, const struct session_message *m);
-/// Go on with `step` in the loop's next turn.
+/// Continue with `step` in the loop's next turn.
 void turn__go(struct turn *t, enum turn_step step);
-/// End it as soon as what it waits for is given up; asked twice, commands are killed.
+/// Cancel what the turn waits for, and end it; the second time, commands are killed.
 void turn__interrupt(struct turn *t);
-/// It cannot go on.
+/// Fail the turn, with a code of docs/reference/errors.md.
 void turn__fail(struct turn *t, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/// Whatever the step was waiting for came: shall it go on? False: it was interrupted, and ends.
-bool turn__alive(struct turn *t);
-/// An event that the conversation is made from is not in the journal.
+/// What the step waited for has come. False: the turn was interrupted meanwhile, and goes to its end.
+bool turn__resume(struct turn *t);
+/// An event that the conversation is made from could not be written.
 void turn__lost(struct turn *t, const struct err *e);
-/// True, and the turn fails, when that happened.
-bool turn__has_lost(struct turn *t);
+/// Fail the turn if turn__lost() was called; true then.
+bool turn__fail_if_lost(struct turn *t);
 /// All events so far are written, or lost. `t` may be NULL: none runs.
 void turn__settled(struct turn *t);
-/// Answer who waits: a person is needed.
+/// Tell the callers that wait for the turn that it needs an answer of the user.
 void turn__tell_waiting(struct turn *t);
-/// Raise a point of the turn itself.
+/// Raise a point of the turn itself; the handlers may change `value`.
 void turn__raise(struct turn *t, enum hook_point_id point, const struct json *value,
                  pipe_done *done);
-/// pipe_failed of every point that a turn raises: into the journal.
+/// The same with a text, borrowed as long as the step.
+void turn__raise_text(struct turn *t, enum hook_point_id point, struct str text, pipe_done *done);
+/// pipe_failed of every point that a turn raises: journal plugin.error.
 void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
                        const struct hook_run *run);
-/// A handler with on_error = "block" failed: true, and the turn fails.
-bool turn__blocked(struct turn *t, enum hook_point_id point);
+/// Fail the turn if a handler with on_error = "block" failed; true then.
+bool turn__fail_if_blocked(struct turn *t, enum hook_point_id point);
 
 // turn_prompt.c
 /// Pin the newest generation and take the session's plugins in it. False: the turn failed.
 bool turn__pin(struct turn *t);
 /// The step `prompt`: build t->request.
 void turn__prompt(struct turn *t);
-/// Why the turn may ask the model no more, in its arena; NULL: it may. What a subagent asks is asked by all who
-/// wait for it too.
+/// A request to the model begins: count it for the turn, and for the turns that wait for this subagent.
+void turn__count_step(struct turn *t);
+/// Why the turn may not ask the model again, in its arena; NULL: it may. A request of a subagent counts for all turns
+/// that wait for it.
 const char *turn__spent(struct turn *t);
 /// The skills of the step; the caller ends `out` with skills_fini().
 void turn__skills(const struct turn *t, struct skills *out);
 
 // turn_model.c
-/// The step `before_model`.
+/// The step `before_model`: raise on_before_model.
 void turn__before_model(struct turn *t);
 /// The step `request`: keep the request in requests.jsonl if wanted, then turn__ask().
 void turn__request(struct turn *t);
 /// The step `after_model`: tools, another step, or the end.
 void turn__after_model(struct turn *t);
-/// The members of a message of the model's, and the message into the conversation.
+/// Journal the reply with `text`, and add it to the conversation. `changed`: the pipe that changed the text; NULL: none.
 void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed);
+/// `text` as it is in an item of `content`, if it is there in one piece: it may be long. Else a copy in `a`.
+struct str turn__share_text(struct arena *a, const struct json *content, struct str text);
+/// Set the reply to a plain text, which is borrowed.
+void turn__set_reply(struct turn *t, struct str text);
 
 // turn_pictures.c
-/// Load the pictures of t->request, or of an engine's turn, that are not there yet; true: turn__request() or
-/// turn__engine() follows when they are.
+/// Load the pictures of t->request, or of an engine's turn, that are not loaded yet. True: turn__request() or
+/// turn__engine() is called again when they are.
 bool turn__load_pictures(struct turn *t);
 /// t->request with the pictures in it, in the step's arena.
 const struct json *turn__fill_pictures(struct turn *t);
-/// The pictures of this turn, for its engine, in the step's arena. They are loaded.
+/// The loaded pictures of this turn, for its engine, in the step's arena.
 const struct engine_picture *turn__engine_pictures(struct turn *t, size_t *n);
+/// Free the loaded pictures.
 void turn__free_pictures(struct turn *t);
 
 // turn_stream.c
 /// Send t->request to the provider.
 void turn__ask(struct turn *t);
-/// Give up the request under way, if there is one; what was said so far is journaled.
+/// Cancel the request under way, if there is one; the deltas so far are journaled.
 void turn__cancel_model(struct turn *t);
+/// The same when the user cuts the answer off: the part so far becomes a message, so that the model knows it. False: it
+/// had said nothing.
+bool turn__cut_model(struct turn *t);
 
-/// A piece of what the model says, into the journal and to on_model_delta; the source is paused when the disk is
-/// slower.
+/// Pass a piece of the answer to the journal and to on_model_delta. The source is paused while the disk is slower.
 void turn__delta(struct turn *t, const struct provider_delta *piece);
-/// Journal what has gathered.
+/// Journal the pieces collected so far.
 void turn__flush_deltas(struct turn *t);
-/// Count the tokens of one request, for the turn and for all who wait for it. `talks`: it held the conversation, and so
-/// says how full the context is.
+/// Count the tokens of one request, for the turn and for all turns that wait for it. `talks`: the request held the
+/// conversation, so its size tells how full the context is.
 void turn__count(struct turn *t, const struct provider_usage *u, bool talks);
 
 // turn_engine.c
 /// The step `engine`: an outside agent runs the turn.
 void turn__engine(struct turn *t);
-/// Have the engine end it; asked twice, its process is ended.
+/// Tell the engine to end the turn; the second time, end its process.
 void turn__cancel_engine(struct turn *t);
-/// Say something to it.
+/// Send a steering message to the engine.
 void turn__steer_engine(struct turn *t, struct str text);
-/// The turn cannot go on: the engine is stopped, then the turn fails.
+/// Stop the engine, then fail the turn.
 void turn__stop_engine(struct turn *t, const char *code, const char *why);
-/// What the process of the session's engine tells; `arg` is the struct session.
+/// Takes what the session's engine reports; `arg` is the struct session.
 extern const struct engine_cb turn__engine_cb;
 
 // engines.c
-#define AGENT_PATH "/usr/local/bin:/usr/bin:/bin" // of a client that names none
+#define AGENT_PATH "/usr/local/bin:/usr/bin:/bin" // the PATH of a client that sent none
 /// A setting of the engine, such as "engines.*.kind"; NULL: it is not given.
 const struct json *agent__engine_setting(const struct config *c, const char *key, const char *name);
 /// The kind of the engine of that name; NULL: there is no such engine.
@@ -628,50 +654,59 @@ const struct engine_kind *agent__find_engine(const struct agent *a, const struct
 char *agent__find_program(struct str path, const char *program);
 
 // session_engine.c
-/// Can its engine be used? False: `no` says why, and how to install it.
-bool agent__engine_usable(const struct session *s, struct agent_no *no);
+/// `no` is NULL when the engine can be used; else it says why not, and how to install it.
+typedef void agent__usable_cb(void *arg, const struct agent_no *no);
+/// Check that the engine of the session, which has one, can be used. `cb` is called once, later, unless
+/// agent__engine_stop_looking() comes first; the session may be freed meanwhile. The look frees itself.
+struct engine_look *agent__engine_look(const struct session *s, agent__usable_cb *cb, void *arg);
+void agent__engine_stop_looking(struct engine_look *l);
 /// The kind of engine that the session has; NULL: our own loop.
 const struct engine_kind *agent__engine_kind(const struct session *s);
-/// The thread of the session, opened or resumed where none fits any more. `vars` are the variables of commands.
+/// The thread of the session: the one that runs, or a new one when its settings changed. `vars` are the variables of
+/// commands.
 struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars);
-/// End the process; the conversation can be resumed.
+/// End the process; its conversation can be resumed.
 void agent__engine_close(struct session *s);
-/// And forget it: the next turn begins a new one, which is told the past.
+/// The same, and forget its conversation: the next turn begins a new thread, which is told the past.
 void agent__engine_forget(struct session *s);
-/// `s` goes on with the engine's conversation of `from`, which has it no more. False: it had none that fits.
+/// Move the engine's conversation of `from` to `s`. False: it has none of the same engine.
 bool agent__engine_inherit(struct session *s, struct session *from);
-/// The turn leaves it: it ends when the next one is long in coming.
+/// The turn does not need the engine any more: close it if no other turn comes soon.
 void agent__engine_rest(struct session *s);
-/// The instructions, when they are others than the thread was told; else empty. They are told now.
+/// `system` if it differs from what the thread was told last, else empty. It counts as told now.
 struct str agent__engine_system(struct session *s, struct str system);
 
 // turn_tools.c
-/// The result of a call into the journal; `done` when it is synced.
+/// Add the result of a call to the conversation.
+void turn__tell_result(struct tool_call *c);
+/// Journal the result of a call; `done` when it is synced.
 void turn__note_result(struct tool_call *c, note_done *done, void *arg);
-/// The step `tools`: all calls of the reply begin.
+/// The step `tools`: begin all calls of the reply.
 void turn__tools(struct turn *t);
-/// Give up all calls; t->n_open goes down as they end.
+/// Cancel all calls; t->n_open goes down as they end.
 void turn__cancel_tools(struct turn *t);
-void turn__retire_tools(struct turn *t); // the step is over
+/// The step is over: keep its calls until the turn ends.
+void turn__retire_tools(struct turn *t);
 /// Free all calls of the turn; none is open.
 void turn__free_tools(struct turn *t);
 
 // turn_compact.c
-/// Make the conversation shorter; then goes on with TURN_PROMPT, or to the end.
+/// The step `compact`: make the conversation shorter, then continue with TURN_PROMPT or end.
 void turn__compact(struct turn *t);
-/// Is the context nearly full, so that the conversation should become shorter first?
+/// Is the context so full that the conversation should be compacted first?
 bool turn__is_full(const struct turn *t);
 /// The model has made the summary.
 void turn__compact_reply(struct turn *t, struct str summary);
 
 // tool_call_outside.c
-void agent__drop_shelf(struct agent *a); // when no call can come any more
-/// The hub stops: give up the tools that run without a session.
+/// Free the shelf; no call can come any more.
+void agent__drop_shelf(struct agent *a);
+/// The hub stops: cancel the tools that run without a session.
 void agent__cancel_runs(struct agent *a);
 
 // permission.c
-/// Take the rules of the configuration anew.
+/// Read the rules of the configuration again.
 void agent__read_rules(struct agent *a);
 
-/// The member `pending` of the row and of `wait`.
+/// Write the member `pending` of the row and of `wait`.
 void agent__session_write_pending(const struct session *s, struct jw *w);

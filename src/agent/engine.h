@@ -8,27 +8,27 @@
 //
 //     session ──open──> thread (a process of the engine) ──turn──> events ──> journal, hooks, permissions
 //
-// An engine talks to its program and to nothing else. What it hears it tells by the functions of engine_cb, in
-// the words of this page; turn_engine.c makes our events of that, asks permissions, keeps what a call is about to
-// change, runs our tools and counts tokens. `engine = "native"` is no engine: it is the loop of turn.c itself.
+// An engine talks only to its program, and reports by the functions of engine_cb. turn_engine.c turns the reports into
+// events, asks for permission, keeps the files that a call is about to change, runs our tools and counts tokens.
+// `engine = "native"` is no engine: it is the loop of turn.c itself.
 //
-// To add one: a `struct engine_kind` in a folder of its own, listed in engine/engines.c. docs/internals/engines.md
-// shows the way of a turn and what each engine maps onto these calls.
+// To add one: a `struct engine_kind` in engine/, listed in engine/engines.c. docs/internals/engines.md describes a turn
+// and what each engine maps onto these calls.
 //
-// All of it belongs to the loop thread. Nothing may block it. Functions of engine_cb are never called from inside
+// All of it runs on the loop thread, and nothing may block. Functions of engine_cb are never called from inside
 // a function of engine_ops or from open(): defer them (loop_defer, or the engine's own process callbacks).
 
 struct engine_thread;
 struct engine_world; // what engines need of the hub: engine/world.h
 struct provider_choice;
 
-// ---- what the engine tells ----------------------------------------------------------------------
+// ---- what the engine reports --------------------------------------------------------------------
 
 /// Who runs a call.
 enum engine_runner {
-    ENGINE_ASKS, // the engine, when allow() has come; refuse() otherwise
-    ENGINE_RAN,  // the engine, and it does so already: it cannot be kept from it
-    ENGINE_OURS, // a tool of ours: answer() brings the result
+    ENGINE_ASKS, // the engine, after allow(); not after refuse()
+    ENGINE_RAN,  // the engine, and it has begun: it did not ask
+    ENGINE_OURS, // the hub, as one of our tools: answer() gives the result
 };
 
 /// A call of a tool. Borrowed for the call.
@@ -37,22 +37,22 @@ struct engine_call {
     struct str tool;          // our name for it: "shell" {cmd, cwd?}, "edit_file" {path}, ...
     const struct json *input; // an object
     enum engine_runner runner;
-    enum tool_effect effect; // of a tool that is not one of ours; else not looked at
+    enum tool_effect effect; // of a tool that is not one of ours; else not used
     struct str diff;         // what it will change, as a unified diff; may be empty
 };
 
 /// How a turn ended.
 enum engine_end { ENGINE_COMPLETED, ENGINE_INTERRUPTED, ENGINE_FAILED };
 
-/// Everything that is passed is borrowed for the call. Outside of a turn only on_thread, on_died, on_spawn and on_reaped
-/// mean anything; the rest is ignored, and a call is refused. on_spawn alone is called from inside of open().
+/// All arguments are borrowed for the call. Outside of a turn only on_thread, on_died, on_spawn and on_reaped have an
+/// effect; a call is refused, and the rest is ignored. Only on_spawn may be called from inside open().
 struct engine_cb {
-    /// The thread can be resumed by this id from now on, also by another process. `resumed`: it is the one that was
-    /// asked for; else it is a new one, which is told the past.
+    /// From now on the thread can be resumed by this id, also by another process. `resumed`: it is the one that was
+    /// asked for; else it is a new one, which was told the past.
     void (*on_thread)(void *arg, struct str id, bool resumed);
-    /// A piece of what the model says; exactly one of the two is not empty.
+    /// A piece of the model's answer; exactly one of text and reasoning is not empty.
     void (*on_delta)(void *arg, const struct provider_delta *d);
-    /// The pieces since the last whole message are void: the answer begins anew. `why` may be empty.
+    /// The pieces since the last whole message are void: the answer begins again. `why` may be empty.
     void (*on_void)(void *arg, struct str why);
     /// A whole message. Its pieces may have come before; on_delta is not called for it again.
     void (*on_message)(void *arg, struct str text);
@@ -65,29 +65,29 @@ struct engine_cb {
     /// One request to the model is over; its tokens, -1 for what is unknown. `window`: tokens that the model takes,
     /// 0 when that is unknown.
     void (*on_usage)(void *arg, const struct provider_usage *u, int64_t window);
-    /// The turn is over; once for each turn(). `why` says it for ENGINE_FAILED, else it is empty.
+    /// The turn is over; once for each turn(). `why` is the reason of ENGINE_FAILED, else empty.
     void (*on_end)(void *arg, enum engine_end end, struct str why);
-    /// The process is gone or of no more use; the last that comes. A turn under way fails. The thread is to be
-    /// closed, and can be opened again by its id.
+    /// The process is gone or cannot be used any more; only on_reaped follows. A turn under way fails. The caller closes
+    /// the thread, and can open it again by its id.
     void (*on_died)(void *arg, const struct err *e);
     /// A process of the thread is about to start. on_reaped follows when it and all that it started are gone, also
-    /// after close(): `arg` stays until then.
+    /// after close(): `arg` must stay until then.
     void (*on_spawn)(void *arg);
     void (*on_reaped)(void *arg);
 };
 
-// ---- what it is told ----------------------------------------------------------------------------
+// ---- what the engine is told --------------------------------------------------------------------
 
 /// What a thread is opened with; borrowed for open().
 struct engine_spec {
-    const char *session;     // its id
-    const char *command;     // of [engines.NAME]; NULL: the kind's own program, found in PATH
-    const char *const *args; // NULL at the end, or NULL: none
-    const char *thread;      // to be resumed; NULL: a new one
-    struct str past; // the conversation so far as text, for a thread that begins anew; may be empty
+    const char *session;        // its id
+    const char *command;        // of [engines.NAME]; NULL: the kind's own program, found in PATH
+    const char *const *args;    // NULL at the end, or NULL: none
+    const char *thread;         // to resume; NULL: begin a new one
+    struct str past;            // the conversation so far as text, for a new thread; may be empty
     struct str system;          // instructions
     const struct json *tools;   // of ours that it may call: [{name, description, input_schema}]
-    const char *dir;            // absolute, for the engine's own files; made when it is not there
+    const char *dir;            // absolute, for the engine's own files; created if missing
     const struct tool_env *env; // box and variables of a command of this session
     const struct provider_choice *choice; // model, and how to reach it
 };
@@ -97,7 +97,7 @@ struct engine_picture {
     struct str media_type, data;
 };
 
-/// What is said. Borrowed for the call.
+/// The user's message. Borrowed for the call.
 struct engine_turn {
     struct str text;
     const struct engine_picture *pictures; // with the text
@@ -106,23 +106,23 @@ struct engine_turn {
 };
 
 struct engine_ops {
-    /// Begin a turn; none is under way. It may come before the process is ready: it begins then. One with pictures fails
-    /// where the engine takes none.
+    /// Begin a turn; none is under way. The process need not be ready yet. A turn with pictures fails if the engine takes
+    /// none.
     void (*turn)(struct engine_thread *t, const struct engine_turn *in);
-    /// Say something to the turn under way.
+    /// Send a message to the turn under way.
     void (*steer)(struct engine_thread *t, struct str text);
-    /// End the turn: on_end follows soon, or the thread is closed.
+    /// End the turn: on_end follows soon, or the caller closes the thread.
     void (*interrupt)(struct engine_thread *t);
-    /// Read no further, or go on: the journal cannot keep up.
+    /// Stop reading, because the journal cannot keep up; or resume.
     void (*pause)(struct engine_thread *t, bool paused);
-    /// The engine may run the call, with `input` in place of its own; NULL: as it is. Only where the kind `edits` it
-    /// is another one.
+    /// The engine may run the call, with `input` in place of its own; NULL: unchanged. It is set only if the kind
+    /// `edits`.
     void (*allow)(struct engine_thread *t, struct str id, const struct json *input);
-    /// It may not; `reason` is for the model, where the engine can pass it on.
+    /// The engine may not run the call; `reason` is for the model, if the engine can pass it on.
     void (*refuse)(struct engine_thread *t, struct str id, struct str reason);
-    /// The result of a tool of ours.
+    /// The result of one of our tools.
     void (*answer)(struct engine_thread *t, struct str id, struct str output, bool success);
-    /// No callback but on_reaped follows. Its process and all that it started end: at first it is asked to.
+    /// Ask the process to end, then end it and all that it started. No callback but on_reaped follows.
     void (*close)(struct engine_thread *t);
 };
 
@@ -133,14 +133,13 @@ struct engine_thread {
 /// A kind of engine. Constant.
 struct engine_kind {
     const char *name;     // "codex"
-    const char *program;  // what is run; NULL: only `command` of [engines.NAME] says
+    const char *program;  // its name in the PATH; NULL: [engines.NAME] command is required
     const char *install;  // the command that installs it; NULL: there is none
-    const char *provider; // the kind of provider that it speaks to; NULL: any
-    bool own_model;       // it has a model by itself: ours is not asked
-    bool edits;           // allow() may bring another input than on_call did
-    bool fixed_tools;     // a thread keeps the tools that it was begun with
-    /// Begin or resume a thread. What goes wrong comes by on_died. `cb` and `arg` stay until close(), and until the last
-    /// on_reaped.
+    const char *provider; // the kind of provider that it can use; NULL: any
+    bool own_model;       // it has its own model, and uses no provider
+    bool edits;           // allow() may change the input of a call
+    bool fixed_tools;     // a thread keeps the tools that it began with
+    /// Begin or resume a thread. Failures come by on_died. `cb` and `arg` must stay until close() and the last on_reaped.
     struct engine_thread *(*open)(struct engine_world *w, const struct engine_spec *spec,
                                   const struct engine_cb *cb, void *arg);
 };

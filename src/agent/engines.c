@@ -1,9 +1,9 @@
-// The engines there are: the program of each, whether it is installed, and its version.
+// The engines that sessions can use: the program of each, whether it is installed, and its version.
 //
-//     kinds and [engines.NAME] ──> the program in the client's PATH ──> `PROGRAM --version` ──> the list
+//     kinds and [engines.NAME] ──> the program in the client's PATH (lane) ──> `PROGRAM --version` ──> the list
 //
-// The PATH is the client's, so the program is whatever its sessions would start. It runs as a command in a read-only box
-// without network: who may only look at this list starts nothing that could do more.
+// The PATH is the client's, so the program is the one that its sessions would start. It runs in a read-only box without
+// network, because a client that may only read this list must not start anything that could do more.
 
 #include <unistd.h>
 
@@ -62,19 +62,27 @@ static void add_engine(struct engine_list *l, const struct config *c, const char
     }
     struct str program =
         json_str(agent__engine_setting(c, "engines.*.command", name), kind->program);
-    char *found = program.n != 0 ? agent__find_program(l->path, program.p) : NULL;
     struct agent_engine e = {.name = arena_strdup(&l->arena, str_of(name)),
                              .kind = kind->name,
                              .install = kind->install,
-                             .program =
-                                 found != NULL ? arena_strdup(&l->arena, str_of(found)) : NULL};
+                             .program = program.n != 0 ? arena_strdup(&l->arena, program) : NULL};
     vec_push(&l->engines, e);
-    free(found);
+}
+
+/// Where each program is; NULL: it is not installed.
+static void find_programs(void *arg) // on a lane: a directory of the PATH may not answer
+{
+    struct engine_list *l = arg;
+    vec_foreach (it, &l->engines) {
+        char *found = it->program != NULL ? agent__find_program(l->path, it->program) : NULL;
+        it->program = found != NULL ? arena_strdup(&l->arena, str_of(found)) : NULL;
+        free(found);
+    }
 }
 
 // ---- versions -----------------------------------------------------------------------------------
 
-static void ask_next(struct engine_list *l);
+static void ask_next(void *arg);
 
 static void on_version(struct tool_job *j, const struct tool_result *r, void *arg)
 {
@@ -89,9 +97,11 @@ static void on_version(struct tool_job *j, const struct tool_result *r, void *ar
     ask_next(l);
 }
 
-static void ask_next(struct engine_list *l)
+/// Ask the next program for its version; after the last one, answer.
+static void ask_next(void *arg)
 {
     static const struct tool_cb cb = {.on_done = on_version};
+    struct engine_list *l = arg;
     struct agent *a = l->a;
     while (l->asked < l->engines.n && (l->engines.p[l->asked].program == NULL || a->stopping)) {
         l->asked++;
@@ -114,7 +124,7 @@ static void ask_next(struct engine_list *l)
                           arena_printf(&l->arena, "PROGRAM=%s", l->engines.p[l->asked].program),
                           NULL};
     env.environment = vars;
-    env.outputs_dir = arena_printf(&l->arena, "%s/outputs", a->o.home->state);
+    env.outputs_dir = arena_printf(&l->arena, "%s/outputs", a->o.hub->home->state);
     env.call_id = "engine-version";
     env.timeout_ms = VERSION_MS;
     struct json *input = make_obj(&l->arena, 1);
@@ -124,12 +134,11 @@ static void ask_next(struct engine_list *l)
 
 void agent_engines(struct agent *a, struct str path, agent_engines_cb *cb, void *arg)
 {
-    const struct config *c = a->o.config->now;
+    const struct config *c = a->o.hub->config->now;
     struct engine_list *l = xcalloc(1, sizeof *l);
     l->a = a;
     l->cb = cb;
     l->arg = arg;
-    arena_init(&l->arena);
     l->path = arena_str(&l->arena, path.n != 0 ? path : str_of(AGENT_PATH));
     for (size_t i = 0; a->engines != NULL && a->engines[i] != NULL; i++) {
         add_engine(l, c, a->engines[i]->name);
@@ -139,5 +148,5 @@ void agent_engines(struct agent *a, struct str path, agent_engines_cb *cb, void 
         add_engine(l, c, name);
     }
     agent__hold(a);
-    ask_next(l);
+    work_submit(a->tools, 0, find_programs, ask_next, l);
 }

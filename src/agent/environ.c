@@ -5,11 +5,13 @@
 //                                          v
 //                         env.applied, env.failed: journal of the session, stream of the hub
 //
-// A session has one guest, made of its directory and of its client's environment; when a client changes
-// either, the guest moves. The hub's own environment takes no part. Builds belong to the project, so env.building and env.ready are the stream's
-// alone and name no session.
+// A session has one guest, made of its directory and its client's environment; when a client changes either, the
+// guest moves. The hub's own environment is not used. Builds belong to the project, so env.building and env.ready go to
+// the hub's stream only, and name no session.
 
 #include "agent/environ.h"
+
+#include <assert.h>
 
 #include "base/log.h"
 #include "base/map.h"
@@ -39,49 +41,30 @@ static void write_build(struct jw *w, const char *project, uint64_t generation,
 {
     jw_kstrz(w, "project", project);
     jw_kint(w, "generation", (int64_t)generation);
-    jw_karr(w, "changed_files");
-    for (size_t i = 0; i < n; i++) {
-        jw_strz(w, changed[i]);
-    }
-    jw_end_arr(w);
-}
-
-/// Into the stream of the hub: `fields` is an object that somebody has begun.
-static void emit(struct agent_env *v, enum event_id event, struct buf *fields, struct jw *w)
-{
-    jw_end_obj(w);
-    if (buf_ok(fields)) {
-        struct str all = buf_str(fields);
-        event_emit(v->o.events, str_of(event_infos[event].type), STR_NULL,
-                   (struct str){all.p + 1, all.n - 2});
-    }
-    buf_fini(fields);
-}
-
-static void begin(struct buf *fields, struct jw *w)
-{
-    buf_init(fields, FIELDS_MAX);
-    jw_init(w, fields);
-    jw_obj(w);
+    env_write_changed(w, changed, n);
 }
 
 static void on_building(void *arg, const char *project, const struct env_building *m)
 {
-    struct buf fields;
-    struct jw w;
-    begin(&fields, &w);
+    struct agent_env *v = arg;
+    struct buf fields = {.max = FIELDS_MAX};
+    struct jw w = {.out = &fields};
+    jw_obj(&w);
     write_build(&w, project, m->generation, m->changed, m->n_changed);
-    emit(arg, EVENT_ENV_BUILDING, &fields, &w);
+    jw_end_obj(&w);
+    event_emit_object(v->o.hub->events, EVENT_ENV_BUILDING, &fields);
 }
 
 static void on_ready(void *arg, const char *project, const struct env_ready *m)
 {
-    struct buf fields;
-    struct jw w;
-    begin(&fields, &w);
+    struct agent_env *v = arg;
+    struct buf fields = {.max = FIELDS_MAX};
+    struct jw w = {.out = &fields};
+    jw_obj(&w);
     write_build(&w, project, m->result->generation, m->changed, m->n_changed);
     jw_kint(&w, "duration_ms", (int64_t)m->result->duration_ms);
-    emit(arg, EVENT_ENV_READY, &fields, &w);
+    jw_end_obj(&w);
+    event_emit_object(v->o.hub->events, EVENT_ENV_READY, &fields);
 }
 
 static void on_log(void *arg, const char *project, struct str line)
@@ -98,12 +81,11 @@ struct applied {
     const struct env_applied *m;
 };
 
-/// Names only, and only of what tools get.
+/// Write the names of variables, without those that are kept from tools.
 static void write_names(struct jw *w, const struct applied *a, const char *key,
                         const char *const *names)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (; *names != NULL; names++) {
         if (!agent_drops_variable(a->v->agent, str_of(a->id), str_of(*names))) {
             jw_strz(w, *names);
@@ -162,7 +144,7 @@ static struct env_guest *guest_of(struct agent_env *v, const struct session *s)
 {
     struct str id = str_of(agent_session_id(s));
     struct tenant *t = map_get(&v->tenants, id);
-    if (t == NULL) { // new, or of a hub before this one
+    if (t == NULL) { // the session is new, or from before the hub was restarted
         t = xcalloc(1, sizeof *t);
         t->id = str_dup(id);
         t->guest = env_guest_new(v->share, agent_session_dir(s), agent_session_environ(s), t);
@@ -185,11 +167,10 @@ static void free_tenant(struct tenant *t)
 static void on_settings(void *arg)
 {
     struct agent_env *v = arg;
-    const struct config *c = v->o.config->now;
-    size_t n;
-    const char *const *hide = config_strings(c, "sandbox.hide", &n);
+    const struct config *c = v->o.hub->config->now;
     bool boxed = strcmp(config_str(c, "sandbox.mode"), "danger-full-access") != 0;
-    env_gate_unattended_set(&v->gate, boxed, config_bool(c, "sandbox.network"), hide, n);
+    env_gate_unattended_set(&v->gate, boxed, config_bool(c, "sandbox.network"),
+                            config_strings(c, "sandbox.hide"));
     env_share_set_timeout(v->share, (uint64_t)config_int(c, "shell.build_timeout_s") * 1000);
 }
 
@@ -198,8 +179,8 @@ struct agent_env *agent_env_open(const struct agent_env_opts *o)
     struct agent_env *v = xcalloc(1, sizeof *v);
     v->o = *o;
     map_init(&v->tenants);
-    env_gate_unattended_init(&v->gate, o->home->dir, o->home->runtime);
-    struct env_share_opts opts = {.loop = o->loop,
+    env_gate_unattended_init(&v->gate, o->hub->home->dir, o->hub->home->runtime);
+    struct env_share_opts opts = {.loop = o->hub->loop,
                                   .watcher = o->watcher,
                                   .gate = &v->gate,
                                   .building = on_building,
@@ -210,19 +191,15 @@ struct agent_env *agent_env_open(const struct agent_env_opts *o)
                                   .arg = v};
     v->share = env_share_open(&opts);
     on_settings(v);
-    config_listen(o->config, on_settings, v);
+    config_listen(o->hub->config, on_settings, v);
     return v;
 }
 
 void agent_env_close(struct agent_env *v)
 {
-    struct str id;
-    void *t;
-    for (size_t at = 0; map_next(&v->tenants, &at, &id, &t);) {
-        free_tenant(t);
-    }
-    map_fini(&v->tenants);
-    config_unlisten(v->o.config, on_settings, v);
+    assert(v->share != NULL);
+    map_fini_each(&v->tenants, free_tenant);
+    config_unlisten(v->o.hub->config, on_settings, v);
     env_share_close(v->share);
     v->share = NULL;
 }
@@ -230,6 +207,7 @@ void agent_env_close(struct agent_env *v)
 void agent_env_free(struct agent_env *v)
 {
     if (v != NULL) {
+        assert(v->share == NULL);
         env_gate_trust_fini(&v->gate);
         free(v);
     }
@@ -237,6 +215,7 @@ void agent_env_free(struct agent_env *v)
 
 void agent_env_set_agent(struct agent_env *v, struct agent *a)
 {
+    assert(v->agent == NULL && a != NULL);
     v->agent = a;
 }
 

@@ -1,12 +1,12 @@
-// What a running tool asks of the session that called it: the user, the model, its directories.
+// What a running tool may ask for: an answer of the user, an answer of the model, the directories of the session.
 //
 //     ctx.elicit, an MCP server's elicitation/create ──> question.asked, one for each field of the form ──┐
 //     ctx.sample, sampling/createMessage ──> permission ──> the session's model, its cost counted ────────┼─> the tool
 //     ctx.roots, roots/list ──> the directories that the session may write ───────────────────────────────┘
 //
-// The questions are MCP's, since they come from plugins and MCP servers alike (struct hook_caller). A form is asked
-// field by field, so that every client that shows questions can answer it; `form` in the event lets one that can do
-// better answer the whole of it with {action, content}. A sampling request is judged as a call of a tool "sample"
+// The requests are those of MCP, since plugins and MCP servers make them alike (struct hook_caller). A form is asked
+// field by field, so that every client that shows questions can answer it; a client that can show forms answers the
+// `form` in the event at once, with {action, content}. A sampling request is judged as a call of a tool "sample",
 // with the mode, the hooks and the rules of the session.
 //
 // Invariants:
@@ -31,21 +31,16 @@ struct inquiry {
     const struct json *requests; // {key: {method, params}}
     struct json *answers;        // {key: result}, as far as they are known
     struct loop_task *task;
-    const struct json *call; // of sampling, while it is decided about; NULL
+    const struct json *call; // the call of "sample" while it is judged; else NULL
     struct provider_call *model;
     // of a form
-    uint32_t field;
-    unsigned tries;
+    uint32_t field; // the one that is asked now
+    unsigned tries; // answers to it that did not fit
     struct json *content;
-    const char *again; // why the last answer did not do; NULL
+    const char *again; // why the last answer did not fit; NULL: it did
 };
 
-static struct inquiry *current(const struct tool_call *c)
-{
-    return c->inquiries;
-}
-
-/// The request that is being answered.
+/// The request that is being answered; NULL: all are.
 static const struct json *request_of(const struct inquiry *q)
 {
     return q->answers->n < q->requests->n ? &q->requests->members[q->answers->n].value : NULL;
@@ -66,11 +61,11 @@ static void step(void *arg);
 static void go_on(struct inquiry *q)
 {
     if (q->task == NULL) {
-        q->task = loop_defer(q->c->site->agent->o.loop, step, q);
+        q->task = loop_defer(q->c->site->agent->o.hub->loop, step, q);
     }
 }
 
-/// Take it out; the next one begins.
+/// Remove it from the list of its call. If it was the first one, the next begins.
 static void take_out(struct inquiry *q)
 {
     struct inquiry **at = &q->c->inquiries;
@@ -82,13 +77,13 @@ static void take_out(struct inquiry *q)
         go_on(q->next);
     }
     if (q->task != NULL) {
-        loop_cancel(q->c->site->agent->o.loop, q->task);
+        loop_cancel(q->c->site->agent->o.hub->loop, q->task);
     }
 }
 
 static void inquiry_free(struct inquiry *q)
 {
-    struct arena arena = q->arena;
+    struct arena arena = q->arena; // `q` is in it
     arena_fini(&arena);
 }
 
@@ -164,7 +159,7 @@ static bool is_required(const struct inquiry *q, struct str name)
     return false;
 }
 
-/// The values that a field may have: `enum`, or `oneOf` and `anyOf` of {const, title}; NULL: any.
+/// The values that a field may have: `enum`, or `oneOf` and `anyOf` of {const, title}; NULL: any value.
 static const struct json *values_of(const struct json *schema)
 {
     static const char *const keys[] = {"enum", "oneOf", "anyOf"};
@@ -218,7 +213,7 @@ static void write_choices(const struct inquiry *q, struct jw *w)
 
 bool inquiry__write_question(const struct tool_call *c, struct jw *w)
 {
-    const struct inquiry *q = current(c);
+    const struct inquiry *q = c->inquiries;
     if (q == NULL || c->asking != ASK_QUESTION) {
         return false;
     }
@@ -226,8 +221,7 @@ bool inquiry__write_question(const struct tool_call *c, struct jw *w)
     struct str about = f != NULL ? json_str(json_get(&f->value, "description"), "") : STR_NULL;
     struct str title = f != NULL ? json_str(json_get(&f->value, "title"), "") : STR_NULL;
     struct str url = json_str(json_get(params_of(q), "url"), "");
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addf(&text, STR_FMT " asks: " STR_FMT, STR_ARG(c->name),
              STR_ARG(json_str(json_get(params_of(q), "message"), "")));
     if (url.n != 0) {
@@ -270,7 +264,7 @@ static void ask_field(struct inquiry *q)
     }
 }
 
-/// The value that is shown as `text`; the text itself when none is.
+/// The value whose title is `text`; the text itself when there is none.
 static struct json value_named(const struct json *schema, struct str text)
 {
     json_foreach_item (it, values_of(schema)) {
@@ -281,7 +275,7 @@ static struct json value_named(const struct json *schema, struct str text)
     return make_str(text);
 }
 
-/// What the user chose, or typed, as a value of the field; false: `q->again` says what is wrong with it.
+/// Read what the user chose or typed as a value of the field. False: `q->again` says what is wrong with it.
 static bool read_value(struct inquiry *q, const struct json *schema, const struct json *answer,
                        struct json *out)
 {
@@ -310,7 +304,7 @@ static bool read_value(struct inquiry *q, const struct json *schema, const struc
     return true;
 }
 
-/// One answer to a field; the next field follows, or the end.
+/// Take the answer to a field; then ask the next one, or end the form.
 static void take_field(struct inquiry *q, const struct json_member *f, const struct json *answer)
 {
     struct json value;
@@ -348,7 +342,7 @@ static void take_field(struct inquiry *q, const struct json_member *f, const str
 
 bool inquiry__answered(struct tool_call *c, uint64_t number, struct str json)
 {
-    struct inquiry *q = current(c);
+    struct inquiry *q = c->inquiries;
     struct json *answer = NULL;
     if (number == 0) {
         return false;
@@ -359,7 +353,7 @@ bool inquiry__answered(struct tool_call *c, uint64_t number, struct str json)
     const struct json *action = json_get(answer, "action");
     if (answer == NULL || answer->type == JSON_NULL) {
         end_form(q, "cancel");
-    } else if (action != NULL) { // all of it at once
+    } else if (action != NULL) { // the whole form at once
         const struct json *content = json_get(answer, "content");
         const struct json *schema = json_get(params_of(q), "requestedSchema");
         bool fills =
@@ -381,13 +375,12 @@ bool inquiry__answered(struct tool_call *c, uint64_t number, struct str json)
 
 // ---- the model ----------------------------------------------------------------------------------
 
-/// The text of a sampling message; what is no text is named.
+/// The text of a sampling message; other content is only named.
 static struct str content_text(struct arena *a, const struct json *content)
 {
     struct str type = json_str(json_get(content, "type"), "");
     if (content != NULL && content->type == JSON_ARR) {
-        struct buf all;
-        buf_init(&all, SIZE_MAX);
+        struct buf all = {.max = SIZE_MAX};
         json_foreach_item (it, content) {
             buf_adds(&all, content_text(a, it));
         }
@@ -405,10 +398,8 @@ static const struct json *sample_messages(struct arena *a, const struct json *pa
     struct json *list = make_arr(a, given != NULL ? given->n : 0);
     json_foreach_item (it, given) {
         bool assistant = str_eqz(json_str(json_get(it, "role"), ""), "assistant");
-        struct json *m = make_obj(a, 2);
-        make_put(m, "role", make_strz(assistant ? "assistant" : "user"));
-        make_put(m, "content", make_str(content_text(a, json_get(it, "content"))));
-        make_push(list, *m);
+        make_push(list, make_message(a, assistant ? "assistant" : "user",
+                                     make_str(content_text(a, json_get(it, "content")))));
     }
     return list;
 }
@@ -433,7 +424,7 @@ static const struct json *sample_request(struct arena *a, const struct json *par
 static void on_sample_delta(struct provider_call *call, const struct provider_delta *d, void *arg)
 {
     (void)call;
-    (void)d; // the whole comes at the end
+    (void)d; // on_sampled() has the whole answer
     (void)arg;
 }
 
@@ -451,15 +442,13 @@ static void on_sampled(struct provider_call *call, const struct provider_respons
     struct inquiry *q = arg;
     struct turn *t = q->c->site->turn;
     struct arena *a = &q->arena;
-    struct json *v = make_obj(a, 4), *content = make_obj(a, 2);
+    struct json *v = make_obj(a, 4);
     bool cut = strcmp(r->stop_reason, "max_tokens") == 0;
     (void)call;
     q->model = NULL;
     turn__count(t, &r->usage, false);
-    make_put(content, "type", make_strz("text"));
-    make_put(content, "text", make_str(arena_str(a, r->text)));
     make_put(v, "role", make_strz("assistant"));
-    make_put(v, "content", *content);
+    make_put(v, "content", make_text(a, arena_str(a, r->text)));
     make_put(v, "model", make_strz(arena_strdup(a, str_of(t->s->choice.model))));
     make_put(v, "stopReason", make_strz(cut ? "maxTokens" : "endTurn"));
     put_answer(q, *v);
@@ -474,7 +463,7 @@ static void on_sample_failed(struct provider_call *call, const struct provider_e
     fail(q, why->message);
 }
 
-/// The model is asked, now that nothing is against it.
+/// Ask the model: the call was allowed.
 static void sample(struct inquiry *q)
 {
     static const struct provider_cb callbacks = {.on_delta = on_sample_delta,
@@ -497,7 +486,7 @@ static void sample(struct inquiry *q)
     }
 }
 
-/// The call of a tool "sample" that hooks, rules and people judge.
+/// Have hooks, rules and the user judge it, as a call of a tool "sample".
 static void ask_permission(struct inquiry *q)
 {
     struct arena *a = &q->arena;
@@ -510,14 +499,14 @@ static void ask_permission(struct inquiry *q)
     make_put(call, "tool_call_id", make_str(q->c->id));
     make_put(call, "input", *input);
     q->call = call;
-    q->c->ask_id[0] = '\0'; // of the call itself
+    q->c->ask_id[0] = '\0'; // it was the id of the tool's own question
     q->c->n_asked++;
     tool_call__permit(q->c);
 }
 
 const struct json *tool_call__about(const struct tool_call *c)
 {
-    const struct inquiry *q = current(c);
+    const struct inquiry *q = c->inquiries;
     return q != NULL && q->call != NULL ? q->call : c->call;
 }
 
@@ -528,7 +517,7 @@ bool inquiry__is_judged(const struct tool_call *c)
 
 bool inquiry__decided(struct tool_call *c, const char *refused)
 {
-    struct inquiry *q = current(c);
+    struct inquiry *q = c->inquiries;
     if (q == NULL || q->call == NULL) {
         return false;
     }
@@ -541,7 +530,7 @@ bool inquiry__decided(struct tool_call *c, const char *refused)
     return true;
 }
 
-// ---- the way through ----------------------------------------------------------------------------
+// ---- step by step -------------------------------------------------------------------------------
 
 static void step(void *arg)
 {
@@ -565,12 +554,11 @@ static int ask(void *arg, struct hook_ask *ask, const struct json *requests,
 {
     struct tool_call *c = arg;
     struct inquiry **end = &c->inquiries;
-    struct arena arena;
+    struct arena arena = {0};
     (void)answers;
     if (c->cancelled || c->over) {
         return err_set(e, UV_ECANCELED, "the call is over");
     }
-    arena_init(&arena);
     struct inquiry *q = arena_calloc(&arena, 1, sizeof *q);
     q->c = c;
     q->ask = ask;
@@ -594,10 +582,10 @@ static void forget(void *arg, struct hook_ask *ask)
         if (q->ask != ask) {
             continue;
         }
-        if (q == current(c)) {
+        if (q == c->inquiries) {
             tool_call__stop_asking(c);
             pipe_cancel(&c->pipe);
-            c->n_asked++; // an answer on its way to the disk is nobody's
+            c->n_asked++; // so that an answer on its way to the disk is ignored
         }
         if (q->model != NULL) {
             provider_cancel(q->model);
@@ -618,8 +606,7 @@ static void progress(void *arg, struct str text, double done, double total)
 static void take_log(void *arg, struct str level, const struct json *data)
 {
     const struct tool_call *c = arg;
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = {.max = 4096};
     json_write(&text, data, 0);
     log_info(LOG_HUB, "session=%s tool=%s level=%s text=%s", tool_call__session(c->site)->id,
              LOGQ(c->name).z, LOGQ(level).z, LOGQ(buf_str(&text)).z);

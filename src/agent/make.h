@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 
-// JSON values made by hand, in an arena. Room for members and elements is asked for at the start.
+// JSON values made by hand, in an arena. The caller says at the start how many members or elements there will be.
 
 static inline struct json make_str(struct str s)
 {
@@ -50,4 +50,22 @@ static inline struct json *make_arr(struct arena *a, size_t room)
 static inline void make_push(struct json *arr, struct json v)
 {
     arr->items[arr->n++] = v;
+}
+
+/// The item {type: "text", text} of a message.
+static inline struct json make_text(struct arena *a, struct str text)
+{
+    struct json *item = make_obj(a, 2);
+    make_put(item, "type", make_strz("text"));
+    make_put(item, "text", make_str(text));
+    return *item;
+}
+
+/// The message {role, content}; talk.c relies on the order.
+static inline struct json make_message(struct arena *a, const char *role, struct json content)
+{
+    struct json *m = make_obj(a, 2);
+    make_put(m, "role", make_strz(role));
+    make_put(m, "content", content);
+    return *m;
 }

@@ -1,15 +1,15 @@
 // The model that answers when no key is set: simple rules over what the user said last.
 //
-// Whoever has just installed the program should see a real agent loop before they have a key: tool
+// A user who has just installed the program should see a real agent loop before having a key: tool
 // calls with their permission questions, a file that changes, a plugin that is live in the next step.
 // So this model understands a handful of requests, does each of them with real tools, and says each
 // time that it is only the offline demo.
 //
 //     request ──> words of the last user message ──> first rule that fits ──> its step ──> scene
 //
-// A rule has one or more steps: a tool call, perhaps another, then a text about what came back. The
-// number of results since the user's message tells the step, so nothing is kept between two requests:
-// a retry, a fork and a resumed session need no care. A failed result ends the rule with what failed.
+// A rule has one or more steps: a tool call, perhaps another, then a text about the result. The number
+// of results since the user's message tells the step, so nothing is kept between two requests, and a
+// retry, a fork or a resumed session needs no special care. A failed result ends the rule with the error.
 //
 // In a bot's run the user's words are the quoted lines under "## User Input", and the last text comes
 // with session_complete, so that the run ends.
@@ -20,17 +20,19 @@
 #include <ctype.h>
 #include <strings.h>
 
+#include "agent/compact.h"
 #include "agent/make.h"
 #include "agent/wire.h"
+#include "base/utf8.h"
 
-enum { QUOTES = 2, EXCERPT_LINES = 12, EXCERPT_BYTES = 1500 };
+enum { QUOTES = 2, EXCERPT_LINES = 12, EXCERPT_BYTES = 1500, ASKED_BYTES = 200 };
 
 struct offline {
     struct arena *arena;
     const struct json *tools;
     struct str said;          // the user's words
     struct str path;          // the first file name in them; empty: none
-    struct str quote[QUOTES]; // what they hold in quotes
+    struct str quote[QUOTES]; // the parts of them in quotes
     size_t n_quotes;
     size_t turns;      // messages of the user so far
     size_t steps;      // results since the last of them
@@ -62,8 +64,7 @@ static const char abilities[] =
 
 static struct str content_text(struct arena *a, const struct json *content)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     wire_foreach_item(item, content)
     {
         if (wire_item_type(item) == WIRE_TEXT) {
@@ -75,7 +76,7 @@ static struct str content_text(struct arena *a, const struct json *content)
     return text;
 }
 
-/// A bot's prompt quotes what the user typed; any other message is the user's as it is.
+/// The user's words in a message: all of it, or what the prompt of a bot quotes.
 static struct str user_words(struct arena *a, struct str message)
 {
     static const char heading[] = "## User Input\n";
@@ -84,8 +85,7 @@ static struct str user_words(struct arena *a, struct str message)
         return str_trim(message);
     }
     struct str rest = str_from(message, (size_t)(at - message.p) + strlen(heading));
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     while (rest.n != 0) {
         struct str line = str_cut(&rest, '\n');
         if (str_starts(line, ">")) {
@@ -106,8 +106,7 @@ static void take_result(struct offline *o, const struct json *item)
     o->steps++;
     o->failed = !json_bool(json_get(item, "success"), true);
     if (output != NULL && output->type != JSON_STR) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, output, 0);
         o->result = arena_str(o->arena, buf_str(&text));
         buf_fini(&text);
@@ -136,7 +135,7 @@ static void read_messages(struct offline *o, const struct json *messages)
     }
 }
 
-/// A file name: it has a dot or a slash inside, and what ends the sentence is not part of it.
+/// The word as a file name, without punctuation at its end; empty: it has no dot and no slash.
 static struct str as_path(struct str word)
 {
     while (word.n != 0 && strchr("?!,;:.)", word.p[word.n - 1]) != NULL) {
@@ -221,6 +220,9 @@ static const char *excerpt(const struct offline *o)
 {
     struct str rest = o->result;
     size_t lines = 0, shown = 0;
+    if (str_trim(rest).n == 0) {
+        return "(nothing)";
+    }
     while (rest.n != 0 && lines < EXCERPT_LINES) {
         struct str line = str_cut(&rest, '\n');
         if (shown + line.n > EXCERPT_BYTES) {
@@ -229,49 +231,43 @@ static const char *excerpt(const struct offline *o)
         shown = (size_t)(line.p + line.n - o->result.p);
         lines++;
     }
-    return arena_printf(o->arena, "```\n%.*s\n```%s", (int)shown,
-                        o->result.n != 0 ? o->result.p : "",
+    return arena_printf(o->arena, "```\n%.*s\n```%s", (int)shown, o->result.p,
                         shown < str_trim(o->result).n ? "\n(and more)" : "");
 }
 
 // ---- the rules ----------------------------------------------------------------------------------
 
-static void list_files(struct offline *o)
+/// Call a tool, then show what it answered after `heading`.
+static void call_and_show(struct offline *o, const char *tool, const char *key, struct str value,
+                          const char *text, const char *heading)
 {
     if (o->steps == 0) {
-        call(o, "list_files", o->path.n != 0 ? "path" : NULL, o->path, "I will look.");
+        call(o, tool, key, value, text);
     } else {
-        o->text = arena_printf(o->arena, "These files are there:\n%s", excerpt(o));
+        o->text = arena_printf(o->arena, "%s\n%s", heading, excerpt(o));
     }
+}
+
+static void list_files(struct offline *o)
+{
+    call_and_show(o, "list_files", o->path.n != 0 ? "path" : NULL, o->path, "I will look.",
+                  "These files are there:");
 }
 
 static void read_file(struct offline *o)
 {
-    if (o->steps == 0) {
-        call(o, "read_file", "path", o->path, "I will read it.");
-    } else {
-        o->text = arena_printf(o->arena, "This is how `" STR_FMT "` begins:\n%s", STR_ARG(o->path),
-                               excerpt(o));
-    }
+    call_and_show(o, "read_file", "path", o->path, "I will read it.",
+                  arena_printf(o->arena, "This is how `" STR_FMT "` begins:", STR_ARG(o->path)));
 }
 
 static void search(struct offline *o)
 {
-    if (o->steps == 0) {
-        call(o, "search_files", "pattern", o->quote[0], "I will search.");
-    } else {
-        o->text = arena_printf(o->arena, "%s:\n%s", o->result.n != 0 ? "Found" : "Found nothing",
-                               excerpt(o));
-    }
+    call_and_show(o, "search_files", "pattern", o->quote[0], "I will search.", "Found:");
 }
 
 static void run_command(struct offline *o)
 {
-    if (o->steps == 0) {
-        call(o, "shell", "cmd", o->quote[0], "I will run it in the sandbox.");
-    } else {
-        o->text = arena_printf(o->arena, "It printed:\n%s", excerpt(o));
-    }
+    call_and_show(o, "shell", "cmd", o->quote[0], "I will run it in the sandbox.", "It printed:");
 }
 
 static void write_file(struct offline *o)
@@ -354,8 +350,8 @@ static void meet(struct offline *o)
     }
 }
 
-/// The first row that fits the user's words counts: one of `words` is there, and a file name and as
-/// many quotes as it needs. The last one fits always.
+/// The first row that fits is used: the user's message has one of `words`, a file name if `path`, and
+/// as many quotes as `quotes`.
 static const struct offline_rule {
     const char *words;
     bool path;
@@ -373,6 +369,7 @@ static const struct offline_rule {
     {"afloat help you who", false, 0, NULL, explain},
 };
 
+/// Used when no row fits.
 static const struct offline_rule meeting = {NULL, false, 0, "list_files", meet};
 
 static const struct offline_rule *choose(const struct offline *o)
@@ -387,7 +384,7 @@ static const struct offline_rule *choose(const struct offline *o)
     return &meeting;
 }
 
-/// The scene: the text, with the notice when nothing more is to be done, and the call.
+/// The scene: the text and the call. Without a call it is the last answer, which gets the notice.
 static struct json *write_scene(struct offline *o)
 {
     struct json *scene = make_obj(o->arena, 2);
@@ -410,13 +407,34 @@ static struct json *write_scene(struct offline *o)
     return scene;
 }
 
+/// What the user asked for, the first line of each message: the messages follow the task as "role: text", each with an
+/// empty line after it.
+static void summarise(struct offline *o)
+{
+    struct buf out = {.max = SIZE_MAX};
+    struct str rest = o->said;
+    buf_addz(&out, "So far the user asked for this:");
+    for (bool first = true; rest.n != 0;) {
+        struct str line = str_cut(&rest, '\n');
+        if (first && str_starts(line, "user: ")) {
+            line = str_from(line, strlen("user: "));
+            buf_addf(&out, "\n- %.*s", (int)utf8_cut(line.p, line.n, ASKED_BYTES), line.p);
+        }
+        first = line.n == 0;
+    }
+    o->text = arena_strdup(o->arena, buf_str(&out));
+    buf_fini(&out);
+}
+
 struct json *offline_scene(struct arena *a, const struct json *request)
 {
     struct offline o = {.arena = a, .tools = json_get(request, "tools")};
     read_messages(&o, json_get(request, "messages"));
     find_arguments(&o);
     const struct offline_rule *rule = choose(&o);
-    if (str_eqz(o.called, "session_complete")) {
+    if (str_starts(o.said, COMPACT_TASK)) {
+        summarise(&o);
+    } else if (str_eqz(o.called, "session_complete")) {
         o.text = "The run is complete.";
     } else if (o.steps != 0 && o.failed) {
         o.text = arena_printf(a, "That did not work. The tool `" STR_FMT "` answered:\n%s",

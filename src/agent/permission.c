@@ -1,16 +1,16 @@
-// May a call run? The mode, plugins, rules and people decide.
+// May a call run? The mode, plugins, rules and the user decide.
 //
 //     the mode, and what the tool asks for itself ─┐
 //     on_permission: deny > ask > allow ───────────┼─> the strictest ─┬─ allow ─> it runs
 //     a deny or ask rule ──────────────────────────┘                  ├─ deny ──> a failed result
-//                                            an allow rule covers it? └─ ask ───> a person
+//                                            an allow rule covers it? └─ ask ───> the user
 //
 // Rules come from [[permission]] in the configuration and from earlier answers (permit/). A question says
-// what each answer covers. It is in the journal before anybody sees it, and so is the decision before
-// anything relies on it. No answer within session.answer_s, or the turn ends first: denied, and journaled.
-// The tool `ask_user` asks in the same way. Outside of a session there is no mode, and nobody to ask: what
-// would need a question does not run. A call of a subagent goes by the mode and the rules of the session that
-// a person talks to, and asks there.
+// what each answer covers. It is journaled before a client sees it, and the decision before anything relies on
+// it. If no answer comes within session.answer_s, or the turn ends first, the call is denied, and that is
+// journaled. The tool `ask_user` asks in the same way. Outside of a session there is no mode and no user to ask: a
+// call that would need a question does not run. A call of a subagent uses the mode and the rules of the session that
+// the user talks to, and asks there.
 
 #include <assert.h>
 
@@ -22,26 +22,17 @@
 
 void agent__read_rules(struct agent *a)
 {
-    size_t at = 0;
-    const struct config_entry *c;
+    struct config_diags faults;
+    config_diags_init(&faults);
     rules_fini(&a->rules);
     rules_init(&a->rules);
     a->rules_fault.code = 0;
-    while ((c = config_next(a->o.config->now, &at)) != NULL) {
-        if (!str_starts(str_of(c->key), "permission.")) {
-            continue;
-        }
-        const struct json *match = json_get(c->value, "match"); // its pattern is checked here
-        struct rule r = {.id = c->key,
-                         .tool = json_str(json_get(c->value, "tool"), "").p,
-                         .match = match != NULL ? json_str(match, "").p : NULL};
-        bool known = permit_verdict_find(json_str(json_get(c->value, "decision"), ""), &r.decision);
-        assert(known); // the configuration has checked the members
-        (void)known;
-        if (rules_add(&a->rules, &r, &a->rules_fault) < 0) {
-            err_prefix(&a->rules_fault, "%s:%u: 'match' of [[permission]]", c->path, c->line);
-        }
+    rules_read(&a->rules, a->o.hub->config->now, &faults);
+    if (faults.n != 0) {
+        const struct config_diag *it = &faults.p[0];
+        err_set(&a->rules_fault, ERR_INVALID, "%s:%u: %s", it->path, it->line, it->message);
     }
+    config_diags_fini(&faults);
 }
 
 static struct permit_call call_of(const struct tool_call *c)
@@ -52,21 +43,13 @@ static struct permit_call call_of(const struct tool_call *c)
     return (struct permit_call){.tool = json_str(json_get(call, "tool_name"), ""),
                                 .input = json_get(call, "input"),
                                 .working_dir = dir != NULL ? dir : "/",
-                                .session = s != NULL ? agent__session_root(s)->id : ""};
+                                .session = s != NULL ? agent__session_root(s)->id : "",
+                                .file = c->file};
 }
 
-static enum permit_verdict by_rules(const struct tool_call *c, const struct rule **by)
-{
-    const struct book_project *project = c->site->rules;
-    const struct rules *const lists[] = {&c->site->agent->rules,
-                                         project != NULL ? book_rules(project) : NULL};
-    const struct permit_call call = call_of(c);
-    return rules_judge(lists, project != NULL ? 2 : 1, &call, c->site->arena, by);
-}
+// ---- decided without a question -----------------------------------------------------------------
 
-// ---- decided without a person -------------------------------------------------------------------
-
-/// A question or its answer, where a person reads it.
+/// Begin the event of a question or its answer, in the session that the user talks to.
 static struct jw *begin_note(struct note *n, const struct tool_call *c, enum event_id event)
 {
     struct turn *t = turn__root(c->site->turn);
@@ -112,7 +95,7 @@ static void deny(struct tool_call *c, const char *by, const char *reason)
     }
 }
 
-/// Its question stays without an answer, for the reason `why`.
+/// Its question gets no answer, for the reason `why`: end the call, or the inquiry of the tool that runs.
 static void give_up(struct tool_call *c, enum ask_kind kind, const char *why)
 {
     bool running = kind == ASK_PERMISSION ? inquiry__decided(c, why)
@@ -123,27 +106,32 @@ static void give_up(struct tool_call *c, enum ask_kind kind, const char *why)
     }
 }
 
-// ---- asking a person ----------------------------------------------------------------------------
+// ---- asking the user ----------------------------------------------------------------------------
 
 bool tool_call__can_ask(const struct tool_call *c)
 {
     return c->site->turn != NULL && !agent__session_root(c->site->turn->s)->role.autonomous;
 }
 
-/// Count the questions that are open: the session waits while there is one.
+/// Set the number of open questions: the session is `waiting` while there is one. The store lists sessions by their
+/// state, so a change is saved.
 static void count_asking(struct turn *t, size_t n)
 {
+    bool changed = (n != 0) != (t->n_asking != 0);
     t->n_asking = n;
     agent__session_set_state(t->s, n != 0 ? SESSION_WAITING : SESSION_RUNNING);
+    if (changed) {
+        agent__session_save(t->s, NULL, NULL);
+    }
 }
 
-/// It waits for nobody any more.
+/// The call does not wait for the user any more.
 static void stop_waiting(struct tool_call *c)
 {
     struct turn *t = turn__root(c->site->turn);
     assert(c->asking != ASK_NOTHING && t->n_asking != 0);
     c->asking = ASK_NOTHING;
-    c->diff = STR_NULL; // of what would be; the result says what is
+    c->diff = STR_NULL; // it was the preview; the result has the real one
     timer_stop(&c->patience);
     count_asking(t, t->n_asking - 1);
 }
@@ -170,14 +158,14 @@ static void on_impatient(void *arg)
     }
 }
 
-/// The request is in the journal: those who wait for the turn hear of it.
+/// The question is in the journal: tell the callers that wait for the turn.
 static void on_asked(void *arg, int status, const struct err *e)
 {
     struct tool_call *c = arg;
     if (c->asking == ASK_NOTHING) {
         return;
     }
-    if (status < 0) { // nobody can see it
+    if (status < 0) { // no client can see it
         enum ask_kind kind = c->asking;
         stop_waiting(c);
         give_up(c, kind, e->msg);
@@ -195,19 +183,20 @@ static void begin_asking(struct tool_call *c, enum ask_kind kind)
     c->asking = kind;
     snprintf(c->ask_id, sizeof c->ask_id, "%c%llu", kind == ASK_PERMISSION ? 'p' : 'q',
              (unsigned long long)++s->asks);
-    timer_init(&c->patience, s->agent->o.loop, on_impatient, c);
+    timer_init(&c->patience, s->agent->o.hub->loop, on_impatient, c);
     timer_start(&c->patience, (uint64_t)patience_s * 1000);
     count_asking(t, t->n_asking + 1);
 }
 
-/// Does the question show a change that each call of its kind has to be asked about?
-static bool is_shown(const struct tool_call *c)
+/// Must the user be asked about every such call, whatever rules say? The question shows a change to a guarded file or
+/// to the description of the tool.
+static bool needs_question(const struct tool_call *c)
 {
     return !inquiry__is_judged(c) && (c->guarded || c->entry->changed.n != 0);
 }
 
-/// The members of a question: what would run, what it would change, and what each answer covers; or what
-/// `ask_user` asks.
+/// Write the members of a question: what would run, what it would change and what each answer covers; or the question
+/// of `ask_user`.
 static void write_question(const struct tool_call *c, struct jw *w)
 {
     struct permit_offer offers[PERMIT__REACHES];
@@ -230,7 +219,7 @@ static void write_question(const struct tool_call *c, struct jw *w)
         jw_kstr(w, "diff", c->diff);
     }
     jw_karr(w, "offers");
-    n = is_shown(c) ? 1 : n;
+    n = needs_question(c) ? 1 : n;
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
         jw_kstrz(w, "remember", permit_reach_name(offers[i].reach));
@@ -246,7 +235,7 @@ void tool_call__ask(struct tool_call *c)
     begin_asking(c, ASK_PERMISSION);
     struct jw *w = begin_note(&n, c, EVENT_PERMISSION_REQUESTED);
     write_question(c, w);
-    const char *by = !is_shown(c) ? c->asked_by : c->guarded ? "sandbox" : "mcp";
+    const char *by = !needs_question(c) ? c->asked_by : c->guarded ? "sandbox" : "mcp";
     if (by != NULL) {
         jw_kstrz(w, "by", by);
     }
@@ -287,7 +276,7 @@ void tool_call__stop_asking(struct tool_call *c)
 
 // ---- the verdict --------------------------------------------------------------------------------
 
-/// May commands reach the network without a question? Then other tools may, too.
+/// May commands use the network without a question? Then other tools may, too.
 static bool has_network(const struct tool_call *c)
 {
     const struct session *s = tool_call__session(c->site);
@@ -315,12 +304,12 @@ static enum permit_verdict by_mode(const struct tool_call *c)
     return MAX(v, asks ? PERMIT_ASK : PERMIT_ALLOW);
 }
 
-/// The strictest says ask.
+/// The strictest verdict is to ask: do that, or deny the call where nobody can be asked.
 static void ask_or_deny(struct tool_call *c, const char *by)
 {
     const struct tool *tool = c->entry->tool;
     c->asked_by = by;
-    c->diff = is_shown(c) && c->entry->changed.n != 0 ? c->entry->changed : c->diff;
+    c->diff = needs_question(c) && c->entry->changed.n != 0 ? c->entry->changed : c->diff;
     if (c->site->turn == NULL) {
         tool_call__fail(c, CALL_UNASKED, "it needs approval, and nobody can be asked");
     } else if (!tool_call__can_ask(c)) {
@@ -332,18 +321,18 @@ static void ask_or_deny(struct tool_call *c, const char *by)
     }
 }
 
-static void on_permission(struct pipe *p, void *arg)
+/// Decide: on_permission has run and c->file is known.
+static void judge(struct tool_call *c)
 {
-    struct tool_call *c = arg;
-    struct arena *a = c->site->arena;
-    const char *by = pipe_by(p);
+    const struct book_project *project = c->site->rules;
+    const struct rules *const lists[] = {&c->site->agent->rules,
+                                         project != NULL ? book_rules(project) : NULL};
+    const struct permit_call call = call_of(c);
     const struct rule *rule = NULL;
-    if (p->run.result == HOOK_DENY) {
-        deny(c, by != NULL ? by : "a plugin", arena_strdup(a, str_of(p->run.fault.msg)));
-        return;
-    }
-    enum permit_verdict v = by_mode(c), ruled = by_rules(c, &rule);
-    v = p->run.result == HOOK_ASK ? MAX(v, PERMIT_ASK) : v;
+    enum permit_verdict ruled =
+        rules_judge(lists, project != NULL ? 2 : 1, &call, c->site->arena, &rule);
+    enum permit_verdict v = by_mode(c);
+    v = c->pipe.run.result == HOOK_ASK ? MAX(v, PERMIT_ASK) : v;
     if (v == PERMIT_DENY) {
         bool plan = agent__session_root(c->site->turn->s)->permission == PERMISSION_PLAN;
         deny(c, "policy",
@@ -351,16 +340,77 @@ static void on_permission(struct pipe *p, void *arg)
                   : "permission = \"deny\"");
     } else if (ruled == PERMIT_DENY) {
         deny(c, "policy",
-             arena_printf(a, "rule %s: %s%s%s", rule->id, rule->tool,
+             arena_printf(c->site->arena, "rule %s: %s%s%s", rule->id, rule->tool,
                           rule->match != NULL ? " " : "", rule->match != NULL ? rule->match : ""));
-    } else if (!is_shown(c) && ruled != PERMIT_ASK &&
+    } else if (!needs_question(c) && ruled != PERMIT_ASK &&
                (v == PERMIT_ALLOW || ruled == PERMIT_ALLOW)) {
         if (!inquiry__decided(c, NULL)) {
             tool_call__resolve(c);
         }
     } else {
-        ask_or_deny(c, by);
+        ask_or_deny(c, pipe_by(&c->pipe));
     }
+}
+
+/// Looks up the real path of the file of a call, on a thread: a dead network mount never answers.
+struct call_look {
+    struct tool_call *c; // NULL: it was cancelled
+    struct agent *agent;
+    char *file;
+};
+
+static void find_file(void *arg)
+{
+    struct call_look *l = arg;
+    char *real = rules_real_file(l->file);
+    free(l->file);
+    l->file = real;
+}
+
+static void on_file(void *arg)
+{
+    struct call_look *l = arg;
+    struct agent *a = l->agent;
+    struct tool_call *c = l->c;
+    if (c != NULL) {
+        c->look = NULL;
+        c->file = arena_strdup(c->site->arena, str_of(l->file));
+        judge(c);
+    }
+    free(l->file);
+    free(l);
+    agent__release(a);
+}
+
+void tool_call__stop_looking(struct tool_call *c)
+{
+    if (c->look != NULL) {
+        c->look->c = NULL;
+        c->look = NULL;
+    }
+}
+
+static void on_permission(struct pipe *p, void *arg)
+{
+    struct tool_call *c = arg;
+    struct agent *a = c->site->agent;
+    const char *by = pipe_by(p);
+    if (p->run.result == HOOK_DENY) {
+        deny(c, by != NULL ? by : "a plugin",
+             arena_strdup(c->site->arena, str_of(p->run.fault.msg)));
+        return;
+    }
+    const struct permit_call call = call_of(c);
+    c->file = rules_file(&call, c->site->arena);
+    if (c->file == NULL) {
+        judge(c);
+        return;
+    }
+    assert(c->look == NULL);
+    c->look = xmalloc(sizeof *c->look);
+    *c->look = (struct call_look){.c = c, .agent = a, .file = xstrdup(c->file)};
+    agent__hold(a);
+    work_submit(a->tools, work_mount_key(c->file), find_file, on_file, c->look);
 }
 
 void tool_call__permit(struct tool_call *c)
@@ -368,22 +418,21 @@ void tool_call__permit(struct tool_call *c)
     tool_call__raise(c, POINT_PERMISSION, NULL, on_permission);
 }
 
-// ---- people answer ------------------------------------------------------------------------------
+// ---- the user answers ---------------------------------------------------------------------------
 
 /// A decision or an answer on its way into the journal.
 struct deciding {
-    struct session *s;
     struct tool_call *c; // NULL: its turn is over
     bool question, allow;
     uint64_t inquiry; // n_asked of a running tool; 0: it does not run
     char *json;       // the answer to a question
-    struct rule rule; // to be remembered; without a tool: none. In the step's arena
-    char *text;       // the reason, or what the model reads
+    struct rule rule; // to remember, in the step's arena; its `tool` is NULL when there is none
+    char *text;       // the reason, or the answer as the model reads it
     agent_done_cb *cb;
     void *arg;
 };
 
-/// The next call of the turn, or of its subagents, that asks; NULL: none. `at` begins as 0.
+/// The next call of the turn, or of its subagents, that asks; NULL: there is no more. `at` begins as 0.
 static struct tool_call *next_ask(const struct turn *t, size_t *at)
 {
     size_t skip = *at;
@@ -407,7 +456,7 @@ static struct tool_call *next_ask(const struct turn *t, size_t *at)
     return found;
 }
 
-/// The call that asks this; NULL, answered: nothing does.
+/// The call that asked `id`; NULL: there is none, and `cb` was told.
 static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kind kind,
                                   agent_done_cb *cb, void *arg)
 {
@@ -421,14 +470,14 @@ static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kin
         }
     }
     bool was = str_to_u64(str_from(id, 1), &n) && n != 0 && n <= s->asks;
-    agent__no(&no, was ? PROBLEM_ALREADY_DECIDED : PROBLEM_NOT_FOUND, NULL,
-              was ? "%s '%.*s' was decided already" : "there is no %s '%.*s'", what,
-              (int)MIN(id.n, (size_t)40), id.p);
+    agent_no_set(&no, was ? PROBLEM_ALREADY_DECIDED : PROBLEM_NOT_FOUND, NULL,
+                 was ? "%s '%.*s' was decided already" : "there is no %s '%.*s'", what,
+                 (int)MIN(id.n, (size_t)40), id.p);
     cb(arg, &no);
     return NULL;
 }
 
-/// It is in the journal (`status` 0) and, where that was asked for, remembered (`rule_fault` NULL).
+/// The decision is in the journal (`status` 0) and, if the user wanted that, remembered (`rule_fault` NULL).
 static void deciding_end(struct deciding *q, int status, const struct err *e,
                          const struct err *rule_fault)
 {
@@ -438,8 +487,8 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
     if (status < 0) {
         agent__no_store(&no, e);
     } else if (rule_fault != NULL) {
-        agent__no(&no, PROBLEM_STORE_FAILED, "it counts for this call",
-                  "the answer cannot be remembered: %s", rule_fault->msg);
+        agent_no_set(&no, PROBLEM_STORE_FAILED, "the answer applies to this call only",
+                     "the answer cannot be remembered: %s", rule_fault->msg);
     }
     d.cb(d.arg, status < 0 || rule_fault != NULL ? &no : NULL);
     if (d.c != NULL) {
@@ -475,11 +524,6 @@ void tool_call__drop_decision(struct tool_call *c)
     }
 }
 
-static uint64_t inquiry_of(const struct tool_call *c)
-{
-    return c->inquiries != NULL ? c->n_asked : 0;
-}
-
 static void on_remembered(void *arg, const struct rule *r, const struct err *e)
 {
     deciding_end(arg, 0, NULL, r == NULL ? e : NULL);
@@ -506,19 +550,18 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
     }
     const struct permit_call call = call_of(c);
     if (d->remember != PERMIT_ONCE &&
-        (is_shown(c) || !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY,
-                                    c->site->arena, &rule))) {
-        agent__no(&no, PROBLEM_INVALID_BODY, "'offers' of permission.requested lists the answers",
-                  "'remember': \"%s\" was not offered for this call",
-                  permit_reach_name(d->remember));
+        (needs_question(c) || !rules_make(&call, d->remember, d->allow ? PERMIT_ALLOW : PERMIT_DENY,
+                                          c->site->arena, &rule))) {
+        agent_no_set(
+            &no, PROBLEM_INVALID_BODY, "'offers' of permission.requested lists the answers",
+            "'remember': \"%s\" was not offered for this call", permit_reach_name(d->remember));
         cb(arg, &no);
         return;
     }
     struct deciding *q = xmalloc(sizeof *q);
-    *q = (struct deciding){.s = s,
-                           .c = c,
+    *q = (struct deciding){.c = c,
                            .allow = d->allow,
-                           .inquiry = inquiry_of(c),
+                           .inquiry = c->inquiries != NULL ? c->n_asked : 0,
                            .rule = rule,
                            .text = str_dup(d->reason),
                            .cb = cb,
@@ -532,14 +575,16 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
                   agent_done_cb *cb, void *arg)
 {
     struct tool_call *c = find_ask(s, question_id, ASK_QUESTION, cb, arg);
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (c == NULL) {
         return;
     }
     struct deciding *q = xmalloc(sizeof *q);
-    *q = (struct deciding){
-        .s = s, .c = c, .question = true, .inquiry = inquiry_of(c), .cb = cb, .arg = arg};
-    buf_init(&text, SIZE_MAX);
+    *q = (struct deciding){.c = c,
+                           .question = true,
+                           .inquiry = c->inquiries != NULL ? c->n_asked : 0,
+                           .cb = cb,
+                           .arg = arg};
     json_write(&text, answer, 0);
     q->json = str_dup(buf_str(&text));
     buf_clear(&text);

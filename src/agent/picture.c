@@ -1,6 +1,6 @@
 // Pictures: taken in, and loaded for a request.
 //
-// What a file is, its first bytes say; its name is only shown. The kinds are those that all providers take.
+// The first bytes of a file tell its kind; its name is only shown. The kinds are those that all providers take.
 
 #include "agent/picture.h"
 
@@ -44,12 +44,12 @@ static int read_file(const char *path, int flags, struct buf *out, struct err *e
         return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : -errno, "cannot open '%s': %s", path,
                        err_text(-errno));
     }
-    int rc = fstat(fd, &st) < 0 ? -errno : 0;
+    int rc = fstat(fd, &st) < 0 ? err_sys(e, "cannot look at '%s'", path) : 0;
     if (rc == 0 && !S_ISREG(st.st_mode)) {
         rc = err_set(e, ERR_INVALID, "'%s' is not a file", path);
     } else if (rc == 0 && st.st_size > PICTURE_MAX) {
-        rc = err_set(e, ERR_TOO_LARGE, "'%s' has %.1f MB: a picture may have %d", path,
-                     (double)st.st_size / (1 << 20), PICTURE_MAX >> 20);
+        rc = err_set(e, ERR_TOO_LARGE, "'%s' is too large: %.1f MB, and a picture may have %d MB",
+                     path, (double)st.st_size / (1 << 20), PICTURE_MAX >> 20);
     } else if (rc == 0 && (rc = path_read_fd(fd, out, &st)) < 0) {
         err_set(e, rc, "cannot read '%s': %s", path, err_text(rc));
     }
@@ -57,18 +57,19 @@ static int read_file(const char *path, int flags, struct buf *out, struct err *e
     return rc;
 }
 
-/// The bytes of one that was given, and its name, borrowed from `given`.
+/// Read a picture as a client gave it; `name` is borrowed from `given`.
 static int read_given(const struct json *given, struct buf *bytes, struct str *name, struct err *e)
 {
     const struct json *data = json_get(given, "data");
     if (given->type == JSON_OBJ && data != NULL && data->type == JSON_STR) {
         *name = json_str(json_get(given, "name"), "picture");
         if (data->s.n > (size_t)PICTURE_MAX / 3 * 4 + 4) {
-            return err_set(e, ERR_TOO_LARGE, "a picture may have %d MB", PICTURE_MAX >> 20);
+            return err_set(e, ERR_TOO_LARGE, "it is too large: a picture may have %d MB",
+                           PICTURE_MAX >> 20);
         }
         return base64_decode(bytes, data->s)
                    ? 0
-                   : err_set(e, ERR_INVALID, "'data' of a picture is no base64");
+                   : err_set(e, ERR_INVALID, "'data' of a picture is not base64");
     }
     struct str asked = json_str(given, "");
     char *path = str_dup(asked);
@@ -97,11 +98,10 @@ static int keep(struct str bytes, const struct kind *k, const char *home, const 
 static int take_one(const struct json *given, const char *home, const char *dir, struct jw *w,
                     struct err *e)
 {
-    struct buf bytes;
+    struct buf bytes = {.max = PICTURE_MAX + 3}; // base64 of PICTURE_MAX may have three bytes more
     struct str name;
     uint8_t hash[SHA256_SIZE];
     char hex[SHA256_HEX];
-    buf_init(&bytes, SIZE_MAX);
     int rc = read_given(given, &bytes, &name, e);
     const struct kind *k = rc == 0 ? kind_of(buf_str(&bytes)) : NULL;
     if (rc == 0 && k == NULL) {
@@ -129,13 +129,12 @@ static int take_one(const struct json *given, const char *home, const char *dir,
 int picture_take(const struct json *given, const char *home, const char *dir, struct buf *out,
                  struct err *e)
 {
-    struct jw w;
     int rc = 0;
     if (given->type != JSON_ARR || given->n > PICTURES_A_MESSAGE) {
         return err_set(e, ERR_INVALID, "'images' must be a list of at most %d pictures",
                        PICTURES_A_MESSAGE);
     }
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_arr(&w);
     for (size_t i = 0; rc == 0 && i < given->n; i++) {
         rc = take_one(&given->items[i], home, dir, &w, e);
@@ -161,12 +160,11 @@ static bool is_ours(const char *path)
 
 int picture_load(const char *home, const char *path, struct buf *out, struct err *e)
 {
-    struct buf bytes;
+    struct buf bytes = {.max = PICTURE_MAX + 3};
     if (!is_ours(path)) {
         return err_set(e, ERR_INVALID, "not a picture of a session");
     }
     char *full = path_join(home, path);
-    buf_init(&bytes, SIZE_MAX);
     int rc = read_file(full, O_NOFOLLOW, &bytes, e);
     const struct kind *k = rc == 0 ? kind_of(buf_str(&bytes)) : NULL;
     if (k != NULL) {

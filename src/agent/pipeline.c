@@ -1,8 +1,8 @@
-// The hook points of a turn: who listens, who changed what.
+// Raise a hook point: run its handlers, and note which plugins changed the value.
 //
-// A handler of the hub's Lua ends in the call that starts it, most of the time; then `done` comes from
-// inside pipe_start() and nothing was allocated. One that waits comes back later. Callers treat both
-// alike: what follows a point stands in `done`.
+// Most handlers in the hub's Lua end in the call that starts them; then `done` is called from inside
+// pipe_start() and nothing was allocated. One that waits ends later. Callers treat both alike: what
+// follows a point is in `done`.
 
 #include "agent/pipeline.h"
 
@@ -123,9 +123,5 @@ const char *pipe_by(const struct pipe *p)
 
 void pipe_write_changed(const struct pipe *p, struct jw *w)
 {
-    jw_karr(w, "changed_by");
-    vec_foreach (name, &p->changed_by) {
-        jw_strz(w, *name);
-    }
-    jw_end_arr(w);
+    jw_kstrs(w, "changed_by", p->changed_by.p, p->changed_by.n);
 }

@@ -7,8 +7,8 @@
 // One hook point raised for a turn, in the caller's storage.
 
 struct pipe;
-/// The handlers have run; `p->run.result` says how, p->args.values what they left. Never after
-/// pipe_cancel().
+/// The handlers have run: `p->run.result` is how, p->args.values are the values they left. Never called
+/// after pipe_cancel().
 typedef void pipe_done(struct pipe *p, void *arg);
 
 /// A handler of `unit` (may be NULL) failed; `run->fault` says how.
@@ -36,21 +36,22 @@ struct pipe_opts {
     struct str subject; // a tool's name
     pipe_done *done;    // may be called before this returns; NULL for a point that may not wait
     void *arg;
-    pipe_failed *failed; // NULL: nobody wants to know
+    pipe_failed *failed; // may be NULL
     void *failed_arg;
 };
 
-/// Does anybody listen? Callers build no arguments for nobody.
+/// Does the point have handlers? If not, callers need not build its arguments.
 bool pipe_heard(const struct hook_set *hooks, enum hook_point_id point);
-/// Run the handlers. Nobody listening is HOOK_KEEP at once.
+/// Run the handlers. Without any the result is HOOK_KEEP, and `done` is called from inside.
 void pipe_start(struct pipe *p, const struct pipe_opts *o);
-/// Give it up.
+/// Cancel the handlers that run.
 void pipe_cancel(struct pipe *p);
-void pipe_fini(struct pipe *p); // not while it runs
+/// Free it; no handler runs.
+void pipe_fini(struct pipe *p);
 
-/// The last value, as the handlers left it.
+/// The last argument, as the handlers left it.
 const struct json *pipe_value(const struct pipe *p);
-/// The unit whose handler gave the answer or refused; NULL.
+/// The unit whose handler answered or refused; NULL: none did.
 const char *pipe_by(const struct pipe *p);
-/// The member `changed_by`: the units that changed the value.
+/// Write the member `changed_by`: the units that changed the value.
 void pipe_write_changed(const struct pipe *p, struct jw *w);

@@ -1,7 +1,7 @@
-// The system prompt: what the model is told before anything is said.
+// The system prompt.
 //
-// AGENTS.md, CLAUDE.md and the skills of a project are text that somebody else may have written; a model that reads
-// them is led by them. So they count only when their bytes were trusted, like a project's code.
+// AGENTS.md, CLAUDE.md and the skills of a project may be written by somebody else, and a model follows what it reads
+// there. So they are used only when the user has trusted their bytes, like a project's code.
 
 #include "agent/prompt.h"
 
@@ -23,8 +23,8 @@ static const char builtin_instructions[] =
 
 // ---- files --------------------------------------------------------------------------------------
 
-/// Read a file of instructions. One with the text of another (CLAUDE.md is often a copy of AGENTS.md) is
-/// passed over, and what goes beyond PROMPT_FILES_MAX.
+/// Read a file of instructions. A file with the same text as another (CLAUDE.md is often a copy of AGENTS.md) is
+/// skipped, and so is one that would pass PROMPT_FILES_MAX.
 static int read_instruction(void *arg, const char *rel)
 {
     struct prompt_files *f = arg;
@@ -153,7 +153,7 @@ static void job_free(struct prompt_job *j)
 
 static void job_end(struct prompt_job *j)
 {
-    // Higher priorities first; few enough to insert one by one, which keeps the order of equals.
+    // Higher priorities first. Insertion sort: there are few, and equal priorities keep their order.
     for (size_t i = 1; i < j->sections.n; i++) {
         struct prompt_section s = j->sections.p[i];
         size_t at = i;
@@ -188,7 +188,7 @@ static void on_section(struct gen_call *call, int status, const struct json *tex
     }
 }
 
-/// Note a section; its text is there already, or its function is to be asked.
+/// Add a section: its text, or a note that its function has to be called.
 static void add_section(struct prompt_job *j, const struct gen_item *it)
 {
     struct json *about;
@@ -246,6 +246,7 @@ void prompt_cancel(struct prompt_job *j)
         const struct gen_target *face = gen_item_face(q->item);
         if (!q->over && face->cancel != NULL) {
             q->over = true;
+            assert(j->n_open != 0);
             j->n_open--;
             face->cancel(gen_item_data(q->item), &q->call);
         }

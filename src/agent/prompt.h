@@ -8,8 +8,8 @@
 //
 //     instructions · where the session works · AGENTS.md, CLAUDE.md · notes of a bot · sections of plugins · skills
 //
-// Files are read once a turn on a lane (prompt_files), sections of plugins are asked at every step,
-// because a step runs on the newest generation.
+// Files are read once a turn, on a lane (prompt_files). Sections of plugins are collected at every step, because a step
+// runs on the newest generation.
 
 struct hook_ctx;
 struct trust;
@@ -38,8 +38,8 @@ struct prompt_files {
     const struct trust *trust;
 };
 
-/// Read the files for a session in `dir`; `done` comes on the loop thread, never from inside, and may
-/// free `f`. `trust` is asked then.
+/// Read the files for a session in `dir`. `done` is called on the loop thread, never from inside, and may free `f`.
+/// `trust` is used right before that.
 struct prompt_files *prompt_files_read(struct lane *lane, const char *home, const char *dir,
                                        const struct trust *trust,
                                        void (*done)(struct prompt_files *f, void *arg), void *arg);
@@ -53,15 +53,15 @@ struct prompt_section {
 };
 
 struct prompt_job;
-/// All sections are there, by priority and then in the order of the units.
+/// All sections, by priority and then in the order of the units.
 typedef void prompt_sections_cb(const struct prompt_section *list, size_t n, void *arg);
 
-/// Collect the sections of `units`; functions are called with `ctx`. A section that fails is left out
-/// (its plugin's statistics have the error). Texts are in `a`. `done` may come before this returns; then
-/// NULL is returned. The generation of the units stays pinned by the caller.
+/// Collect the sections of `units`; those that are functions are called with `ctx`. A section that fails is left
+/// out (its plugin's statistics have the error). Texts are in `a`. Returns NULL when `done` was called from
+/// inside. The caller keeps the generation of the units pinned.
 struct prompt_job *prompt_sections(struct gen_unit *const *units, size_t n, struct hook_ctx *ctx,
                                    struct arena *a, prompt_sections_cb *done, void *arg);
-/// Give up; `done` does not come. Sections that cannot be given up end by themselves.
+/// Cancel it: `done` is not called. Sections that cannot be cancelled end by themselves.
 void prompt_cancel(struct prompt_job *j);
 
 // ---- the whole ----------------------------------------------------------------------------------

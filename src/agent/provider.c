@@ -6,23 +6,22 @@
 //                                     │                                  │ end marker
 //                        on_fail <────┘ no more tries                    └──> on_done
 //
-// What is handed out before the end can be taken back: deltas are void after on_retry. What cannot
-// be, the calls of tools, is handed out only when the end marker was seen. So a cut stream may be
-// asked for again at any point and no tool runs twice.
+// Deltas can be taken back: they are void after on_retry. Calls of tools cannot, so they are handed out only after
+// the end marker. So a request whose stream was cut can be repeated at any point, and no tool runs twice.
 //
-// A try makes progress when its head or the end of a line arrives; bytes alone are none, or a server
-// that drips them could hold us for ever.
+// A try makes progress when its head or the end of a line arrives. Bytes alone do not count, or a server that sends
+// one now and then could hold us for ever.
 //
 // Invariants:
 //   - `idle` runs exactly while `running && !paused`.
-//   - once `gone`, no callback is made; the call is freed by whoever set `busy`, else at once.
-//   - a try's reply is there while `trying`, on_done included.
+//   - once `gone`, no callback is made; the call is freed by the function that set `busy`, else at once.
+//   - a try's reply exists while `trying`, on_done included.
 
 #include <assert.h>
-#include <sys/random.h>
 
 #include "agent/provider_int.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/redact.h"
 
 enum {
@@ -82,7 +81,7 @@ static void progress(struct provider_call *call)
 
 // ---- failing --------------------------------------------------------------------------------
 
-// A key that was changed since: its file or secret is the truth, once. True: there is another one.
+// The key was refused: read its file or secret again, once. True: it has another key now.
 static bool read_new_key(struct provider_call *call, const struct provider_error *e)
 {
     if (e->fault != PROVIDER_AUTH || call->reread) {
@@ -98,11 +97,13 @@ static bool read_new_key(struct provider_call *call, const struct provider_error
     return true;
 }
 
-static bool may_retry(struct provider_call *call, const struct provider_error *e, uint64_t *wait_ms)
+/// Count the failed try. True: there is to be another one, in `*wait_ms`.
+static bool plan_retry(struct provider_call *call, const struct provider_error *e,
+                       uint64_t *wait_ms)
 {
     bool told = call->told && call->cb.on_retry == NULL;
-    uint64_t dice = 0, now = loop_now(call->service->loop);
-    (void)!getrandom(&dice, sizeof dice, GRND_NONBLOCK); // without luck: no jitter
+    uint64_t dice, now = loop_now(call->service->loop);
+    random_bytes(&dice, sizeof dice);
     return !told && provider__worth_retry(e->fault) &&
            retry_next(&call->retry, &call->choice->retry, now, e->retry_after_ms, dice, wait_ms);
 }
@@ -111,12 +112,12 @@ static void fail_try(struct provider_call *call, struct provider_error *e)
 {
     uint64_t wait_ms = 0;
     bool again = read_new_key(call, e);
-    if (call->asked_ms != 0) { // the head knows better than the message
+    if (call->asked_ms != 0) { // the headers are more exact than the message
         e->retry_after_ms = call->asked_ms;
     }
     e->tries = call->retry.failed + 1;
     end_try(call);
-    again = again || may_retry(call, e, &wait_ms);
+    again = again || plan_retry(call, e, &wait_ms);
     log_warn(LOG_AGENT, "provider=%s fault=%s status=%d try=%u wait_ms=%llu message=%s",
              call->choice->provider, provider_fault_name(e->fault), e->status, e->tries,
              (unsigned long long)wait_ms, LOGQ(str_of(e->message)).z);
@@ -188,7 +189,7 @@ void provider__head(struct provider_call *call, const struct http_reply *reply)
     progress(call);
 }
 
-/// Something was read, with `rc`: is the try over? False: it is, and perhaps the call.
+/// Something was read, with `rc`: end the try if it is complete or failed. False: it is over, and perhaps the call.
 static bool settle(struct provider_call *call, int rc)
 {
     struct provider_error e;
@@ -232,7 +233,7 @@ bool provider__event(struct provider_call *call, const struct json *event)
     call->busy = false;
     arena_fini(&call->reply.scratch);
     if (!wire_reply_fits(&call->reply)) {
-        rc = err_set(&call->feed, ERR_TOO_LARGE, "the answer has more parts than any model means");
+        rc = err_set(&call->feed, ERR_TOO_LARGE, "the answer has too many parts");
     }
     return settle(call, rc);
 }
@@ -254,7 +255,7 @@ void provider__end(struct provider_call *call, int rc, const struct err *e)
         succeed(call);
         return;
     } else {
-        provider__fault(&why, PROVIDER_CUT, who, "ended its answer in the middle");
+        provider__fault(&why, PROVIDER_CUT, who, "ended before its answer was complete");
     }
     fail_try(call, &why);
 }
@@ -342,6 +343,11 @@ void provider_cancel(struct provider_call *call)
     }
 }
 
+struct str provider_text(const struct provider_call *call)
+{
+    return call->trying ? buf_str(&call->reply.text) : STR_NULL;
+}
+
 void provider_pause(struct provider_call *call, bool paused)
 {
     if (call->paused == paused) {
@@ -372,6 +378,14 @@ void provider_write_usage(struct jw *w, const struct provider_usage *u)
     provider_write_tokens(w, "cached", u->cached);
     provider_write_tokens(w, "output", u->output);
     provider_write_tokens(w, "reasoning", u->reasoning);
+}
+
+struct provider_usage provider_read_usage(const struct json *v)
+{
+    return (struct provider_usage){.input = json_int(json_get(v, "input"), -1),
+                                   .cached = json_int(json_get(v, "cached"), -1),
+                                   .output = json_int(json_get(v, "output"), -1),
+                                   .reasoning = json_int(json_get(v, "reasoning"), -1)};
 }
 
 void provider_write_error(struct jw *w, const struct provider_error *e)

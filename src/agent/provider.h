@@ -4,15 +4,15 @@
 #include "base/json.h"
 #include "loop/loop.h"
 
-// Model providers behind one call.
+// One call for all model providers.
 //
 //     struct provider_ask ask = {.choice = &session->choice, .request = request, .n = 3};
 //     rc = provider_start(&call, service, &ask, &callbacks, arg, &e);
 //
-// on_delta comes as the model speaks, then exactly one of on_done and on_fail. Failed tries are
-// repeated in here (retry.h, docs/internals/providers.md). Callbacks come from the loop's deferred
-// queue or from timers, never from inside a call of ours; they may cancel, pause, or start other
-// calls. All of it belongs to the loop thread and nothing blocks.
+// on_delta is called for each piece of the answer, then exactly one of on_done and on_fail. Failed
+// tries are repeated (retry.h, docs/internals/providers.md). Callbacks are called from the loop's
+// deferred queue or from timers, never from inside a function of this header; they may cancel, pause,
+// or start other calls. Call all functions on the loop thread; none blocks.
 //
 // The request, in the neutral form that hooks see and requests.jsonl keeps:
 //
@@ -30,11 +30,11 @@
 //      "params": {"max_tokens": 1000, ...}}
 //
 // `content` is a text or a list of items. Roles are user, assistant, tool and system (a remark in
-// between); tool_result may stand in a user's message too. An assistant message is the `content` of
-// a response as it came: reasoning items are opaque, go back unchanged to the API that made them
-// (`kind`) and are left out for any other. Each tool_call needs its tool_result in what follows
-// before the next assistant message; APIs refuse a request without. Members of `params` are sent as
-// they are and replace what we would send; `max_tokens` is translated.
+// between); tool_result may be in a user's message too. An assistant message is the `content` of a
+// response, unchanged: reasoning items are opaque, go back to the API that made them (`kind`) and are
+// left out for any other. Each tool_call needs its tool_result before the next assistant message; APIs
+// refuse a request without. Members of `params` are sent as they are and replace our own;
+// `max_tokens` is translated.
 
 struct hook_ctx;
 struct providers;       // the service, see agent/providers.h
@@ -46,9 +46,8 @@ struct provider_call;
 /// A piece of the answer: exactly one of the three is there. Texts are well-formed UTF-8; all is borrowed.
 struct provider_delta {
     struct str text;
-    struct str reasoning; // for people; what goes back to the model is in response.content
-    const struct json
-        *sealed; // a block of reasoning is complete: the item that goes back to the model
+    struct str reasoning;      // for the user; what goes back to the model is in response.content
+    const struct json *sealed; // the item of a complete block of reasoning, which goes back
 };
 
 /// Tokens; -1 is unknown. `cached` is part of `input`, `reasoning` of `output`.
@@ -60,18 +59,17 @@ struct provider_usage {
 struct provider_tool_call {
     struct str id, name;
     const struct json *input; // an object, always
-    struct str raw;           // what the model wrote; empty: nothing, which stands for {}
-    /// NULL, or why what the model wrote is not an object (`input` is {} then): not to be run, but
-    /// answered with this text as a failed result, so that the model can mend it.
+    struct str raw;           // what the model wrote; empty means {}
+    /// Why what the model wrote is not an object (`input` is {} then): do not run the call, but answer it with this
+    /// text as a failed result, so that the model can mend it. NULL: it is one.
     const char *bad_input;
 };
 
-/// At most so much of the answer's text is kept in memory; deltas go on beyond. It is what bounds a long
-/// answer: some 256,000 tokens. Clients and the model are told how much is missing of a longer one.
+/// How much of an answer's text is kept in memory, some 256,000 tokens; deltas continue beyond. Clients and the model
+/// are told how much of a longer answer is missing.
 enum { PROVIDER_TEXT_MAX = 1024 * 1024 };
 
-/// The whole answer; borrowed for the call of on_done. This is the one place where the provider
-/// accumulates: who shows or stores deltas needs no second copy.
+/// The whole answer; borrowed for the call of on_done. Callers that show or store deltas need not collect them.
 struct provider_response {
     struct str text;        // all of it, or the first PROVIDER_TEXT_MAX bytes
     uint64_t text_left_out; // bytes beyond that
@@ -89,7 +87,7 @@ struct provider_response {
     X(RATE_LIMITED, "PROVIDER_RATE_LIMITED", true) /* 429 */                                       \
     X(CUT, "PROVIDER_CUT", true)                   /* the stream ended before the answer did */    \
     X(IDLE, "PROVIDER_IDLE", true)                 /* no progress for retry.idle_ms */             \
-    X(QUOTA, "PROVIDER_QUOTA", false)              /* out of credit: a person has to act */        \
+    X(QUOTA, "PROVIDER_QUOTA", false)              /* out of credit: the user has to act */        \
     X(AUTH, "PROVIDER_AUTH", false)                /* no key, or one that is refused */            \
     X(CONTEXT, "CONTEXT_OVERFLOW", false)          /* the request is too long: compact it */       \
     X(REJECTED, "PROVIDER_REJECTED", false)        /* the API refuses the request */               \
@@ -104,7 +102,7 @@ enum provider_fault {
         PROVIDER_FAULT__COUNT
 };
 
-/// As events and errors name it: "PROVIDER_AUTH".
+/// The name in events and errors: "PROVIDER_AUTH".
 const char *provider_fault_name(enum provider_fault fault);
 
 struct provider_error {
@@ -112,16 +110,16 @@ struct provider_error {
     int status;              // of HTTP; 0 when there was none
     unsigned tries;          // made so far
     uint64_t retry_after_ms; // what the provider asked for, or 0
-    char message[480];       // for people, one line; never holds a key
+    char message[480];       // for the user, one line; never holds a key
 };
 
 /// `arg` is borrowed from provider_start() to on_done, on_fail or provider_cancel().
 struct provider_cb {
     void (*on_delta)(struct provider_call *call, const struct provider_delta *d, void *arg);
-    /// The try failed with `why`; the next one begins in `wait_ms`. All deltas since the start, or
-    /// since the last on_retry, are void: the model will not know them and the answer begins anew.
-    /// Who journals them marks them as aborted. Tools need no care: calls come with on_done only.
-    /// NULL: nothing handed out may be taken back, so a try that has given a delta is not repeated.
+    /// The try failed with `why`; the next one begins in `wait_ms`. All deltas since the start, or since the last
+    /// on_retry, are void: the model will not know them, and the answer begins again. A caller that journals them
+    /// marks them as aborted. Calls of tools come with on_done only, so none has to be undone. NULL: deltas cannot be
+    /// taken back, so a try that has given one is not repeated.
     void (*on_retry)(struct provider_call *call, const struct provider_error *why, uint64_t wait_ms,
                      void *arg);
     void (*on_done)(struct provider_call *call, const struct provider_response *r, void *arg);
@@ -135,25 +133,27 @@ struct provider_cb {
 struct provider_ask {
     const struct provider_choice *choice;
     const struct json *request;
-    uint64_t n; // which model request of its session this is, from 1; the scripted provider counts
-    struct hook_ctx *
-        ctx; // of the turn, for a plugin's provider; stays as long as `choice`. NULL: outside of one
+    uint64_t n; // the number of the request in its session, from 1, for the scripted provider
+    /// Of the turn, for a plugin's provider; stays as long as `choice`. NULL: it is asked outside of a turn.
+    struct hook_ctx *ctx;
 };
 
-/// Begin. Returns ERR_INVALID, with no callback to follow, for a request that is not in the neutral
-/// form (a hook may have made it); whatever else goes wrong comes by on_fail. The call is freed when
-/// on_done or on_fail returns.
+/// Begin a call. Returns ERR_INVALID, and no callback follows, for a request that is not in the neutral form (a
+/// hook may have made it); all other failures come by on_fail. The call is freed when on_done or on_fail returns.
 int provider_start(struct provider_call **out, struct providers *s, const struct provider_ask *ask,
                    const struct provider_cb *cb, void *arg, struct err *e) MUST_CHECK;
 /// End it now; no callback follows. Not after on_done or on_fail; inside them it does nothing.
 void provider_cancel(struct provider_call *call);
-/// Stop or go on receiving, for a caller that cannot keep up. No delta comes while paused, and the
-/// idle time-out rests.
+/// The text of the answer so far, borrowed until the next callback or provider_cancel(); empty while no try runs.
+struct str provider_text(const struct provider_call *call);
+/// Pause or resume receiving, for a caller that cannot keep up. While paused there are no deltas and no idle time-out.
 void provider_pause(struct provider_call *call, bool paused);
 
-/// Write {input, cached, output, reasoning}, null for what is unknown; the object is open already.
 /// Write a member that counts tokens; null when `n` is negative: unknown.
 void provider_write_tokens(struct jw *w, const char *key, int64_t n);
+/// Write {input, cached, output, reasoning}, null for what is unknown; the object is open already.
 void provider_write_usage(struct jw *w, const struct provider_usage *u);
+/// Read them back; -1 for what is null or missing.
+struct provider_usage provider_read_usage(const struct json *v);
 /// Write the error as {code, message, status?, tries}.
 void provider_write_error(struct jw *w, const struct provider_error *e);

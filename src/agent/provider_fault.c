@@ -1,8 +1,8 @@
-// What a failure means: worth another try, a person's task, or a reason to make the request shorter.
+// What a failure means: try again, let the user act, or make the request shorter.
 //
-// Status codes alone do not tell: 429 is a rate that passes or a quota that does not, 400 a mistake
-// or a context that is full. So what the API says is looked at first (its code and type, then words
-// of the message that are known to mean one thing), and the status only when that is not known.
+// Status codes alone do not tell: 429 is a rate limit, which passes, or a quota, which does not; 400 is a mistake
+// or a full context. So the error itself decides first (its code and type, then known words of its message), and
+// the status only when that tells nothing.
 //
 // Messages come from outside: they are made one line, cut, and cleaned of keys before they are kept.
 
@@ -95,7 +95,7 @@ static enum provider_fault by_status(int status)
                 {409, PROVIDER_OVERLOADED},   {200, PROVIDER_OVERLOADED}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (rows[i].status == status) {
-            return rows[i].fault; // 200: an error inside a good answer is the server's own trouble
+            return rows[i].fault; // 200: the server failed while it answered
         }
     }
     return status >= 500 ? PROVIDER_OVERLOADED : PROVIDER_REJECTED;
@@ -104,8 +104,8 @@ static enum provider_fault by_status(int status)
 static enum provider_fault judge(int status, const struct wire_fault *f)
 {
     enum provider_fault fault;
-    for (fault = 0; fault < PROVIDER_FAULT__COUNT;
-         fault++) { // a plugin's provider may use our names
+    // a plugin's provider may use our names
+    for (fault = 0; fault < PROVIDER_FAULT__COUNT; fault++) {
         if (str_eqz(f->code, faults[fault].name)) {
             return fault;
         }
@@ -135,7 +135,7 @@ static void set_message(struct provider_error *out, struct str text)
 
 // ---- how long to wait -----------------------------------------------------------------------
 
-// Digits, with a fraction or not, in milliseconds if it counted seconds; `*s` moves past them.
+// A decimal number, with or without a fraction, at the start of `*s`, which moves past it. False: there is none.
 static bool take_number(struct str *s, double *out)
 {
     double value = 0, place = 1;
@@ -181,7 +181,7 @@ static double take_unit(struct str *s)
 
 static uint64_t whole_ms(double ms)
 {
-    return ms > 0 ? (uint64_t)(MIN(ms, 1e12) + 0.999) : 0; // rather later than sooner
+    return ms > 0 ? (uint64_t)(MIN(ms, 1e12) + 0.999) : 0; // rounded up
 }
 
 // "6m0s", "1.5s", "20 ms"
@@ -194,17 +194,6 @@ static uint64_t parse_span(struct str s)
     return whole_ms(ms);
 }
 
-static unsigned month_of(struct str name)
-{
-    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    for (unsigned i = 0; i < 12; i++) {
-        if (name.n == 3 && memcmp(name.p, names + (size_t)i * 3, 3) == 0) {
-            return i + 1;
-        }
-    }
-    return 0;
-}
-
 static bool take_part(struct str *s, char end, uint64_t max, uint64_t *out)
 {
     return str_to_u64(str_cut(s, end), out) && *out <= max;
@@ -213,17 +202,19 @@ static bool take_part(struct str *s, char end, uint64_t max, uint64_t *out)
 // Sun, 15 Nov 2026 05:01:12 GMT
 static uint64_t until_date(struct str s, int64_t wall_ms)
 {
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     uint64_t day, year, hour, min, sec;
     str_cut(&s, ' ');
     if (!take_part(&s, ' ', 31, &day)) {
         return 0;
     }
-    unsigned month = month_of(str_cut(&s, ' '));
-    if (month == 0 || !take_part(&s, ' ', 9999, &year) || !take_part(&s, ':', 23, &hour) ||
+    ptrdiff_t month = str_lookup(str_cut(&s, ' '), months, ARRAY_LEN(months));
+    if (month < 0 || !take_part(&s, ' ', 9999, &year) || !take_part(&s, ':', 23, &hour) ||
         !take_part(&s, ':', 59, &min) || !take_part(&s, ' ', 60, &sec) || !str_eqz(s, "GMT")) {
         return 0;
     }
-    int64_t at = time_days((int64_t)year, month, (unsigned)day) * 86400 +
+    int64_t at = time_days((int64_t)year, (unsigned)month + 1, (unsigned)day) * 86400 +
                  (int64_t)(hour * 3600 + min * 60 + sec);
     return at * 1000 > wall_ms ? (uint64_t)(at * 1000 - wall_ms) : 0;
 }
@@ -257,11 +248,10 @@ static uint64_t asked_text(struct str message)
 void provider__judge(struct provider_error *out, const char *who, int status,
                      const struct wire_fault *fault)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct str said = fault->message.n != 0 ? fault->message : fault->code;
     *out = (struct provider_error){.fault = judge(status, fault), .status = status};
     out->retry_after_ms = fault->wait_ms != 0 ? fault->wait_ms : asked_text(fault->message);
-    buf_init(&text, SIZE_MAX);
     buf_addf(&text, "'%s' ", who);
     if (status == 200) {
         buf_addz(&text, "failed while it answered");
@@ -270,10 +260,9 @@ void provider__judge(struct provider_error *out, const char *who, int status,
     }
     if (said.n != 0) {
         buf_addz(&text, ": ");
-        // One clean line of what a server said.
-        struct buf line;
+        // one line, without control characters and keys
+        struct buf line = {.max = SIZE_MAX};
         said = str_trim(said);
-        buf_init(&line, SIZE_MAX);
         buf_add(&line, said.p, utf8_cut(said.p, said.n, SAID_MAX));
         for (size_t i = 0; i < line.n; i++) {
             if ((unsigned char)line.p[i] < ' ') {
@@ -292,8 +281,7 @@ void provider__judge_body(struct provider_error *out, const char *who, int statu
     static const struct json_opts opts = {.dup = JSON_DUP_LAST};
     struct wire_fault fault = {0};
     struct json *v = NULL;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     body = str_trim(body);
     if (json_parse(&v, &a, body, &opts, NULL) == 0) {
         // {"error": {...}}, {"error": "text"}, {"type": "error", "error": {...}}, {"message": "text"} and
@@ -307,8 +295,7 @@ void provider__judge_body(struct provider_error *out, const char *who, int statu
         fault.message = json_str(said, NULL);
         fault.type = json_str(json_get(error, "type"), NULL);
         fault.code = json_str(code != NULL ? code : json_get(error, "code"), NULL);
-    } else if (body.n != 0 &&
-               body.p[0] != '<') { // pages of proxies say nothing in their first line
+    } else if (body.n != 0 && body.p[0] != '<') { // HTML of a proxy tells nothing in its first line
         fault.message = body;
     }
     provider__judge(out, who, status, &fault);
@@ -319,13 +306,12 @@ void provider__fault(struct provider_error *out, enum provider_fault fault, cons
                      const char *fmt, ...)
 {
     char text[sizeof out->message];
-    struct buf clean;
+    struct buf clean = {.max = SIZE_MAX};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     *out = (struct provider_error){.fault = fault};
-    buf_init(&clean, SIZE_MAX);
     buf_addf(&clean, "'%s' ", who);
     log_redact(&clean, str_of(text));
     set_message(out, buf_str(&clean));

@@ -1,19 +1,20 @@
 // A try over HTTP.
 //
-// An answer is complete at its end marker, a moment before its connection has said so. Waiting for
-// that would cost the turn; hanging up would cost the next request a new TLS handshake. So the call
-// goes on without us: the rest, normally nothing, is read into the void, for DRAIN_MS at most.
+// An answer is complete at its end marker, a moment before its connection is ready for the next request. Waiting
+// for that would delay the turn; closing the connection would cost the next request a new TLS handshake. So the rest
+// of the answer, normally nothing, is read and discarded, for DRAIN_MS at most.
 //
 //     http_try.call ──> provider.c        complete: call = NULL, the try is one of `drains`
 
 #include <assert.h>
 
 #include "agent/provider_int.h"
+#include "base/list.h"
 
 enum { DRAIN_MS = 2000, CONNECT_MS = 30 * 1000 };
 
 struct http_try {
-    struct provider_call *call; // NULL: drained
+    struct provider_call *call; // NULL: it is complete, and its connection is drained
     struct http_call *http;
     struct providers *service;
     struct http_try *prev, *next; // among the drains
@@ -23,10 +24,7 @@ struct http_try {
 static void forget(struct http_try *t)
 {
     if (t->call == NULL) {
-        *(t->prev != NULL ? &t->prev->next : &t->service->drains) = t->next;
-        if (t->next != NULL) {
-            t->next->prev = t->prev;
-        }
+        list_remove(&t->service->drains, t);
     }
     timer_stop(&t->limit);
     free(t);
@@ -76,12 +74,11 @@ static int http_start(struct provider_call *call, struct err *e)
     static const struct http_cb cb = {.on_head = on_head, .on_body = on_body, .on_done = on_done};
     struct http_header headers[PROVIDER_HEADERS_MAX];
     struct http_request q;
-    struct arena a;
+    struct arena a = {0};
     struct http_try *t = xcalloc(1, sizeof *t);
     t->call = call;
     t->service = call->service;
     timer_init(&t->limit, t->service->loop, hang_up, t);
-    arena_init(&a);
     provider__http_request(&q, headers, &a, call->choice, call->kind->path, provider__key(call));
     q.method = "POST";
     q.body = buf_str(&call->body);
@@ -105,11 +102,7 @@ static void http_stop(struct provider_call *call, bool clean)
     if (clean) {
         http_client_pause(t->http, false);
         t->call = NULL;
-        t->next = t->service->drains;
-        if (t->next != NULL) {
-            t->next->prev = t;
-        }
-        t->service->drains = t;
+        list_add(&t->service->drains, t);
         timer_start(&t->limit, DRAIN_MS);
     } else {
         hang_up(t);
@@ -141,7 +134,7 @@ void provider__http_request(struct http_request *q,
                             struct http_header headers[PROVIDER_HEADERS_MAX], struct arena *a,
                             const struct provider_choice *choice, const char *path, const char *key)
 {
-    // both "https://host" and "https://host/v1" are meant as the place of "/v1/messages"
+    // users write "https://host" and "https://host/v1"; both have "/v1/messages"
     bool doubled = str_starts(str_of(path), "/v1/") && str_ends(str_of(choice->base_url), "/v1");
     *q = (struct http_request){.headers = headers, .connect_ms = CONNECT_MS};
     q->url = arena_printf(a, "%s%s", choice->base_url, doubled ? path + 3 : path);

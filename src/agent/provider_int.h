@@ -5,27 +5,27 @@
 #include "loop/timer.h"
 #include "net/http_client.h"
 
-// What the files of providers know of each other:
+// What the files of providers share:
 //
 //     provider.c          one call: tries, retries, time-outs, callbacks
-//     provider_fault.c    what a failure means, and how long the provider wants to be left alone
-//     provider_http.c     a try over HTTP; the end of a connection is drained for the next one
+//     provider_fault.c    what a failure means, and how long the provider wants us to wait
+//     provider_http.c     a try over HTTP; the connection is drained for the next one
 //     provider_scripted.c a try played from a scenario
 //     provider_plugin.c   a try that a plugin answers
 //     provider_models.c   GET models
 //     providers.c         choosing
 
-/// How the bytes of an answer come. Reports go to provider__head(), provider__bytes() and
-/// provider__end(), from the loop's queue or a timer. The last, and bytes of a stream (status 200),
-/// may end the try before they return, so they are the last thing a transport does with it.
+/// How the bytes of an answer come. A transport reports to provider__head(), provider__bytes() and provider__end(),
+/// from the loop's queue or a timer. provider__end(), and provider__bytes() of a stream (status 200), may end the try
+/// before they return, so a transport calls them last.
 struct provider_transport {
-    /// Keep what is needed of the request; may be NULL, as may close.
+    /// Keep what is needed of the request. May be NULL, as may close.
     void (*open)(struct provider_call *call, const struct provider_ask *ask);
     void (*close)(struct provider_call *call);
-    /// Begin a try. On failure there is nothing to stop.
+    /// Begin a try. After a failure stop() is not called.
     int (*start)(struct provider_call *call, struct err *e);
-    /// End it, over or not. `clean`: the answer is complete and what still comes may be read, so
-    /// that the connection can be used again.
+    /// End a try, complete or not. `clean`: the answer is complete; the rest may be read, so that the connection can
+    /// be used again.
     void (*stop)(struct provider_call *call, bool clean);
     void (*pause)(struct provider_call *call, bool paused);
 };
@@ -74,16 +74,16 @@ struct provider_call {
     // the try
     bool trying;       // transport, sse and reply are in use
     bool running;      // the transport has not been stopped
-    bool told;         // a delta was handed out
+    bool told;         // on_delta was called
     bool stream;       // the body is a stream of events; else it is kept in `plain`
     int status;        // 0 while there is no head
-    uint64_t asked_ms; // what the head asks for before another try
+    uint64_t asked_ms; // the wait that the head asks for before another try
     struct buf plain;
     struct sse_parser sse;
     struct wire_reply reply;
     struct err feed; // why feeding ended
-    void *transport; // the transport's, for a try
-    void *played;    // the same, for the whole call
+    void *transport; // private to the transport, for a try
+    void *played;    // private to the transport, for the whole call
 };
 
 /// The key to send, or NULL.
@@ -92,7 +92,7 @@ const char *provider__key(const struct provider_call *call);
 void provider__head(struct provider_call *call, const struct http_reply *reply);
 /// A piece of the body. May end the try, and the call.
 void provider__bytes(struct provider_call *call, struct str bytes);
-/// One event that did not come as bytes. False: the try is over, and perhaps the call.
+/// An event that did not come as bytes. False: the try is over, and perhaps the call.
 bool provider__event(struct provider_call *call, const struct json *event);
 /// The try failed for this reason.
 void provider__fail(struct provider_call *call, struct provider_error *why);
@@ -101,15 +101,15 @@ void provider__end(struct provider_call *call, int rc, const struct err *e);
 
 // ---- faults ---------------------------------------------------------------------------------
 
-/// What a failure means. `fault` is what the API says, `who` the provider's name for the message.
+/// Tell what a failure means. `fault` is the API's error, `who` the provider's name for the message.
 void provider__judge(struct provider_error *out, const char *who, int status,
                      const struct wire_fault *fault);
-/// The same for the body of an answer that is no stream.
+/// The same for an answer that is no stream.
 void provider__judge_body(struct provider_error *out, const char *who, int status, struct str body);
 /// A failure of our own: "'who' text".
 void provider__fault(struct provider_error *out, enum provider_fault fault, const char *who,
                      const char *fmt, ...) PRINTF_LIKE(4, 5);
-/// The same for a request that came to nothing.
+/// The same for a request that failed with `e`.
 void provider__judge_rc(struct provider_error *out, const char *who, bool had_head,
                         const struct err *e);
 /// May another try help?
@@ -126,18 +126,18 @@ void provider__http_request(struct http_request *q,
                             struct http_header headers[PROVIDER_HEADERS_MAX], struct arena *a,
                             const struct provider_choice *choice, const char *path,
                             const char *key);
-/// Hang up all connections that are being emptied.
+/// Close all connections that are being drained.
 void provider__http_close_drains(struct providers *s);
 
 // ---- plugins --------------------------------------------------------------------------------
 
-/// The provider of that name that a plugin offers to those who work in `dir` (NULL: to all); NULL: there is none.
-/// Borrowed until the loop turns.
+/// The provider of that name that a plugin offers in `dir` (NULL: everywhere); NULL: there is none. Borrowed until the
+/// loop turns.
 struct gen_item *provider__offer(const struct providers *s, struct str name, const char *dir);
 /// Call `each` for all of them, in load order.
 void provider__each_offer(const struct providers *s, const char *dir,
                           void (*each)(void *arg, const struct gen_item *it), void *arg);
-/// The names of its models, in `a`, in the plugin's order; returns how many. None: it takes any.
+/// The names of its models, in `a`, in the plugin's order; returns how many. 0: it takes any name.
 size_t provider__offer_models(const struct gen_item *it, struct arena *a, const char ***out);
 
 // ---- keys -----------------------------------------------------------------------------------

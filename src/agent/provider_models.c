@@ -1,7 +1,7 @@
 // GET models: what a provider offers.
 //
-// Both families answer {"data": [{"id": "..."}, ...]}. A list is asked for by a person who waits, so
-// it is one request without retries, and short in its patience.
+// Both families of APIs answer {"data": [{"id": "..."}, ...]}. A user waits for the list, so it is one request
+// without retries and with a short time-out.
 
 #include <assert.h>
 
@@ -14,7 +14,7 @@ struct provider_models {
     const struct provider_choice *choice; // borrowed
     provider_models_cb *cb;
     void *arg;
-    struct http_call *http; // NULL: none, and `task` tells what is known
+    struct http_call *http; // NULL: none, and `task` answers
     struct loop_task *task;
     struct err e; // of a request that could not be sent
 };
@@ -35,8 +35,7 @@ static void read_list(struct provider_models *m, struct str body)
     static const struct json_opts opts = {.dup = JSON_DUP_LAST};
     struct provider_error why;
     struct json *v = NULL;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     int rc = json_parse(&v, &a, body, &opts, NULL);
     const struct json *data = json_get(rc == 0 ? v : NULL, "data");
     if (data != NULL && data->type == JSON_ARR) {
@@ -84,8 +83,7 @@ static void tell_at_once(void *arg)
     struct provider_error why;
     if (m->e.code == 0 && ch->impl->wire == &wire_plugin) {
         const char **models = NULL;
-        struct arena a;
-        arena_init(&a);
+        struct arena a = {0};
         size_t n = it != NULL ? provider__offer_models(it, &a, &models) : 0;
         answer(m, models, n, NULL);
         arena_fini(&a);
@@ -97,29 +95,25 @@ static void tell_at_once(void *arg)
     }
 }
 
-static int send_request(struct provider_models *m)
-{
-    static const struct http_cb cb = {.on_done = on_done};
-    struct http_header headers[PROVIDER_HEADERS_MAX];
-    struct http_request q;
-    struct arena a;
-    arena_init(&a);
-    provider__http_request(&q, headers, &a, m->choice, m->choice->impl->models_path,
-                           m->choice->key);
-    q.timeout_ms = TIMEOUT_MS;
-    int rc = http_client_send(&m->http, m->service->client, &q, &cb, m, &m->e);
-    arena_fini(&a);
-    return rc;
-}
-
 struct provider_models *provider_models_get(struct providers *s,
                                             const struct provider_choice *choice,
                                             provider_models_cb *cb, void *arg)
 {
+    static const struct http_cb callbacks = {.on_done = on_done};
     struct provider_models *m = xcalloc(1, sizeof *m);
     *m = (struct provider_models){.service = s, .choice = choice, .cb = cb, .arg = arg};
     s->n_calls++;
-    if (choice->impl->models_path == NULL || send_request(m) != 0) {
+    int rc = ERR_UNSUPPORTED;
+    if (choice->impl->models_path != NULL) {
+        struct http_header headers[PROVIDER_HEADERS_MAX];
+        struct http_request q;
+        struct arena a = {0};
+        provider__http_request(&q, headers, &a, choice, choice->impl->models_path, choice->key);
+        q.timeout_ms = TIMEOUT_MS;
+        rc = http_client_send(&m->http, s->client, &q, &callbacks, m, &m->e);
+        arena_fini(&a);
+    }
+    if (rc != 0) {
         m->task = loop_defer(s->loop, tell_at_once, m);
     }
     return m;
@@ -132,6 +126,7 @@ void provider_models_cancel(struct provider_models *m)
     } else {
         loop_cancel(m->service->loop, m->task);
     }
+    assert(m->service->n_calls != 0);
     m->service->n_calls--;
     free(m);
 }

@@ -4,13 +4,12 @@
 //                └ emit ──> queue ┄┄deferred┄┄> provider__event() ──> on_delta ...
 //                └ returns, throws ──────┄┄┄┄┄> provider__end(), provider__fail()
 //
-// What a stream says is a wire format of its own (wire_plugin): the request is the neutral one, an event is a text or
-// an object with `text`, `reasoning`, `tool_call`, `tool_calls`, `usage`, `stop_reason` or `error`; what it returns is
-// one more event. emit() is called from inside the plugin's code, which a delta's readers may not enter or end, so
-// events are queued as text and told from the loop; while the call is paused they stay there.
+// A stream has a wire format of its own (wire_plugin): the request is the neutral one; an event is a text or an object
+// with `text`, `reasoning`, `tool_call`, `tool_calls`, `usage`, `stop_reason` or `error`; the return value is one more
+// event. emit() is called from inside the plugin's code, which the readers of a delta may not enter or end. So events
+// are queued as text and taken from the loop; while the call is paused they stay in the queue.
 //
-// A stream has no time limit of its own but an hour: one that is silent for retry.idle_ms is given up like any
-// provider.
+// A stream may take up to an hour; one that is silent for retry.idle_ms fails like any provider.
 //
 // Invariants:
 //   - `gen` is pinned from begin() to stop(), so that code and item outlive the stream.
@@ -86,7 +85,7 @@ static int check_member(const struct json_member *m, struct err *e)
     return rc;
 }
 
-/// ERR_INVALID for what is no event.
+/// ERR_INVALID when it is no event.
 static int check_event(const struct json *event, struct err *e)
 {
     if (event->type == JSON_STR || event->type == JSON_NULL) {
@@ -108,14 +107,13 @@ static int check_event(const struct json *event, struct err *e)
 static void take_call(struct wire_reply *r, const struct json *call)
 {
     const struct json *input = json_get(call, "input");
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (call == NULL || call->type != JSON_OBJ || !wire_reply_fits(r)) {
         return;
     }
     struct wire_item *item = wire_reply_add(r, WIRE_CALL, (int64_t)r->items.n);
     item->id = wire_reply_keep(r, json_str(json_get(call, "id"), NULL));
     item->name = wire_reply_keep(r, json_str(json_get(call, "name"), NULL));
-    buf_init(&text, SIZE_MAX);
     if (input != NULL && input->type == JSON_OBJ) {
         json_write(&text, input, 0);
     }
@@ -140,7 +138,7 @@ static void take_error(struct wire_reply *r, const struct json *error)
 {
     double after = json_double(json_get(error, "retry_after"), 0);
     wire_reply_fail(r, error);
-    if (r->fault.code.n == 0) { // a plugin that does not say more is not asked again
+    if (r->fault.code.n == 0) { // without a code or a status there is no other try
         r->fault.code = str_of(
             arena_printf(&r->arena, "%lld", (long long)json_int(json_get(error, "status"), 400)));
     }
@@ -168,7 +166,7 @@ static void read_event(struct wire_reply *r, const struct json *event)
 
 const struct wire wire_plugin = {.kind = "plugin", .write = write_request, .event = read_event};
 
-// ---- what is offered ------------------------------------------------------------------------------
+// ---- the providers that plugins offer -------------------------------------------------------------
 
 void providers_set_offers(struct providers *s, const struct provider_offers *offers)
 {
@@ -230,7 +228,7 @@ struct told {
     struct gen_item *item; // NULL: nothing was asked yet
     struct gen_call stream;
     struct arena arena; // of the request
-    struct buf queue;   // events that were not told yet, one a line
+    struct buf queue;   // events that were not taken yet, one per line
     struct loop_task *task;
     bool ended;
     int status; // of the stream, once it ended
@@ -253,7 +251,7 @@ static int add_event(struct told *t, const struct json *event, struct err *e)
         json_write(&t->queue, event, 0);
         buf_addc(&t->queue, '\n');
         if (!buf_ok(&t->queue)) {
-            rc = err_set(e, ERR_TOO_LARGE, "more than %d MiB are waiting to be read",
+            rc = err_set(e, ERR_TOO_LARGE, "more than %d MiB of events are waiting to be read",
                          QUEUE_MAX >> 20);
         }
     }
@@ -308,7 +306,7 @@ static void begin(struct told *t)
     face->call(gen_item_data(t->item), &t->stream);
 }
 
-/// Tell what is queued. False: the try is over, and `t` with it.
+/// Take the events in the queue. False: the try is over, and `t` is freed.
 static bool tell(struct told *t)
 {
     struct buf queue = t->queue;
@@ -318,7 +316,7 @@ static bool tell(struct told *t)
     while (rest.n != 0 && alive) {
         struct str line = str_cut(&rest, '\n');
         struct json *event = NULL;
-        if (t->call->paused) { // by the last one: the rest waits
+        if (t->call->paused) { // by the last event: the rest stays in the queue
             buf_adds(&t->queue, line);
             buf_addc(&t->queue, '\n');
             continue;
@@ -356,7 +354,6 @@ static int plugin_start(struct provider_call *call, struct err *e)
     struct told *t = xcalloc(1, sizeof *t);
     (void)e;
     t->call = call;
-    arena_init(&t->arena);
     buf_init(&t->queue, QUEUE_MAX);
     call->transport = t;
     call->stream = true;

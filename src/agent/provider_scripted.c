@@ -1,11 +1,13 @@
-// A try played from a scenario: where the bytes of a real provider come from a socket, these come
-// from a file (or, with none set, from offline.c) and a timer.
+// A try played from a scenario: the bytes of a real provider come from a socket, these from a file (or, if
+// none is set, from offline.c) and a timer.
 //
 //     start ──> lane: read the file ──> begin: fate, `when` ──> speak, speak, ... ──> end
 //                                          └──> an answer with an error status
 //
-// The file is read anew for each try, on a lane of its own: it is the user's and may lie anywhere.
-// A try that is stopped while its file is being read leaves the job behind (`owner` NULL).
+// The file is read again for each try, on a lane of its own: it may be on a slow file system. A try that is
+// stopped while its file is being read leaves the reading behind (`owner` NULL).
+
+#include <assert.h>
 
 #include "agent/offline.h"
 #include "agent/provider_int.h"
@@ -33,7 +35,7 @@ struct reading {
     struct buf text;
     int rc;
     struct err e;
-    struct play *owner; // NULL: nobody waits any more
+    struct play *owner; // NULL: the try was stopped
 };
 
 struct play {
@@ -102,19 +104,17 @@ static void say_failure(struct play *p, int status, uint64_t retry_after_ms, str
 
 static void complain(struct play *p, const char *message)
 {
-    struct buf body;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     scripted_write_fault(&body, message);
     say_failure(p, 400, 0, &body);
 }
 
-// The next words; the step after them is fixed first, because telling them may end us.
+// Say the next words. The next step is scheduled first, because provider__bytes() may free `p`.
 static void speak(struct play *p)
 {
     struct provider_call *call = p->call;
     uint64_t input_tokens = call->body.n / 4;
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     while (out.n < BURST && scripted_next(&p->scene, input_tokens, &out)) {
         if (p->scene.delta_ms != 0) {
             break;
@@ -143,8 +143,7 @@ static void speak_first(struct play *p)
 static void complain_of_last(struct play *p, struct str when)
 {
     const struct played *played = p->call->played;
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addf(&text,
              "line %llu of the scenario expects '" STR_FMT "' in the last message, which is '",
              (unsigned long long)p->scene.number, STR_ARG(when));
@@ -161,8 +160,7 @@ static void fail_now(struct play *p)
     const struct played *played = p->call->played;
     uint64_t after = 0;
     int status = 0;
-    struct buf body;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     scripted_fate(&p->scene, played->tries, &status, &after);
     scripted_write_error(&body, &p->scene);
     say_failure(p, status, after, &body);
@@ -238,19 +236,13 @@ static void read_file(struct play *p)
 
 // ---- the transport --------------------------------------------------------------------------
 
-static const struct json *last_to_model(const struct json *messages)
-{
-    const struct json *last = NULL;
-    json_foreach_item (m, messages) {
-        last = wire_is_role(m, "user") || wire_is_role(m, "tool") ? m : last;
-    }
-    return last;
-}
-
 static void scripted_open(struct provider_call *call, const struct provider_ask *ask)
 {
     struct played *played = xcalloc(1, sizeof *played);
-    const struct json *last = last_to_model(json_get(ask->request, "messages"));
+    const struct json *last = NULL;
+    json_foreach_item (m, json_get(ask->request, "messages")) {
+        last = wire_is_role(m, "user") || wire_is_role(m, "tool") ? m : last;
+    }
     played->n = ask->n;
     buf_init(&played->last, SIZE_MAX);
     wire_foreach_item(item, json_get(last, "content"))
@@ -265,7 +257,6 @@ static void scripted_open(struct provider_call *call, const struct provider_ask 
         }
         buf_addc(&played->last, '\n');
     }
-    arena_init(&played->arena);
     if (call->choice->scenario == NULL) {
         played->offline = offline_scene(&played->arena, ask->request);
     }
@@ -285,6 +276,7 @@ static int scripted_start(struct provider_call *call, struct err *e)
     struct play *p = xcalloc(1, sizeof *p);
     struct played *played = call->played;
     (void)e;
+    assert(call->transport == NULL && played != NULL);
     played->tries++;
     p->call = call;
     p->step = begin;
@@ -302,6 +294,7 @@ static int scripted_start(struct provider_call *call, struct err *e)
 static void scripted_stop(struct provider_call *call, bool clean)
 {
     struct play *p = call->transport;
+    assert(p != NULL && p->call == call);
     (void)clean;
     call->transport = NULL;
     unschedule(p);

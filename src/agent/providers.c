@@ -1,12 +1,11 @@
 // Which provider, which model, which key.
 //
-//     wish  >  AFLOAT_PROVIDER, AFLOAT_MODEL  >  [model]  >  a built-in one with a key  >  scripted
+//     [policy.model]  >  wish  >  AFLOAT_PROVIDER, AFLOAT_MODEL  >  [model]  >  a built-in one with a key  >  scripted
 //
-// The environment is the client's, as it travelled with the session; the hub's own decides nothing.
-// Keys are known to the log as secrets as soon as they are read, so no line, event or error can show
-// one.
+// The environment is the client's, as it came with the session; the hub's own is not used. A key is
+// registered as a secret as soon as it is read, so no log line, event or error can show one.
 //
-// Does not do: keep keys. A choice belongs to its session and goes with it.
+// Keys are not stored here: a choice belongs to its session and is freed with it.
 
 #include "agent/providers.h"
 
@@ -59,13 +58,8 @@ void providers_close(struct providers *s)
 /// The value of a variable in the client's environment; NULL when it is not there or empty.
 static const char *get_variable(const struct provider_wish *wish, const char *name)
 {
-    size_t n = strlen(name);
-    for (const char *const *v = wish->env; v != NULL && *v != NULL; v++) {
-        if (strncmp(*v, name, n) == 0 && (*v)[n] == '=') {
-            return (*v)[n + 1] != '\0' ? *v + n + 1 : NULL;
-        }
-    }
-    return NULL;
+    const char *value = str_env(wish->env, name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
 /// A text setting of a provider; NULL when it has none, or an empty one.
@@ -127,7 +121,7 @@ static char *setting_path(const struct provider_wish *wish, const char *path)
     return path[0] == '/' ? xstrdup(path) : xasprintf("%s/%s", wish->home->dir, path);
 }
 
-/// Where the key of the provider is kept; false when it is not.
+/// Note where the key of the provider is stored. False: neither as a secret nor in a file.
 static bool find_kept(struct provider_choice *ch, const struct config *c,
                       const struct provider_wish *wish)
 {
@@ -142,30 +136,31 @@ static bool find_kept(struct provider_choice *ch, const struct config *c,
     return secret != NULL || file != NULL;
 }
 
+/// Find the key: a variable of the client's environment, a secret, or a file. A provider for which the settings name
+/// none of them needs no key.
 static int find_key(struct provider_choice *ch, const struct config *c,
                     const struct provider_wish *wish, struct err *e)
 {
     const char *env = get_setting(c, "providers.*.api_key_env", ch->provider);
-    bool kept = get_setting(c, "providers.*.api_key_secret", ch->provider) != NULL ||
-                get_setting(c, "providers.*.api_key_file", ch->provider) != NULL;
-    if (env != NULL && (!kept || get_variable(wish, env) != NULL)) {
-        const char *value = get_variable(wish, env);
-        return value != NULL ? take_key(ch, xstrdup(value), e)
-                             : err_set(e, ERR_NOT_FOUND,
-                                       "no key for provider '%s': set the environment variable %s",
-                                       ch->provider, env);
+    const char *value = env != NULL ? get_variable(wish, env) : NULL;
+    if (value != NULL) {
+        return take_key(ch, xstrdup(value), e);
     }
-    if (!kept) {
-        return 0; // a server that asks for none
+    if (find_kept(ch, c, wish)) {
+        struct err own;
+        e = e != NULL ? e : &own;
+        char *key = read_kept_key(ch, e);
+        if (key == NULL) {
+            // the provider is known; only an unknown one is "not found"
+            e->code = e->code == ERR_NOT_FOUND ? ERR_INVALID : e->code;
+            return err_prefix(e, "no key for provider '%s'", ch->provider);
+        }
+        return take_key(ch, key, e);
     }
-    (void)find_kept(ch, c, wish);
-    struct err own;
-    e = e != NULL ? e : &own;
-    char *key = read_kept_key(ch, e);
-    if (key == NULL) {
-        return err_prefix(e, "no key for provider '%s'", ch->provider);
-    }
-    return take_key(ch, key, e);
+    return env == NULL ? 0
+                       : err_set(e, ERR_INVALID,
+                                 "no key for provider '%s': set the environment variable %s",
+                                 ch->provider, env);
 }
 
 char *provider__read_key(const struct provider_choice *choice)
@@ -299,8 +294,7 @@ static int choose_offered(struct provider_choice *ch, const struct provider_wish
                           struct err *e)
 {
     const char **names;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     const struct gen_item *it = provider__offer(wish->service, str_of(ch->provider), wish->cwd);
     size_t n = provider__offer_models(it, &a, &names), at = 0;
     int rc = 0;
@@ -340,7 +334,7 @@ static int choose_model(struct provider_choice *ch, const struct config *c,
     ch->model = NULL;
     if (model == NULL && strcmp(ch->kind, "scripted") != 0 && !wish->any_model) {
         return err_set(
-            e, ERR_NOT_FOUND,
+            e, ERR_INVALID,
             "no model for provider '%s': name one with -m MODEL or [model] name; `afloat "
             "models %s` lists them",
             ch->provider, ch->provider);
@@ -406,6 +400,25 @@ static int choose_kind(struct provider_choice *ch, const struct config *c,
     return 0;
 }
 
+/// Replace the names that were asked for with those of a [policy]. Another provider does not get the model's name.
+static void hold_names(struct provider_choice *ch, const struct config *c)
+{
+    const char *provider = config_str(c, "model.provider"), *model = config_str(c, "model.name");
+    bool other = ch->provider != NULL && strcmp(ch->provider, provider) != 0;
+    if (config_is_policy(c, "model.provider") && is_given(provider)) {
+        free(ch->provider);
+        ch->provider = xstrdup(provider);
+        if (other) {
+            free(ch->model);
+            ch->model = NULL;
+        }
+    }
+    if (config_is_policy(c, "model.name") && is_given(model)) {
+        free(ch->model);
+        ch->model = xstrdup(model);
+    }
+}
+
 static void choose_names(struct provider_choice *ch, const struct config *c,
                          const struct provider_wish *wish)
 {
@@ -416,13 +429,14 @@ static void choose_names(struct provider_choice *ch, const struct config *c,
     if (is_given(model)) {
         split_model(c, wish, ch, model);
     }
+    hold_names(ch, c);
     if (ch->provider == NULL) {
         choose_provider(ch, c, wish);
     }
 }
 
-/// "openia/gpt" is no model of anybody: what stands before the slash was meant as a provider when it is
-/// nearly one, or when there is none but the demo that could know a model of that name.
+/// Refuse a model such as "openia/gpt". The part before the slash was meant as a provider if it is nearly the name of
+/// one, or if only the offline demo would answer.
 static int check_prefix(const struct provider_choice *ch, const struct config *c,
                         const struct provider_wish *wish, struct err *e)
 {
@@ -463,7 +477,7 @@ static int resolve(struct provider_choice *ch, const struct config *c,
             .total_ms = (uint64_t)config_int(c, "retry.total_ms"),
             .idle_ms = (uint64_t)config_int(c, "retry.idle_ms"),
         };
-        ch->facts = model_facts(c, ch->model);
+        ch->facts = model_facts(c, ch->kind, ch->model);
         ch->prices = (struct provider_prices){
             .input = price_of(c, "prices.*.input", ch->model),
             .cached = price_of(c, "prices.*.cached", ch->model),
@@ -503,7 +517,7 @@ void provider_choice_fini(struct provider_choice *choice)
     *choice = (struct provider_choice){0};
 }
 
-// ---- what is known about them ---------------------------------------------------------------
+// ---- cost, variables, lists -----------------------------------------------------------------
 
 double provider_cost(const struct provider_choice *choice, const struct provider_usage *u)
 {
@@ -566,20 +580,15 @@ struct listing {
 static void write_offered(const struct listing *x, const struct gen_item *it)
 {
     const char **models;
-    struct arena a;
+    struct arena a = {0};
     struct jw *w = x->w;
-    arena_init(&a);
     size_t n = provider__offer_models(it, &a, &models);
     jw_obj(w);
     jw_kstrz(w, "name", gen_item_name(it));
     jw_kstrz(w, "kind", wire_plugin.kind);
     jw_kstrz(w, "plugin", gen_item_unit(it)->name);
     jw_kstrz(w, "model", n != 0 ? models[0] : NULL);
-    jw_karr(w, "models");
-    for (size_t i = 0; i < n; i++) {
-        jw_strz(w, models[i]);
-    }
-    jw_end_arr(w);
+    jw_kstrs(w, "models", models, n);
     jw_kbool(w, "has_key", true);
     jw_kbool(w, "default", strcmp(gen_item_name(it), x->chosen) == 0);
     jw_end_obj(w);

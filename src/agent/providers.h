@@ -4,8 +4,8 @@
 #include "agent/provider.h"
 #include "config/config.h"
 
-// The providers as a whole: the service that calls run on, which provider and model a session asks
-// with which key, and what providers offer. All but the cost belongs to the loop thread.
+// The providers as a whole: the service that calls run on; the provider, the model and the key of a
+// session; lists of providers and models. Call all but provider_cost() on the loop thread.
 
 struct http_client;
 struct provider_kind; // agent/provider_int.h
@@ -19,13 +19,13 @@ void providers_close(struct providers *s);
 struct gen_engine;
 struct gen_unit;
 
-/// What plugins offer as providers: those of the engine's current generation whose unit reaches a directory.
+/// The providers of plugins: those of the engine's current generation whose unit applies in a directory.
 struct provider_offers {
     struct gen_engine *engine; // NULL: none
     bool (*reaches)(void *arg, const struct gen_unit *u, const char *dir);
     void *arg;
 };
-/// Take them in, before the first choice; borrowed until providers_close().
+/// Set them, before the first choice; borrowed until providers_close().
 void providers_set_offers(struct providers *s, const struct provider_offers *offers);
 
 // ---- choosing -------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ struct provider_choice {
     char *model;
     char *base_url; // without a slash at the end; NULL for scripted
     char *scenario; // absolute path; NULL: the built-in one; of scripted only
-    bool fallback;  // scripted answers although nobody asked for it: the client must say so
+    bool fallback;  // the scripted model was not asked for: the client must say so
     struct retry_policy retry;
     struct provider_prices prices;
     struct model_facts facts;
@@ -55,27 +55,26 @@ struct provider_choice {
     char *secrets;
 };
 
-/// What a session says. Everything is borrowed for the call.
+/// What a session asks for. Everything is borrowed for the call.
 struct provider_wish {
-    const char *provider;   // NULL or "": as the rest says
-    const char *model;      // the same; "PROVIDER/MODEL" names both, when there is such a provider
+    const char *provider;   // NULL or "": not named
+    const char *model;      // the same; "PROVIDER/MODEL" names both, if there is such a provider
     const char *const *env; // the client's "NAME=value", NULL at the end; NULL: none
     const char *cwd; // the client's directory, for a relative AFLOAT_SCENARIO; NULL: refuse one
     const struct home *home;         // for paths of settings and secrets; never NULL
-    const struct providers *service; // whose plugins count too; NULL: settings only
-    bool any_model;                  // nobody asks it anything: a model need not be named
+    const struct providers *service; // for the providers of plugins; NULL: settings only
+    bool any_model;                  // no model is asked, so none need be named
 };
 
-/// Choose. The provider is what the wish says, else AFLOAT_PROVIDER of its environment, else
-/// model.provider, else the first of `openai` and `anthropic` whose key is found, else `scripted`
-/// with `fallback` set. The model likewise: wish, AFLOAT_MODEL, model.name (unless it was set for
-/// another provider), the provider's own `model`. Keys are never taken from the hub's environment.
-/// Reads at most one small file (the key's).
+/// Choose provider, model and key. The provider is that of the wish, else AFLOAT_PROVIDER of its environment, else
+/// model.provider, else the first of `openai` and `anthropic` whose key is found, else `scripted` with `fallback` set.
+/// The model likewise: wish, AFLOAT_MODEL, model.name (unless it was set for another provider), the provider's own
+/// `model`. Keys are never taken from the hub's environment. Reads at most one small file (the key's).
 /// ERR_NOT_FOUND for an unknown provider (with the nearest name), no model or no key; ERR_INVALID,
 /// ERR_DENIED for settings or key files that cannot be used. No message holds a key.
 int providers_resolve(struct provider_choice *out, const struct config *c,
                       const struct provider_wish *wish, struct err *e) MUST_CHECK;
-/// The key, for who sends requests in its place (engine/gateway.c); NULL: none. Borrowed, and a secret.
+/// The key, for engine/gateway.c, which sends requests itself; NULL: none. Borrowed, and a secret.
 const char *provider_choice_key(const struct provider_choice *choice);
 /// Free what it holds; the key is wiped.
 void provider_choice_fini(struct provider_choice *choice);
@@ -83,25 +82,25 @@ void provider_choice_fini(struct provider_choice *choice);
 /// The cost of `u` in USD; NAN when a price or number that it needs is unknown.
 double provider_cost(const struct provider_choice *choice, const struct provider_usage *u);
 
-/// Is there a provider of that name, in the settings or of a plugin that reaches `dir` (NULL: everyone)? `s` may be NULL.
+/// Is there a provider of that name, in the settings or of a plugin that applies in `dir` (NULL: everywhere)? `s` may be
+/// NULL.
 bool providers_has(const struct providers *s, const struct config *c, struct str name,
                    const char *dir);
 /// Call `each` with the name of each provider: those of the settings by name, then those of plugins.
 void providers_each(const struct providers *s, const struct config *c, const char *dir,
                     void (*each)(void *arg, const char *name), void *arg);
 
-/// Names of variables in a client's environment that belong to providers and not to tools:
-/// AFLOAT_PROVIDER, AFLOAT_MODEL, AFLOAT_SCENARIO and whatever an api_key_env names.
+/// Does a variable of a client's environment belong to providers and not to tools? AFLOAT_PROVIDER, AFLOAT_MODEL,
+/// AFLOAT_SCENARIO and every name in an api_key_env do.
 bool providers_owns_variable(const struct config *c, struct str name);
 
 /// Write the rows of `GET /provider`: an array of {name, kind, base_url, model, has_key, default}; those of plugins have
-/// `plugin` and `models`.
-/// `wish` decides about keys and the default as in providers_resolve().
+/// `plugin` and `models`. `wish` decides about keys and the default as in providers_resolve().
 void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish);
 
 // ---- models ---------------------------------------------------------------------------------
 
-/// The models of a provider, sorted by name; or `why` and n 0. Borrowed for the call.
+/// The models of a provider, sorted by name; or `why`, with `n` 0. Borrowed for the call.
 typedef void provider_models_cb(const char *const *names, size_t n,
                                 const struct provider_error *why, void *arg);
 struct provider_models;
@@ -111,5 +110,5 @@ struct provider_models;
 struct provider_models *provider_models_get(struct providers *s,
                                             const struct provider_choice *choice,
                                             provider_models_cb *cb, void *arg);
-/// No callback any more. Not after it was called.
+/// Cancel it: no callback follows. Not after the callback.
 void provider_models_cancel(struct provider_models *m);

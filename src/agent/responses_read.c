@@ -61,10 +61,7 @@ static bool is_given(const struct json *v)
 static struct json *join(struct reader *r, const char *role, size_t more)
 {
     if (r->last == NULL || !wire_is_role(r->last, role)) {
-        struct json *message = make_obj(r->a, 2);
-        make_put(message, "role", make_strz(role));
-        make_put(message, "content", *make_arr(r->a, more));
-        make_push(r->messages, *message);
+        make_push(r->messages, make_message(r->a, role, *make_arr(r->a, more)));
         r->last = &r->messages->items[r->messages->n - 1];
         r->room = more;
         r->answers += strcmp(role, "assistant") == 0;
@@ -79,24 +76,14 @@ static struct json *join(struct reader *r, const char *role, size_t more)
     return content;
 }
 
-static struct json text_item(struct reader *r, struct str text)
-{
-    struct json *item = make_obj(r->a, 2);
-    make_put(item, "type", make_strz("text"));
-    make_put(item, "text", make_str(text));
-    return *item;
-}
-
 /// One part of a message's content; `at` is the item's place in `input`.
 static int take_part(struct reader *r, struct json *content, const struct json *part, size_t at)
 {
     struct str type = str_member(part, "type"), url = str_member(part, "image_url");
     if (str_eqz(type, "input_text") || str_eqz(type, "output_text") || str_eqz(type, "text") ||
         str_eqz(type, "refusal")) {
-        make_push(
-            content,
-            text_item(r,
-                      json_str(json_get(part, str_eqz(type, "refusal") ? "refusal" : "text"), "")));
+        const char *key = str_eqz(type, "refusal") ? "refusal" : "text";
+        make_push(content, make_text(r->a, json_str(json_get(part, key), "")));
         return 0;
     }
     if (str_eqz(type, "input_image") && url.n != 0) {
@@ -149,7 +136,7 @@ static int take_message(struct reader *r, const struct json *item, size_t at)
                                        : "user",
                              MAX((size_t)content->n, (size_t)1));
     if (content->type == JSON_STR) {
-        make_push(list, text_item(r, content->s));
+        make_push(list, make_text(r->a, content->s));
     }
     json_foreach_item (part, content) {
         int rc = take_part(r, list, part, at);
@@ -193,11 +180,10 @@ static int take_call(struct reader *r, const struct json *item, size_t at)
 /// What a tool answered: a text, or a list of parts whose texts are joined; pictures cannot go along.
 static struct str output_text(struct reader *r, const struct json *output)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (output == NULL || output->type == JSON_STR) {
         return json_str(output, "");
     }
-    buf_init(&text, SIZE_MAX);
     json_foreach_item (part, output) {
         struct str one = str_member(part, "text");
         bool image = str_eqz(str_member(part, "type"), "input_image");
@@ -227,12 +213,11 @@ static int take_result(struct reader *r, const struct json *item, size_t at)
 static int take_reasoning(struct reader *r, const struct json *item, size_t at)
 {
     struct str seal = str_member(item, "encrypted_content");
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     (void)at;
     if (!str_starts(seal, RESPONSES_SEAL)) {
         return 0;
     }
-    buf_init(&text, SIZE_MAX);
     bool fits = base64_decode(&text, str_from(seal, strlen(RESPONSES_SEAL)));
     const struct json *block = fits ? parse(r, arena_str(r->a, buf_str(&text))) : NULL;
     buf_fini(&text);
@@ -289,7 +274,7 @@ static int take_input(struct reader *r)
     const struct json *input = json_get(r->body, "input");
     if (input != NULL && input->type == JSON_STR) {
         r->messages = make_arr(r->a, 1);
-        make_push(join(r, "user", 1), text_item(r, input->s));
+        make_push(join(r, "user", 1), make_text(r->a, input->s));
         return 0;
     }
     if (input == NULL || input->type != JSON_ARR || input->n == 0) {
@@ -314,26 +299,22 @@ struct str responses__flat_name(struct arena *a, struct str space, struct str na
                : str_of(arena_printf(a, STR_FMT "__" STR_FMT, STR_ARG(space), STR_ARG(name)));
 }
 
-/// The schema of a custom tool: one text.
-static struct json custom_schema(struct reader *r)
+/// A custom tool takes one text, whose form its description tells.
+static void put_custom(struct reader *r, struct json *out, const struct json *tool)
 {
+    struct str text = json_str(json_get(tool, "description"), "");
+    struct str grammar = str_member(json_get(tool, "format"), "definition");
     const struct json *schema =
         parse(r, STR("{\"type\":\"object\",\"properties\":{\"" RESPONSES_CUSTOM_INPUT
                      "\":{\"type\":\"string\"}},\"required\":[\"" RESPONSES_CUSTOM_INPUT "\"]}"));
     assert(schema != NULL);
-    return *schema;
-}
-
-/// A custom tool's description says what its text must look like.
-static struct str custom_description(struct reader *r, const struct json *tool)
-{
-    struct str text = json_str(json_get(tool, "description"), "");
-    struct str grammar = str_member(json_get(tool, "format"), "definition");
-    return grammar.n == 0 ? text
-                          : str_of(arena_printf(r->a,
-                                                STR_FMT "\n\n`" RESPONSES_CUSTOM_INPUT
-                                                        "` must match this grammar:\n" STR_FMT,
-                                                STR_ARG(text), STR_ARG(grammar)));
+    if (grammar.n != 0) {
+        text = str_of(arena_printf(
+            r->a, STR_FMT "\n\n`" RESPONSES_CUSTOM_INPUT "` must match this grammar:\n" STR_FMT,
+            STR_ARG(text), STR_ARG(grammar)));
+    }
+    make_put(out, "description", make_str(text));
+    make_put(out, "input_schema", *schema);
 }
 
 static int take_tool(struct reader *r, struct json *list, struct str space, const struct json *tool)
@@ -349,12 +330,12 @@ static int take_tool(struct reader *r, struct json *list, struct str space, cons
     const struct json *schema = json_get(tool, "parameters");
     struct json *out = make_obj(r->a, 3);
     make_put(out, "name", make_str(responses__flat_name(r->a, space, name)));
-    make_put(out, "description",
-             make_str(custom ? custom_description(r, tool)
-                             : json_str(json_get(tool, "description"), "")));
     if (custom) {
-        make_put(out, "input_schema", custom_schema(r));
-    } else if (schema != NULL && schema->type == JSON_OBJ) {
+        put_custom(r, out, tool);
+    } else {
+        make_put(out, "description", make_str(json_str(json_get(tool, "description"), "")));
+    }
+    if (!custom && schema != NULL && schema->type == JSON_OBJ) {
         make_put(out, "input_schema", *schema);
     }
     make_push(list, *out);

@@ -77,7 +77,7 @@ static void write_usage(struct jw *jw, const struct provider_usage *u)
 
 // ---- the kinds of items ---------------------------------------------------------------------
 
-/// How an item of text is told.
+/// How an item of text is written.
 struct text_kind {
     const char *prefix, *type;                         // of its id; of the item
     const char *part_added, *delta, *done, *part_done; // events
@@ -109,12 +109,10 @@ static void write_part(struct jw *jw, const struct text_kind *k, struct str text
     jw_end_obj(jw);
 }
 
-/// The block that goes back to its provider, as a text that means nothing to anyone else.
+/// Write the block that goes back to its provider, as a text that clients cannot read.
 static void write_seal(struct jw *jw, const struct json *sealed)
 {
-    struct buf block, seal;
-    buf_init(&block, SIZE_MAX);
-    buf_init(&seal, SIZE_MAX);
+    struct buf block = {.max = SIZE_MAX}, seal = {.max = SIZE_MAX};
     json_write(&block, sealed, 0);
     buf_addz(&seal, RESPONSES_SEAL);
     base64_encode(&seal, buf_str(&block));
@@ -151,30 +149,32 @@ static void write_text_item(struct responses_writer *w, struct jw *jw, bool done
     jw_end_obj(jw);
 }
 
-/// Tell that the item whose JSON is `item` is complete, and keep it for the response.
-static void end_item(struct responses_writer *w, struct buf *item)
+/// Write the event that the item whose JSON is `item` begins, or is complete.
+static void write_item_event(struct responses_writer *w, const char *type, const struct buf *item)
 {
     struct event ev;
-    struct jw *jw = event_begin(&ev, w, "response.output_item.done");
-    jw_kint(jw, "output_index", w->index++);
-    jw_key(jw, "item");
-    jw_raw(jw, buf_str(item));
-    event_end(&ev, w);
-    if (!w->brief) {
-        buf_addz(&w->items, w->items.n != 0 ? "," : "");
-        buf_adds(&w->items, buf_str(item));
-    }
-    buf_fini(item);
-}
-
-static void begin_item(struct responses_writer *w, struct buf *item)
-{
-    struct event ev;
-    struct jw *jw = event_begin(&ev, w, "response.output_item.added");
+    struct jw *jw = event_begin(&ev, w, type);
     jw_kint(jw, "output_index", w->index);
     jw_key(jw, "item");
     jw_raw(jw, buf_str(item));
     event_end(&ev, w);
+}
+
+static void begin_item(struct responses_writer *w, struct buf *item)
+{
+    write_item_event(w, "response.output_item.added", item);
+    buf_fini(item);
+}
+
+/// End the item under way, and keep it for the response.
+static void end_item(struct responses_writer *w, struct buf *item)
+{
+    write_item_event(w, "response.output_item.done", item);
+    w->index++;
+    if (!w->brief) {
+        buf_addz(&w->items, w->items.n != 0 ? "," : "");
+        buf_adds(&w->items, buf_str(item));
+    }
     buf_fini(item);
 }
 
@@ -207,7 +207,7 @@ static void open_text(struct responses_writer *w, enum responses_open open)
 static void close_text(struct responses_writer *w, const struct json *sealed)
 {
     const struct text_kind *k = &text_kinds[w->open];
-    struct buf item;
+    struct buf item = {.max = SIZE_MAX};
     struct event ev;
     struct jw jw;
     if (w->open == RESPONSES_NONE) {
@@ -224,7 +224,6 @@ static void close_text(struct responses_writer *w, const struct json *sealed)
         event_end(&ev, w);
         write_part_event(w, k->part_done, buf_str(&w->text));
     }
-    buf_init(&item, SIZE_MAX);
     jw_init(&jw, &item);
     write_text_item(w, &jw, true, sealed);
     end_item(w, &item);
@@ -277,9 +276,8 @@ void responses_delta(struct responses_writer *w, const struct provider_delta *d)
 /// The client's tool of that name, and the namespace it is in.
 static const struct json *find_tool(const struct json *tools, struct str name, struct str *space)
 {
-    struct arena a;
+    struct arena a = {0};
     const struct json *found = NULL;
-    arena_init(&a);
     *space = STR_NULL;
     json_foreach_item (tool, tools) {
         struct str outer = json_str(json_get(tool, "name"), NULL);
@@ -306,9 +304,8 @@ struct told_call {
 static void write_call_item(struct responses_writer *w, struct buf *out, const struct told_call *c,
                             bool done)
 {
-    struct jw jw;
     buf_init(out, SIZE_MAX);
-    jw_init(&jw, out);
+    struct jw jw = {.out = out};
     jw_obj(&jw);
     jw_kstrz(&jw, "type", c->custom ? "custom_tool_call" : "function_call");
     if (!w->brief) {
@@ -343,26 +340,22 @@ static void tell_arguments(struct responses_writer *w, const struct told_call *c
     event_end(&ev, w);
 }
 
-/// The text that a custom tool is called with; what the model wrote when it did not keep to the schema.
-static struct str custom_input(struct arena *a, struct str arguments)
-{
-    struct json *v = NULL;
-    bool fits = json_parse(&v, a, arguments, NULL, NULL) == 0;
-    return json_str(json_get(fits ? v : NULL, RESPONSES_CUSTOM_INPUT), arena_strdup(a, arguments));
-}
-
 void responses_call(struct responses_writer *w, struct str id, struct str name,
                     struct str arguments)
 {
     struct told_call c = {.id = id, .name = name, .arguments = arguments};
     struct buf item;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     const struct json *tool = find_tool(w->tools, name, &c.space);
     if (tool != NULL) {
         c.name = json_str(json_get(tool, "name"), NULL);
         c.custom = str_eqz(json_str(json_get(tool, "type"), NULL), "custom");
-        c.arguments = c.custom ? custom_input(&a, arguments) : arguments;
+    }
+    struct json *v = NULL;
+    // else all that the model wrote
+    if (c.custom && json_parse(&v, &a, arguments, NULL, NULL) == 0) {
+        const struct json *input = json_get(v, RESPONSES_CUSTOM_INPUT);
+        c.arguments = input != NULL && input->type == JSON_STR ? input->s : arguments;
     }
     close_text(w, NULL);
     if (!w->brief) {
@@ -377,13 +370,7 @@ void responses_call(struct responses_writer *w, struct str id, struct str name,
 
 // ---- the response ---------------------------------------------------------------------------
 
-static void write_null(struct jw *jw, const char *key)
-{
-    jw_key(jw, key);
-    jw_null(jw);
-}
-
-/// A member of the request, or what the API says where there is none.
+/// Write a member of the request, or the API's default for it.
 static void repeat(struct responses_writer *w, struct jw *jw, const char *key, const char *instead)
 {
     const struct json *v = json_get(w->body, key);
@@ -421,10 +408,10 @@ void responses_write_object(struct responses_writer *w, struct jw *jw, const cha
         repeat(w, jw, "max_output_tokens", "null");
         repeat(w, jw, "reasoning", "null");
         repeat(w, jw, "text", "{\"format\":{\"type\":\"text\"}}");
-        write_null(jw, "previous_response_id");
+        jw_kstrz(jw, "previous_response_id", NULL);
         jw_kbool(jw, "store", false);
         if (why == NULL) {
-            write_null(jw, "error");
+            jw_kstrz(jw, "error", NULL);
         }
     }
     if (why != NULL) {
@@ -438,12 +425,12 @@ void responses_write_object(struct responses_writer *w, struct jw *jw, const cha
         jw_kstrz(jw, "reason", incomplete);
         jw_end_obj(jw);
     } else if (!w->brief) {
-        write_null(jw, "incomplete_details");
+        jw_kstrz(jw, "incomplete_details", NULL);
     }
     if (usage != NULL) {
         write_usage(jw, usage);
     } else if (!w->brief) {
-        write_null(jw, "usage");
+        jw_kstrz(jw, "usage", NULL);
     }
     jw_end_obj(jw);
 }
@@ -534,8 +521,7 @@ struct responses_error responses_error_of(const struct provider_error *why)
 void responses_write_error(struct buf *out, struct str message, const char *type, const char *param,
                            const char *code)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kobj(&w, "error");
     jw_kstr(&w, "message", message);

@@ -1,8 +1,7 @@
 // How long to wait before the next try, or not at all.
 //
-// Doubling spreads a crowd of clients over time, and the dice (a tenth either way) keeps them from
-// coming back in step. What a server asks for is taken as the least it will bear: waiting less only
-// earns the next refusal.
+// Doubling spreads many clients over time, and the dice (a tenth either way) keep them from retrying at the same
+// moment. A wait that the server asks for is the minimum: after a shorter one it would refuse again.
 
 #include "agent/retry.h"
 

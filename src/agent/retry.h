@@ -2,7 +2,7 @@
 
 #include "base/base.h"
 
-// When to ask a provider again. Numbers only: no clock, no timer, no network; who asks brings the
+// When to ask a provider again. Numbers only: no clock, no timer, no network; the caller brings the
 // time and the dice.
 
 /// The settings of [retry].

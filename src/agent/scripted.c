@@ -1,12 +1,11 @@
 // A scene of a scenario as the bytes of a Responses stream.
 //
-// The scripted model is no second way through the program: it only takes the place of the server.
-// What it says goes through the same parser and the same loop as any other answer, so whatever is
-// proved with it is proved for the real path.
+// The scripted model only takes the place of the server. Its answers go through the same parser and the
+// same loop as any other answer, so tests that use it test the real path.
 //
 //     {"text": ..., "tool_calls": [...]} ──> created, delta, delta, ..., item.done, ..., completed
 //
-// Events are made one at a time, so a long text is never there twice.
+// Events are made one at a time, so a long text is never in memory twice.
 
 #include "agent/scripted.h"
 
@@ -29,7 +28,7 @@ static struct str find_line(struct str scenario, uint64_t n, uint64_t *number)
     return STR("{\"text\": \"(end of scenario)\"}");
 }
 
-/// What an object of a scenario may hold; a mistyped key would change the part without a word.
+/// The keys of an object of a scenario. Others are refused: a mistyped key would be ignored silently.
 struct scene_key {
     const char *name;
     enum json_type type; // JSON_NULL: any
@@ -112,7 +111,6 @@ static uint64_t get_ms(const struct json *obj, const char *key)
 static void scene_init(struct scripted_scene *s, uint64_t n)
 {
     *s = (struct scripted_scene){.n = n};
-    arena_init(&s->arena);
     s->writer.brief = true;
     s->writer.id = arena_printf(&s->arena, "resp_%llu", (unsigned long long)n);
 }
@@ -180,8 +178,7 @@ enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number
 
 static void write_error(struct buf *out, struct str code, struct str message)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kobj(&w, "error");
     jw_kstr(&w, "code", code);
@@ -204,7 +201,7 @@ void scripted_write_fault(struct buf *out, const char *message)
 
 // ---- speaking -------------------------------------------------------------------------------
 
-// A word and the spaces behind it.
+// The length of the first word with the spaces after it.
 static size_t word_length(struct str s)
 {
     size_t n = 0;
@@ -223,8 +220,7 @@ static void say_calls(struct scripted_scene *s)
     json_foreach_item (call, json_get(s->line, "tool_calls")) {
         const struct json *input = json_get(call, "input");
         char id[48];
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, input, 0);
         snprintf(id, sizeof id, "call_%llu_%u", (unsigned long long)s->n, ++i);
         responses_call(&s->writer, str_of(id), json_get(call, "name")->s,
@@ -249,7 +245,7 @@ static void say_end(struct scripted_scene *s, uint64_t input_tokens)
 
 bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *out)
 {
-    enum { OPENING, WORDS, END, OVER };
+    enum { OPENING, WORDS, OVER };
     s->writer.out = out;
     if (s->stage == OPENING) {
         struct str reasoning = json_str(json_get(s->line, "reasoning"), NULL);

@@ -3,27 +3,27 @@
 #include "agent/responses.h"
 #include "base/buf.h"
 
-// The scripted model's part, as bytes: what a server of the Responses API would send. No clock and
-// no file in here; provider_scripted.c brings both.
+// The answers of the scripted model, as the bytes that a server of the Responses API would send. No clock and no
+// file here; provider_scripted.c brings both.
 
 /// One line of a scenario and how far it was played. The caller's storage; read-only outside.
 struct scripted_scene {
     uint64_t delay_ms; // before anything is said
     uint64_t delta_ms; // between two words
-    bool cut;          // set it to have the connection break in the middle of the text
-    uint64_t number;   // of its line in the file, from 1; 0: it is of no file
+    bool cut;          // set it to break the connection in the middle of the text
+    uint64_t number;   // of its line in the file, from 1; 0: it comes from no file
     // private
     struct arena arena;
     const struct json *line; // an object
     uint64_t n;              // of the request, from 1
     struct str text;
-    size_t said;    // bytes of it that were told
+    size_t said;    // bytes of it that were written
     unsigned stage; // what comes next
     struct responses_writer writer;
 };
 
-/// Take line `n` of `scenario` (JSON lines; empty ones do not count). Past the last line it is the
-/// answer "(end of scenario)". ERR_PARSE, naming the line, for one that is not a scene.
+/// Take line `n` of `scenario` (JSON lines; empty ones do not count); after the last line the answer is
+/// "(end of scenario)". ERR_PARSE names a line that is not a scene.
 /// `scenario` must outlive the scene. Call scripted_fini() whatever is returned.
 int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n,
                   struct err *e) MUST_CHECK;
@@ -31,19 +31,19 @@ int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n,
 void scripted_init_line(struct scripted_scene *s, const struct json *line, uint64_t n);
 void scripted_fini(struct scripted_scene *s);
 
-/// What must occur in the last message to the model: its `when`; p NULL when it has none.
+/// Its `when`: a text that must be in the last message to the model; p NULL when it has none.
 struct str scripted_when(const struct scripted_scene *s);
 
 enum scripted_fate { SCRIPTED_ANSWERS, SCRIPTED_FAILS, SCRIPTED_IS_CUT };
 
-/// What becomes of try `number` (from 1). When it fails `*status` is the answer's and
-/// `*retry_after_ms` what it asks for, or 0.
+/// How try `number` (from 1) ends. If it fails, `*status` is that of the answer and `*retry_after_ms` the wait that it
+/// asks for, or 0.
 enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number, int *status,
                                  uint64_t *retry_after_ms);
 /// The body of an answer that failed: the scene's error, or one of ours.
 void scripted_write_error(struct buf *out, const struct scripted_scene *s);
 void scripted_write_fault(struct buf *out, const char *message);
 
-/// Append the next events: the opening, one word, the calls, the end. `input_tokens` stands in the
-/// usage when the scene gives none. False, with nothing appended, when all was said.
+/// Append the next events: the opening, one word, the calls, the end. `input_tokens` is the usage if the scene gives
+/// none. False, and nothing is appended, when all was written.
 bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *out);

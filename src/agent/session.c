@@ -1,6 +1,6 @@
 // One session: found, entered, changed, ended. session_new.c makes it, session_send.c takes its messages.
 //
-// Who asks is answered from a later turn of the loop, never from inside.
+// Callbacks are called from a later turn of the loop, never from inside the function that was given them.
 
 #include <assert.h>
 
@@ -11,7 +11,7 @@
 
 struct session_answer {
     struct agent *a;
-    char *id; // NULL: there is none, `no` says why
+    char *id; // of the session; NULL: `no` says why there is none
     struct agent_no no;
     agent_session_cb *cb;
     void *arg;
@@ -23,7 +23,7 @@ static void on_session_answer(void *arg)
     struct session *s = q.id != NULL ? map_get(&q.a->sessions, str_of(q.id)) : NULL;
     free(arg);
     if (q.id != NULL && s == NULL) {
-        agent__no(&q.no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", q.id);
+        agent_no_set(&q.no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", q.id);
     }
     q.cb(q.arg, s, s == NULL ? &q.no : NULL);
     free(q.id);
@@ -40,28 +40,46 @@ void agent__answer_session(struct agent *a, agent_session_cb *cb, void *arg, str
         q->no = *no;
     }
     agent__hold(a);
-    loop_defer(a->o.loop, on_session_answer, q);
+    loop_defer(a->o.hub->loop, on_session_answer, q);
 }
 
-// ---- found --------------------------------------------------------------------------------------
-
-struct finding {
+/// Something that is asked about a session while the store or a thread works. The session may go meanwhile, so it is
+/// known by its id.
+struct asking {
     struct agent *a;
     char *id;
     agent_session_cb *cb;
     void *arg;
 };
 
+static struct asking *asking_new(struct agent *a, struct str id, agent_session_cb *cb, void *arg)
+{
+    struct asking *q = xmalloc(sizeof *q);
+    *q = (struct asking){.a = a, .id = str_dup(id), .cb = cb, .arg = arg};
+    agent__hold(a);
+    return q;
+}
+
+static void asking_free(struct asking *q)
+{
+    struct agent *a = q->a;
+    free(q->id);
+    free(q);
+    agent__release(a);
+}
+
+// ---- found --------------------------------------------------------------------------------------
+
 static void on_found(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
-    struct finding *f = arg;
+    struct asking *f = arg;
     struct agent_no no;
-    struct session *s =
-        map_get(&f->a->sessions, str_of(f->id)); // somebody else may have been first
+    // another request may have read it into memory meanwhile
+    struct session *s = map_get(&f->a->sessions, str_of(f->id));
     if (s != NULL && status == 0 && r->n == 1) {
         agent__session_renew(s, &r->rows[0]);
-    } else if (s != NULL && store_shared(f->a->o.store)) {
-        s = NULL; // another hub removed it, or nobody knows
+    } else if (s != NULL && store_shared(f->a->o.hub->store)) {
+        s = NULL; // another hub removed it, or the store does not answer
     } else if (status == 0 && r->n == 1) {
         s = agent__session_of_row(f->a, &r->rows[0]);
         map_set(&f->a->sessions, str_of(f->id), s);
@@ -69,27 +87,22 @@ static void on_found(void *arg, int status, const struct store_rows *r, const st
     if (status < 0) {
         agent__no_store(&no, e);
     } else {
-        agent__no(&no, PROBLEM_NOT_FOUND, "`afloat sessions` lists them",
-                  "there is no session '%.64s'", f->id);
+        agent_no_set(&no, PROBLEM_NOT_FOUND, "`afloat sessions` lists them",
+                     "there is no session '%.64s'", f->id);
     }
     f->cb(f->arg, s, s == NULL ? &no : NULL);
-    agent__release(f->a);
-    free(f->id);
-    free(f);
+    asking_free(f);
 }
 
 void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg)
 {
     struct session *s = map_get(&a->sessions, id);
-    if (s != NULL && (s->claimed || !store_shared(a->o.store))) {
+    if (s != NULL && (s->claimed || !store_shared(a->o.hub->store))) {
         agent__answer_session(a, cb, arg, s, NULL);
         return;
     }
-    struct finding *f = xcalloc(1, sizeof *f);
     struct store_filter filter = {.id = id};
-    *f = (struct finding){.a = a, .id = str_dup(id), .cb = cb, .arg = arg};
-    agent__hold(a);
-    store_list(a->o.store, &filter, STR_NULL, 1, on_found, f);
+    store_list(a->o.hub->store, &filter, STR_NULL, 1, on_found, asking_new(a, id, cb, arg));
 }
 
 struct session_listing {
@@ -98,7 +111,7 @@ struct session_listing {
     void *arg;
 };
 
-/// What is in memory knows best; the rest is made from the rows, for the callback.
+/// Sessions in memory are newer than their rows; the others are made from the rows, for the callback only.
 static void on_listed(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
     struct session_listing l = *(struct session_listing *)arg;
@@ -118,15 +131,12 @@ static void on_listed(void *arg, int status, const struct store_rows *r, const s
     }
     if (status < 0) {
         bool cursor = status == ERR_INVALID;
-        agent__no(&no, cursor ? PROBLEM_INVALID_BODY : PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent_no_set(&no, cursor ? PROBLEM_INVALID_BODY : PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
         l.cb(l.arg, NULL, &no);
     } else {
         l.cb(l.arg, &(struct agent_page){.sessions = list.p, .n = list.n, .next = r->next}, NULL);
     }
-    vec_foreach (s, &made) {
-        agent__session_free(*s);
-    }
-    vec_fini(&made);
+    vec_fini_each(&made, agent__session_free);
     vec_fini(&list);
     agent__release(l.a);
 }
@@ -140,7 +150,7 @@ void agent_session_list(struct agent *a, const struct agent_filter *which, struc
                              .no_tasks = which->parent.n == 0};
     *l = (struct session_listing){.a = a, .cb = cb, .arg = arg};
     agent__hold(a);
-    store_list(a->o.store, &f, cursor, limit, on_listed, l);
+    store_list(a->o.hub->store, &f, cursor, limit, on_listed, l);
 }
 
 const char *agent_session_id(const struct session *s)
@@ -171,13 +181,13 @@ const char *agent_session_model(const struct session *s)
 const struct config *agent__config_at(const struct agent *a, const char *dir)
 {
     const struct config *c = a->o.host.config(a->o.host.arg, dir);
-    return c != NULL ? c : a->o.config->now;
+    return c != NULL ? c : a->o.hub->config->now;
 }
 
 const struct config *agent__session_config(const struct session *s)
 {
     const char *dir = agent__session_place(s);
-    return dir != NULL ? agent__config_at(s->agent, dir) : s->agent->o.config->now;
+    return dir != NULL ? agent__config_at(s->agent, dir) : s->agent->o.hub->config->now;
 }
 
 const char *agent__session_place(const struct session *s)
@@ -194,7 +204,7 @@ static void on_entered_dir(void *arg, const char *real_dir)
     s->real_dir = real_dir != NULL ? xstrdup(real_dir) : NULL;
     struct session_entrant *list = s->entrants.p;
     size_t n = s->entrants.n;
-    s->entrants.p = NULL; // theirs may be the end of the session
+    s->entrants.p = NULL; // one of them may end the session, or enter again
     s->entrants.n = s->entrants.cap = 0;
     for (size_t i = 0; i < n; i++) {
         list[i].done(s, list[i].arg);
@@ -232,8 +242,8 @@ void agent__session_leave(struct session *s)
 bool agent__session_usable(const struct session *s, struct agent_no *no)
 {
     if (s->broken) {
-        agent__no(no, PROBLEM_CONFLICT, "`afloat stop`, then `afloat fsck --repair` mends it",
-                  "session '%s' is damaged: %s", s->id, s->damage);
+        agent_no_set(no, PROBLEM_CONFLICT, "`afloat stop`, then `afloat fsck --repair` mends it",
+                     "session '%s' is damaged: %s", s->id, s->damage);
     }
     return !s->broken;
 }
@@ -251,7 +261,7 @@ void agent_session_damaged(struct agent *a, struct str id, const char *what)
 void agent__session_set_state(struct session *s, enum session_state state)
 {
     struct note n;
-    assert(state != SESSION_ENDED); // see agent__session_finish_end()
+    assert(state != SESSION_ENDED); // agent__session_finish_end() alone sets that
     if (s->state != state) {
         s->state = state;
         jw_kstrz(note__begin(&n, s, NULL, EVENT_SESSION_UPDATED), "state",
@@ -271,23 +281,18 @@ struct change {
     void *arg;
 };
 
-static void change_free(struct change *c)
-{
-    agent__session_free(c->before);
-    arena_fini(&c->arena);
-    free(c);
-}
-
+/// The settings changed: choose the model by the new ones, and tell the host.
 static void choose_again(struct session *s)
 {
     struct agent_no no;
     if (s->turn == NULL) {
-        (void)agent__session_choose(s, &no); // what cannot be chosen now is told when a turn begins
+        // a turn that begins chooses again, and reports the error
+        (void)agent__session_choose(s, &no);
     }
     s->agent->o.host.changed(s->agent->o.host.arg, s);
 }
 
-/// What is not on the disk does not count, unless it was changed once more meanwhile.
+/// The new settings are written, or are undone when they could not be; unless a later change replaced them.
 static void on_changed(void *arg, int status, const struct err *e)
 {
     struct change *c = arg;
@@ -302,6 +307,9 @@ static void on_changed(void *arg, int status, const struct err *e)
                 jw_value(w, &m->value);
             }
         }
+        if (s->sandbox != c->before->sandbox && json_get(c->params, "sandbox") == NULL) {
+            jw_kstrz(w, "sandbox", box_mode_name(s->sandbox));
+        }
         note__end(&n, STORE_WRITTEN, NULL, NULL);
     } else {
         agent__no_store(&no, e);
@@ -311,11 +319,13 @@ static void on_changed(void *arg, int status, const struct err *e)
         }
     }
     c->cb(c->arg, status < 0 ? NULL : s, status < 0 ? &no : NULL);
-    change_free(c);
+    agent__session_free(c->before);
+    arena_fini(&c->arena);
+    free(c);
 }
 
-/// All of it or nothing: `params` are tried on a session that nobody sees.
-static bool try_change(struct session *s, const struct json *params, struct agent_no *no)
+/// Would the session take all of `params`? They are tried on a copy, so that a refused one changes nothing.
+static bool can_change(struct session *s, const struct json *params, struct agent_no *no)
 {
     struct session *probe = agent__session_new(s->agent, str_of(s->id));
     bool fits = agent__session_take(probe, params, no) && agent__session_knows_plugins(probe, no);
@@ -334,24 +344,39 @@ static bool try_change(struct session *s, const struct json *params, struct agen
     return fits;
 }
 
-void agent_session_patch(struct session *s, const struct json *params, agent_session_cb *cb,
-                         void *arg)
+/// May this session change so, as it is now? `no` says why not.
+static bool may_change(const struct session *s, const struct json *params, struct agent_no *no)
 {
-    struct agent_no no;
+    // a message that arrives enters the directory there is
+    bool busy = s->turn != NULL || s->entering || s->arriving != 0;
     if (s->state == SESSION_ENDED || s->ending) {
-        agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
-        agent__answer_session(s->agent, cb, arg, NULL, &no);
-        return;
+        agent_no_set(no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
+        return false;
     }
-    bool busy = s->turn != NULL || s->entering ||
-                s->arriving != 0; // a message is on its way into the old one
     if (busy && json_get(params, "working_dir") != NULL) {
-        agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "'working_dir' cannot change while a turn runs");
-        agent__answer_session(s->agent, cb, arg, NULL, &no);
-        return;
+        agent_no_set(no, PROBLEM_TURN_RUNNING, NULL,
+                     "'working_dir' cannot change while a turn runs");
+        return false;
     }
-    if (!agent__session_usable(s, &no) || !try_change(s, params, &no)) {
-        agent__answer_session(s->agent, cb, arg, NULL, &no);
+    return agent__session_usable(s, no);
+}
+
+/// The directories that `params` name were looked up: change the session, if it is still there and may change.
+static void on_places(void *arg, const struct json *params, const char *read_only,
+                      const struct agent_no *not_there)
+{
+    struct asking *q = arg;
+    agent_session_cb *cb = q->cb;
+    void *cb_arg = q->arg;
+    struct session *s = map_get(&q->a->sessions, str_of(q->id));
+    struct agent_no no;
+    if (s == NULL) {
+        agent_no_set(&no, PROBLEM_NOT_FOUND, NULL, "there is no session '%s'", q->id);
+    }
+    asking_free(q);
+    if (not_there != NULL || s == NULL || !may_change(s, params, &no) ||
+        !can_change(s, params, &no)) {
+        cb(cb_arg, NULL, not_there != NULL ? not_there : &no);
         return;
     }
     if (json_get(params, "working_dir") != NULL) {
@@ -362,18 +387,31 @@ void agent_session_patch(struct session *s, const struct json *params, agent_ses
                          .before = agent__session_new(s->agent, str_of(s->id)),
                          .number = ++s->patches,
                          .cb = cb,
-                         .arg = arg};
-    arena_init(&c->arena);
+                         .arg = cb_arg};
     c->params = json_clone(&c->arena, params);
     agent__session_set_settings(c->before, s);
-    if (!agent__session_take(s, params, &no)) { // a directory went since it was tried
-        agent__session_set_settings(s, c->before);
-        change_free(c);
-        agent__answer_session(s->agent, cb, arg, NULL, &no);
-        return;
+    bool taken = agent__session_take(s, params, &no);
+    assert(taken); // can_change() tried it
+    (void)taken;
+    if (json_get(params, "sandbox") != NULL) {
+        s->sandbox_reason = NULL;
+    } else if (read_only != NULL && s->sandbox == BOX_WORKSPACE_WRITE) {
+        s->sandbox = BOX_READ_ONLY; // the mode was chosen for another directory
+        s->sandbox_reason = read_only;
     }
     choose_again(s);
     agent__session_save(s, on_changed, c);
+}
+
+void agent_session_patch(struct session *s, const struct json *params, agent_session_cb *cb,
+                         void *arg)
+{
+    struct agent_no no;
+    if (!may_change(s, params, &no)) {
+        agent__answer_session(s->agent, cb, arg, NULL, &no);
+        return;
+    }
+    agent__find_places(s->agent, params, on_places, asking_new(s->agent, str_of(s->id), cb, arg));
 }
 
 // ---- ended --------------------------------------------------------------------------------------
@@ -382,12 +420,15 @@ static void answer_enders(struct session *s, const struct agent_no *no)
 {
     struct agent *a = s->agent;
     assert(s->ending && s->closing);
+    struct session_ender *list = s->enders.p;
     size_t n = s->enders.n;
+    s->enders.p = NULL; // a callback may end it once more, to purge it
+    s->enders.n = s->enders.cap = 0;
     s->ending = s->closing = false;
     for (size_t i = 0; i < n; i++) {
-        s->enders.p[i].cb(s->enders.p[i].arg, no == NULL ? s : NULL, no);
+        list[i].cb(list[i].arg, no == NULL ? s : NULL, no);
     }
-    s->enders.n = 0;
+    free(list);
     agent__release(a);
 }
 
@@ -402,15 +443,16 @@ static void on_removed(void *arg, int status, const struct err *e)
         return;
     }
     map_remove(&s->agent->sessions, str_of(s->id));
-    event_session_gone(s->agent->o.events, str_of(s->id));
+    event_session_gone(s->agent->o.hub->events, str_of(s->id));
     answer_enders(s, NULL);
+    assert(!s->ending); // nothing may begin with it: it is freed now
     agent__session_free(s);
 }
 
 static void on_tasks_purged(void *arg)
 {
     struct session *s = arg;
-    store_session_remove(s->agent->o.store, str_of(s->id), on_removed, s);
+    store_session_remove(s->agent->o.hub->store, str_of(s->id), on_removed, s);
 }
 
 static void on_end_saved(void *arg, int status, const struct err *e)
@@ -430,14 +472,14 @@ static void on_end_saved(void *arg, int status, const struct err *e)
 static void on_end_noted(void *arg, int status, const struct err *e)
 {
     struct session *s = arg;
-    if (status < 0 || s->broken) { // a broken one only ends to be removed
+    if (status < 0 || s->broken) { // a broken one ends only to be removed
         on_end_saved(arg, status, e);
     } else {
         agent__session_save(arg, on_end_saved, arg);
     }
 }
 
-/// It ended now: an end that is asked for again, to purge it, is none.
+/// The session has ended, for the first time: tell the host and its bot. Ending it again, to purge it, tells nobody.
 static void on_first_end_noted(void *arg, int status, const struct err *e)
 {
     struct session *s = arg;
@@ -465,12 +507,12 @@ void agent__session_finish_end(struct session *s)
         return;
     }
     if (s->closing) {
-        return; // an interrupt found it so
+        return; // its end is being written already
     }
     assert(s->ending && s->turn == NULL);
     agent__engine_close(s);
     if (s->engine_processes != 0) {
-        return; // the last one comes back here when it is gone
+        return; // on_reaped() of the last process comes back here
     }
     s->closing = true;
     book_forget_session(s->agent->book, s->id);
@@ -480,14 +522,14 @@ void agent__session_finish_end(struct session *s)
         return;
     }
     s->state = SESSION_ENDED;
-    s->ended_at = loop_wall(s->agent->o.loop);
+    s->ended_at = loop_wall(s->agent->o.hub->loop);
     s->end_reason = s->closed_as != NULL    ? s->closed_as
                     : s->end_reason != NULL ? s->end_reason
                                             : "complete";
     if (s->closing_summary != NULL) {
-        agent__session_set(&s->response_summary, str_of(s->closing_summary));
+        agent__session_set_summary(&s->response_summary, str_of(s->closing_summary));
     }
-    if (!s->role.autonomous) { // else the next iteration goes on with it
+    if (!s->role.autonomous) { // the next iteration of a run takes the conversation over
         agent__session_cool(s);
     }
     note__begin(&n, s, NULL, EVENT_SESSION_ENDED);
@@ -527,36 +569,24 @@ void agent__session_set_instructions(struct session *s, const struct prompt_file
     }
 }
 
-struct looking {
-    struct agent *agent;
-    char *id;
-    agent_session_cb *cb;
-    void *arg;
-};
-
 static void on_looked(struct prompt_files *f, void *arg)
 {
-    struct looking *l = arg;
-    struct agent *a = l->agent;
-    struct session *s = map_get(&a->sessions, str_of(l->id));
+    struct asking *q = arg;
+    struct session *s = map_get(&q->a->sessions, str_of(q->id));
     struct agent_no no;
     if (s != NULL) {
         agent__session_set_instructions(s, f);
     } else {
-        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "there is no session '%s'", l->id);
+        agent_no_set(&no, PROBLEM_NOT_FOUND, NULL, "there is no session '%s'", q->id);
     }
     prompt_files_free(f);
-    l->cb(l->arg, s, s == NULL ? &no : NULL);
-    free(l->id);
-    free(l);
-    agent__release(a);
+    q->cb(q->arg, s, s == NULL ? &no : NULL);
+    asking_free(q);
 }
 
 void agent_session_look(struct session *s, agent_session_cb *cb, void *arg)
 {
-    struct looking *l = xcalloc(1, sizeof *l);
-    *l = (struct looking){.agent = s->agent, .id = xstrdup(s->id), .cb = cb, .arg = arg};
-    agent__hold(s->agent);
-    prompt_files_read(s->agent->files, s->agent->o.home->dir, s->working_dir, s->agent->o.trust,
-                      on_looked, l);
+    const struct hub_parts *hub = s->agent->o.hub;
+    prompt_files_read(s->agent->files, hub->home->dir, s->working_dir, hub->trust, on_looked,
+                      asking_new(s->agent, str_of(s->id), cb, arg));
 }

@@ -1,16 +1,16 @@
 // One session, several hubs.
 //
-// Hubs that share a store share its sessions. Whoever wants to run a turn claims the session first: from
-// then on only that hub can write it. What this hub remembers of a session may be old, since others write
-// too, so it is read again whenever somebody asks for the session and when it is claimed:
+// Hubs that share a store share its sessions. A hub that wants to run a turn claims the session first: from
+// then on only that hub can write it. What a hub has in memory of a session may be old, since other hubs write
+// too, so it is read again whenever a client asks for the session and when it is claimed:
 //
-//     message ──> claim ──granted──> as it is now ──> was a turn left open? ──> queue, as ever
+//     message ──> claim ──granted──> read again ──> was a turn left open? ──> queue, as in one hub
 //                   └─ another hub runs its turn: 409, with the name of that hub
 //     idle ──> release
 //
 // A turn that a lost hub left open is ended as crashed before ours begins, as it is after a restart.
 //
-// A store of one hub needs none of this, and none of it happens.
+// In a store of one hub nothing of this happens.
 
 #include <assert.h>
 
@@ -25,15 +25,14 @@ static bool in_use(const struct session *s)
 
 void agent__session_renew(struct session *s, const struct store_row *row)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *meta;
     uint64_t hash = map_hash(row->meta);
     bool same = row->last_seq == s->last_seq;
-    if (!store_shared(s->agent->o.store) || in_use(s) || s->claimed || s->broken ||
+    if (!store_shared(s->agent->o.hub->store) || in_use(s) || s->claimed || s->broken ||
         (same && hash == s->row_hash)) {
         return;
     }
-    arena_init(&a);
     if (json_parse(&meta, &a, row->meta, NULL, NULL) == 0 && meta->type == JSON_OBJ) {
         if (!same) {
             agent__session_cool(s);
@@ -49,7 +48,7 @@ void agent__session_unclaim(struct session *s)
 {
     if (s->claimed && s->claiming == 0 && s->turn == NULL && s->queue.n == 0) {
         s->claimed = false;
-        store_release(s->agent->o.store, str_of(s->id));
+        store_release(s->agent->o.hub->store, str_of(s->id));
     }
 }
 
@@ -79,7 +78,7 @@ static void on_ended_as_crashed(struct session *s, int status, const struct err 
         agent__session_unclaim(s);
         claiming_end(c, NULL, &no);
     } else {
-        log_warn(LOG_HUB, "session=%s was left by a lost hub", s->id);
+        log_warn(LOG_HUB, "session=%s ended a turn that a lost hub left open", s->id);
         claiming_end(c, s, NULL);
     }
 }
@@ -91,9 +90,9 @@ static void on_claimed(void *arg, int status, const struct store_row *row, const
     struct session *s = map_get(&c->a->sessions, str_of(c->id));
     if (s == NULL) {
         if (status == 0) {
-            store_release(c->a->o.store, str_of(c->id));
+            store_release(c->a->o.hub->store, str_of(c->id));
         }
-        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", c->id);
+        agent_no_set(&no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", c->id);
         claiming_end(c, NULL, &no);
         return;
     }
@@ -118,7 +117,7 @@ static void on_claimed(void *arg, int status, const struct store_row *row, const
 void agent__session_claim(struct session *s, session_claimed *done, void *arg)
 {
     struct agent *a = s->agent;
-    if (!store_shared(a->o.store) || (s->claimed && s->claiming == 0)) {
+    if (!store_shared(a->o.hub->store) || (s->claimed && s->claiming == 0)) {
         done(s, NULL, arg);
         return;
     }
@@ -126,5 +125,5 @@ void agent__session_claim(struct session *s, session_claimed *done, void *arg)
     *c = (struct claiming){.a = a, .id = xstrdup(s->id), .done = done, .arg = arg};
     s->claiming++;
     agent__hold(a);
-    store_claim(a->o.store, str_of(s->id), on_claimed, c);
+    store_claim(a->o.hub->store, str_of(s->id), on_claimed, c);
 }

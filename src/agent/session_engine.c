@@ -1,23 +1,22 @@
 // The process of an outside agent that runs the turns of a session: opened for a turn, kept for the next one.
 //
-//     turn ──> what it was opened with still holds? ──yes──> the thread that runs
-//                     │ no: another model, box, environment ...
+//     turn ──> is it open, and with the same model, box, environment? ──yes──> use its thread
+//                     │ no
 //                     └──> close it, open one that resumes the same conversation
 //
-// The engine keeps a memory of the conversation by itself, which its thread's id stands for (metadata.json,
-// `engine_thread`). Our journal is what counts: where the two may differ (a rewind, a fork, another engine before) the
+// The engine keeps its own memory of the conversation, named by the id of its thread (metadata.json,
+// `engine_thread`). Our journal is the truth: where the two may differ (a rewind, a fork, another engine before) the
 // id is forgotten, and a new thread is told the past as text.
 //
 // Invariants:
-//   - `live` exactly while a thread is open. It is closed when the session is cooled or ended, when nobody has used it for
-//     IDLE_MS, and before agent_stop() is done.
-//   - a session ends, and agent_stop() is done, when `engine_processes` is 0: no process outlives its session.
+//   - `live` is set exactly while a thread is open. It is closed when the session leaves memory or ends, after IDLE_MS
+//     without a turn, and before agent_stop() is done.
+//   - a session ends, and agent_stop() is done, only when `engine_processes` is 0: no process outlives its session.
 
 #include <assert.h>
 
 #include "agent/agent_int.h"
 #include "agent/make.h"
-#include "base/utf8.h"
 #include "proto/engines.h"
 
 enum { IDLE_MS = 2 * 60 * 1000, PAST_MAX = 64 * 1024, PAST_ITEM = 4096 };
@@ -37,93 +36,90 @@ const struct engine_kind *agent__engine_kind(const struct session *s)
                              : NULL;
 }
 
-bool agent__engine_usable(const struct session *s, struct agent_no *no)
+/// The program of an engine, looked for on a thread: a directory of the client's PATH may never answer.
+struct engine_look {
+    struct agent *agent;
+    char *path, *program;
+    struct agent_no no;   // why the engine cannot be used; its detail is empty when it can
+    agent__usable_cb *cb; // NULL: agent__engine_stop_looking() was called
+    void *arg;
+};
+
+static void look_for_program(void *arg)
 {
-    const struct config *c = agent__session_config(s);
-    const struct engine_kind *kind = agent__engine_kind(s);
-    if (s->engine == NULL) {
-        return true;
+    struct engine_look *l = arg;
+    char *found = l->program != NULL ? agent__find_program(str_of(l->path), l->program) : NULL;
+    if (found != NULL) {
+        l->no.detail[0] = '\0';
     }
-    if (kind == NULL) {
-        agent__no(no, PROBLEM_INVALID_BODY,
-                  "there are " ENGINE_NATIVE ", " ENGINE_CODEX ", " ENGINE_CLAUDE
-                  " and the names of [engines]",
-                  "there is no engine '%.60s'", s->engine);
-        return false;
-    }
-    const struct json *command = agent__engine_setting(c, "engines.*.command", s->engine);
-    struct str program = json_str(command, kind->program);
-    if (program.n == 0) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL,
-                  "the engine '%.60s' needs its program: set 'command' in [engines.%.60s]",
-                  s->engine, s->engine);
-        return false;
-    }
-    struct str path = str_of(AGENT_PATH);
-    for (char **it = s->environment; it != NULL && *it != NULL; it++) {
-        path = str_starts(str_of(*it), "PATH=") ? str_from(str_of(*it), 5) : path;
-    }
-    char *found = agent__find_program(path, program.p);
     free(found);
-    if (found == NULL) {
-        agent__no(no, PROBLEM_INVALID_BODY, NULL,
-                  "the engine '%.60s' needs the program '%.100s', which is not installed%s%s",
-                  s->engine, program.p, kind->install != NULL ? ": " : "",
-                  kind->install != NULL ? kind->install : "");
-        return false;
+}
+
+static void on_looked(void *arg)
+{
+    struct engine_look *l = arg;
+    struct agent *a = l->agent;
+    if (l->cb != NULL) {
+        l->cb(l->arg, l->no.detail[0] != '\0' ? &l->no : NULL);
     }
-    return true;
+    free(l->path);
+    free(l->program);
+    free(l);
+    agent__release(a);
+}
+
+struct engine_look *agent__engine_look(const struct session *s, agent__usable_cb *cb, void *arg)
+{
+    const struct engine_kind *kind = agent__engine_kind(s);
+    const struct json *command =
+        agent__engine_setting(agent__session_config(s), "engines.*.command", s->engine);
+    struct str program = json_str(command, kind != NULL ? kind->program : NULL);
+    struct engine_look *l = xcalloc(1, sizeof *l);
+    *l = (struct engine_look){.agent = s->agent, .cb = cb, .arg = arg};
+    if (kind == NULL) {
+        agent_no_set(&l->no, PROBLEM_INVALID_BODY,
+                     "there are " ENGINE_NATIVE ", " ENGINE_CODEX ", " ENGINE_CLAUDE
+                     " and the names of [engines]",
+                     "there is no engine '%.60s'", s->engine);
+    } else if (program.n == 0) {
+        agent_no_set(&l->no, PROBLEM_INVALID_BODY, NULL,
+                     "the engine '%.60s' needs its program: set 'command' in [engines.%.60s]",
+                     s->engine, s->engine);
+    } else { // the answer unless look_for_program() finds it
+        agent_no_set(&l->no, PROBLEM_INVALID_BODY, NULL,
+                     "the engine '%.60s' needs the program '%.100s', which is not installed%s%s",
+                     s->engine, program.p, kind->install != NULL ? ": " : "",
+                     kind->install != NULL ? kind->install : "");
+        const char *path = str_env((const char *const *)s->environment, "PATH");
+        l->path = xstrdup(path != NULL ? path : AGENT_PATH);
+        l->program = str_dup(program);
+    }
+    agent__hold(s->agent);
+    // by PATH, so that one with a dead network mount does not occupy the whole lane
+    uint64_t key = l->path != NULL ? map_hash(str_of(l->path)) : 0;
+    work_submit(s->agent->tools, key, look_for_program, on_looked, l);
+    return l;
+}
+
+void agent__engine_stop_looking(struct engine_look *l)
+{
+    l->cb = NULL;
 }
 
 // ---- the past -----------------------------------------------------------------------------------
 
-static void add_cut(struct buf *out, struct str text)
-{
-    size_t n = utf8_cut(text.p, text.n, PAST_ITEM);
-    buf_add(out, text.p, n);
-    buf_addz(out, n < text.n ? " [...]\n" : "\n");
-}
-
-static void add_item(struct buf *out, const struct json *it)
-{
-    struct str type = json_str(json_get(it, "type"), "");
-    if (str_eqz(type, "text")) {
-        add_cut(out, json_str(json_get(it, "text"), ""));
-    } else if (str_eqz(type, "tool_call")) {
-        struct buf input;
-        struct jw w;
-        buf_init(&input, SIZE_MAX);
-        jw_init(&w, &input);
-        jw_value(&w, json_get(it, "input"));
-        buf_addf(out, "[called " STR_FMT " ", STR_ARG(json_str(json_get(it, "name"), "")));
-        add_cut(out, buf_str(&input));
-        buf_fini(&input);
-    } else if (str_eqz(type, "tool_result")) {
-        add_cut(out, json_str(json_get(it, "output"), ""));
-    } else if (str_eqz(type, "image")) {
-        buf_addf(out, "[picture " STR_FMT "]\n", STR_ARG(json_str(json_get(it, "name"), "")));
-    }
-}
-
-/// What was said before this turn: the last PAST_MAX bytes of it, whole messages.
+/// The messages before this turn as text: as many whole ones, from the end, as PAST_MAX bytes hold.
 static struct str write_past(struct turn *t)
 {
     const struct json *said = talk_messages(t->s->talk);
-    struct buf out, one;
+    struct buf out = {.max = SIZE_MAX}, one = {.max = SIZE_MAX};
     size_t from = said->n - MIN(talk_tail(t->s->talk), (size_t)said->n), room = PAST_MAX;
-    buf_init(&out, SIZE_MAX);
-    buf_init(&one, SIZE_MAX);
     vec(struct str) texts = {0};
     while (from-- > 0 && room != 0) {
-        const struct json *m = &said->items[from], *content = json_get(m, "content");
+        const struct json *m = &said->items[from];
         buf_clear(&one);
         buf_addf(&one, "## " STR_FMT "\n", STR_ARG(json_str(json_get(m, "role"), "")));
-        if (content->type == JSON_STR) {
-            add_cut(&one, content->s);
-        }
-        json_foreach_item (it, content) {
-            add_item(&one, it);
-        }
+        talk_write_content(&one, m, PAST_ITEM);
         room = one.n < room ? room - one.n : 0;
         vec_push(&texts, arena_str(&t->step_arena, buf_str(&one)));
     }
@@ -144,6 +140,7 @@ void agent__engine_close(struct session *s)
     struct session_engine *e = s->live;
     if (e != NULL) {
         s->live = NULL;
+        assert(e->thread != NULL);
         timer_stop(&e->idle);
         e->thread->ops->close(e->thread);
         buf_fini(&e->fixed);
@@ -182,6 +179,7 @@ static void on_idle(void *arg)
 
 void agent__engine_rest(struct session *s)
 {
+    assert(s->turn == NULL || s->turn->step != TURN_ENGINE || !s->turn->engine.under_way);
     if (s->live != NULL) {
         timer_start(&s->live->idle, IDLE_MS);
     }
@@ -198,7 +196,7 @@ struct str agent__engine_system(struct session *s, struct str system)
     return system;
 }
 
-/// What a thread cannot change while it runs.
+/// Everything that cannot change while a thread runs.
 static void write_fixed(struct buf *out, const struct engine_spec *q)
 {
     const struct box_policy *p = q->env->policy;
@@ -214,19 +212,15 @@ static void write_fixed(struct buf *out, const struct engine_spec *q)
     }
 }
 
-/// Tools that every engine has by itself, and runs by our permissions.
-static bool has_its_own(const struct tool_entry *e)
-{
-    static const char *const names[] = {"shell",     "read_file",  "write_file",
-                                        "edit_file", "list_files", "search_files"};
-    return str_lookup(e->name, names, ARRAY_LEN(names)) >= 0 && tool_find(e->name) == e->tool;
-}
-
+/// The tools that the engine is given: all but those that every engine brings itself, and runs with our permissions.
 static const struct json *offered_tools(struct turn *t)
 {
+    static const char *const own[] = {"shell",     "read_file",  "write_file",
+                                      "edit_file", "list_files", "search_files"};
     struct toolbox offered = {0};
     vec_foreach (it, &t->site.tools.list) {
-        if (!has_its_own(it)) {
+        bool brings = str_lookup(it->name, own, ARRAY_LEN(own)) >= 0;
+        if (!brings || tool_find(it->name) != it->tool) {
             vec_push(&offered.list, *it);
         }
     }
@@ -246,7 +240,7 @@ static const char *const *setting_list(struct turn *t, const struct json *list)
     return out;
 }
 
-/// The engine goes on with the tools that it knows; who follows is told that some changed.
+/// If the tools changed, report that an engine with fixed tools keeps those it knows.
 static void note_fixed_tools(struct turn *t, struct session_engine *e, struct str tools)
 {
     struct note n;
@@ -272,8 +266,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
     const struct json *command = agent__engine_setting(c, "engines.*.command", s->engine);
     struct box_policy policy;
     struct tool_env env;
-    struct buf fixed, tools;
-    struct jw w;
+    struct buf fixed = {.max = SIZE_MAX}, tools = {.max = SIZE_MAX};
     if (s->engine_dir == NULL) {
         s->engine_dir = agent__session_path(s, "engine");
     }
@@ -289,9 +282,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
         .dir = s->engine_dir,
         .env = &env,
         .choice = &s->choice};
-    buf_init(&fixed, SIZE_MAX);
-    buf_init(&tools, SIZE_MAX);
-    jw_init(&w, &tools);
+    struct jw w = {.out = &tools};
     jw_value(&w, q.tools);
     write_fixed(&fixed, &q);
     struct session_engine *e = s->live;
@@ -308,7 +299,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
         e->tools = tools;
         buf_init(&e->system, SIZE_MAX);
         buf_adds(&e->system, q.system);
-        timer_init(&e->idle, a->o.loop, on_idle, s);
+        timer_init(&e->idle, a->o.hub->loop, on_idle, s);
         s->live = e;
         e->thread = kind->open(a->engine_world, &q, &turn__engine_cb, s);
     } else {

@@ -1,24 +1,15 @@
-// Variables of a session's tools, and news of them.
+// The variables that the tools of a session get, and what other parts may ask about a session's environment.
 //
-// Tools get what the client brought, with the environment of the project on top where there is one; the
-// host builds that (agent_host.environ). Wherever a variable comes from, [tool_env] drop keeps it from
-// tools.
+// Tools get the client's environment, with that of the project on top if there is one (agent_host.environ). A
+// variable that [tool_env] drop names is kept from them, wherever it comes from.
 
 #include "agent/agent_int.h"
-
-static const char *const *drop_patterns(const struct config *c, struct arena *a)
-{
-    size_t n;
-    const char *const *given = config_strings(c, "tool_env.drop", &n);
-    const char **list = arena_calloc(a, n + 1, sizeof *list); // with a NULL at the end
-    memcpy(list, given, n * sizeof *list);
-    return list;
-}
 
 const char *const *agent__session_filter(const struct session *s, const char *const *vars,
                                          struct arena *a)
 {
-    return tool_environment(vars, drop_patterns(agent__session_config(s), a), a);
+    const struct config *c = agent__session_config(s);
+    return tool_environment(vars, config_strings(c, "tool_env.drop"), a);
 }
 
 const char *agent_session_dir(const struct session *s)
@@ -35,11 +26,7 @@ const char *const *agent_session_environ(const struct session *s)
 bool agent_drops_variable(const struct agent *a, struct str id, struct str name)
 {
     const struct session *s = map_get(&a->sessions, id);
-    struct arena arena;
-    arena_init(&arena);
-    bool drops = s != NULL && tool_drops(name, drop_patterns(agent__session_config(s), &arena));
-    arena_fini(&arena);
-    return drops;
+    return s != NULL && tool_drops(name, config_strings(agent__session_config(s), "tool_env.drop"));
 }
 
 void agent_tell(struct agent *a, struct str id, enum event_id event,

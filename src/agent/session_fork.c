@@ -2,8 +2,8 @@
 //
 //     agent_session_new ──> pages of the old journal ──> appended to the new one ──> session.updated
 //
-// Events are written anew, with the numbers of the new journal; turns that the copy cuts in two count as
-// interrupted when it is loaded.
+// Events get the numbers of the new journal. A turn that the copy cuts in two counts as interrupted when the new
+// session is loaded.
 
 #include "agent/agent_int.h"
 
@@ -75,17 +75,16 @@ static void on_copied(void *arg, int status, const struct store_appended *a, con
     }
 }
 
-/// One event without what the new journal says itself.
+/// Copy one event, without the members that the new journal writes itself. False: it is beyond `upto`.
 static bool copy_event(struct forking *f, struct str line, struct arena *a, struct store_event *out)
 {
     static const char *const own[] = {"seq", "ts", "type", "session"};
     struct json *ev;
-    struct buf fields;
+    struct buf fields = {.max = SIZE_MAX};
     if (json_parse(&ev, a, line, NULL, NULL) < 0 ||
         (uint64_t)json_int(json_get(ev, "seq"), 0) > f->upto) {
         return false;
     }
-    buf_init(&fields, SIZE_MAX);
     buf_addf(&fields, "\"session\":\"%s\"", f->to);
     json_foreach_member (m, ev) {
         if (str_lookup(m->key, own, ARRAY_LEN(own)) < 0) {
@@ -105,13 +104,12 @@ static bool copy_event(struct forking *f, struct str line, struct arena *a, stru
 static void on_page(void *arg, int status, const struct store_page *p, const struct err *e)
 {
     struct forking *f = arg;
-    struct arena a;
+    struct arena a = {0};
     vec(struct store_event) events = {0};
     if (status < 0) {
         fork_fail(f, e);
         return;
     }
-    arena_init(&a);
     struct str lines = p->lines;
     struct store_event ev;
     while (lines.n != 0 && copy_event(f, str_cut(&lines, '\n'), &a, &ev)) {
@@ -119,7 +117,8 @@ static void on_page(void *arg, int status, const struct store_page *p, const str
     }
     f->after = MIN(p->next, f->upto);
     if (events.n != 0) {
-        store_append(f->a->o.store, str_of(f->to), events.p, events.n, STORE_WRITTEN, on_copied, f);
+        store_append(f->a->o.hub->store, str_of(f->to), events.p, events.n, STORE_WRITTEN,
+                     on_copied, f);
     } else {
         note_fork(f);
     }
@@ -132,7 +131,7 @@ static void read_page(struct forking *f)
     if (f->after >= f->upto) {
         note_fork(f);
     } else {
-        store_read(f->a->o.store, str_of(f->from), f->after, PAGE, on_page, f);
+        store_read(f->a->o.hub->store, str_of(f->from), f->after, PAGE, on_page, f);
     }
 }
 
@@ -155,10 +154,17 @@ void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, v
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
+    if (seq > s->last_seq) {
+        agent_no_set(&no, PROBLEM_INVALID_BODY, NULL,
+                     "'seq' must be the number of an event: the last one of session '%s' is %llu",
+                     s->id, (unsigned long long)s->last_seq);
+        agent__answer_session(s->agent, cb, arg, NULL, &no);
+        return;
+    }
     struct forking *f = xcalloc(1, sizeof *f);
     f->a = s->agent;
     f->from = xstrdup(s->id);
-    f->upto = seq != 0 ? MIN(seq, s->last_seq) : s->last_seq;
+    f->upto = seq != 0 ? seq : s->last_seq;
     f->cb = cb;
     f->arg = arg;
     agent__hold(f->a);

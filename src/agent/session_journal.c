@@ -4,10 +4,10 @@
 //                                                            └─────> `done`
 //
 // The store answers appends that ask for a sync later than those that do not, so answers may come out of
-// order; what is shown may not. Each event waits here until all before it are in the journal.
+// order. Events may not: each waits here until all before it are in the journal.
 //
-// An event that could not be written is not shown. Whoever needs it is told through `done`; a turn that
-// lost a part of the conversation does not complete (turn__lost).
+// An event that could not be written is not shown, and `done` is told. A turn that lost a part of the
+// conversation does not complete (turn__lost).
 
 #include <assert.h>
 #include <errno.h>
@@ -23,11 +23,10 @@ struct session_note {
     struct session_note *next;
     struct session *s;
     enum event_id event;
-    bool of_turn; // the one that runs
-    char *
-        fields; // with the braces of an object; `session` is the first member; NULL: too much to show
+    bool of_turn; // of the turn that runs
+    char *fields; // a JSON object whose first member is `session`; NULL: too long to show
     size_t n;
-    size_t own; // bytes of that member and its comma
+    size_t own; // bytes of that first member and its comma
     bool answered;
     int status;
     struct err e;
@@ -39,6 +38,7 @@ struct session_note {
 
 struct jw *note__begin(struct note *n, struct session *s, const struct turn *t, enum event_id event)
 {
+    assert(event < EVENT__COUNT && (t == NULL || t->s == s));
     n->s = s;
     n->event = event;
     n->of_turn = t != NULL;
@@ -59,12 +59,14 @@ static struct str members(const struct session_note *p)
     return (struct str){p->fields + 1, p->n - 2};
 }
 
+/// Bytes of the members after `session`.
 static size_t shown_bytes(const struct session_note *p)
 {
     return p->n - 2 > p->own ? p->n - 2 - p->own : 0;
 }
 
-/// The stream says `session` itself. What would fill it alone is told as cut, and read from the journal.
+/// Give the event to the stream, which writes `session` itself. One that is too long for it is marked as left out;
+/// readers find it in the journal.
 static void show(const struct session_note *p)
 {
     struct event_record ev = {.type = str_of(event_infos[p->event].type),
@@ -78,7 +80,7 @@ static void show(const struct session_note *p)
     }
     assert(p->seq > p->s->last_seq);
     p->s->last_seq = p->seq;
-    event_emit_record(p->s->agent->o.events, &ev);
+    event_emit_record(p->s->agent->o.hub->events, &ev);
 }
 
 /// Is the conversation made from such events when the session is loaded?
@@ -88,7 +90,7 @@ static bool is_remembered(enum event_id event)
            event == EVENT_TOOL_COMPLETED || event == EVENT_SESSION_COMPACTED;
 }
 
-/// Does a reader of the stream wait for this one before it goes on?
+/// Do readers of the stream wait for an event of this kind?
 static bool is_end(enum event_id event)
 {
     return event == EVENT_SESSION_ENDED || event == EVENT_TURN_COMPLETED ||
@@ -101,28 +103,30 @@ const char *note__fault(const struct err *e)
                                                     : "the journal cannot be written";
 }
 
-/// The end of a turn that is in no journal: whoever listens is told all the same, without a number.
+void note__put_error(struct jw *w, const char *code, struct str message)
+{
+    jw_kobj(w, "error");
+    jw_kstrz(w, "code", code);
+    jw_kstr(w, "message", message);
+    jw_end_obj(w);
+}
+
+/// The end of a turn could not be journaled: tell the readers of the stream, without a number.
 static void tell_lost_end(const struct session_note *p)
 {
     struct agent *a = p->s->agent;
-    struct buf data;
-    struct jw w;
-    buf_init(&data, SIZE_MAX);
-    jw_init(&w, &data);
+    struct buf data = {.max = SIZE_MAX};
+    struct jw w = {.out = &data};
     jw_obj(&w);
     jw_kstrz(&w, "turn", p->of_turn && p->s->turn != NULL ? p->s->turn->id : NULL);
-    jw_kobj(&w, "error");
-    jw_kstrz(&w, "code", "STORE_FAILED");
-    jw_key(&w, "message");
     char *message = xasprintf("%s: %s", note__fault(&p->e), p->e.msg);
-    jw_strz(&w, message);
+    note__put_error(&w, "STORE_FAILED", str_of(message));
     free(message);
-    jw_end_obj(&w);
     struct event_record ev = {.type = str_of(event_infos[EVENT_TURN_FAILED].type),
                               .session = str_of(p->s->id),
                               .fields = str_from(buf_str(&data), 1),
-                              .ts = loop_wall(a->o.loop)};
-    event_emit_record(a->o.events, &ev);
+                              .ts = loop_wall(a->o.hub->loop)};
+    event_emit_record(a->o.hub->events, &ev);
     buf_fini(&data);
 }
 
@@ -135,7 +139,7 @@ static void settle(struct session_note *p)
         if (p->of_turn && is_remembered(p->event)) {
             turn__lost(p->s->turn, &p->e);
         }
-        if (is_end(p->event)) { // readers would wait for ever
+        if (is_end(p->event)) { // readers would wait for ever without it
             tell_lost_end(p);
         }
         log_error(LOG_STORE, "session=%s event=%s lost: %s", p->s->id, event_infos[p->event].type,
@@ -168,7 +172,7 @@ static void on_appended(void *arg, int status, const struct store_appended *a, c
             s->notes_end = &s->notes;
             turn__settled(s->turn);
         }
-        settle(head); // the last thing: the session may go with its last event
+        settle(head); // nothing after this: the session may be freed with its last event
         if (last) {
             return;
         }
@@ -179,10 +183,10 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
 {
     struct session *s = n->s;
     struct session_note *p = xcalloc(1, sizeof *p);
+    assert(*s->notes_end == NULL);
     jw_end_obj(&n->w);
     redact_json(&n->fields);
-    if (!buf_ok(
-            &n->fields)) { // nothing that we write is so large, but models and plugins are not us
+    if (!buf_ok(&n->fields)) { // a model or a plugin said that much
         buf_fini(&n->fields);
         buf_init(&n->fields, FIELDS_MAX);
         buf_addf(&n->fields, "{\"session\":\"%s\",\"truncated\":true}", s->id);
@@ -198,9 +202,8 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
     s->notes_end = &p->next;
     agent__hold(s->agent);
     struct store_event ev = {.type = str_of(event_infos[p->event].type), .fields = members(p)};
-    store_append(s->agent->o.store, str_of(s->id), &ev, 1, durability, on_appended, p);
-    if (shown_bytes(p) >
-        LIVE_MAX) { // the store has its copy, and a large one more is worth sparing
+    store_append(s->agent->o.hub->store, str_of(s->id), &ev, 1, durability, on_appended, p);
+    if (shown_bytes(p) > LIVE_MAX) { // show() leaves it out, and the store has a copy
         free(p->fields);
         p->fields = NULL;
     }
@@ -214,7 +217,7 @@ uint64_t agent_session_shown(const struct session *s)
 }
 
 struct event_listing {
-    uint64_t shown; // the last event that is
+    uint64_t shown; // the last event that readers may see
     agent_text_cb *cb;
     void *arg;
 };
@@ -229,10 +232,9 @@ static void on_list(void *arg, int status, const struct store_page *p, const str
         l.cb(l.arg, STR_NULL, &no);
         return;
     }
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     struct str lines = p->lines;
     uint64_t next = p->next - p->n;
-    buf_init(&out, SIZE_MAX);
     buf_addz(&out, "{\"events\":[");
     for (const char *comma = ""; lines.n != 0 && next < l.shown; comma = ",", next++) {
         buf_addz(&out, comma);
@@ -247,5 +249,5 @@ void agent_events(struct session *s, uint64_t after, size_t limit, agent_text_cb
 {
     struct event_listing *l = xmalloc(sizeof *l);
     *l = (struct event_listing){.shown = s->last_seq, .cb = cb, .arg = arg};
-    store_read(s->agent->o.store, str_of(s->id), after, limit, on_list, l);
+    store_read(s->agent->o.hub->store, str_of(s->id), after, limit, on_list, l);
 }

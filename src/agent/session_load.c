@@ -1,25 +1,25 @@
-// The conversation of a session, from its journal; and what is done about sessions that were left
-// running when the hub was killed.
+// The conversation of a session, read from its journal; and sessions that were running when their hub was killed.
 //
 // An idle session is a row in the index and, if it was used lately, its settings. The messages are read
-// when a turn needs them and kept for the WARM sessions used last.
+// when a turn needs them, and kept for the WARM sessions used last.
 //
-// A session of a bot may go on with the conversation of another (`before`), and that with one more: the
-// journals of the whole chain are read, the oldest first. Of those only the messages count and the
-// number of requests; a session that is gone ends the chain.
+// A session of a bot may continue the conversation of another one (`before`), and that one of a third: the
+// journals of the whole chain are read, the oldest first. Of the earlier ones only the messages and the
+// number of requests count; a session that is gone ends the chain.
 
 #include <assert.h>
 
 #include "agent/agent_int.h"
+#include "base/list.h"
 #include "base/log.h"
 
 enum { WARM = 16, PAGE = 4096, CHAIN_MAX = 10000 };
 
 struct loading {
     struct session *s;
-    vec(char *) chain; // ids, the session's own first; read from the end
+    vec(char *) chain; // ids, the session's own first; the last one is being read
     struct talk *talk;
-    struct talk_facts facts, past; // of its own journal, of those before
+    struct talk_facts facts, past; // of its own journal, and of the earlier ones
     uint64_t after;
     int status;
     struct err e;
@@ -27,18 +27,13 @@ struct loading {
     void *arg;
 };
 
-// ---- warm ones ----------------------------------------------------------------------------------
+// ---- conversations in memory --------------------------------------------------------------------
 
 static void unlink_warm(struct session *s)
 {
-    struct agent *a = s->agent;
-    assert(a->n_warm != 0 && s->talk != NULL);
-    *(s->warmer != NULL ? &s->warmer->cooler : &a->warm) = s->cooler;
-    if (s->cooler != NULL) {
-        s->cooler->warmer = s->warmer;
-    }
-    s->warmer = s->cooler = NULL;
-    a->n_warm--;
+    assert(s->agent->n_warm != 0 && s->talk != NULL);
+    list_remove(&s->agent->warm, s);
+    s->agent->n_warm--;
 }
 
 void agent__session_cool(struct session *s)
@@ -57,14 +52,9 @@ void agent__session_cool(struct session *s)
 
 static void link_warm(struct session *s)
 {
-    struct agent *a = s->agent;
-    assert(s->talk != NULL && s->warmer == NULL && s->cooler == NULL);
-    s->cooler = a->warm;
-    if (a->warm != NULL) {
-        a->warm->warmer = s;
-    }
-    a->warm = s;
-    a->n_warm++;
+    assert(s->talk != NULL);
+    list_add(&s->agent->warm, s);
+    s->agent->n_warm++;
 }
 
 void agent__session_move_talk(struct session *s, struct session *from)
@@ -77,6 +67,15 @@ void agent__session_move_talk(struct session *s, struct session *from)
     }
 }
 
+void agent__session_begin_talk(struct session *s)
+{
+    if (s->talk == NULL && s->role.before.n == 0) {
+        s->talk = talk_new();
+        link_warm(s);
+        agent__session_touch(s);
+    }
+}
+
 void agent__session_touch(struct session *s)
 {
     struct agent *a = s->agent;
@@ -84,8 +83,8 @@ void agent__session_touch(struct session *s)
         unlink_warm(s);
         link_warm(s);
     }
-    struct session *last = NULL; // the one not used for longest that may go
-    for (struct session *it = a->n_warm > WARM ? a->warm : NULL; it != NULL; it = it->cooler) {
+    struct session *last = NULL; // of those that may go, the one used longest ago
+    for (struct session *it = a->n_warm > WARM ? a->warm : NULL; it != NULL; it = it->next) {
         last = it->turn == NULL && it->rewinding == 0 ? it : last;
     }
     if (last != NULL && last != s) {
@@ -117,8 +116,8 @@ static void loading_end(void *arg)
     }
     talk_free(l->talk);
     l->done(s, l->status, l->status < 0 ? &l->e : NULL, l->arg);
-    if (l->status == 0) { // else the session may be gone
-        s->left = NULL;   // of a turn of its own: those that wait, not left behind
+    if (l->status == 0) { // else `done` may have freed the session
+        s->left = NULL;
     }
     talk_facts_fini(&l->facts);
     talk_facts_fini(&l->past);
@@ -140,7 +139,7 @@ static void read_page(struct loading *l)
 {
     assert(l->chain.n != 0);
     const char *id = l->chain.p[l->chain.n - 1];
-    store_read(l->s->agent->o.store, str_of(id), l->after, PAGE, on_page, l);
+    store_read(l->s->agent->o.hub->store, str_of(id), l->after, PAGE, on_page, l);
 }
 
 static void on_page(void *arg, int status, const struct store_page *p, const struct err *e)
@@ -152,9 +151,8 @@ static void on_page(void *arg, int status, const struct store_page *p, const str
     }
     for (struct str lines = p->lines; lines.n != 0;) {
         struct str line = str_cut(&lines, '\n');
-        struct arena a;
+        struct arena a = {0};
         struct json *ev;
-        arena_init(&a);
         if (json_parse(&ev, &a, line, NULL, NULL) == 0) {
             talk_replay(l->talk, l->chain.n == 1 ? &l->facts : &l->past, ev);
         }
@@ -177,7 +175,7 @@ static void find_before(struct loading *l, struct str id);
 static void on_before(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
     struct loading *l = arg;
-    struct arena a;
+    struct arena a = {0};
     struct json *meta = NULL;
     if (status < 0) {
         loading_fail(l, status, e);
@@ -187,7 +185,6 @@ static void on_before(void *arg, int status, const struct store_rows *r, const s
         read_page(l);
         return;
     }
-    arena_init(&a);
     vec_push(&l->chain, str_dup(r->rows[0].id));
     if (json_parse(&meta, &a, r->rows[0].meta, NULL, NULL) < 0) {
         meta = NULL; // without a past
@@ -196,14 +193,14 @@ static void on_before(void *arg, int status, const struct store_rows *r, const s
     arena_fini(&a);
 }
 
-/// Follow the chain; then read.
+/// Follow the chain of sessions to its end, then read.
 static void find_before(struct loading *l, struct str id)
 {
     if (id.n == 0 || l->chain.n >= CHAIN_MAX) { // a chain that long is a circle
         read_page(l);
     } else {
         struct store_filter f = {.id = id};
-        store_list(l->s->agent->o.store, &f, STR_NULL, 1, on_before, l);
+        store_list(l->s->agent->o.hub->store, &f, STR_NULL, 1, on_before, l);
     }
 }
 
@@ -215,7 +212,7 @@ void agent__session_load(struct session *s, session_loaded *done, void *arg)
     l->arg = arg;
     agent__hold(s->agent);
     if (s->talk != NULL) {
-        loop_defer(s->agent->o.loop, loading_end, l);
+        loop_defer(s->agent->o.hub->loop, loading_end, l);
         return;
     }
     l->talk = talk_new();
@@ -223,7 +220,7 @@ void agent__session_load(struct session *s, session_loaded *done, void *arg)
     find_before(l, s->role.before);
 }
 
-// ---- left behind --------------------------------------------------------------------------------
+// ---- left open by a killed hub ------------------------------------------------------------------
 
 struct crash {
     struct session *s;
@@ -249,8 +246,9 @@ static void on_crash_noted(void *arg, int status, const struct err *e)
     }
 }
 
-/// Calls that ran when the hub was lost: nothing says how far they came, so no call is ever repeated.
-static void note_unknown(struct session *s)
+/// Give every call that was under way a failed result. A call that waited for permission did not run; nothing says how
+/// far another one got, so no call is ever repeated.
+static void note_lost(struct session *s)
 {
     struct note n;
     vec_foreach (c, &s->left->running) {
@@ -259,10 +257,13 @@ static void note_unknown(struct session *s)
         jw_kstrz(w, "call_id", c->id);
         jw_kstrz(w, "tool", c->tool);
         jw_kstrz(w, "output",
-                 "the hub was lost while this call ran: what it did is unknown, and it was not "
-                 "repeated");
+                 c->waits ? ""
+                          : "the hub was lost before this call ended: what it did is unknown, and "
+                            "it was not repeated");
         jw_kbool(w, "success", false);
-        jw_kstrz(w, "error", "unknown");
+        jw_kstrz(w, "error",
+                 c->waits ? "it did not run: the hub was lost while it waited for permission"
+                          : "unknown");
         note__end(&n, STORE_WRITTEN, NULL, NULL);
     }
 }
@@ -276,20 +277,17 @@ static void on_crash_loaded(struct session *s, int status, const struct err *e, 
         return;
     }
     assert(s->left != NULL); // it has just been read
-    note_unknown(s);
+    note_lost(s);
     vec_foreach (id, &s->left->open) {
         struct jw *w = note__begin(&n, s, NULL, EVENT_TURN_FAILED);
         jw_kstrz(w, "turn", *id);
-        jw_kobj(w, "error");
-        jw_kstrz(w, "code", "CRASHED");
-        jw_kstrz(w, "message", "the hub ended while this turn ran or waited");
-        jw_end_obj(w);
+        note__put_error(w, "CRASHED", STR("the hub ended while this turn ran or waited"));
         note__end(&n, STORE_WRITTEN, NULL, NULL);
     }
     s->end_reason = "crashed";
-    if (s->parent != NULL) { // nobody waits for a subagent any more
+    if (s->parent != NULL) { // the call that waited for this subagent is gone
         s->state = SESSION_ENDED;
-        s->ended_at = loop_wall(s->agent->o.loop);
+        s->ended_at = loop_wall(s->agent->o.hub->loop);
         note__begin(&n, s, NULL, EVENT_SESSION_ENDED);
     } else {
         s->state = SESSION_CRASHED;
@@ -307,7 +305,7 @@ void agent__session_mark_crashed(struct session *s, session_loaded *done, void *
     agent__session_load(s, on_crash_loaded, c);
 }
 
-// ---- of a lost hub ------------------------------------------------------------------------------
+// ---- sessions of another hub that was lost ------------------------------------------------------
 
 struct takeover {
     struct agent *a;
@@ -325,7 +323,7 @@ static void taken_over(struct takeover *t)
 
 static void on_closed_over(void *arg, struct session *s, const struct agent_no *no)
 {
-    (void)no; // it had ended
+    (void)no; // it had ended already
     if (s != NULL) {
         agent__session_unclaim(s);
     }
@@ -336,7 +334,7 @@ static void on_claimed_over(struct session *s, const struct agent_no *no, void *
 {
     struct takeover *t = arg;
     if (s == NULL) {
-        log_warn(LOG_HUB, "session is not taken over: %s", LOGQ(str_of(no->detail)).z);
+        log_warn(LOG_HUB, "cannot take over a session: %s", LOGQ(str_of(no->detail)).z);
         taken_over(t);
     } else {
         agent_session_close(s, &(struct agent_end){.reason = "crashed"}, on_closed_over, t);

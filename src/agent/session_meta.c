@@ -1,8 +1,8 @@
 // A session as JSON: metadata.json and the row that clients see.
 //
-// Of the client's environment only a few names are kept on disk (`kept`), so that a session that goes on
-// after a restart finds its programs; keys and everything else that a provider needs live in memory and
-// go with the hub. A client that resumes a session brings its environment again.
+// Of the client's environment only a few variables (`kept`) are stored on disk, so that a session that continues
+// after a restart finds its programs. Keys and everything else that a provider needs stay in memory. A client that
+// resumes a session sends its environment again.
 
 #include <assert.h>
 #include <math.h>
@@ -15,11 +15,11 @@
 static const char *const kept[] = {"PATH",  "HOME", "USER", "LOGNAME",
                                    "SHELL", "LANG", "TZ",   "TERM"};
 
-static const char *const state_names[] = {
-#define X(id, name) [SESSION_##id] = (name),
-    SESSION_STATES(X)
-#undef X
-};
+static const char *const state_names[] = {[SESSION_IDLE] = "idle",
+                                          [SESSION_RUNNING] = "running",
+                                          [SESSION_WAITING] = "waiting",
+                                          [SESSION_ENDED] = "ended",
+                                          [SESSION_CRASHED] = "crashed"};
 
 const char *agent__session_state_name(enum session_state state)
 {
@@ -29,11 +29,7 @@ const char *agent__session_state_name(enum session_state state)
 
 static void write_names(struct jw *w, const char *key, char *const *names, size_t n)
 {
-    jw_karr(w, key);
-    for (size_t i = 0; i < n; i++) {
-        jw_strz(w, names[i]);
-    }
-    jw_end_arr(w);
+    jw_kstrs(w, key, (const char *const *)names, n);
 }
 
 void agent__session_write_usage(struct jw *w, const struct provider_usage *u, double cost)
@@ -60,7 +56,7 @@ static void write_time(struct jw *w, const char *key, int64_t ms)
     jw_kstrz(w, key, ms != 0 ? time_format(ms, text) : NULL);
 }
 
-/// What the row and metadata.json have in common.
+/// The members that the row and metadata.json have in common.
 static void write_settings(const struct session *s, struct jw *w)
 {
     jw_kstrz(w, "state", agent__session_state_name(s->state));
@@ -144,18 +140,27 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
     jw_end_obj(w);
 }
 
+/// Read a text member into `*place`.
+static void read_text(char **place, const struct json *meta, const char *key)
+{
+    agent__session_set(place, json_str(json_get(meta, key), ""));
+}
+
+/// Read a count; one that is missing or negative is 0.
+static uint64_t read_count(const struct json *meta, const char *key)
+{
+    return (uint64_t)MAX(json_int(json_get(meta, key), 0), 0);
+}
+
 static void read_sums(struct session *s, const struct json *meta)
 {
     const struct json *u = json_get(meta, "usage");
-    s->usage = (struct provider_usage){.input = json_int(json_get(u, "input"), -1),
-                                       .cached = json_int(json_get(u, "cached"), -1),
-                                       .output = json_int(json_get(u, "output"), -1),
-                                       .reasoning = json_int(json_get(u, "reasoning"), -1)};
+    s->usage = provider_read_usage(u);
     s->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
     s->context = MAX(json_int(json_get(json_get(meta, "context"), "used"), 0), 0);
-    s->turns = (uint64_t)json_int(json_get(meta, "turns"), 0);
-    s->requests = (uint64_t)json_int(json_get(meta, "requests"), 0);
-    s->calls = (uint64_t)json_int(json_get(meta, "command_count"), 0);
+    s->turns = read_count(meta, "turns");
+    s->requests = read_count(meta, "requests");
+    s->calls = read_count(meta, "command_count");
     time_parse(json_str(json_get(meta, "started_at"), ""), &s->started_at);
     if (!time_parse(json_str(json_get(meta, "ended_at"), ""), &s->ended_at)) {
         s->ended_at = 0;
@@ -171,16 +176,16 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
         str_lookup(json_str(json_get(meta, "state"), ""), state_names, ARRAY_LEN(state_names));
     s->state = state >= 0 ? (enum session_state)state : s->state;
     agent__session_take_stored(s, meta);
-    agent__session_set(&s->working_dir, json_str(json_get(meta, "working_dir"), ""));
-    agent__session_set(&s->provider, json_str(json_get(meta, "provider"), ""));
-    agent__session_set(&s->model, json_str(json_get(meta, "model"), ""));
-    agent__session_set(&s->want_provider, json_str(json_get(meta, "want_provider"), ""));
-    agent__session_set(&s->want_model, json_str(json_get(meta, "want_model"), ""));
-    agent__session_set(&s->engine_thread, json_str(json_get(meta, "engine_thread"), ""));
-    agent__session_set(&s->engine_dir, json_str(json_get(meta, "engine_dir"), ""));
-    agent__session_set(&s->parent, json_str(json_get(meta, "parent"), ""));
-    agent__session_set(&s->prompt_summary, json_str(json_get(meta, "prompt_summary"), ""));
-    agent__session_set(&s->response_summary, json_str(json_get(meta, "response_summary"), ""));
+    read_text(&s->working_dir, meta, "working_dir");
+    read_text(&s->provider, meta, "provider");
+    read_text(&s->model, meta, "model");
+    read_text(&s->want_provider, meta, "want_provider");
+    read_text(&s->want_model, meta, "want_model");
+    read_text(&s->engine_thread, meta, "engine_thread");
+    read_text(&s->engine_dir, meta, "engine_dir");
+    read_text(&s->parent, meta, "parent");
+    read_text(&s->prompt_summary, meta, "prompt_summary");
+    read_text(&s->response_summary, meta, "response_summary");
     s->fallback = json_bool(json_get(meta, "fallback"), false);
     s->end_reason = why >= 0 ? reasons[why] : NULL;
     read_sums(s, meta);
@@ -189,9 +194,8 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
 struct session *agent__session_of_row(struct agent *a, const struct store_row *row)
 {
     struct session *s = agent__session_new(a, row->id);
-    struct arena arena;
+    struct arena arena = {0};
     struct json *meta = NULL;
-    arena_init(&arena);
     if (json_parse(&meta, &arena, row->meta, NULL, NULL) < 0) {
         meta = NULL;
     }
@@ -241,13 +245,11 @@ void agent__session_save(struct session *s, store_done *cb, void *arg)
     *sv = (struct saving){.agent = s->agent, .id = xstrdup(s->id), .cb = cb, .arg = arg};
     s->saving++;
     agent__hold(s->agent);
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     agent__session_write_meta(s, &w);
     redact_json(&out);
-    store_session_meta(s->agent->o.store, str_of(s->id), buf_str(&out), on_saved, sv);
+    store_session_meta(s->agent->o.hub->store, str_of(s->id), buf_str(&out), on_saved, sv);
     buf_fini(&out);
 }
 
@@ -256,15 +258,11 @@ void agent_session_write(const struct session *s, struct jw *w)
     jw_obj(w);
     jw_kstrz(w, "id", s->id);
     write_settings(s, w);
+    jw_kstrz(w, "sandbox_reason", s->sandbox_reason);
     jw_kstrz(w, "turn", s->turn != NULL ? s->turn->id : NULL);
     jw_kint(w, "queued", (int64_t)s->queue.n);
     jw_kint(w, "last_seq", (int64_t)s->last_seq);
-    jw_key(w, "instructions");
-    jw_arr(w);
-    vec_foreach (path, &s->instructions) {
-        jw_strz(w, *path);
-    }
-    jw_end_arr(w);
+    write_names(w, "instructions", s->instructions.p, s->instructions.n);
     agent__session_write_pending(s, w);
     if (s->damage != NULL) {
         jw_kstrz(w, "damaged", s->damage);

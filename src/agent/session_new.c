@@ -1,39 +1,47 @@
 // A session is made: its settings are taken, its directory entered, its files written, its event synced.
 //
-//     agent_session_new ──> choose_mode (lane) ──> the session before it ──> enter ──> store ──> session.created ──> the caller
+//     agent_session_new ──> its directories ──> its engine ──> choose_mode (lane) ──┐
+//                                                                                   │
+//     the caller <── session.created <── store <── enter <── the session before it <┘
 //
-// Nobody sees it before the event is in the journal; whatever fails before that leaves no session.
+// No client sees it before the event is in the journal; a failure before that leaves no session behind.
 
 #include <assert.h>
-#include <sys/random.h>
 
 #include "agent/agent_int.h"
+#include "base/random.h"
 
 struct creation {
     struct session *s;
     unsigned asked; // SESSION_ASKED_...
-    bool copy;      // its past is still to come: who copies tells that it was made
-    struct err why; // its event could not be written: its files go again
+    // a fork, whose past is still to be copied: session_fork.c tells the host that it was made
+    bool copy;
+    struct err why; // why its event could not be written, while its files are removed again
     agent_session_cb *cb;
     void *arg;
 };
 
-static void creation_fail(struct creation *c, enum problem p, const char *why)
+static void creation_refuse(struct creation *c, const struct agent_no *no)
 {
-    struct agent_no no;
     struct agent *a = c->s->agent;
-    agent__no(&no, p, NULL, "%s", why);
-    c->cb(c->arg, NULL, &no);
+    c->cb(c->arg, NULL, no);
     agent__session_leave(c->s);
     agent__session_free(c->s);
     free(c);
     agent__release(a);
 }
 
+static void creation_fail(struct creation *c, enum problem p, const char *why)
+{
+    struct agent_no no;
+    agent_no_set(&no, p, NULL, "%s", why);
+    creation_refuse(c, &no);
+}
+
 static void on_undone(void *arg, int status, const struct err *e)
 {
     struct creation *c = arg;
-    (void)status; // there is nothing more to try: it is listed, and empty
+    (void)status; // if even this failed, an empty session stays in the lists
     (void)e;
     creation_fail(c, PROBLEM_STORE_FAILED, c->why.msg);
 }
@@ -44,12 +52,13 @@ static void on_created(void *arg, int status, const struct err *e)
     struct session *s = c->s;
     if (status < 0) {
         c->why = *e;
-        store_session_remove(s->agent->o.store, str_of(s->id), on_undone, c);
+        store_session_remove(s->agent->o.hub->store, str_of(s->id), on_undone, c);
         return;
     }
     map_set(&s->agent->sessions, str_of(s->id), s);
     if (!c->copy) {
         agent__session_inherit(s);
+        agent__session_begin_talk(s);
         agent__session_tell_made(s);
     }
     c->cb(c->arg, s, NULL);
@@ -82,8 +91,7 @@ static void on_stored(void *arg, int status, const struct err *e)
 static void choose_mode(void *arg) // on a lane: it looks at the disk
 {
     struct creation *c = arg;
-    const char *why;
-    // What the granted paths stand for is fixed before any command of the session runs. What fails here
+    // Look up what the granted paths stand for before any command of the session runs. A path that fails here
     // fails again, with its reason, in the first call that needs it.
     struct grant g;
     (void)!grants_find(c->s->grants, c->s->working_dir, &g, NULL);
@@ -92,40 +100,39 @@ static void choose_mode(void *arg) // on a lane: it looks at the disk
     }
     grants_rest(c->s->grants); // an idle session holds no descriptors
     if ((c->asked & SESSION_ASKED_SANDBOX) == 0) {
-        c->s->sandbox =
-            box_choose_mode(c->s->sandbox, c->s->working_dir, c->s->agent->o.home->dir, &why);
+        c->s->sandbox = box_choose_mode(c->s->sandbox, c->s->working_dir,
+                                        c->s->agent->o.hub->home->dir, &c->s->sandbox_reason);
     }
 }
 
-/// Plugins of the project are there now, and may be named.
+/// The plugins of the project serve now, and `plugins` may name them.
 static void on_entered(struct session *s, void *arg)
 {
     struct creation *c = arg;
     struct agent_no no;
-    struct buf meta;
-    struct jw w;
+    struct buf meta = {.max = SIZE_MAX};
     const struct agent_host *h = &s->agent->o.host;
     const struct config *config = agent__session_config(s);
     char *wrong = h->refusal != NULL ? h->refusal(h->arg, s->working_dir) : NULL;
-    if (wrong != NULL) { // with what the settings say of sessions: no new one begins
+    if (wrong != NULL) { // the settings cannot be used: no new session begins
         creation_fail(c, PROBLEM_CONFLICT, wrong);
         free(wrong);
         return;
     }
     bool fits = true;
-    if (config != s->agent->o.config->now) { // what the project says of sessions in it
+    if (config != s->agent->o.hub->config->now) { // the project has settings of its own
         agent__session_default(s, config, c->asked);
         fits = agent__session_choose(s, &no);
     }
     if (!fits || !agent__session_knows_plugins(s, &no)) {
-        creation_fail(c, no.problem, no.detail);
+        creation_refuse(c, &no);
         return;
     }
-    buf_init(&meta, SIZE_MAX);
-    jw_init(&w, &meta);
+    struct jw w = {.out = &meta};
     agent__session_write_meta(s, &w);
     char *dir = xasprintf(STR_FMT "/%s", STR_ARG(s->role.dir), s->id);
-    store_session_new(s->agent->o.store, str_of(s->id), str_of(dir), buf_str(&meta), on_stored, c);
+    store_session_new(s->agent->o.hub->store, str_of(s->id), str_of(dir), buf_str(&meta), on_stored,
+                      c);
     free(dir);
     buf_fini(&meta);
 }
@@ -133,8 +140,8 @@ static void on_entered(struct session *s, void *arg)
 static void on_before(void *arg, struct session *before, const struct agent_no *no)
 {
     struct creation *c = arg;
-    (void)before; // in memory now, where agent__session_inherit() finds it
-    (void)no;     // or gone: it begins without a past
+    (void)before; // it is in memory now, where agent__session_inherit() finds it
+    (void)no;     // if it is gone, the new session begins without a past
     agent__session_enter(c->s, on_entered, c);
 }
 
@@ -148,60 +155,101 @@ static void on_mode(void *arg)
     }
 }
 
-static void make_id(char out[16])
+/// The settings are complete: continue with the disk and the store.
+static void create(struct creation *c)
 {
-    uint8_t bytes[6];
-    ssize_t n = getrandom(bytes, sizeof bytes, 0);
-    assert(n == (ssize_t)sizeof bytes); // cannot fail for so few, once the machine is up
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    const struct session *s = c->s;
+    assert(s->working_dir != NULL && s->chosen);
+    work_submit(s->agent->files, work_mount_key(s->working_dir), choose_mode, on_mode, c);
+}
+
+static struct creation *creation_new(struct session *s, agent_session_cb *cb, void *arg)
+{
+    struct creation *c = xcalloc(1, sizeof *c);
+    c->s = s;
+    c->cb = cb;
+    c->arg = arg;
+    agent__hold(s->agent);
+    return c;
+}
+
+static bool take_params(struct session *s, const struct json *params, struct agent_no *no)
+{
+    const struct agent *a = s->agent;
+    struct str bot = json_str(json_get(params, "bot"), "");
+    if (bot.n != 0 && !str_eq(bot, s->role.bot)) {
+        agent_no_set(no, PROBLEM_NOT_FOUND, "`afloat bots` lists them", "there is no bot '%.*s'",
+                     (int)MIN(bot.n, (size_t)64), bot.p);
+        return false;
+    }
+    if (a->stopping) {
+        agent_no_set(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        return false;
+    }
+    if (a->rules_fault.code != 0) {
+        agent_no_set(no, PROBLEM_CONFLICT, "mend the line; the file is read again when it is saved",
+                     "%s", a->rules_fault.msg);
+        return false;
+    }
+    if (!agent__session_take(s, params, no)) {
+        return false;
+    }
+    if (s->working_dir == NULL) {
+        s->working_dir = xstrdup("/");
+    }
+    return agent__session_choose(s, no);
+}
+
+static void on_usable(void *arg, const struct agent_no *no)
+{
+    if (no != NULL) {
+        creation_refuse(arg, no);
+    } else {
+        create(arg);
     }
 }
 
-static void create(const struct creation *wish)
+static void on_places(void *arg, const struct json *params, const char *read_only,
+                      const struct agent_no *not_there)
 {
-    struct session *s = wish->s;
-    assert(s->working_dir != NULL && s->chosen);
-    struct creation *c = xmalloc(sizeof *c);
-    *c = *wish;
-    agent__hold(s->agent);
-    work_submit(s->agent->files, 0, choose_mode, on_mode, c);
+    static const struct {
+        const char *param;
+        unsigned asked;
+    } asks[] = {{"sandbox", SESSION_ASKED_SANDBOX},
+                {"network", SESSION_ASKED_NETWORK},
+                {"permission", SESSION_ASKED_PERMISSION}};
+    struct creation *c = arg;
+    struct agent_no no;
+    (void)read_only; // choose_mode() looks again, for forks and subagents too
+    if (not_there != NULL || !take_params(c->s, params, &no)) {
+        creation_refuse(c, not_there != NULL ? not_there : &no);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
+        c->asked |= json_get(params, asks[i].param) != NULL ? asks[i].asked : 0;
+    }
+    if (c->s->engine != NULL) {
+        (void)agent__engine_look(c->s, on_usable, c); // a creation cannot be cancelled
+    } else {
+        create(c);
+    }
+}
+
+static struct session *new_with_id(struct agent *a)
+{
+    char id[13];
+    random_hex(id, sizeof id);
+    return agent__session_new(a, str_of(id));
 }
 
 void agent_session_new(struct agent *a, const struct json *params, const struct agent_role *role,
                        agent_session_cb *cb, void *arg)
 {
-    char id[16];
-    struct agent_no no;
-    struct str bot = json_str(json_get(params, "bot"), "");
-    make_id(id);
-    struct session *s = agent__session_new(a, str_of(id));
+    struct session *s = new_with_id(a);
     if (role != NULL) {
         agent__session_set_role(s, role);
     }
-    if (bot.n != 0 && !str_eq(bot, s->role.bot)) {
-        agent__no(&no, PROBLEM_NOT_FOUND, "`afloat bots` lists them", "there is no bot '%.*s'",
-                  (int)MIN(bot.n, (size_t)64), bot.p);
-    } else if (a->stopping) {
-        agent__no(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
-    } else if (a->rules_fault.code != 0) {
-        agent__no(&no, PROBLEM_CONFLICT, "mend the line; the file is read again when it is saved",
-                  "%s", a->rules_fault.msg);
-    } else if (agent__session_take(s, params, &no)) {
-        if (s->working_dir == NULL) {
-            s->working_dir = xstrdup("/");
-        }
-        if (agent__session_choose(s, &no) && agent__engine_usable(s, &no)) {
-            unsigned asked =
-                (json_get(params, "sandbox") != NULL ? SESSION_ASKED_SANDBOX : 0U) |
-                (json_get(params, "network") != NULL ? SESSION_ASKED_NETWORK : 0U) |
-                (json_get(params, "permission") != NULL ? SESSION_ASKED_PERMISSION : 0U);
-            create(&(struct creation){.s = s, .asked = asked, .cb = cb, .arg = arg});
-            return;
-        }
-    }
-    agent__session_free(s);
-    agent__answer_session(a, cb, arg, NULL, &no);
+    agent__find_places(a, params, on_places, creation_new(s, cb, arg));
 }
 
 void agent__session_tell_made(const struct session *s)
@@ -216,26 +264,22 @@ static void create_like(struct session *s, bool copy, agent_session_cb *cb, void
     struct agent *a = s->agent;
     struct agent_no no;
     if (agent__session_choose(s, &no)) {
-        create(&(struct creation){.s = s, .asked = ~0U, .copy = copy, .cb = cb, .arg = arg});
+        struct creation *c = creation_new(s, cb, arg);
+        c->asked = ~0U;
+        c->copy = copy;
+        create(c);
     } else {
         agent__session_free(s);
         agent__answer_session(a, cb, arg, NULL, &no);
     }
 }
 
-static struct session *new_like(const struct session *s)
-{
-    char id[16];
-    make_id(id);
-    struct session *copy = agent__session_new(s->agent, str_of(id));
-    agent__session_copy_settings(copy, s);
-    return copy;
-}
-
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg)
 {
-    struct session *copy = new_like(s);
-    copy->turns = s->turns; // its past has these names already
+    struct session *copy = new_with_id(s->agent);
+    agent__session_copy_role(copy, s);
+    agent__session_set_settings(copy, s);
+    copy->turns = s->turns; // the past that it gets has turns of these numbers
     create_like(copy, true, cb, arg);
 }
 
@@ -243,7 +287,8 @@ void agent__session_spawn(const struct session *s,
                           void (*prepare)(struct session *child, const void *wish),
                           const void *wish, agent_session_cb *cb, void *arg)
 {
-    struct session *child = new_like(s);
+    struct session *child = new_with_id(s->agent);
+    agent__session_set_settings(child, s);
     agent__session_set_role(child, &(struct agent_role){.dir = STR("sessions")});
     agent__session_set(&child->parent, str_of(s->id));
     prepare(child, wish);

@@ -1,16 +1,18 @@
-// Deleting the sessions that nobody has used for long.
+// Delete the sessions that were not used for long.
 //
 //     list page by page ──> older than asked, and not at work ──> delete one after the other ──> answer
 //
-// Bots' sessions are left alone: they are the history of their bot, which numbers them. Subagents go with the session
-// that started them.
+// Sessions of bots stay: they are the numbered history of their bot. Subagents are deleted with the session that
+// started them. Listing and deleting take a while, so a session that a client uses again meanwhile stays too.
+
+#include <assert.h>
 
 #include "agent/agent_int.h"
 #include "base/time.h"
 
 struct prune {
     struct agent *a;
-    int64_t before; // milliseconds since 1970; older than this go
+    int64_t before; // milliseconds since 1970; sessions used earlier are deleted
     bool dry_run;
     vec(struct agent_pruned) found;
     size_t at; // of `found`: the next to delete
@@ -43,7 +45,7 @@ static void on_deleted(void *arg, struct session *s, const struct agent_no *no)
 {
     struct prune *p = arg;
     (void)s;
-    if (no != NULL && no->problem != PROBLEM_NOT_FOUND) { // gone meanwhile is gone
+    if (no != NULL && no->problem != PROBLEM_NOT_FOUND) { // another client deleted it: fine
         finish(p, no);
         return;
     }
@@ -56,7 +58,7 @@ static void on_found(void *arg, struct session *s, const struct agent_no *no)
     struct prune *p = arg;
     if (s == NULL) {
         on_deleted(p, NULL, no);
-    } else if (s->turn != NULL) { // somebody uses it again
+    } else if (s->turn != NULL || s->queue.n != 0 || s->arriving != 0) {
         free_one(&p->found.p[p->at]);
         p->found.p[p->at] = p->found.p[--p->found.n];
         delete_next(p);
@@ -67,6 +69,7 @@ static void on_found(void *arg, struct session *s, const struct agent_no *no)
 
 static void delete_next(struct prune *p)
 {
+    assert(p->at <= p->found.n);
     if (p->dry_run || p->at == p->found.n) {
         finish(p, NULL);
     } else {
@@ -92,7 +95,7 @@ static void on_page(void *arg, int status, const struct store_rows *r, const str
             struct arena arena = {0};
             struct json *meta = NULL;
             int rc = json_parse(&meta, &arena, row->meta, NULL, NULL);
-            meta = rc == 0 ? meta : NULL; // damaged: no directory is known
+            meta = rc == 0 ? meta : NULL; // damaged: its directory is unknown
             vec_push(&p->found,
                      ((struct agent_pruned){
                          .id = str_dup(row->id),
@@ -111,7 +114,7 @@ static void on_page(void *arg, int status, const struct store_rows *r, const str
 
 static void list_page(struct prune *p, struct str cursor)
 {
-    store_list(p->a->o.store, &(struct store_filter){.kind = STR("session"), .no_tasks = true},
+    store_list(p->a->o.hub->store, &(struct store_filter){.kind = STR("session"), .no_tasks = true},
                cursor, 0, on_page, p);
 }
 

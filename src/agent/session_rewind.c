@@ -1,18 +1,19 @@
-// Going back: files by rewind/, the conversation by talk.c.
+// Rewinding a session: rewind/ restores files, talk.c the conversation.
 //
 //     turn begins ──> a mark in the conversation, a point in the record
 //     a call that changes files ──> kept before, compared after (tool_call.c)
 //     agent_rewind ──> files back ──> session.rewound in the journal ──> conversation back
 //
-// Files go first: what stands in their way (a conflict, a full disk) leaves the conversation as it is. The
-// journal only grows; whoever reads it again meets session.rewound and goes back at that place.
+// Files go first: when they cannot be restored (a conflict, a full disk) the conversation stays as it is. The
+// journal only grows: replaying it goes back where session.rewound stands.
 //
-// Runs of bots work in worktrees of their own and are undone by their branches, so nothing is kept for them.
-// What a subagent changes belongs to the turn that a person began.
+// The iterations of a bot's run are undone by its branch, so nothing is kept for them.
+// What a subagent changes belongs to the turn that the user began.
 
 #include <assert.h>
 
 #include "agent/agent_int.h"
+#include "base/path.h"
 
 void agent_set_git(struct agent *a, struct git *git)
 {
@@ -22,7 +23,7 @@ void agent_set_git(struct agent *a, struct git *git)
 /// The session's record; NULL: it keeps none.
 static struct rewind_session *record_of(struct session *s)
 {
-    if (s->rewind == NULL && s->role.run_id.n == 0 && s->parent == NULL) {
+    if (s->rewind == NULL && !s->role.autonomous && s->parent == NULL) {
         char *dir = agent__session_path(s, "");
         int64_t mb = config_int(agent__session_config(s), "limits.checkpoint_mb");
         s->rewind = rewind_session_open(s->agent->rewind, dir, s->working_dir, (uint64_t)mb << 20);
@@ -35,15 +36,14 @@ void agent__session_mark(struct session *s, const struct turn *t)
 {
     struct rewind_session *r = record_of(s);
     if (r != NULL) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         redact_text(&text, t->text);
-        rewind_turn(r, t->id, loop_wall(s->agent->o.loop), buf_str(&text));
+        rewind_turn(r, t->id, loop_wall(s->agent->o.hub->loop), buf_str(&text));
         buf_fini(&text);
     }
 }
 
-/// The file that a file tool writes, absolute; NULL: it is none of the user's.
+/// The absolute path of the file that a file tool writes; NULL: it is in the private /tmp of the sandbox.
 static const char *path_of(const struct tool_call *c, const struct session *s)
 {
     struct arena *a = c->site->arena;
@@ -52,8 +52,9 @@ static const char *path_of(const struct tool_call *c, const struct session *s)
         return NULL;
     }
     if (path.p[0] == '/') {
-        bool inside = str_starts(path, s->working_dir);
-        return inside || !str_starts(path, "/tmp/") ? arena_strdup(a, path) : NULL;
+        const char *file = arena_strdup(a, path);
+        bool inside = path_below(s->working_dir, file) != NULL;
+        return inside || path_below("/tmp", file) == NULL ? file : NULL;
     }
     return arena_printf(a, "%s/" STR_FMT, s->working_dir, STR_ARG(path));
 }
@@ -105,7 +106,7 @@ struct going_back {
     void *arg;
 };
 
-/// A job begins: until release() no turn does, and the session stays.
+/// A job begins. Until release() no turn begins, and the session stays in memory.
 static void hold(struct session *s)
 {
     s->rewinding++;
@@ -117,7 +118,7 @@ static void release(struct session *s)
     struct agent *a = s->agent;
     assert(s->rewinding != 0);
     if (--s->rewinding == 0) {
-        agent__session_next(s); // what came meanwhile: a message, or the end
+        agent__session_next(s); // a message or the end of the session may have come meanwhile
     }
     agent__release(a);
 }
@@ -135,8 +136,7 @@ static void going_back_end(struct going_back *g, const struct rewind_result *r,
 
 static void write_paths(struct jw *w, const char *key, const struct rewind_result *r, bool deleted)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; i < r->n_files; i++) {
         if (r->files[i].deletes == deleted) {
             jw_strz(w, r->files[i].path);
@@ -150,12 +150,12 @@ static void on_noted(void *arg, int status, const struct err *e)
     struct going_back *g = arg;
     struct agent_no no;
     if (status < 0) {
-        agent__no(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        agent_no_set(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
     }
     going_back_end(g, &g->result, status < 0 ? &no : NULL);
 }
 
-/// The result lives until the journal has it.
+/// Copy the result: it is needed until the journal has the event.
 static void copy_result(struct going_back *g, const struct rewind_result *r)
 {
     struct arena *a = &g->arena;
@@ -184,17 +184,18 @@ static void on_restored(void *arg, int status, const struct err *e, const struct
                                                   : PROBLEM_INTERNAL;
         const char *hint =
             status == ERR_CONFLICT ? "look with dry_run, or overwrite with force" : NULL;
-        agent__no(&no, p, hint, "%s", e->msg);
+        agent_no_set(&no, p, hint, "%s", e->msg);
         going_back_end(g, r, &no);
     } else if (g->wish.dry_run) {
         going_back_end(g, r, NULL);
     } else if (g->wish.conversation && !talk_rewind(s->talk, str_of(r->to), str_of(g->id))) {
-        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "the conversation has no turn '%s'", r->to);
+        agent_no_set(&no, PROBLEM_NOT_FOUND, NULL, "the conversation has no turn '%s'", r->to);
         going_back_end(g, r, &no);
     } else {
         struct note n;
         if (g->wish.conversation) {
-            agent__engine_forget(s); // its own memory of the conversation goes further
+            agent__engine_forget(s); // it still remembers what is taken back
+            s->context = 0;          // unknown until the next request
         }
         struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_REWOUND);
         copy_result(g, r);
@@ -215,21 +216,21 @@ static void on_loaded(struct session *s, int status, const struct err *e, void *
     if (status < 0) {
         agent__no_store(&no, e);
     } else if (s->ending) {
-        agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
+        agent_no_set(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
     } else if (s->turn != NULL || s->queue.n != 0) {
-        agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
+        agent_no_set(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
     } else if (s->parent != NULL) {
-        agent__no(&no, PROBLEM_CONFLICT, NULL,
-                  "what a subagent changed goes back with session '%s'", s->parent);
+        agent_no_set(&no, PROBLEM_CONFLICT, NULL,
+                     "rewind session '%s' instead: it has what its subagents changed", s->parent);
     } else if (record_of(s) == NULL) {
-        agent__no(&no, PROBLEM_CONFLICT, NULL,
-                  "a run of a bot is undone by its branch: 'afloat runs discard'");
+        agent_no_set(&no, PROBLEM_CONFLICT, NULL,
+                     "what a run changed is on its branch: discard it with 'afloat runs discard'");
     } else if (g->wish.conversation && g->to != NULL && !talk_has_mark(s->talk, str_of(g->to))) {
-        agent__no(&no, PROBLEM_NOT_FOUND, NULL, "session '%s' has no turn '%s'", s->id, g->to);
+        agent_no_set(&no, PROBLEM_NOT_FOUND, NULL, "session '%s' has no turn '%s'", s->id, g->to);
     } else {
         struct rewind_wish wish = {.to = g->to,
                                    .id = g->id,
-                                   .at = loop_wall(s->agent->o.loop),
+                                   .at = loop_wall(s->agent->o.hub->loop),
                                    .dry_run = g->wish.dry_run,
                                    .no_files = !g->wish.files,
                                    .force = g->wish.force};
@@ -248,8 +249,7 @@ void agent_rewind(struct session *s, const struct agent_rewind *wish, agent_rewi
     g->to = wish->to.n != 0 ? str_dup(wish->to) : NULL;
     g->cb = cb;
     g->arg = arg;
-    arena_init(&g->arena);
-    snprintf(g->id, sizeof g->id, "r%lld", (long long)loop_wall(s->agent->o.loop));
+    snprintf(g->id, sizeof g->id, "r%lld", (long long)loop_wall(s->agent->o.hub->loop));
     hold(s);
     agent__session_load(s, on_loaded, g);
 }

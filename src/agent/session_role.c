@@ -1,12 +1,14 @@
-// Sessions that belong to a bot: their role, what they are told, and the conversation that goes on from
-// one to the next.
+// Sessions that belong to a bot: their role, what they are told, and the conversation that continues from
+// one session to the next.
 //
 //     iteration 1: session a ──closed──> iteration 2: session b (before = a) ──closed──> ...
 //                    │ talk ──────────────────▲ moved while it is in memory,
 //                    └ journal ───────────────┘ else read again, the whole chain (session_load.c)
 //
-// agent/ knows nothing of bots but this: a directory of their own, members of metadata.json, a kit of
-// tools and, at the beginning of each turn, a lore. bot/ brings both.
+// agent/ knows no more of bots than this: their sessions have a directory of their own, members of
+// metadata.json, a kit of tools and, at the beginning of each turn, a lore. bot/ brings the kit and the lore.
+
+#include <assert.h>
 
 #include "agent/agent_int.h"
 #include "base/path.h"
@@ -23,6 +25,7 @@ void agent__session_set_role(struct session *s, const struct agent_role *r)
                                   .number = r->number,
                                   .branch = arena_str(a, r->branch),
                                   .worktree = arena_str(a, r->worktree),
+                                  .started_in = arena_str(a, r->started_in),
                                   .before = arena_str(a, r->before),
                                   .autonomous = r->autonomous};
 }
@@ -59,6 +62,9 @@ void agent__session_write_role(const struct session *s, struct jw *w)
     }
     write_text(w, "branch", r->branch);
     write_text(w, "worktree", r->worktree);
+    if (r->started_in.n != 0) {
+        jw_kstr(w, "started_in", r->started_in);
+    }
     jw_kstrz(w, "action", s->action);
 }
 
@@ -71,6 +77,7 @@ void agent__session_read_role(struct session *s, const struct json *meta, struct
                            .number = json_int(json_get(meta, "session_number"), 0),
                            .branch = json_str(json_get(meta, "branch"), ""),
                            .worktree = json_str(json_get(meta, "worktree"), ""),
+                           .started_in = json_str(json_get(meta, "started_in"), ""),
                            .before = json_str(json_get(meta, "before"), ""),
                            .autonomous = json_bool(json_get(meta, "autonomous"), false)};
     agent__session_set_role(s, &r);
@@ -84,8 +91,9 @@ const struct agent_role *agent_session_role(const struct session *s)
 
 char *agent__session_path(const struct session *s, const char *name)
 {
-    return xasprintf("%s/" STR_FMT "/%s/%s", s->agent->o.home->dir, STR_ARG(s->role.dir), s->id,
-                     name);
+    assert(s->role.dir.n != 0); // of every session
+    return xasprintf("%s/" STR_FMT "/%s/%s", s->agent->o.hub->home->dir, STR_ARG(s->role.dir),
+                     s->id, name);
 }
 
 void agent_session_close(struct session *s, const struct agent_end *end, agent_session_cb *cb,
@@ -99,13 +107,19 @@ void agent_session_close(struct session *s, const struct agent_end *end, agent_s
 
 void agent_session_set_action(struct session *s, struct str action, store_done *cb, void *arg)
 {
+    struct err e = {0};
+    if (s->broken) { // fsck may still need what is left of its metadata
+        err_set(&e, ERR_CORRUPT, "session '%s' is damaged: %s", s->id, s->damage);
+        cb(arg, e.code, &e);
+        return;
+    }
     agent__session_set(&s->action, action);
     agent__session_save(s, cb, arg);
 }
 
-// ---- the conversation goes on -------------------------------------------------------------------
+// ---- the conversation continues -----------------------------------------------------------------
 
-/// Its engine's conversation is another session's now: nobody may resume it from here.
+/// The engine's conversation belongs to another session now: write down that `old` cannot resume it.
 static void on_left_claimed(struct session *old, const struct agent_no *no, void *arg)
 {
     (void)no; // another hub has it
@@ -121,7 +135,7 @@ void agent__session_inherit(struct session *s)
 {
     struct agent *a = s->agent;
     struct session *old = s->role.before.n != 0 ? map_get(&a->sessions, s->role.before) : NULL;
-    if (old == NULL || old->turn != NULL) {
+    if (old == NULL || old->turn != NULL || old->broken) {
         return;
     }
     s->requests = MAX(s->requests, old->requests);
@@ -137,7 +151,8 @@ void agent__session_forget(struct session *s)
 {
     bool needed = s->state != SESSION_ENDED || s->ending || s->talk != NULL || s->notes != NULL ||
                   s->queue.n != 0 || s->waiters.n != 0 || s->entering || s->arriving != 0 ||
-                  s->rewinding != 0 || s->task != NULL || s->engine_processes != 0;
+                  s->rewinding != 0 || s->claiming != 0 || s->task != NULL ||
+                  s->engine_processes != 0;
     if (!needed) {
         map_remove(&s->agent->sessions, str_of(s->id));
         agent__session_free(s);

@@ -1,11 +1,11 @@
-// The line of messages in front of a session's turn, and who waits for one.
+// The queue of a session's messages, and the callers that wait for a turn.
 //
 //     agent_send ──> queue ──journal synced──> accepted ──> agent__session_next ──> turn
 //                                                               ▲               │
 //                                                               └──── it ended ─┘
 //
-// Every message goes through the queue, also the first one, so there is one way in. A turn begins when
-// its message is accepted (in the journal, synced, and metadata.json says `running`) and none runs.
+// Every message goes through the queue, also the first one. A turn begins when its message is accepted (in
+// the journal, synced, and metadata.json says `running`) and no other turn runs.
 //
 // Invariants:
 //   - at most one turn runs; messages run in the order in which they were sent.
@@ -46,7 +46,7 @@ static void on_written(void *arg, int status, const struct err *e)
     }
     struct session *s = q->s;
     struct session_message *m = s->queue.p;
-    while (strcmp(m->turn_id, q->turn_id) != 0) { // it stays until it is accepted
+    while (strcmp(m->turn_id, q->turn_id) != 0) { // it stays in the queue until it is accepted
         m++;
         assert(m < s->queue.p + s->queue.n);
     }
@@ -74,54 +74,38 @@ static void on_written(void *arg, int status, const struct err *e)
 static bool may_send(struct session *s, bool reject, struct agent_no *no)
 {
     struct gen_engine *engine = s->agent->o.engine;
-    struct arena a;
+    struct arena a = {0};
     struct gen_unit **units;
     size_t n;
     struct err e = {0};
     if (s->agent->stopping || gen_current(engine) == NULL) {
-        agent__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        agent_no_set(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
         return false;
     }
     if (s->state == SESSION_ENDED || s->ending) {
-        agent__no(no, PROBLEM_SESSION_ENDED, "POST /session/{id}/fork goes on from it",
-                  "session '%s' has ended", s->id);
+        agent_no_set(no, PROBLEM_SESSION_ENDED, "POST /session/{id}/fork goes on from it",
+                     "session '%s' has ended", s->id);
         return false;
     }
     if (reject && (s->turn != NULL || s->queue.n != 0)) {
-        agent__no(no, PROBLEM_TURN_RUNNING, "leave 'if_busy' out to queue it",
-                  "a turn runs in session '%s'", s->id);
+        agent_no_set(no, PROBLEM_TURN_RUNNING, "leave 'if_busy' out to queue it",
+                     "a turn runs in session '%s'", s->id);
         return false;
     }
     if (s->queue.n >= SESSION_QUEUE) {
-        agent__no(no, PROBLEM_RATE_LIMITED, NULL, "%d messages wait already", SESSION_QUEUE);
+        agent_no_set(no, PROBLEM_RATE_LIMITED, NULL, "the queue is full: %d messages wait already",
+                     SESSION_QUEUE);
         return false;
     }
-    arena_init(&a);
     int rc = agent__session_units(s, gen_current(engine), &a, &units, &n, &e);
     arena_fini(&a);
     if (rc < 0) {
-        agent__no(no, PROBLEM_PLUGIN_UNAVAILABLE, "`afloat plugins` says why", "%s", e.msg);
+        agent_no_set(no, PROBLEM_PLUGIN_UNAVAILABLE, "`afloat plugins` says why", "%s", e.msg);
     }
     return rc == 0;
 }
 
-static void note_message(struct sending *q, struct str text, const char *images)
-{
-    struct note n;
-    struct jw *w = note__begin(&n, q->s, NULL, EVENT_MESSAGE_COMPLETED);
-    jw_kstrz(w, "turn", q->turn_id);
-    jw_kstrz(w, "role", "user");
-    jw_kstr(w, "text", text);
-    if (images != NULL) {
-        jw_key(w, "images");
-        jw_raw(w, str_of(images));
-    }
-    if (q->queued) {
-        jw_kbool(w, "queued", true);
-    }
-    note__end(&n, STORE_SYNCED, on_written, q);
-}
-
+/// A refusal, passed to its callback from the loop's next turn.
 struct sent_answer {
     struct agent *a;
     struct agent_no no;
@@ -142,10 +126,10 @@ static void refuse_later(struct agent *a, agent_sent_cb *cb, void *arg, const st
     struct sent_answer *q = xmalloc(sizeof *q);
     *q = (struct sent_answer){.a = a, .no = *no, .cb = cb, .arg = arg};
     agent__hold(a);
-    loop_defer(a->o.loop, on_sent_answer, q);
+    loop_defer(a->o.hub->loop, on_sent_answer, q);
 }
 
-/// A message on its way to the queue; `images` are kept already.
+/// A message on its way to the queue; the pictures of `images` are stored already.
 struct early {
     char *text, *images;
     size_t n;
@@ -165,6 +149,7 @@ static void send_now(struct session *s, const struct early *e)
     struct sending *q = xcalloc(1, sizeof *q);
     struct session_message m = {.text = str_dup(text),
                                 .images = e->images != NULL ? xstrdup(e->images) : NULL};
+    struct note n;
     bool idle = s->turn == NULL && s->queue.n == 0;
     snprintf(m.turn_id, sizeof m.turn_id, "t%llu", (unsigned long long)++s->turns);
     *q = (struct sending){.s = s,
@@ -176,12 +161,22 @@ static void send_now(struct session *s, const struct early *e)
                           .arg = e->arg};
     memcpy(q->turn_id, m.turn_id, sizeof q->turn_id);
     vec_push(&s->queue, m);
-    note_message(q, text, m.images);
+    struct jw *w = note__begin(&n, s, NULL, EVENT_MESSAGE_COMPLETED);
+    jw_kstrz(w, "turn", q->turn_id);
+    jw_kstrz(w, "role", "user");
+    jw_kstr(w, "text", text);
+    if (m.images != NULL) {
+        jw_key(w, "images");
+        jw_raw(w, str_of(m.images));
+    }
+    if (q->queued) {
+        jw_kbool(w, "queued", true);
+    }
+    note__end(&n, STORE_SYNCED, on_written, q);
     if (idle) {
         s->end_reason = NULL;
         if (s->prompt_summary == NULL) {
-            size_t cut = utf8_cut(text.p, text.n, SUMMARY_BYTES);
-            agent__session_set(&s->prompt_summary, (struct str){text.p, cut});
+            agent__session_set_summary(&s->prompt_summary, text);
         }
         agent__session_set_state(s, SESSION_RUNNING);
         agent__session_save(s, on_written, q);
@@ -193,7 +188,7 @@ static void on_ours(struct session *s, const struct agent_no *no, void *arg)
     struct early *e = arg;
     if (s != NULL) {
         send_now(s, e);
-        agent__session_unclaim(s); // if it was refused
+        agent__session_unclaim(s); // only if the message was refused
     } else {
         e->cb(e->arg, NULL, no);
     }
@@ -202,21 +197,21 @@ static void on_ours(struct session *s, const struct agent_no *no, void *arg)
     free(e);
 }
 
-/// The message of a session whose directory the host knows, after a restart too.
+/// The host knows the session's directory.
 static void on_place_known(struct session *s, void *arg)
 {
     agent__session_claim(s, on_ours, arg);
 }
 
-/// A message that waits until the secrets of the user are known, because it may hold one, and until its
-/// pictures are kept. The session may be gone by then.
+/// A message that waits until the user's secrets are read, because it may hold one, and until its pictures are
+/// stored. The session may be gone by then.
 struct arriving {
     struct agent *a;
     char *id;
     char *dir;                 // of the session, relative to the home
     struct arena arena;        // of `images`
     const struct json *images; // as given; NULL: none
-    struct err fault;          // of them
+    struct err fault;          // why they cannot be stored; code 0: they can
     struct early *message;
 };
 
@@ -224,10 +219,10 @@ static void prepare(void *arg) // on a lane
 {
     struct arriving *v = arg;
     struct buf kept;
-    secrets_know(v->a->o.home->secrets);
+    secrets_know(v->a->o.hub->home->secrets);
     if (v->images != NULL) {
         buf_init(&kept, SIZE_MAX);
-        if (picture_take(v->images, v->a->o.home->dir, v->dir, &kept, &v->fault) == 0) {
+        if (picture_take(v->images, v->a->o.hub->home->dir, v->dir, &kept, &v->fault) == 0) {
             v->message->images = str_dup(buf_str(&kept));
         }
         buf_fini(&kept);
@@ -246,8 +241,8 @@ static void on_prepared(void *arg)
         s->arriving--;
     }
     if (s == NULL || v->fault.code != 0) {
-        agent__no(&no, s == NULL ? PROBLEM_NOT_FOUND : PROBLEM_INVALID_BODY, NULL,
-                  s == NULL ? "session '%s' is gone" : "%s", s == NULL ? v->id : v->fault.msg);
+        agent_no_set(&no, s == NULL ? PROBLEM_NOT_FOUND : PROBLEM_INVALID_BODY, NULL,
+                     s == NULL ? "session '%s' is gone" : "%s", s == NULL ? v->id : v->fault.msg);
         q->cb(q->arg, NULL, &no);
         free(q->text);
         free(q->images);
@@ -271,9 +266,9 @@ void agent_send(struct session *s, const struct agent_message *m, agent_sent_cb 
     const struct engine_kind *engine = agent__engine_kind(s);
     bool ours = engine == NULL || !engine->own_model;
     if (shows && ours && s->chosen && !s->choice.facts.images) {
-        agent__no(&no, PROBLEM_INVALID_BODY,
-                  "choose another model, or set `images = true` in [models.\"NAME\"]",
-                  "model '%.100s' takes no pictures", s->choice.model);
+        agent_no_set(&no, PROBLEM_INVALID_BODY,
+                     "choose another model, or set `images = true` in [models.\"NAME\"]",
+                     "model '%.100s' takes no pictures", s->choice.model);
         refuse_later(s->agent, cb, arg, &no);
         return;
     }
@@ -285,14 +280,14 @@ void agent_send(struct session *s, const struct agent_message *m, agent_sent_cb 
     v->a = s->agent;
     v->id = xstrdup(s->id);
     v->dir = xasprintf(STR_FMT "/%s", STR_ARG(s->role.dir), s->id);
-    arena_init(&v->arena);
     v->images = shows ? json_clone(&v->arena, m->images) : NULL;
     v->message = xmalloc(sizeof *v->message);
     *v->message = (struct early){
         .text = str_dup(m->text), .n = m->text.n, .reject = m->reject, .cb = cb, .arg = arg};
     s->arriving++;
     agent__hold(s->agent);
-    work_submit(s->agent->requests, 0, prepare, on_prepared, v); // in order
+    // one thread: messages keep their order
+    work_submit(s->agent->requests, 0, prepare, on_prepared, v);
 }
 
 /// A message whose turn will not come, on its way into the journal.
@@ -306,7 +301,7 @@ static void on_dropped(void *arg, int status, const struct err *e)
     struct dropped *d = arg;
     const struct agent_outcome o = {
         .s = d->s, .turn_id = d->turn_id, .state = AGENT_TURN_INTERRUPTED, .text = STR("")};
-    (void)status; // it will not run, whether that could be written or not
+    (void)status; // the turn will not run, whether that could be written or not
     (void)e;
     agent__session_answer(d->s, &o);
     free(d);
@@ -349,6 +344,9 @@ void agent__session_next(struct session *s)
         struct session_message m = s->queue.p[0];
         vec_remove(&s->queue, 0);
         turn__start(s, &m);
+        if (m.stopped) {
+            turn__interrupt(s->turn);
+        }
         free(m.text);
         free(m.images);
     }
@@ -381,6 +379,7 @@ void agent__session_answer(struct session *s, const struct agent_outcome *o)
 
 void agent_wait(struct session *s, const char *turn_id, agent_outcome_cb *cb, void *arg)
 {
+    assert(cb != NULL && strlen(turn_id) < TURN_ID);
     struct turn_waiter w = {.cb = cb, .arg = arg};
     snprintf(w.turn_id, sizeof w.turn_id, "%s", turn_id);
     vec_push(&s->waiters, w);
@@ -392,6 +391,8 @@ static void on_interrupt(void *arg, struct session *s, const struct agent_no *no
     (void)no;
     if (s != NULL && s->turn != NULL) {
         turn__interrupt(s->turn);
+    } else if (s != NULL && s->queue.n != 0) {
+        s->queue.p[0].stopped = true; // clients see it as running already
     } else if (s != NULL) {
         agent__session_next(s);
     }
@@ -399,6 +400,6 @@ static void on_interrupt(void *arg, struct session *s, const struct agent_no *no
 
 void agent_interrupt(struct session *s)
 {
-    // later: a handler of the turn may be the one who asks
+    // deferred: the caller may be a handler of this turn
     agent__answer_session(s->agent, on_interrupt, NULL, s, NULL);
 }

@@ -1,16 +1,17 @@
-// A session's settings: what it begins with, what requests ask for, what metadata.json kept of them.
+// A session's settings: the defaults, what requests ask for, and what metadata.json keeps.
 //
-// Each setting is a row of `takes`: its name and who takes it. What belongs to providers is taken out of
-// the client's environment (`variables`), tools get the rest (`environment`).
+// Each setting is a row of `takes`: its name and the function that takes it. Variables of the client's environment
+// that belong to providers go to `variables`; tools get the rest (`environment`).
 
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <sys/stat.h>
 
 #include "agent/agent_int.h"
-#include "base/path.h"
+#include "base/redact.h"
+#include "base/utf8.h"
+#include "config/secrets.h"
 #include "proto/engines.h"
 
 static const char *const permissions[] = {[PERMISSION_DENY] = "deny",
@@ -29,6 +30,17 @@ void agent__session_set(char **place, struct str value)
 {
     free(*place);
     *place = value.n != 0 ? str_dup(value) : NULL;
+}
+
+void agent__session_set_summary(char **place, struct str text)
+{
+    struct buf clean = {.max = SIZE_MAX};
+    // enough to find a secret that reaches beyond the summary
+    text.n = MIN(text.n, (size_t)SECRET_VALUE_MAX + SUMMARY_BYTES);
+    redact_text(&clean, text);
+    agent__session_set(
+        place, (struct str){buf_z(&clean), utf8_cut(buf_z(&clean), clean.n, SUMMARY_BYTES)});
+    buf_fini(&clean);
 }
 
 static void free_list(char **list)
@@ -59,13 +71,11 @@ struct session *agent__session_new(struct agent *a, struct str id)
     s->id = str_dup(id);
     s->notes_end = &s->notes;
     s->all_plugins = true;
-    arena_init(&s->role_arena);
     s->role.dir = STR("sessions");
-    s->started_at = loop_wall(a->o.loop);
-    s->usage = (struct provider_usage){0};
+    s->started_at = loop_wall(a->o.hub->loop);
     s->sandbox = BOX_FULL_ACCESS;
     s->grants = grants_new();
-    agent__session_default(s, a->o.config->now, 0);
+    agent__session_default(s, a->o.hub->config->now, 0);
     return s;
 }
 
@@ -86,6 +96,21 @@ void agent__session_default(struct session *s, const struct config *c, unsigned 
     }
 }
 
+void agent__session_hold(struct session *s)
+{
+    const struct config *c = s->agent->o.hub->config->now;
+    const char *mode = config_allowed(c, "sandbox.mode", box_mode_name(s->sandbox));
+    const char *permission = config_allowed(c, "session.permission", permissions[s->permission]);
+    (void)box_mode_parse(str_of(mode), &s->sandbox);
+    s->permission = (enum session_permission)str_lookup(str_of(permission), permissions,
+                                                        ARRAY_LEN(permissions));
+    s->network = s->network &&
+                 (!config_is_policy(c, "sandbox.network") || config_bool(c, "sandbox.network"));
+    if (config_is_policy(c, "sandbox.writable")) {
+        names_set(&s->writable, NULL, 0);
+    }
+}
+
 void agent__session_free(struct session *s)
 {
     assert(s->turn == NULL && !s->entering && s->rewinding == 0 && s->engine_processes == 0);
@@ -93,7 +118,8 @@ void agent__session_free(struct session *s)
     char *texts[] = {s->id,     s->title,          s->working_dir,      s->closing_summary,
                      s->action, s->want_provider,  s->want_model,       s->provider,
                      s->model,  s->prompt_summary, s->response_summary, s->damage,
-                     s->parent, s->engine,         s->engine_thread,    s->engine_dir};
+                     s->parent, s->engine,         s->engine_thread,    s->engine_dir,
+                     s->memory};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         free(texts[i]);
     }
@@ -124,7 +150,7 @@ void agent__session_free(struct session *s)
 
 // ---- what is asked for --------------------------------------------------------------------------
 
-/// Let `out` be the names of an array; false, and nothing changes, when it is not one.
+/// Set `out` to the names of the array `v`. False, and nothing changes, when it is no array of texts.
 static bool names_read(struct session_names *out, const struct json *v)
 {
     struct session_names list = {0};
@@ -141,15 +167,13 @@ static bool names_read(struct session_names *out, const struct json *v)
     return fits;
 }
 
-/// Say what is wrong with a setting; false, for the caller to return.
-static bool unfit(struct agent_no *no, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static bool unfit(struct agent_no *no, const char *fmt, ...)
+/// Say what is wrong with a setting; always false, for the caller to return.
+static bool refuse(struct agent_no *no, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static bool refuse(struct agent_no *no, const char *fmt, ...)
 {
     va_list args;
-    no->problem = PROBLEM_INVALID_BODY;
-    no->hint[0] = '\0';
     va_start(args, fmt);
-    vsnprintf(no->detail, sizeof no->detail, fmt, args);
+    agent_no_vset(no, PROBLEM_INVALID_BODY, NULL, fmt, args);
     va_end(args);
     return false;
 }
@@ -160,13 +184,13 @@ static bool take_plugins(struct session *s, const struct json *v, struct agent_n
         struct str name = json_str(it, "");
         json_foreach_item (other, v) {
             if (other < it && str_eq(json_str(other, ""), name)) {
-                return unfit(no, "plugin '%.*s' is listed twice", (int)MIN(name.n, (size_t)100),
-                             name.p);
+                return refuse(no, "plugin '%.*s' is listed twice", (int)MIN(name.n, (size_t)100),
+                              name.p);
             }
         }
     }
     if (!names_read(&s->plugins, v)) {
-        return unfit(no, "'plugins' must be a list of names");
+        return refuse(no, "'plugins' must be a list of names");
     }
     s->all_plugins = false;
     return true;
@@ -177,8 +201,8 @@ bool agent__session_knows_plugins(const struct session *s, struct agent_no *no)
     const struct agent_host *h = &s->agent->o.host;
     vec_foreach (name, &s->plugins) {
         if (!h->known(h->plugins, str_of(*name))) {
-            agent__no(no, PROBLEM_INVALID_BODY, "`afloat plugins` lists them",
-                      "there is no plugin '%.100s'", *name);
+            agent_no_set(no, PROBLEM_INVALID_BODY, "`afloat plugins` lists them",
+                         "there is no plugin '%.100s'", *name);
             return false;
         }
     }
@@ -188,69 +212,35 @@ bool agent__session_knows_plugins(const struct session *s, struct agent_no *no)
 static bool take_disabled(struct session *s, const struct json *v, struct agent_no *no)
 {
     return names_read(&s->disabled_tools, v) ||
-           unfit(no, "'disabled_tools' must be a list of names");
-}
-
-/// The real path of a directory: links count now and never again. NULL when it is none; caller frees.
-static char *real_directory(struct str asked)
-{
-    struct stat st;
-    char *path = str_dup(asked);
-    bool fits = path[0] == '/' && strlen(path) == asked.n && stat(path, &st) == 0;
-    char *real = fits && S_ISDIR(st.st_mode) ? realpath(path, NULL) : NULL;
-    free(path);
-    return real;
+           refuse(no, "'disabled_tools' must be a list of names");
 }
 
 static bool take_writable(struct session *s, const struct json *v, struct agent_no *no)
 {
-    struct session_names dirs = {0};
-    if (v->type != JSON_ARR) {
-        return unfit(no, "'writable' must be a list of directories");
-    }
-    json_foreach_item (it, v) {
-        struct str asked = json_str(it, "");
-        char *dir = real_directory(asked);
-        if (dir == NULL) {
-            vec_fini_each(&dirs, free);
-            return unfit(no,
-                         "'writable' must be directories that exist, with their absolute paths: "
-                         "'%.*s' is not",
-                         (int)MIN(asked.n, (size_t)150), asked.p);
-        }
-        vec_push(&dirs, dir);
-    }
-    vec_fini_each(&s->writable, free);
-    s->writable = dirs;
-    return true;
+    return names_read(&s->writable, v) || refuse(no, "'writable' must be a list of directories");
 }
 
-static bool take_working_dir(struct session *s, const struct json *v, struct agent_no *no)
+static bool take_title(struct session *s, const struct json *v, struct agent_no *no)
 {
-    struct str asked = json_str(v, "");
-    char *dir = real_directory(asked);
-    if (dir == NULL) {
-        return unfit(no,
-                     "'working_dir' must be a directory that exists, with its absolute path: "
-                     "'%.*s' is not",
-                     (int)MIN(asked.n, (size_t)150), asked.p);
-    }
-    free(s->working_dir);
-    s->working_dir = dir;
+    struct buf clean = {.max = SIZE_MAX};
+    (void)no;
+    redact_text(&clean, json_str(v, ""));
+    agent__session_set(&s->title, buf_str(&clean));
+    buf_fini(&clean);
     return true;
 }
 
 static bool take_sandbox(struct session *s, const struct json *v, struct agent_no *no)
 {
     return box_mode_parse(json_str(v, ""), &s->sandbox) ||
-           unfit(no, "'sandbox' must be read-only, workspace-write or danger-full-access");
+           refuse(no, "'sandbox' must be read-only, workspace-write or danger-full-access");
 }
 
 static bool take_permission(struct session *s, const struct json *v, struct agent_no *no)
 {
     ptrdiff_t i = str_lookup(json_str(v, ""), permissions, ARRAY_LEN(permissions));
     if (i < 0) {
-        return unfit(no, "'permission' must be ask, edits, plan, auto or deny");
+        return refuse(no, "'permission' must be ask, edits, plan, auto or deny");
     }
     s->permission = (enum session_permission)i;
     return true;
@@ -259,7 +249,7 @@ static bool take_permission(struct session *s, const struct json *v, struct agen
 static bool take_engine(struct session *s, const struct json *v, struct agent_no *no)
 {
     struct str name = json_str(v, "");
-    (void)no; // agent__engine_usable() looks, when the environment is known
+    (void)no; // agent__engine_look() checks it, when the environment is known
     name = str_eqz(name, ENGINE_NATIVE) ? STR("") : name;
     if (!str_eq(str_of(s->engine), name)) {
         agent__engine_forget(s);
@@ -271,21 +261,18 @@ static bool take_engine(struct session *s, const struct json *v, struct agent_no
 static bool take_max_steps(struct session *s, const struct json *v, struct agent_no *no)
 {
     s->max_steps = json_int(v, 0);
-    return s->max_steps >= 1 || unfit(no, "'max_steps' must be 1 or more");
+    return s->max_steps >= 1 || refuse(no, "'max_steps' must be 1 or more");
 }
 
 static bool take_max_cost(struct session *s, const struct json *v, struct agent_no *no)
 {
     s->max_cost = json_double(v, 0);
-    return s->max_cost > 0 || unfit(no, "'max_cost' must be more than 0 USD");
+    return s->max_cost > 0 || refuse(no, "'max_cost' must be more than 0 USD");
 }
 
 static char **copy_list(const char *const *list)
 {
-    size_t n = 0;
-    while (list[n] != NULL) {
-        n++;
-    }
+    size_t n = str_count(list);
     char **out = xcalloc(n + 1, sizeof *out);
     for (size_t i = 0; i < n; i++) {
         out[i] = xstrdup(list[i]);
@@ -299,12 +286,11 @@ static bool is_variable(const struct json_member *m)
            str_index(m->key, '\0') < 0 && str_index(m->value.s, '\0') < 0;
 }
 
-/// What belongs to providers is taken out of the environment, what tools may not have is dropped.
+/// Split the client's environment: providers get their variables, tools the rest without what [tool_env] drops.
 static bool take_env(struct session *s, const struct json *v, struct agent_no *no)
 {
-    const struct config *c = s->agent->o.config->now;
-    struct arena a;
-    arena_init(&a);
+    const struct config *c = s->agent->o.hub->config->now;
+    struct arena a = {0};
     const char **ours = arena_calloc(&a, v->n + 1, sizeof *ours);
     const char **theirs = arena_calloc(&a, v->n + 1, sizeof *theirs);
     size_t n_ours = 0, n_theirs = 0;
@@ -327,11 +313,11 @@ static bool take_env(struct session *s, const struct json *v, struct agent_no *n
         s->environment = copy_list(agent__session_filter(s, theirs, &a));
     }
     arena_fini(&a);
-    return fits || unfit(no, "'env' must be an object of names and texts");
+    return fits || refuse(no, "'env' must be an object of names and texts");
 }
 
-/// A setting: by `take`, or a text or a truth value at its place in the session. `stored`: metadata.json has
-/// it in the same form.
+/// A setting: taken by `take`, or a text or a bool at that offset of the session. `stored`: metadata.json has it in
+/// the same form.
 static const struct {
     const char *name;
     bool stored;
@@ -340,7 +326,7 @@ static const struct {
 } takes[] = {{"plugins", .take = take_plugins},
              {"disabled_tools", true, .take = take_disabled},
              {"writable", .take = take_writable},
-             {"working_dir", .take = take_working_dir},
+             {"working_dir", .text = offsetof(struct session, working_dir)},
              {"env", .take = take_env},
              {"provider", .text = offsetof(struct session, want_provider)},
              {"model", .text = offsetof(struct session, want_model)},
@@ -351,7 +337,7 @@ static const struct {
              {"keep_requests", true, .flag = offsetof(struct session, keep_requests)},
              {"max_steps", true, .take = take_max_steps},
              {"max_cost", true, .take = take_max_cost},
-             {"title", true, .text = offsetof(struct session, title)}};
+             {"title", true, .take = take_title}};
 
 static bool take_setting(struct session *s, const struct json *params, size_t i,
                          struct agent_no *no)
@@ -378,6 +364,7 @@ bool agent__session_take(struct session *s, const struct json *params, struct ag
             return false;
         }
     }
+    agent__session_hold(s);
     return true;
 }
 
@@ -398,7 +385,8 @@ void agent__session_take_stored(struct session *s, const struct json *meta)
     if (writable != NULL) {
         (void)names_read(&s->writable, writable); // real paths, as they were
     }
-    vec(char *) list = {0}; // what of the client's environment was kept; providers have nothing
+    // the part of the client's environment that was kept; none of it is for providers
+    vec(char *) list = {0};
     json_foreach_member (m, json_get(meta, "env")) {
         if (is_variable(m)) {
             vec_push(&list, xasprintf(STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(m->value.s)));
@@ -420,19 +408,19 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
                                  .model = s->want_model,
                                  .env = (const char *const *)s->variables,
                                  .cwd = s->working_dir,
-                                 .home = s->agent->o.home,
+                                 .home = s->agent->o.hub->home,
                                  .service = s->agent->o.providers};
     struct provider_choice choice;
     struct err e = {0};
     if (providers_resolve(&choice, agent__session_config(s), &wish, &e) < 0) {
-        agent__no(no, PROBLEM_INVALID_BODY, "`afloat models` shows what there is", "%s", e.msg);
+        agent_no_set(no, PROBLEM_INVALID_BODY, "`afloat models` lists them", "%s", e.msg);
         return false;
     }
     if (s->max_cost > 0 && (isnan(choice.prices.input) || isnan(choice.prices.output))) {
-        agent__no(no, PROBLEM_INVALID_BODY,
-                  "set `input` and `output` there, in USD per million tokens",
-                  "'max_cost' needs the price of the model: config.toml has no [prices.\"%s\"]",
-                  choice.model);
+        agent_no_set(no, PROBLEM_INVALID_BODY,
+                     "set `input` and `output` there, in USD per million tokens",
+                     "'max_cost' needs the price of the model: config.toml has no [prices.\"%s\"]",
+                     choice.model);
         provider_choice_fini(&choice);
         return false;
     }
@@ -473,6 +461,7 @@ void agent__session_set_settings(struct session *to, const struct session *from)
     names_set(&to->tools, from->tools.p, from->tools.n);
     names_set(&to->writable, from->writable.p, from->writable.n);
     to->sandbox = from->sandbox;
+    to->sandbox_reason = from->sandbox_reason;
     to->network = from->network;
     to->permission = from->permission;
     to->keep_requests = from->keep_requests;
@@ -480,10 +469,4 @@ void agent__session_set_settings(struct session *to, const struct session *from)
     to->max_cost = from->max_cost;
     copy_variables(&to->environment, from->environment);
     copy_variables(&to->variables, from->variables);
-}
-
-void agent__session_copy_settings(struct session *to, const struct session *from)
-{
-    agent__session_copy_role(to, from);
-    agent__session_set_settings(to, from);
 }

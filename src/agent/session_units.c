@@ -3,21 +3,26 @@
 //     modules of the hub · required plugins that are not listed · the list, in its order
 //     (without one: [session] plugins, or all in load order) · what the session itself wrote
 //
-// A plugin that is required, or that the session names, and does not serve is a guard that is missing:
-// no turn begins without it.
+// No turn begins while a plugin that is required, or that the session names, does not serve: it may be the one that
+// guards something.
+
+#include <assert.h>
 
 #include "agent/agent_int.h"
 #include "hook/set.h"
 
-/// The names that the session, or the configuration for it, lists; NULL: all of them.
+/// The names that the session lists, or its settings; NULL: all plugins. A [policy] in the settings wins.
 static const char *const *listed(const struct session *s, size_t *n)
 {
-    if (!s->all_plugins) {
+    const struct config *c = agent__session_config(s);
+    if (!s->all_plugins && !config_is_policy(c, "session.plugins")) {
         static const char *const none[1] = {NULL};
         *n = s->plugins.n;
         return s->plugins.n != 0 ? (const char *const *)s->plugins.p : none;
     }
-    return config_strings(agent__session_config(s), "session.plugins", n);
+    const char *const *names = config_strings(c, "session.plugins");
+    *n = str_count(names);
+    return names;
 }
 
 static enum agent_reach reach_of(const struct session *s, const struct gen_unit *u)
@@ -57,6 +62,7 @@ int agent__check_required(const struct agent *a, const struct gen *g, const char
 int agent__session_units(const struct session *s, struct gen *g, struct arena *a,
                          struct gen_unit ***out, size_t *n, struct err *e)
 {
+    assert(g != NULL);
     struct picked all = {.p = arena_calloc(a, gen_count(g) + 1, sizeof *all.p)};
     size_t n_names = 0;
     const char *const *names = listed(s, &n_names);
@@ -93,15 +99,15 @@ static void write_handlers(const struct hook_list *list, struct jw *w)
         const struct gen_item *it = gen_item_of(h);
         jw_obj(w);
         jw_kstrz(w, "plugin", it != NULL ? gen_item_unit(it)->name : NULL);
-        jw_kint(w, "priority", h->priority);
+        jw_kint(w, "priority", h->terms.priority);
         if (h->name != NULL) {
             jw_kstrz(w, "name", h->name);
         }
         if (h->filter != NULL) {
             jw_kstrz(w, "filter", h->filter);
         }
-        jw_kint(w, "timeout_ms", h->timeout_ms);
-        jw_kstrz(w, "on_error", h->on_error == HOOK_BLOCK ? "block" : "continue");
+        jw_kint(w, "timeout_ms", h->terms.timeout_ms);
+        jw_kstrz(w, "on_error", h->terms.on_error == HOOK_BLOCK ? "block" : "continue");
         jw_kbool(w, "live", hook_is_live(h));
         jw_end_obj(w);
     }
@@ -129,11 +135,10 @@ static void write_points(const struct hook_set *set, struct jw *w)
 void agent_session_write_pipeline(struct session *s, struct jw *w)
 {
     struct gen *g = gen_current(s->agent->o.engine);
-    struct arena a;
+    struct arena a = {0};
     struct gen_unit **units = NULL;
     size_t n = 0;
     struct err e = {0};
-    arena_init(&a);
     int rc = g != NULL ? agent__session_units(s, g, &a, &units, &n, &e) : 0;
     struct str *names = arena_calloc(&a, n + 1, sizeof *names);
     jw_obj(w);

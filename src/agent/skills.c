@@ -9,8 +9,8 @@
 #include "agent/skills.h"
 
 #include <assert.h>
-#include <dirent.h>
 
+#include "base/folder.h"
 #include "base/front.h"
 #include "base/path.h"
 #include "base/toml.h"
@@ -22,7 +22,6 @@ enum { WORDS_MAX = 200 }; // bytes of a description that is the first line of th
 void skills_init(struct skills *s)
 {
     *s = (struct skills){0};
-    arena_init(&s->arena);
 }
 
 void skills_fini(struct skills *s)
@@ -64,7 +63,7 @@ static void take_lines(struct skill *out, struct str head)
     }
 }
 
-/// Without a front the first line that says something is the description.
+/// The description of a skill without a front: its first line with text.
 static struct str first_words(struct str text)
 {
     while (text.n != 0) {
@@ -77,16 +76,6 @@ static struct str first_words(struct str text)
         }
     }
     return STR("");
-}
-
-static int check_name(const struct skill *sk, struct err *e)
-{
-    for (size_t i = 0; i < sk->name.n; i++) {
-        if ((unsigned char)sk->name.p[i] < ' ' || sk->name.p[i] == 0x7F) {
-            return err_set(e, ERR_PARSE, "the name of the skill has control characters");
-        }
-    }
-    return 0;
 }
 
 int skill_parse(struct skill *out, struct str text, struct str name, struct arena *a, struct err *e)
@@ -103,7 +92,12 @@ int skill_parse(struct skill *out, struct str text, struct str name, struct aren
     case FRONT_LINES: take_lines(out, f.head); break;
     case FRONT_NONE: out->description = first_words(f.body); break;
     }
-    return rc == 0 ? check_name(out, e) : rc;
+    for (size_t i = 0; rc == 0 && i < out->name.n; i++) {
+        if ((unsigned char)out->name.p[i] < ' ' || out->name.p[i] == 0x7F) {
+            rc = err_set(e, ERR_PARSE, "the name of the skill has control characters");
+        }
+    }
+    return rc;
 }
 
 // ---- a directory --------------------------------------------------------------------------------
@@ -118,9 +112,10 @@ bool skills_add(struct skills *s, const char *file, struct str name, struct str 
 {
     struct skill sk;
     struct err e = {0};
-    int rc = bytes.n > SKILL_BYTES ? err_set(&e, ERR_TOO_LARGE, "above %d bytes", SKILL_BYTES)
-                                   : skill_parse(&sk, arena_str(&s->arena, bytes),
-                                                 arena_str(&s->arena, name), &s->arena, &e);
+    int rc = bytes.n > SKILL_BYTES
+                 ? err_set(&e, ERR_TOO_LARGE, "the skill is larger than %d bytes", SKILL_BYTES)
+                 : skill_parse(&sk, arena_str(&s->arena, bytes), arena_str(&s->arena, name),
+                               &s->arena, &e);
     if (rc < 0) {
         skills_add_fault(s, file, e.msg);
         return false;
@@ -150,7 +145,7 @@ static bool add_tree(struct skills *s, const struct tree *t, const char *path, s
     return added;
 }
 
-/// Read `dir`/`entry` as a skill; what is not one is passed over.
+/// Read `dir`/`entry` as a skill; other files are skipped.
 static void read_entry(struct skills *s, const char *dir, const char *entry, const char *prefix,
                        bool hashed)
 {
@@ -172,15 +167,12 @@ static void read_entry(struct skills *s, const char *dir, const char *entry, con
 
 void skills_read(struct skills *s, const char *dir, const char *prefix, bool hashed)
 {
-    DIR *d = opendir(dir);
+    struct folder f = folder_open(dir);
     vec(const char *) names = {0};
-    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
-        if (it->d_name[0] != '.' && names.n < SKILLS_MAX) {
-            vec_push(&names, arena_strdup(&s->arena, str_of(it->d_name)));
+    while (folder_next(&f)) {
+        if (f.name[0] != '.' && names.n < SKILLS_MAX) {
+            vec_push(&names, arena_strdup(&s->arena, str_of(f.name)));
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     str_sort(names.p, names.n);
     vec_foreach (name, &names) {

@@ -1,8 +1,7 @@
 // The conversation of a session.
 //
-// Messages are in one arena that only grows: what compaction discards is freed with the talk, which happens
-// when the session has been idle for long. They are kept in the form in which
-// requests hold them, so that a request shares them and nothing is copied from step to step.
+// Messages are in one arena that only grows: what compaction discards is freed with the talk, when the session has
+// been idle for long. They have the form that requests have, so that a request shares them and no step copies them.
 
 #include "agent/talk.h"
 
@@ -36,12 +35,12 @@ struct talk {
     vec(struct json) results;  // so far, in the order in which they came
     vec(struct str) said;      // and not heard yet
     size_t heard;              // in this turn
+    struct str cut;            // the start of an answer that the user interrupted in this turn
 };
 
 struct talk *talk_new(void)
 {
     struct talk *t = xcalloc(1, sizeof *t);
-    arena_init(&t->arena);
     return t;
 }
 
@@ -62,10 +61,7 @@ void talk_free(struct talk *t)
 
 static void add(struct talk *t, const char *role, struct json content)
 {
-    struct json *m = make_obj(&t->arena, 2);
-    make_put(m, "role", make_strz(role));
-    make_put(m, "content", content);
-    vec_push(&t->messages, *m);
+    vec_push(&t->messages, make_message(&t->arena, role, content));
 }
 
 static bool is_call(const struct json *item)
@@ -83,7 +79,7 @@ static struct json make_result(struct talk *t, struct str id, struct str output,
     return *r;
 }
 
-/// The calls that are open get their answers, in their own order.
+/// Give the open calls their results, in the order of the calls. A result that never came is a failed one.
 static void settle(struct talk *t)
 {
     if (t->asking == NULL) {
@@ -119,15 +115,7 @@ const struct json *talk_messages(struct talk *t)
     return &t->view;
 }
 
-static struct json make_text(struct talk *t, struct str text)
-{
-    struct json *item = make_obj(&t->arena, 2);
-    make_put(item, "type", make_strz("text"));
-    make_put(item, "text", make_str(text));
-    return *item;
-}
-
-/// What a user says with pictures: these first, then the text.
+/// The content of a message with pictures: the pictures first, then the text.
 static struct json make_shown(struct talk *t, struct str text, const struct json *images)
 {
     struct json *list = make_arr(&t->arena, (size_t)images->n + 1);
@@ -140,7 +128,7 @@ static struct json make_shown(struct talk *t, struct str text, const struct json
         }
         make_push(list, *item);
     }
-    make_push(list, make_text(t, text));
+    make_push(list, make_text(&t->arena, text));
     return *list;
 }
 
@@ -156,6 +144,11 @@ void talk_user(struct talk *t, struct str text, const struct json *images)
 
 void talk_say(struct talk *t, struct str text)
 {
+    if (t->cut.n != 0) { // this message cuts an answer off: the part of the answer comes first
+        struct json cut = make_str(t->cut);
+        talk_assistant(t, &cut, 0);
+        t->cut = STR_NULL;
+    }
     vec_push(&t->said, arena_str(&t->arena, text));
 }
 
@@ -186,8 +179,8 @@ void talk_replace_user(struct talk *t, struct str text)
         if (str_eqz(role_of(&t->messages.p[i]), "user")) {
             struct json *content = &t->messages.p[i].members[1].value;
             struct str own = arena_str(&t->arena, text);
-            if (content->type == JSON_ARR) { // behind its pictures
-                content->items[content->n - 1] = make_text(t, own);
+            if (content->type == JSON_ARR) { // the text comes after the pictures
+                content->items[content->n - 1] = make_text(&t->arena, own);
             } else {
                 *content = make_str(own);
             }
@@ -196,8 +189,8 @@ void talk_replace_user(struct talk *t, struct str text)
     }
 }
 
-/// A copy of what the model said. It reads its own answer with the next request, and is told, in a text of
-/// its own, when that is not all of it.
+/// A copy of the model's answer, which it reads with the next request. One that was not kept whole gets a text that
+/// says so.
 static struct json *copy_said(struct talk *t, const struct json *content, uint64_t left_out)
 {
     struct json *mine = json_clone(&t->arena, content);
@@ -209,11 +202,11 @@ static struct json *copy_said(struct talk *t, const struct json *content, uint64
         make_push(list, *it);
     }
     if (mine->type == JSON_STR) {
-        make_push(list, make_text(t, mine->s));
+        make_push(list, make_text(&t->arena, mine->s));
     }
     const char *told = arena_printf(&t->arena, "[%llu bytes of this answer were not kept]",
                                     (unsigned long long)left_out);
-    make_push(list, make_text(t, str_of(told)));
+    make_push(list, make_text(&t->arena, str_of(told)));
     return list;
 }
 
@@ -239,7 +232,7 @@ void talk_result(struct talk *t, struct str call_id, struct str output, bool suc
                  struct str error)
 {
     struct str id = arena_str(&t->arena, call_id), text = arena_str(&t->arena, output);
-    if (!success && error.n != 0) { // not every API has a place for it
+    if (!success && error.n != 0) { // not every API has a field for the error
         text = str_of(arena_printf(&t->arena, STR_FMT "%s[failed: " STR_FMT "]", STR_ARG(output),
                                    output.n != 0 ? "\n" : "", STR_ARG(error)));
     }
@@ -252,14 +245,25 @@ void talk_remark(struct talk *t, struct str text)
     add(t, "system", make_str(arena_str(&t->arena, text)));
 }
 
+void talk_cut(struct talk *t, struct str text)
+{
+    t->cut = arena_str(&t->arena, text);
+}
+
 void talk_interrupted(struct talk *t)
 {
-    talk_remark(t, str_of(interrupted));
+    if (t->cut.n != 0) {
+        talk_remark(t, str_of(arena_printf(&t->arena, "%s\n[of your answer there was:]\n" STR_FMT,
+                                           interrupted, STR_ARG(t->cut))));
+    } else {
+        talk_remark(t, str_of(interrupted));
+    }
+    t->cut = STR_NULL;
 }
 
 // ---- going back ---------------------------------------------------------------------------------
 
-/// The list as it is stays as an epoch; whoever calls this makes another one.
+/// Keep the list of messages as an epoch; the caller then makes a new list.
 static void begin_epoch(struct talk *t)
 {
     size_t n = t->messages.n;
@@ -274,6 +278,7 @@ void talk_mark(struct talk *t, struct str point)
 {
     talk_hear(t, SIZE_MAX);
     settle(t);
+    t->cut = STR_NULL;
     struct talk_point p = {arena_str(&t->arena, point), t->past.n, t->messages.n};
     vec_push(&t->points, p);
 }
@@ -362,6 +367,46 @@ size_t talk_trim(struct talk *t, size_t max)
     return n;
 }
 
+// ---- as text ------------------------------------------------------------------------------------
+
+static void add_part(struct buf *out, struct str text, size_t max)
+{
+    size_t n = utf8_cut(text.p, text.n, max);
+    buf_add(out, text.p, n);
+    if (n < text.n) {
+        buf_addf(out, " [%zu bytes left out]", text.n - n);
+    }
+}
+
+void talk_write_content(struct buf *out, const struct json *message, size_t max)
+{
+    const struct json *content = json_get(message, "content");
+    if (content != NULL && content->type == JSON_STR) {
+        add_part(out, content->s, max);
+        buf_addc(out, '\n');
+    }
+    json_foreach_item (it, content) {
+        struct str type = json_str(json_get(it, "type"), "");
+        struct str name = json_str(json_get(it, "name"), "");
+        if (str_eqz(type, "text") || str_eqz(type, "tool_result")) {
+            bool text = str_eqz(type, "text");
+            add_part(out, json_str(json_get(it, text ? "text" : "output"), ""), max);
+        } else if (is_call(it)) {
+            struct buf input = {.max = SIZE_MAX};
+            json_write(&input, json_get(it, "input"), 0);
+            buf_addf(out, "[called " STR_FMT " ", STR_ARG(name));
+            add_part(out, buf_str(&input), max);
+            buf_addc(out, ']');
+            buf_fini(&input);
+        } else if (str_eqz(type, "image")) {
+            buf_addf(out, "[picture " STR_FMT "]", STR_ARG(name));
+        } else {
+            continue; // reasoning is for the model that made it
+        }
+        buf_addc(out, '\n');
+    }
+}
+
 // ---- from a journal -----------------------------------------------------------------------------
 
 static void free_call(struct talk_call *c)
@@ -386,14 +431,14 @@ void talk_facts_fini(struct talk_facts *f)
     vec_fini(&f->running);
 }
 
-/// The number in "t12", "p3"; 0 when it is none.
+/// The number in "t12", "p3"; 0: it has none.
 static uint64_t number_of(const struct json *id)
 {
     uint64_t n = 0;
     return str_to_u64(str_from(json_str(id, ""), 1), &n) ? n : 0;
 }
 
-/// Where the turn is among the open ones; -1: it is not.
+/// The index of the turn among the open ones; -1: it is not open.
 static ptrdiff_t find_open(const struct talk_facts *f, struct str id)
 {
     return str_lookup(id, (const char *const *)f->open.p, f->open.n);
@@ -408,8 +453,7 @@ static void replay_message(struct talk *t, struct talk_facts *f, const struct js
         talk_replace_user(t, said);
     } else if (user && json_bool(json_get(ev, "steer"), false)) {
         talk_say(t, said);
-    } else if (
-        user) { // it stands where its turn began, not where it was accepted: see turn.started
+    } else if (user) { // turn.started puts it into the conversation, when its turn begins
         f->turns = MAX(f->turns, number_of(json_get(ev, "turn")));
         if (find_open(f, turn) < 0) {
             vec_push(&f->open, str_dup(turn));
@@ -420,6 +464,10 @@ static void replay_message(struct talk *t, struct talk_facts *f, const struct js
     }
     f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
     talk_hear(t, (size_t)MAX(json_int(json_get(ev, "heard"), 0), 0));
+    if (json_bool(json_get(ev, "cut"), false)) {
+        talk_cut(t, said);
+        return;
+    }
     uint64_t left_out = (uint64_t)MAX(json_int(json_get(ev, "left_out"), 0), 0);
     talk_assistant(t, content != NULL ? content : text, left_out);
 }
@@ -459,10 +507,7 @@ static void replay_usage(struct talk *t, struct talk_facts *f, const struct json
 {
     (void)t;
     const struct json *u = json_get(ev, "usage");
-    f->usage = (struct provider_usage){.input = json_int(json_get(u, "input"), -1),
-                                       .cached = json_int(json_get(u, "cached"), -1),
-                                       .output = json_int(json_get(u, "output"), -1),
-                                       .reasoning = json_int(json_get(u, "reasoning"), -1)};
+    f->usage = provider_read_usage(u);
     f->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
     f->has_usage = true;
     f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
@@ -511,20 +556,33 @@ static void replay_ended(struct talk *t, struct talk_facts *f, const struct json
 static void replay_asked(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     (void)t;
-    const struct json *id = json_get(ev, "request_id");
+    const struct json *id = json_get(ev, "request_id"), *call = json_get(ev, "call");
     f->asks = MAX(f->asks, number_of(id != NULL ? id : json_get(ev, "question_id")));
+    vec_foreach (c, &f->running) {
+        // compare the name too: a running tool may ask for permission of another call (`sample`)
+        c->waits = c->waits || (str_eqz(json_str(json_get(call, "tool_call_id"), ""), c->id) &&
+                                str_eqz(json_str(json_get(call, "tool_name"), ""), c->tool));
+    }
+}
+
+static void replay_decided(struct talk *t, struct talk_facts *f, const struct json *ev)
+{
+    (void)t;
+    vec_foreach (c, &f->running) {
+        c->waits = c->waits && !str_eqz(json_str(json_get(ev, "call_id"), ""), c->id);
+    }
 }
 
 static const struct {
     const char *type;
     void (*take)(struct talk *t, struct talk_facts *f, const struct json *ev);
-} replays[] = {{"message.completed", replay_message}, {"turn.started", replay_turn_started},
-               {"tool.called", replay_called},        {"tool.completed", replay_result},
-               {"usage.updated", replay_usage},       {"session.compacted", replay_compacted},
-               {"session.trimmed", replay_trimmed},   {"session.rewound", replay_rewound},
-               {"turn.completed", replay_ended},      {"turn.failed", replay_ended},
-               {"turn.interrupted", replay_ended},    {"permission.requested", replay_asked},
-               {"question.asked", replay_asked}};
+} replays[] = {{"message.completed", replay_message},  {"turn.started", replay_turn_started},
+               {"tool.called", replay_called},         {"tool.completed", replay_result},
+               {"usage.updated", replay_usage},        {"session.compacted", replay_compacted},
+               {"session.trimmed", replay_trimmed},    {"session.rewound", replay_rewound},
+               {"turn.completed", replay_ended},       {"turn.failed", replay_ended},
+               {"turn.interrupted", replay_ended},     {"permission.requested", replay_asked},
+               {"permission.decided", replay_decided}, {"question.asked", replay_asked}};
 
 void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
 {

@@ -4,15 +4,14 @@
 //                    │                                                             └─ its answer ─> the result
 //                    └─ usage, steps, questions, changes of files: counted, asked and kept at the parent's
 //
-// A subagent may do nothing that its parent may not: sandbox, permission mode, rules, granted directories,
-// plugins and the people who are asked are those of the session that a person talks to, and are looked up
-// there when they count, so that a change of them reaches subagents at work. Its tools are a part of its
-// parent's.
+// A subagent may do nothing that its parent may not: sandbox, permission mode, rules, granted directories and
+// plugins are those of the session that the user talks to, and questions are asked there. They are looked up when
+// they are needed, so that a change reaches subagents at work. Its tools are a subset of its parent's.
 //
 // Invariants:
-//   - a call of `task` is over only when its subagent has ended, also when it is interrupted: so `task`
-//     of a session that works points to a call of a turn that is there.
-//   - sessions may be ended by others at any time: a task knows its session by its id.
+//   - a call of `task` is over only when its subagent has ended, also when it is interrupted: while a session
+//     has a `task`, the call and the turn that it points to exist.
+//   - a session may be ended by a client at any time: a task finds its session by its id.
 //   - nesting ends at DEPTH: a session that deep has no tool `task`.
 
 #include <assert.h>
@@ -25,13 +24,13 @@ enum { DEPTH = 2, WEIGHT = 4, TITLE_BYTES = 80, LINE_BYTES = 160 };
 
 struct task {
     struct tool_call *call;
-    char *id;        // of its session; NULL: that is not made yet
-    struct buf said; // for who follows the parent, while an earlier piece is being written
+    char *id;        // of its session; NULL: it is not made yet
+    struct buf said; // progress for the parent's readers, while an earlier piece is being written
     struct buf output;
-    char *error; // NULL: it has succeeded
+    char *error; // NULL: it succeeded
 };
 
-// ---- up the line --------------------------------------------------------------------------------
+// ---- the parents --------------------------------------------------------------------------------
 
 struct turn *turn__parent(const struct turn *t)
 {
@@ -63,9 +62,9 @@ static unsigned depth_of(const struct session *s)
     return n;
 }
 
-// ---- and down -----------------------------------------------------------------------------------
+// ---- the subagent -------------------------------------------------------------------------------
 
-/// The session of the task; NULL: it is not there yet, or not any more.
+/// The session of the task; NULL: it is not made yet, or gone.
 static struct session *child_of(const struct task *k)
 {
     return k->id != NULL ? map_get(&k->call->site->agent->sessions, str_of(k->id)) : NULL;
@@ -96,7 +95,7 @@ void task__tell(const struct turn *t, struct str text, struct str more)
 
 // ---- the end ------------------------------------------------------------------------------------
 
-/// A subagent that has ended, to be forgotten.
+/// A subagent that has ended and is to leave memory.
 struct leaving {
     struct agent *a;
     char *id;
@@ -114,7 +113,7 @@ static void on_left(void *arg)
     free(v);
 }
 
-/// Answer the call; the session has ended or was never there.
+/// Finish the call: its session has ended, or was never made.
 static void finish(struct task *k)
 {
     struct tool_call *c = k->call;
@@ -126,7 +125,7 @@ static void finish(struct task *k)
         struct leaving *v = xmalloc(sizeof *v);
         *v = (struct leaving){.a = a, .id = xstrdup(k->id)};
         agent__hold(a);
-        loop_defer(a->o.loop, on_left, v);
+        loop_defer(a->o.hub->loop, on_left, v);
     }
     c->task = NULL;
     tool_call_finish(c, tool_call__clip(c->site->arena, buf_str(&k->output)),
@@ -141,7 +140,7 @@ static void finish(struct task *k)
 static void on_ended(void *arg, struct session *s, const struct agent_no *no)
 {
     (void)s;
-    (void)no; // it is over all the same
+    (void)no; // the call is over in any case
     finish(arg);
 }
 
@@ -159,7 +158,8 @@ static void end_child(struct task *k)
 static void on_outcome(void *arg, const struct agent_outcome *o, const struct agent_no *no)
 {
     struct task *k = arg;
-    assert(o != NULL && no == NULL && o->state != AGENT_TURN_WAITING); // its root waits
+    // only the root session waits
+    assert(o != NULL && no == NULL && o->state != AGENT_TURN_WAITING);
     (void)no;
     buf_adds(&k->output, o->text);
     if (o->state == AGENT_TURN_FAILED) {
@@ -205,7 +205,7 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
     }
 }
 
-/// What is special about the session of a subagent.
+/// Set what differs from the parent's settings.
 static void prepare(struct session *child, const void *wish)
 {
     const struct tool_call *c = wish;
@@ -214,7 +214,8 @@ static void prepare(struct session *child, const void *wish)
     struct str model = json_str(json_get(input, "model"), "");
     struct str rest = str_trim(json_str(json_get(input, "prompt"), "")),
                line = str_cut(&rest, '\n');
-    agent__session_set(&child->engine, STR("")); // our own loop, whoever runs the parent's turns
+    // our own loop, also when an engine runs the parent
+    agent__session_set(&child->engine, STR(""));
     agent__session_set(&child->title, (struct str){line.p, utf8_cut(line.p, line.n, TITLE_BYTES)});
     if (model.n != 0) { // "MODEL" of the parent's provider, or "PROVIDER/MODEL"
         struct str name = model, provider = str_cut(&name, '/');
@@ -257,7 +258,7 @@ static void start(struct tool_call *c)
     agent__session_spawn(tool_call__session(c->site), prepare, c, on_made, k);
 }
 
-/// The call goes on until its subagent has ended.
+/// Interrupt the subagent; the call is over when it has ended.
 static bool cancel(struct tool_call *c)
 {
     struct session *child = c->task != NULL ? child_of(c->task) : NULL;
@@ -270,7 +271,7 @@ static bool cancel(struct tool_call *c)
 const struct tool_ops tool_TASK = {
     .start = start, .cancel = cancel, .needs_session = true, .weight = WEIGHT};
 
-// ---- removed with their parent ------------------------------------------------------------------
+// ---- purging ------------------------------------------------------------------------------------
 
 struct purging {
     struct session *s;
@@ -290,7 +291,7 @@ static void purged(struct purging *p)
 static void on_purged(void *arg, struct session *s, const struct agent_no *no)
 {
     (void)s;
-    (void)no; // what stays is listed by `parent`
+    (void)no; // one that could not be removed stays in the lists
     purged(arg);
 }
 
@@ -319,6 +320,6 @@ void agent__purge_tasks(struct session *s, loop_fn *done)
 {
     struct purging *p = xmalloc(sizeof *p);
     *p = (struct purging){.s = s, .open = 1, .done = done};
-    store_list(s->agent->o.store, &(struct store_filter){.parent = str_of(s->id)}, STR_NULL, 0,
+    store_list(s->agent->o.hub->store, &(struct store_filter){.parent = str_of(s->id)}, STR_NULL, 0,
                on_listed, p);
 }

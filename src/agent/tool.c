@@ -8,8 +8,8 @@
 //       │                     └──> on_editor: a file that it has ───────┤ written
 //       └──────────────────────────────── read ─┘
 //
-// The job is the lane's alone while it is there; the loop only sets `cancelled`, which the long
-// walks look at. Every way through ends in tool__finish(), once.
+// While the job is on the lane only the lane uses it; the loop sets no more than `cancelled`, which long walks
+// check. Every path ends in tool__finish(), once.
 
 #include "agent/tool.h"
 
@@ -34,32 +34,19 @@ static const struct tool tools[] = {
 
 enum { TIMEOUT_MS = 120 * 1000 };
 
-// ---- copying what was borrowed ---------------------------------------------------------------
+// ---- copies of what is borrowed ---------------------------------------------------------------
 
 static const char *copy_text(struct arena *a, const char *z)
 {
     return z != NULL ? arena_strdup(a, str_of(z)) : NULL;
 }
 
-const char *const *tool_copy_list(struct arena *a, const char *const *list)
-{
-    size_t n = 0;
-    while (list != NULL && list[n] != NULL) {
-        n++;
-    }
-    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = copy_text(a, list[i]);
-    }
-    return copy;
-}
-
 struct box_policy tool_copy_policy(struct arena *a, const struct box_policy *p)
 {
     struct box_policy copy = *p;
     copy.working_dir = copy_text(a, p->working_dir);
-    copy.writable = tool_copy_list(a, p->writable);
-    copy.hide = tool_copy_list(a, p->hide);
+    copy.writable = arena_copy_list(a, p->writable);
+    copy.hide = arena_copy_list(a, p->hide);
     copy.home = copy_text(a, p->home);
     copy.runtime = copy_text(a, p->runtime);
     copy.tmp_dir = copy_text(a, p->tmp_dir);
@@ -76,12 +63,12 @@ static void copy_env(struct tool_job *c, const struct tool_env *env)
     if (c->tool->effect == TOOL_READS && c->policy.mode == BOX_WORKSPACE_WRITE) {
         c->policy.mode = BOX_READ_ONLY; // so nothing has to be guarded from it
     }
-    c->plugins = tool_copy_list(a, env->plugins);
-    c->followed = tool_copy_list(a, env->followed);
+    c->plugins = arena_copy_list(a, env->plugins);
+    c->followed = arena_copy_list(a, env->followed);
     c->consented = env->consented;
     c->memory = env->memory;
     c->processes = env->processes;
-    c->environment = tool_copy_list(a, env->environment);
+    c->environment = arena_copy_list(a, env->environment);
     c->umask = tool_umask(c->environment);
     c->outputs_dir = copy_text(a, env->outputs_dir);
     c->call_id = copy_text(a, env->call_id);
@@ -91,81 +78,40 @@ static void copy_env(struct tool_job *c, const struct tool_env *env)
     c->to_editor = env->to_editor;
 }
 
-// ---- the way through -------------------------------------------------------------------------
-
-static void fail(struct tool_job *c, const char *error)
-{
-    struct tool_result r = {.output = buf_str(&c->text),
-                            .error = error,
-                            .diff = buf_str(&c->diff),
-                            .guarded = c->guarded};
-    tool__finish(c, &r);
-}
+// ---- the work --------------------------------------------------------------------------------
 
 static void on_prepared(void *arg)
 {
     struct tool_job *c = arg;
-    struct tool_result good = {.success = true};
-    if (atomic_load(&c->cancelled)) {
-        fail(c, "interrupted");
-    } else if (c->wanted != NULL) {
+    bool cancelled = atomic_load(&c->cancelled);
+    if (!cancelled && c->wanted != NULL) {
         c->cb.on_editor(c, c->wanted, c->to_write, c->arg);
-    } else if (c->why.code != 0) {
-        fail(c, c->why.msg);
-    } else if (c->command.argv != NULL) {
+    } else if (!cancelled && c->why.code == 0 && c->command.argv != NULL) {
         tool__spawn(c);
     } else {
-        good.output = buf_str(&c->text);
-        good.diff = buf_str(&c->diff);
-        good.guarded = c->guarded;
-        tool__finish(c, &good);
+        struct tool_result r = {.output = buf_str(&c->text),
+                                .success = !cancelled && c->why.code == 0,
+                                .diff = buf_str(&c->diff),
+                                .guarded = c->guarded};
+        r.error = r.success ? NULL : cancelled ? "interrupted" : c->why.msg;
+        tool__finish(c, &r);
     }
 }
 
-int tool_make_box(struct box **out, struct box_policy *policy, const char *const *plugins,
-                  const char *const *followed, struct err *e)
-{
-    struct trust_guards g = {0};
-    vec(const char *) guard = {0};
-    bool guarded =
-        policy->mode == BOX_WORKSPACE_WRITE; // else nothing can be written, or everything
-    if (guarded) {
-        trust_guards_read(&g, policy->home, followed);
-        for (const char *const *it = plugins; *it != NULL; it++) {
-            vec_push(&guard, *it);
-        }
-        for (size_t i = 0; g.paths.p[i] != NULL; i++) {
-            vec_push(&guard, g.paths.p[i]);
-        }
-        vec_push(&guard, NULL);
-        policy->guard = guard.p;
-    }
-    int rc = box_new(out, policy, e);
-    policy->guard = NULL;
-    if (guarded) {
-        trust_guards_fini(&g);
-    }
-    vec_fini(&guard);
-    return rc;
-}
-
-static void prepare(void *arg)
+static void prepare(void *arg) // on the lane
 {
     struct tool_job *c = arg;
     int rc =
-        c->box == NULL ? tool_make_box(&c->box, &c->policy, c->plugins, c->followed, &c->why) : 0;
+        c->box == NULL ? trust_make_box(&c->box, &c->policy, c->plugins, c->followed, &c->why) : 0;
     c->why.code = rc == 0 ? c->tool->ops->work(c, &c->why) : rc;
 }
 
 void tool__finish(struct tool_job *c, const struct tool_result *r)
 {
     timer_stop(&c->timer);
-    // Hand on the result, without secrets that a file or a command showed.
+    // Redact the secrets that a file or a command showed.
     struct tool_result clean = *r;
-    struct buf output, error, diff;
-    buf_init(&output, SIZE_MAX);
-    buf_init(&error, SIZE_MAX);
-    buf_init(&diff, SIZE_MAX);
+    struct buf output = {.max = SIZE_MAX}, error = {.max = SIZE_MAX}, diff = {.max = SIZE_MAX};
     redact_text(&output, r->output);
     redact_text(&diff, r->diff);
     clean.output = buf_str(&output);
@@ -190,23 +136,50 @@ void tool__finish(struct tool_job *c, const struct tool_result *r)
 
 // ---- the environment --------------------------------------------------------------------------
 
-/// Patterns are those of a person, names of variables mostly upper case: case does not count.
-static bool matches(struct str name, const char *pattern)
+char *tool__lower(struct str s)
 {
-    char low[2][256];
-    struct str texts[2] = {name, str_of(pattern)};
-    for (int k = 0; k < 2; k++) {
-        size_t n = MIN(texts[k].n, sizeof low[k]);
-        for (size_t i = 0; i < n; i++) {
-            char ch = texts[k].p[i];
-            low[k][i] = (char)(ch >= 'A' && ch <= 'Z' ? ch + 32 : ch);
-        }
-        texts[k] = (struct str){low[k], n};
+    char *low = str_dup(s);
+    for (size_t i = 0; i < s.n; i++) {
+        low[i] = (char)(low[i] >= 'A' && low[i] <= 'Z' ? low[i] + 32 : low[i]);
     }
-    return str_glob(texts[1], texts[0]);
+    return low;
 }
 
-// ---- public ----------------------------------------------------------------------------------
+bool tool_drops(struct str name, const char *const *drop)
+{
+    char *low = tool__lower(name);
+    bool drops = false;
+    for (size_t i = 0; drop != NULL && drop[i] != NULL && !drops; i++) {
+        char *pattern = tool__lower(str_of(drop[i]));
+        drops = str_glob(str_of(pattern), (struct str){low, name.n});
+        free(pattern);
+    }
+    free(low);
+    return drops;
+}
+
+mode_t tool_umask(const char *const *environment)
+{
+    mode_t mask = proc_umask();
+    proc_umask_parse(str_of(str_env(environment, "AFLOAT_UMASK")), &mask);
+    return mask;
+}
+
+const char *const *tool_environment(const char *const *client, const char *const *drop,
+                                    struct arena *a)
+{
+    size_t n = str_count(client), kept = 0;
+    const char **list = arena_calloc(a, n + 1, sizeof *list);
+    for (size_t i = 0; i < n; i++) {
+        struct str rest = str_of(client[i]);
+        if (!tool_drops(str_cut(&rest, '='), drop)) {
+            list[kept++] = client[i];
+        }
+    }
+    return list;
+}
+
+// ---- tools and jobs --------------------------------------------------------------------------
 
 const struct tool *tool_at(size_t i)
 {
@@ -231,7 +204,6 @@ struct tool_job *tool_job_start(const struct tool_env *env, const struct tool *t
     c->tool = tool;
     c->cb = *cb;
     c->arg = arg;
-    arena_init(&c->arena);
     buf_init(&c->text, SIZE_MAX);
     buf_init(&c->diff, TOOL_DIFF_MAX);
     buf_init(&c->cut, SIZE_MAX);
@@ -268,15 +240,11 @@ void tool_job_edited(struct tool_job *c, enum tool_edited how, struct str text)
     c->to_write = STR_NULL;
     c->asked = true;
     c->why.code = 0;
-    if (atomic_load(&c->cancelled)) {
-        loop_defer(c->loop, on_prepared, c);
-        return;
+    if (wrote && how == TOOL_EDITOR_REFUSED) {
+        err_set(&c->why, ERR_DENIED, "the editor did not write it: %.*s",
+                (int)MIN(text.n, (size_t)200), text.p);
     }
-    if (wrote) {
-        if (how == TOOL_EDITOR_REFUSED) {
-            err_set(&c->why, ERR_DENIED, "the editor did not write it: %.*s",
-                    (int)MIN(text.n, (size_t)200), text.p);
-        }
+    if (wrote || atomic_load(&c->cancelled)) {
         loop_defer(c->loop, on_prepared, c);
         return;
     }
@@ -288,43 +256,4 @@ void tool_job_edited(struct tool_job *c, enum tool_edited how, struct str text)
     buf_clear(&c->text);
     buf_clear(&c->diff);
     work_submit(c->lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
-}
-
-bool tool_drops(struct str name, const char *const *drop)
-{
-    for (size_t i = 0; drop != NULL && drop[i] != NULL; i++) {
-        if (matches(name, drop[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-mode_t tool_umask(const char *const *environment)
-{
-    static const char name[] = "AFLOAT_UMASK=";
-    mode_t mask = proc_umask();
-    for (size_t i = 0; environment[i] != NULL; i++) {
-        if (str_starts(str_of(environment[i]), name)) {
-            proc_umask_parse(str_of(environment[i] + strlen(name)), &mask);
-        }
-    }
-    return mask;
-}
-
-const char *const *tool_environment(const char *const *client, const char *const *drop,
-                                    struct arena *a)
-{
-    size_t n = 0, kept = 0;
-    while (client != NULL && client[n] != NULL) {
-        n++;
-    }
-    const char **list = arena_calloc(a, n + 1, sizeof *list);
-    for (size_t i = 0; i < n; i++) {
-        struct str rest = str_of(client[i]);
-        if (!tool_drops(str_cut(&rest, '='), drop)) {
-            list[kept++] = client[i];
-        }
-    }
-    return list;
 }

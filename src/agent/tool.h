@@ -7,30 +7,30 @@
 
 // Tools: what a model can call. One `struct tool` describes a built-in tool, a tool of bots and, in a step's
 // toolbox, a tool of a plugin; every call goes through the pipeline of tool_call.c. docs/internals/tools.md
-// says how to add one. All functions belong to the loop thread.
+// says how to add one. Call all functions on the loop thread.
 
 enum { TOOL_OUTPUT_MAX = 32 * 1024, TOOL_DIFF_MAX = 64 * 1024 };
 
-/// What a call may do: the permission mode decides by it.
+/// What a call may do; the permission mode decides by it.
 enum tool_effect { TOOL_READS, TOOL_WRITES, TOOL_RUNS, TOOL_REACHES };
 
 struct session;
 struct tool_call; // one call in the pipeline
 struct tool_job;  // the work of a built-in tool on a lane and as a process
 
-/// On the lane. Fills in the job's `text` or `command`; a failure is `e`, for the model to read.
+/// The work of a job, on the lane: fill in its `text` or `command`. The model reads the error.
 typedef int tool_work(struct tool_job *j, struct err *e);
 
 /// How a tool runs. Constant.
 struct tool_ops {
     /// Start the call. tool_call_finish() follows once, from inside or later.
     void (*start)(struct tool_call *c);
-    /// Stop the call. True: nothing of it comes any more. False: tool_call_finish() still comes. Called
-    /// for calls that have not started too. NULL: there is nothing to stop, see tool_call_ticket().
+    /// Stop the call, which may not have started. True: it is over. False: tool_call_finish() still follows. NULL:
+    /// there is nothing to stop, see tool_call_ticket().
     bool (*cancel)(struct tool_call *c);
-    tool_work *work;    // of tools that start with tool_call_job.c; else NULL
-    bool needs_session; // cannot run through POST /tool
-    unsigned weight; // of a tool without `work` that is work all the same, see tool_call.c; else 0
+    tool_work *work;    // of tools that run as jobs (tool_call_job.c); else NULL
+    bool needs_session; // cannot be called through POST /tool
+    unsigned weight;    // without `work`: how many jobs it counts as, see tool_call.c
 };
 
 /// A tool. Constant.
@@ -48,101 +48,92 @@ const struct tool *tool_find(struct str name);
 
 // ---- for the code of a tool ---------------------------------------------------------------------
 
-/// The input; it fits the schema. Borrowed until the call is finished.
+/// The input, which fits the schema. Borrowed until the call is finished.
 const struct json *tool_call_input(const struct tool_call *c);
-/// Whose call it is; NULL: it was made without a session.
+/// The session of the call; NULL: it was made without one.
 struct session *tool_call_session(const struct tool_call *c);
 /// `data` of the toolbox entry: agent_kit.arg for tools of bots.
 void *tool_call_data(const struct tool_call *c);
-/// The result, once. `error` NULL: it succeeded. Both are copied; `c` may be gone after this.
+/// Give the result, once. `error` NULL: it succeeded. Both are copied; `c` may be freed.
 void tool_call_finish(struct tool_call *c, struct str output, const char *error);
 
-/// For work that cannot be stopped: it keeps a ticket, and the call may go first. Holds the agent.
+/// A ticket for work that cannot be stopped: the call may be cancelled and freed first. Holds the agent.
 struct tool_ticket *tool_call_ticket(struct tool_call *c);
-/// tool_call_finish() if the call still waits. Frees the ticket.
+/// tool_call_finish() if the call still waits; frees the ticket.
 void tool_ticket_finish(struct tool_ticket *t, struct str output, const char *error);
 
 // ---- jobs: built-in tools that read and write files or run a program -----------------------------
 //
-// on_done follows exactly once, from the loop's deferred queue; whatever goes wrong is a result that the
-// model can read. Nothing blocks the loop: files are read and written on `lane`, commands are processes in
-// the box. Output over TOOL_OUTPUT_MAX goes whole into OUTPUTS_DIR/CALL_ID.txt and comes back as its head
-// and tail with a line between them that says how much is left out and where all of it is. The memory of a
-// job does not depend on the length of its output.
+// on_done follows exactly once, from the loop's deferred queue; a failure is a result that the model can read.
+// Nothing blocks the loop: files are read and written on `lane`, commands are processes in the box. An output
+// over TOOL_OUTPUT_MAX is stored in OUTPUTS_DIR/CALL_ID.txt; the result has its head and tail, and between them a
+// line that says how much is left out and where all of it is. The memory of a job does not depend on the length
+// of its output.
 
-/// Where a job takes place. Everything but loop and lane is borrowed for tool_job_start() only.
+/// The surroundings of a job. Everything but loop and lane is borrowed for tool_job_start() only.
 struct tool_env {
     struct loop *loop;
     struct lane *lane;               // for files; closed after all jobs are done
     const struct box_policy *policy; // working_dir is where relative paths begin
     const char *const *plugins;      // paths that the hub loads plugins from, see agent_guard()
-    const char *const *followed;     // places that are trusted whatever they hold
-    uint64_t memory, processes;      // that a command may take in its box; 0: no limit
+    const char *const *followed;     // trusted places whose files may change
+    uint64_t memory, processes;      // limits of a command in its box; 0: none
     const char *const *environment;  // "NAME=value" for commands, see tool_environment()
-    const char *outputs_dir;         // absolute; made when first needed
-    const char *call_id;             // any text from a model: names the file of a big output
-    uint64_t timeout_ms;             // of a command that names none; 0: two minutes
-    bool preview;                    // write nothing: the result's `diff` says what would change
-    bool consented;              // the user agreed to this change of what runs outside of the box
-    bool from_editor, to_editor; // files are read and written through on_editor
+    const char *outputs_dir;         // absolute; created when first needed
+    const char *call_id;             // names the file of a long output; any text from a model
+    uint64_t timeout_ms;             // for a command that sets none; 0: two minutes
+    bool preview;                    // write nothing: the result's `diff` tells what would change
+    bool consented;                  // the user agreed to a change of what runs outside of the box
+    bool from_editor, to_editor;     // files are read and written through on_editor
 };
 
 /// Borrowed for the call of on_done.
 struct tool_result {
-    struct str output; // UTF-8; what was not is replaced
+    struct str output; // UTF-8; invalid bytes are replaced
     bool success;
     const char *error;   // NULL exactly when `success`: "exit 2", "signal 9", "timed out after 5 s"
     const char *problem; // NULL, or a code of CONTRACT 4: "SANDBOX_UNAVAILABLE"
     uint64_t left_out;   // bytes of the output that are only in the file
-    struct str diff;     // what a file tool changed, as a unified diff; empty: nothing, or no text
-    bool guarded;        // that runs outside of the box: nothing is changed until the user agrees
+    struct str diff;     // what a file tool changed, as a unified diff; empty: nothing, or not text
+    bool guarded;        // the file runs outside of the box: it changes only if the user agrees
 };
 
 struct tool_cb {
-    /// New output of a command, as it comes, UTF-8 as far as it is text; may be NULL.
+    /// New output of a command, as it comes, in UTF-8; may be NULL.
     void (*on_progress)(struct tool_job *c, struct str text, void *arg);
-    /// The call is over and freed when this returns.
+    /// The job is over, and freed when this returns.
     void (*on_done)(struct tool_job *c, const struct tool_result *r, void *arg);
     /// Have the editor read the file at the real `path`, or write `text` (`p` not NULL) to it; the box allows it.
-    /// tool_job_edited() follows. NULL without from_editor and to_editor.
+    /// The answer is tool_job_edited(). NULL without from_editor and to_editor.
     void (*on_editor)(struct tool_job *c, const char *path, struct str text, void *arg);
 };
 
-/// Start a job of `tool`, which has `work`. `input` is checked against the schema first and copied; one that
-/// does not fit is a failed result.
+/// Start a job of `tool`, which has `work`. `input` is copied and checked against the schema; one that does not fit is
+/// a failed result.
 struct tool_job *tool_job_start(const struct tool_env *env, const struct tool *tool,
                                 const struct json *input, const struct tool_cb *cb, void *arg);
 
-/// What became of on_editor.
+/// How on_editor ended.
 enum tool_edited {
-    TOOL_EDITOR_DONE,    // `text` is what it has of the file
+    TOOL_EDITOR_DONE,    // `text` is the editor's text of the file
     TOOL_EDITOR_REFUSED, // `text` says why
-    TOOL_EDITOR_GONE,    // there is none: the file on disk counts
+    TOOL_EDITOR_GONE,    // there is no editor: use the file on disk
 };
-/// The answer to on_editor, once, also from inside.
+/// Answer on_editor, once, also from inside.
 void tool_job_edited(struct tool_job *c, enum tool_edited how, struct str text);
 
-/// End it early: a command's processes all end (TERM, two seconds later KILL; asked twice, KILL at once).
-/// on_done still comes, with error "interrupted" unless it was over already.
+/// End it early: all processes of a command end (TERM, KILL two seconds later; the second time, KILL at once). on_done
+/// still follows, with the error "interrupted" unless it was over already.
 void tool_job_cancel(struct tool_job *c);
 
-/// The box of a command: `policy` with all that runs outside of the box as its guard, found anew each time, since a file
-/// may have been named since the last. `plugins` and `followed` as in struct tool_env. Blocks: for a lane.
-int tool_make_box(struct box **out, struct box_policy *policy, const char *const *plugins,
-                  const char *const *followed, struct err *e) MUST_CHECK;
-
-/// A list that ends with NULL, and its texts, copied into `a`; NULL is an empty list.
-const char *const *tool_copy_list(struct arena *a, const char *const *list);
-/// A policy whose paths are in `a`. The caller drops its `grants` with grants_unref().
+/// Copy a policy; its paths are in `a`. The caller drops its `grants` with grants_unref().
 struct box_policy tool_copy_policy(struct arena *a, const struct box_policy *p);
 
-/// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case does not
-/// count.
+/// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case is ignored.
 bool tool_drops(struct str name, const char *const *drop);
 /// The umask for files that tools make: AFLOAT_UMASK of the client's environment, else proc_umask().
 mode_t tool_umask(const char *const *environment);
-/// The environment for tools from the client's: without the variables whose names match one of the
-/// patterns, as tool_drops() says. Lists end with NULL; strings are shared,
-/// the list is in the arena.
+/// The client's environment without the variables that tool_drops(). Lists end with NULL; the strings are shared, the
+/// list is in the arena.
 const char *const *tool_environment(const char *const *client, const char *const *drop,
                                     struct arena *a);

@@ -1,14 +1,14 @@
-// The pipeline: what every call of a tool goes through, whoever made it and whatever runs it.
+// The pipeline that every call of a tool goes through, with or without a session, whatever runs the tool.
 //
-//     on_tool_call ─> schema ─> tool.called ─> on_permission ─> person? ─> on_resolve_tool ─┬─> run ─┐
+//     on_tool_call ─> schema ─> tool.called ─> on_permission ─> user?  ─> on_resolve_tool ─┬─> run ─┐
 //                                    └─ synced: may begin ────────────────────────────────────┘      │
 //                       site->ended <─ on_tool_result <─ result <────────────────────────────────────┘
 //
-// What runs is what on_tool_call left, checked against the schema once more; the journal has both.
-// A turn's calls are journaled, and a tool begins only when the journal says on disk that it was called.
-// A call without a turn (tool_call_outside.c) has no journal, and nobody can be asked. Of the jobs, which take
-// processes and files, AT_ONCE run at a time; a model may ask for a thousand. A subagent weighs as much as
-// several jobs.
+// What runs is the call as on_tool_call left it, checked against the schema again; the journal has both forms.
+// Calls of a turn are journaled, and a tool begins only when its tool.called is synced to disk. A call without
+// a turn (tool_call_outside.c) has no journal, and cannot ask the user. A model may make a thousand calls at
+// once; of the jobs, which need processes and files, AT_ONCE run at a time. A subagent weighs as much as several
+// jobs.
 //
 // Invariants:
 //   - every call ends in end_call(), once; nothing of the call is used after site->ended.
@@ -33,7 +33,7 @@ void tool_call__raise(struct tool_call *c, enum hook_point_id point, const struc
 {
     struct call_site *site = c->site;
     struct pipe_opts o = {.hooks = site->hooks,
-                          .loop = site->agent->o.loop,
+                          .loop = site->agent->o.hub->loop,
                           .point = point,
                           .ctx = site->ctx,
                           .arena = site->arena,
@@ -53,7 +53,7 @@ static void end_call(struct tool_call *c)
 {
     assert(!c->over && c->result != NULL);
     c->over = true;
-    assert(c->asking == ASK_NOTHING && c->site->n_running >= c->weight);
+    assert(c->look == NULL && c->asking == ASK_NOTHING && c->site->n_running >= c->weight);
     agent__call_kept(c);
     c->site->n_running -= c->weight;
     c->site->ended(c);
@@ -91,7 +91,7 @@ static void on_tool_result(struct pipe *p, void *arg)
     end_call(c);
 }
 
-/// c->result is there.
+/// c->result is set: run on_tool_result, then end the call.
 static void finish(struct tool_call *c)
 {
     if (c->cancelled) {
@@ -118,9 +118,9 @@ void tool_call_finish(struct tool_call *c, struct str output, const char *error)
     tool_call__finish_as(c, output, error == NULL, error);
 }
 
-/// What work that cannot be stopped has to answer to.
+/// Stands for a call whose work cannot be stopped.
 struct tool_ticket {
-    struct tool_call *c; // NULL: the call is over
+    struct tool_call *c; // NULL: the call was cancelled
     struct agent *agent;
 };
 
@@ -152,6 +152,7 @@ void tool_call__cancel(struct tool_call *c)
     }
     c->cancelled = true;
     pipe_cancel(&c->pipe);
+    tool_call__stop_looking(c);
     tool_call__stop_asking(c);
     if (c->ticket != NULL) {
         c->ticket->c = NULL;
@@ -188,13 +189,12 @@ static void on_told(void *arg, int status, const struct err *e)
     c->telling = false;
 }
 
-/// While one piece is being written, and beyond a bound, further ones are dropped.
+/// Pieces that come while one is being written, and those beyond PROGRESS_MAX, are dropped.
 void tool_call__tell_progress(struct tool_call *c, struct str text)
 {
     struct turn *t = c->site->turn;
-    struct buf clean;
+    struct buf clean = {.max = SIZE_MAX};
     struct note n;
-    buf_init(&clean, SIZE_MAX);
     struct str shown = t != NULL ? redact_feed(&c->secrets, &clean, text) : STR_NULL;
     if (!c->telling && !c->over && shown.n != 0 && c->progress + shown.n <= PROGRESS_MAX) {
         c->telling = true;
@@ -210,7 +210,7 @@ void tool_call__tell_progress(struct tool_call *c, struct str text)
 static void on_kept(void *arg, const char *note)
 {
     struct tool_call *c = arg;
-    (void)note; // the record has it, and a rewind says it
+    (void)note; // it is in the record, and a rewind shows it
     c->keeping = false;
     agent__release(c->site->agent);
     if (c->cancelled) {
@@ -221,8 +221,8 @@ static void on_kept(void *arg, const char *note)
     }
 }
 
-/// Run the tool: everything agrees and the journal has the call. What it is about to change is kept first,
-/// so that the session can go back.
+/// Run the tool: it is allowed, and its tool.called is synced. The files that it is about to change are kept first, so
+/// that a rewind can restore them.
 static void run(struct tool_call *c)
 {
     assert(c->allowed && c->synced && !c->over);
@@ -291,8 +291,8 @@ void tool_call__go_on(struct tool_call *c)
 {
     assert(!c->over && c->asking == ASK_NOTHING);
     c->consented = c->guarded;
-    if (c->allowed) { // it ran, and met what it had to ask about
-        tool_call__run_job(c);
+    if (c->allowed) { // its job stopped to ask: run it again
+        c->entry->tool->ops->start(c);
     } else {
         tool_call__resolve(c);
     }
@@ -308,7 +308,7 @@ static void on_called(void *arg, int status, const struct err *e)
     run_if_ready(c);
 }
 
-/// What a call is about: the one text that says most.
+/// The one text of the input that describes the call best.
 static struct str input_line(const struct tool_call *c)
 {
     static const char *const keys[] = {"cmd",    "path", "pattern", "url",
@@ -320,7 +320,7 @@ static struct str input_line(const struct tool_call *c)
     return json_str(v, "");
 }
 
-/// `p`: of on_tool_call; NULL: it was not raised.
+/// Journal tool.called. `p` is the pipe of on_tool_call; NULL: that was not raised.
 static void note_call(struct tool_call *c, const struct pipe *p)
 {
     struct turn *t = c->site->turn;
@@ -342,8 +342,8 @@ static void note_call(struct tool_call *c, const struct pipe *p)
     task__tell(t, c->name, input_line(c));
 }
 
-/// Name the tool. One has a short name and one with its plugin; handlers, people and policy know it by
-/// the one that the model was told, or a guard of `roll` would let `dice:roll` pass.
+/// Set name and input. A plugin's tool has two names, `roll` and `dice:roll`; handlers, rules and the user see the one
+/// that the model was told, or a handler that guards `roll` would miss `dice:roll`.
 static void set_call(struct tool_call *c, struct str name, const struct json *input)
 {
     struct json *call = make_obj(c->site->arena, 3);
@@ -375,7 +375,7 @@ static void on_tool_call(struct pipe *p, void *arg)
     struct tool_call *c = arg;
     struct err e = {0};
     const char *by = pipe_by(p);
-    if (p->run.result == HOOK_VALUE) { // its id stays: the model knows no other
+    if (p->run.result == HOOK_VALUE) { // the id cannot change: the model knows the call by it
         struct str name = json_str(json_get(pipe_value(p), "tool_name"), "");
         const struct json *input = json_get(pipe_value(p), "input");
         const struct tool_entry *tool = toolbox_find(&c->site->tools, name);

@@ -5,11 +5,11 @@
 //
 //     job on the lane: where is the file, does the box allow it? ──> on_editor ──> the editor ──> tool_job_edited
 //
-// The box decides before the editor is asked, about the real path, since the editor runs with the user's rights. What
-// the editor does not have is read from the disk; what it refuses to write is not written.
+// The box decides first, by the real path, because the editor runs with the user's permissions. A file that the editor
+// does not have is read from the disk; one that it refuses to write is not written.
 //
-// A terminal of the editor has no sandbox. So a command runs there only where it would have none here either:
-// in sessions with danger-full-access.
+// A terminal of the editor has no sandbox. So a command runs there only in sessions with danger-full-access, where it
+// would have none here either.
 
 #include <assert.h>
 
@@ -58,15 +58,13 @@ void tool_call__ask_editor(struct tool_job *j, const char *path, struct str text
 {
     struct tool_call *c = arg;
     const struct agent_editor *ed = tool_call__editor(c);
-    struct buf params;
-    struct jw w;
+    struct buf params = {.max = SIZE_MAX};
     if (ed == NULL) {
         tool_job_edited(j, TOOL_EDITOR_GONE, STR_NULL);
         return;
     }
     c->editing = text.p != NULL ? EDITING_WRITES : EDITING_READS;
-    buf_init(&params, SIZE_MAX);
-    jw_init(&w, &params);
+    struct jw w = {.out = &params};
     jw_obj(&w);
     jw_kstrz(&w, "path", path);
     if (text.p != NULL) {
@@ -85,7 +83,7 @@ static void on_ran(void *arg, const struct json *result, const char *why)
     struct arena *a = c->site->arena;
     int64_t status = json_int(json_get(result, "exit_code"), -1);
     struct str sign = json_str(json_get(result, "signal"), "");
-    struct buf shown;
+    struct buf shown = {.max = SIZE_MAX};
     const char *error = NULL;
     assert(c->editing == EDITING_RUNS);
     c->editing = EDITING_NOTHING;
@@ -99,7 +97,6 @@ static void on_ran(void *arg, const struct json *result, const char *why)
     } else if (status != 0) {
         error = arena_printf(a, "exit %lld", (long long)status);
     }
-    buf_init(&shown, SIZE_MAX);
     if (json_bool(json_get(result, "truncated"), false)) {
         buf_addz(&shown, "[the beginning is left out]\n");
     }
@@ -133,10 +130,8 @@ bool tool_call__run_terminal(struct tool_call *c, const char *const *vars)
     struct arena *a = c->site->arena;
     double seconds = json_double(limit != NULL ? limit : json_get(input, "timeout"), 0);
     char *dir = path_join(s->working_dir, arena_strdup(a, json_str(json_get(input, "cwd"), "")));
-    struct buf params;
-    struct jw w;
-    buf_init(&params, SIZE_MAX);
-    jw_init(&w, &params);
+    struct buf params = {.max = SIZE_MAX};
+    struct jw w = {.out = &params};
     jw_obj(&w);
     jw_kstrz(&w, "turn", c->site->turn->id);
     jw_kstr(&w, "call_id", c->id);
@@ -160,10 +155,10 @@ void tool_call__forget_editor(struct tool_call *c)
     if (what == EDITING_NOTHING) {
         return;
     }
-    assert(ed != NULL); // one that goes answers first
+    assert(ed != NULL); // an editor that disconnects answers first
     c->editing = EDITING_NOTHING;
     ed->forget(ed->arg, c);
-    if (what != EDITING_RUNS) { // the job was told to end
+    if (what != EDITING_RUNS) { // a file: its job goes on without the editor, to its end
         tool_job_edited(c->job, TOOL_EDITOR_GONE, STR_NULL);
     }
 }

@@ -1,10 +1,9 @@
 // Calls that run as jobs (tool.c): the box and the environment of the session, or of the directory when there
 // is no session.
 //
-// A file tool that the user is asked about runs twice: first as a preview that writes nothing and says what
-// would change. A job that would change what runs outside of the sandbox stops, asks, and runs again.
-// Without a session commands see a PATH, a home and a locale: there is no client whose variables could be
-// taken.
+// A file tool that the user is asked about runs twice: first as a preview, which writes nothing and tells what
+// would change. A job that would change a file that runs outside of the sandbox stops, asks, and runs again.
+// Without a session there is no client with an environment: commands get a PATH, a home and a locale.
 
 #include <assert.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ static void on_done(struct tool_job *j, const struct tool_result *r, void *arg)
     }
 }
 
-/// What it would do is known. A call that cannot succeed needs no decision.
+/// The preview is done: ask the user. A call that cannot succeed needs no question.
 static void on_previewed(struct tool_job *j, const struct tool_result *r, void *arg)
 {
     struct tool_call *c = arg;
@@ -48,12 +47,12 @@ static void on_previewed(struct tool_job *j, const struct tool_result *r, void *
     tool_call__ask(c);
 }
 
-/// A list of the settings and `more`, NULL at the end.
+/// The list that the setting `key` holds, followed by `more`; NULL at the end.
 static const char *const *join(const struct config *config, const char *key, char *const *more,
                                size_t n_more, struct arena *a)
 {
-    size_t n;
-    const char *const *given = config_strings(config, key, &n);
+    const char *const *given = config_strings(config, key);
+    size_t n = str_count(given);
     const char **list = arena_calloc(a, n + n_more + 1, sizeof *list);
     memcpy(list, given, n * sizeof *list);
     for (size_t i = 0; i < n_more; i++) {
@@ -66,7 +65,7 @@ static const char *const *plain_environment(struct arena *a)
 {
     const char **env = arena_calloc(a, 4, sizeof *env);
     const char *home = getenv("HOME");
-    env[0] = "PATH=/usr/local/bin:/usr/bin:/bin";
+    env[0] = "PATH=" AGENT_PATH;
     env[1] = "LANG=C.UTF-8";
     env[2] = arena_printf(a, "HOME=%s", home != NULL ? home : "/");
     return env;
@@ -88,15 +87,22 @@ void tool_call__place(struct call_site *site, const char *const *vars, struct bo
         .writable = join(config, "sandbox.writable", s != NULL ? root->writable.p : NULL,
                          s != NULL ? root->writable.n : 0, arena),
         .hide = join(config, "sandbox.hide", NULL, 0, arena),
-        .home = a->o.home->dir,
-        .runtime = a->o.home->runtime,
+        .home = a->o.hub->home->dir,
+        .runtime = a->o.hub->home->runtime,
         .grants = s != NULL ? root->grants : NULL};
-    *env = (struct tool_env){.loop = a->o.loop,
+    *env = (struct tool_env){.loop = a->o.hub->loop,
                              .lane = a->tools,
                              .policy = policy,
                              .environment = s != NULL ? agent__session_filter(s, vars, arena)
                                                       : plain_environment(arena)};
     agent_guard(a, env, arena);
+}
+
+char *tool_call__outputs_dir(const struct call_site *site)
+{
+    const struct session *s = tool_call__session(site);
+    return s != NULL ? agent__session_path(s, "outputs")
+                     : xasprintf("%s/outputs", site->agent->o.hub->home->state);
 }
 
 static void start(struct tool_call *c, const char *const *vars, bool preview)
@@ -106,10 +112,7 @@ static void start(struct tool_call *c, const char *const *vars, bool preview)
                                       .on_done = preview ? on_previewed : on_done};
     const struct agent_editor *ed = tool_call__editor(c);
     assert(c->job == NULL && c->entry->tool->ops->work != NULL);
-    struct agent *a = c->site->agent;
-    struct session *s = tool_call__session(c->site);
-    char *outputs =
-        s != NULL ? agent__session_path(s, "outputs") : xasprintf("%s/outputs", a->o.home->state);
+    char *outputs = tool_call__outputs_dir(c->site);
     struct box_policy policy;
     struct tool_env env;
     tool_call__place(c->site, vars, &policy, &env);
@@ -132,8 +135,8 @@ static void on_environ(void *arg, const char *const *vars)
     }
 }
 
-/// Only a command sees variables, and only for one the project's environment is worth waiting for.
-void tool_call__run_job(struct tool_call *c)
+/// Only a command needs variables, so no other tool waits for the project's environment.
+void tool__start_job(struct tool_call *c)
 {
     struct session *s = tool_call__session(c->site);
     const struct agent_host *h = &c->site->agent->o.host;
@@ -148,11 +151,6 @@ void tool_call__run_job(struct tool_call *c)
 void tool_call__preview(struct tool_call *c)
 {
     start(c, agent_session_environ(tool_call__session(c->site)), true);
-}
-
-void tool__start_job(struct tool_call *c)
-{
-    tool_call__run_job(c);
 }
 
 bool tool__cancel_job(struct tool_call *c)

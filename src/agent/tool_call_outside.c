@@ -2,17 +2,19 @@
 //
 //     enter the directory ─> sandbox mode (lane) ─> remembered rules ─> a site with one call ─> the answer
 //
-// The call goes through the same pipeline as those of a turn, with the plugins, rules and settings that count
-// in its directory. What would need a question is refused. The generation stays pinned until the answer.
+// The call goes through the same pipeline as those of a turn, with the plugins, rules and settings of its directory.
+// A call that would need a question is refused. The generation stays pinned until the answer.
 
 #include <assert.h>
 
 #include "agent/agent_int.h"
+#include "base/list.h"
+#include "base/redact.h"
 
-/// What can be called outside of projects in one generation: made once, and shared by its calls.
+/// The tools of one generation that can be called outside of projects: collected once, shared by all such calls.
 struct tool_shelf {
     unsigned refs;
-    const struct gen *gen; // only compared: never read without its number
+    const struct gen *gen; // only compared, never dereferenced
     uint64_t number;
     struct arena arena;
     struct str *units; // names of those that reach here
@@ -29,14 +31,15 @@ struct tool_run {
     const struct hook_caller *caller;
     void *caller_arg;
     bool answered, cancelled;
-    struct tool_shelf *shelf;      // whose tools the site has; NULL: it has its own
-    struct tool_run *next, **link; // agent.runs
+    struct tool_shelf *shelf;     // whose tools the site has; NULL: it has its own
+    struct tool_run *prev, *next; // in agent.runs
     agent_tool_cb *cb;
     void *arg;
 };
 
 static void shelf_unref(struct tool_shelf *s)
 {
+    assert(s == NULL || s->refs != 0);
     if (s != NULL && --s->refs == 0) {
         toolbox_fini(&s->tools);
         arena_fini(&s->arena);
@@ -59,29 +62,29 @@ static void run_free(void *arg)
         shelf_unref(r->shelf);
     }
     tool_call__site_fini(&r->site);
-    *r->link = r->next;
-    if (r->next != NULL) {
-        r->next->link = r->link;
-    }
+    list_remove(&a->runs, r);
     arena_fini(&r->arena);
     free(r);
     agent__release(a);
 }
 
-/// `no` NULL: `answer` is there. The caller may be inside the call still: it is freed later.
+/// Answer, with `answer` or with `no`. Freed later, because callers may still be inside the call.
 static void run_end(struct tool_run *r, const struct agent_tool_answer *answer,
                     const struct agent_no *no)
 {
     assert(!r->answered);
     r->answered = true;
     r->cb(r->arg, answer, no);
-    loop_defer(r->site.agent->o.loop, run_free, r);
+    loop_defer(r->site.agent->o.hub->loop, run_free, r);
 }
 
 static void run_refuse(struct tool_run *r, enum problem p, const char *hint, const char *text)
 {
     struct agent_no no;
-    agent__no(&no, p, hint, "%s", text);
+    struct buf clean = {.max = SIZE_MAX};
+    redact_text(&clean, str_of(text));
+    agent_no_set(&no, p, hint, "%s", buf_z(&clean));
+    buf_fini(&clean);
     run_end(r, NULL, &no);
 }
 
@@ -94,7 +97,7 @@ static void on_ended(struct tool_call *c)
     const struct gen_item *item = plugin ? c->entry->data : NULL;
     char *text;
     struct str output = json_str(json_get(c->result, "output"), "");
-    bool as_said = str_eq(output, c->content_says); // by no plugin changed, nor put in its place
+    bool as_said = str_eq(output, c->content_says); // no plugin changed it or answered in its place
     switch (c->end) {
     case CALL_RAN:
         run_end(r,
@@ -134,7 +137,8 @@ static void on_ended(struct tool_call *c)
     }
 }
 
-/// Fill `tools` with what reaches calls in `dir` without a session; `names` gets the units. Returns how many.
+/// Fill `tools` with the tools that can be called in `dir` without a session; `names` gets the names of their units.
+/// Returns how many units there are.
 static size_t fill_tools(const struct agent *a, const struct gen *g, const char *dir,
                          struct toolbox *tools, struct str **names, struct arena *arena)
 {
@@ -153,8 +157,8 @@ static size_t fill_tools(const struct agent *a, const struct gen *g, const char 
     return n;
 }
 
-/// The shelf of generation `g`, which is the current one. What is registered in one turn shares a number, so the
-/// generation itself counts too: it is not freed before the turn ends.
+/// The shelf of the current generation `g`. Generations of one turn of the loop share a number, so their addresses are
+/// compared too: none is freed before that turn ends.
 static struct tool_shelf *shelf_of(struct agent *a, const struct gen *g)
 {
     struct tool_shelf *s = a->shelf;
@@ -162,7 +166,6 @@ static struct tool_shelf *shelf_of(struct agent *a, const struct gen *g)
         shelf_unref(s);
         s = xcalloc(1, sizeof *s);
         *s = (struct tool_shelf){.refs = 1, .gen = g, .number = gen_number(g)};
-        arena_init(&s->arena);
         s->n = fill_tools(a, g, "/", &s->tools, &s->units, &s->arena);
         a->shelf = s;
     }
@@ -175,7 +178,7 @@ void agent__drop_shelf(struct agent *a)
     a->shelf = NULL;
 }
 
-/// Pin the current generation and take what of it reaches this directory. False: answered.
+/// Pin the current generation and take its tools and hooks for this directory. False: the caller was told why not.
 static bool fill_site(struct tool_run *r)
 {
     struct call_site *site = &r->site;
@@ -204,7 +207,7 @@ static bool fill_site(struct tool_run *r)
     return true;
 }
 
-/// The toolbox has every tool that reaches the directory: why can this one not be called? False: answered.
+/// Can the tool be called here? False: the caller was told why not.
 static bool check_tool(struct tool_run *r)
 {
     const struct tool_entry *e = toolbox_find(&r->site.tools, r->name);
@@ -213,10 +216,13 @@ static bool check_tool(struct tool_run *r)
     if (e == NULL && gen_item_find(r->site.gen, GEN_TOOL, r->name) != NULL) {
         run_refuse(r, PROBLEM_NOT_FOUND, "give a 'working_dir' in its project",
                    arena_printf(a, "tool '%s' belongs to another project or session", name));
-    } else if (e == NULL || e->tool->ops->needs_session) {
+    } else if (e == NULL) {
         run_refuse(r, PROBLEM_NOT_FOUND, "`afloat tools` lists them",
                    arena_printf(a, "there is no tool '%s'", name));
-    } else if (toolbox_is_off(r->site.agent->o.choices, e->name, a)) {
+    } else if (e->tool->ops->needs_session) {
+        run_refuse(r, PROBLEM_NOT_FOUND, "`afloat tools` lists the others",
+                   arena_printf(a, "tool '%s' runs in sessions only", name));
+    } else if (toolbox_is_off(r->site.agent->o.hub->choices, e->name, a)) {
         run_refuse(r, PROBLEM_CONFLICT, "`afloat tool enable NAME` switches it on",
                    arena_printf(a, "tool '" STR_FMT "' is switched off", STR_ARG(e->name)));
     } else if (e->tool->ops->work != NULL && r->site.dir == NULL) {
@@ -251,7 +257,8 @@ static void choose_mode(void *arg) // on the lane: links have to be followed
 {
     struct tool_run *r = arg;
     const char *why;
-    r->site.mode = box_choose_mode(r->site.mode, r->site.dir, r->site.agent->o.home->dir, &why);
+    r->site.mode =
+        box_choose_mode(r->site.mode, r->site.dir, r->site.agent->o.hub->home->dir, &why);
 }
 
 static void on_mode(void *arg)
@@ -265,7 +272,7 @@ static void on_entered(void *arg, const char *dir)
     struct tool_run *r = arg;
     struct agent *a = r->site.agent;
     if (dir == NULL) {
-        run_refuse(r, PROBLEM_INVALID_BODY, NULL, "'working_dir' is no directory that exists");
+        run_refuse(r, PROBLEM_INVALID_BODY, NULL, "'working_dir' is not a directory that exists");
         return;
     }
     r->site.dir = arena_strdup(&r->arena, str_of(dir));
@@ -280,7 +287,6 @@ struct tool_run *agent_tool_run(struct agent *a, struct str name, const struct j
 {
     static const struct json object = {.type = JSON_OBJ}, list = {.type = JSON_ARR};
     struct tool_run *r = xcalloc(1, sizeof *r);
-    arena_init(&r->arena);
     r->name = name;
     r->input = input != NULL ? input : &object;
     r->cb = cb;
@@ -294,12 +300,7 @@ struct tool_run *agent_tool_run(struct agent *a, struct str name, const struct j
                                  .ctx = &r->ctx,
                                  .mode = BOX_WORKSPACE_WRITE,
                                  .ended = on_ended};
-    r->next = a->runs;
-    r->link = &a->runs;
-    if (r->next != NULL) {
-        r->next->link = &r->next;
-    }
-    a->runs = r;
+    list_add(&a->runs, r);
     agent__hold(a);
     if (from->dir == NULL) {
         on_rules(r, NULL, NULL);
@@ -336,7 +337,7 @@ bool agent_reaches(const struct agent *a, const struct gen_unit *u, const char *
     return a->o.host.reach(a->o.host.plugins, u, "", dir != NULL ? dir : "/") != AGENT_NEVER;
 }
 
-/// What can be called in `dir`; borrowed until the loop turns. The caller ends `own`.
+/// The tools that can be called in `dir`; borrowed until the loop turns. The caller ends `own`.
 static const struct toolbox *tools_at(struct agent *a, struct gen *g, const char *dir,
                                       struct toolbox *own, struct arena *arena)
 {
@@ -348,7 +349,7 @@ static const struct toolbox *tools_at(struct agent *a, struct gen *g, const char
     return own;
 }
 
-/// Is it a tool of a plugin? Those of MCP servers are not ours to pass on.
+/// Is it a tool of a plugin? Tools of MCP servers are not passed on.
 static bool is_of_plugin(const struct tool_entry *e)
 {
     return e->tool == &tool_call__plugin_tool && strcmp(gen_item_unit(e->data)->host, "mcp") != 0;
@@ -358,8 +359,8 @@ static bool is_on(const struct agent *a, const struct tool_entry *e, struct aren
 {
     const struct gen_item *it = e->data;
     const char *full = arena_printf(arena, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
-    return !toolbox_is_off(a->o.choices, e->name, arena) &&
-           !toolbox_is_off(a->o.choices, str_of(full), arena);
+    return !toolbox_is_off(a->o.hub->choices, e->name, arena) &&
+           !toolbox_is_off(a->o.hub->choices, str_of(full), arena);
 }
 
 size_t agent_tool_list(struct agent *a, const char *dir, struct arena *arena,

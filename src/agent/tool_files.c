@@ -1,7 +1,7 @@
 // The tools that read and write one file, and the one that lists.
 //
-// All of it runs on the lane. A text too long for the model is given in parts that end at a line,
-// with the number of the next one; nothing here goes into the outputs directory.
+// All of it runs on the lane. A text that is too long for the model is given in parts that end at a line, with
+// the number of the next line; nothing here is stored in the outputs directory.
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,20 +16,10 @@
 
 enum { LINES = 2000, ENTRIES_MAX = 2000, DEPTH_MAX = 20 };
 
-/// The member `name` of the input as a path of ours.
+/// The member `path` of the input as an absolute path.
 static int input_path(struct tool_job *c, const char *fallback, char **out, struct err *e)
 {
     return tool__path(c, json_str(json_get(c->input, "path"), fallback), out, e);
-}
-
-static int read_whole(struct tool_job *c, const char *path, struct buf *text, struct err *e)
-{
-    buf_init(text, TOOL_FILE_MAX);
-    int rc = tool__read_file(c, path, text, e);
-    if (rc < 0) {
-        buf_fini(text);
-    }
-    return rc;
 }
 
 // ---- read_file -------------------------------------------------------------------------------
@@ -71,11 +61,12 @@ static void add_lines(struct buf *out, struct str text, int64_t first, int64_t l
     }
 }
 
-/// The file that the input names; the caller ends `text` when it returns 0.
+/// Read the file that the input names; the caller ends `text` in any case.
 static int read_named(struct tool_job *c, char **path, struct buf *text, struct err *e)
 {
+    buf_init(text, TOOL_FILE_MAX);
     int rc = input_path(c, "", path, e);
-    return rc == 0 ? read_whole(c, *path, text, e) : rc;
+    return rc == 0 ? tool__read_file(c, *path, text, e) : rc;
 }
 
 static int read_file(struct tool_job *c, struct err *e)
@@ -86,8 +77,8 @@ static int read_file(struct tool_job *c, struct err *e)
     if (rc == 0) {
         add_lines(&c->text, buf_str(&text), json_int(json_get(c->input, "offset"), 1),
                   json_int(json_get(c->input, "limit"), LINES));
-        buf_fini(&text);
     }
+    buf_fini(&text);
     return rc;
 }
 
@@ -127,11 +118,24 @@ static size_t count(struct str text, struct str what)
     return n;
 }
 
-static int edit(struct tool_job *c, const char *path, struct str text, struct err *e)
+/// Models write line feeds. If all lines of `text` end in CR LF and `given` has no CR, return `given` with CR LF, in
+/// `room`.
+static struct str fit_lines(struct str text, struct str given, struct buf *room)
 {
-    struct str old = json_str(json_get(c->input, "old"), "");
-    struct str new = json_str(json_get(c->input, "new"), "");
-    struct buf changed;
+    size_t lines = count(text, STR("\n"));
+    if (lines == 0 || lines != count(text, STR("\r\n")) || str_index(given, '\r') >= 0) {
+        return given;
+    }
+    for (size_t i = 0; i < given.n; i++) {
+        buf_adds(room, given.p[i] == '\n' ? STR("\r\n") : (struct str){given.p + i, 1});
+    }
+    return buf_str(room);
+}
+
+static int replace(struct tool_job *c, const char *path, struct str text, struct str old,
+                   struct str new, struct err *e)
+{
+    struct buf changed = {.max = TOOL_FILE_MAX};
     size_t n = count(text, old);
     if (n == 0) {
         return err_set(e, ERR_NOT_FOUND, "'old' does not occur in '%s': read the file again", path);
@@ -142,7 +146,6 @@ static int edit(struct tool_job *c, const char *path, struct str text, struct er
                        n, path);
     }
     int rc = 0;
-    buf_init(&changed, TOOL_FILE_MAX);
     const char *at;
     while ((at = memmem(text.p, text.n, old.p, old.n)) != NULL) {
         size_t before = (size_t)(at - text.p);
@@ -166,13 +169,17 @@ static int edit(struct tool_job *c, const char *path, struct str text, struct er
 
 static int edit_file(struct tool_job *c, struct err *e)
 {
-    struct buf text;
+    struct buf file, old = {.max = SIZE_MAX}, new = {.max = SIZE_MAX};
     char *path;
-    int rc = read_named(c, &path, &text, e);
+    int rc = read_named(c, &path, &file, e);
     if (rc == 0) {
-        rc = edit(c, path, (struct str){buf_z(&text), text.n}, e);
-        buf_fini(&text);
+        struct str text = {buf_z(&file), file.n};
+        rc = replace(c, path, text, fit_lines(text, json_get_text(c->input, "old"), &old),
+                     fit_lines(text, json_get_text(c->input, "new"), &new), e);
     }
+    buf_fini(&file);
+    buf_fini(&old);
+    buf_fini(&new);
     return rc;
 }
 
@@ -223,7 +230,8 @@ static void list_below(struct listing *l, int fd, const char *real, const char *
     }
 }
 
-/// Takes `fd`. A link is shown and not followed; a repository's own files are many and say little.
+/// List a directory; takes `fd`. Links are shown but not followed, and `.git` is not entered: its files are many and
+/// say little.
 static void list_dir(struct listing *l, int fd, const char *real, const char *shown, size_t depth)
 {
     vec(struct entry) entries = {0};

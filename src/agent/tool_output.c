@@ -3,9 +3,9 @@
 //     add ──> first (32 KB) ── full ──> first (16 KB, the head) + tail (the last 16 KB)
 //                                  └──> pending ── lane ──> file
 //
-// Two buffers go back and forth between the loop and the lane: `pending` fills while `writing` is
-// written. When `pending` holds PAUSE_AT, the caller is asked to wait; so a fast command runs at the
-// speed of the disk. A disk that is full stops the file, not the command.
+// Two buffers are swapped between the loop and the lane: `pending` fills while `writing` is
+// written. When `pending` holds PAUSE_AT bytes the caller is asked to wait, so a fast command runs at the
+// speed of the disk. A full disk stops the file, not the command.
 //
 // Invariants:
 //   - a job is on the lane exactly while `busy`; it alone touches fd, written and failed then.
@@ -24,7 +24,7 @@
 #include "base/utf8.h"
 
 enum {
-    HALF = TOOL_OUTPUT_MAX / 2, // of what is shown: so much of the head, so much of the tail
+    HALF = TOOL_OUTPUT_MAX / 2, // bytes of the head that are shown, and of the tail
     TAIL_ROOM = 4 * HALF,
     PAUSE_AT = 256 << 10,
 };
@@ -59,7 +59,7 @@ static void job(void *arg)
         char *dir = str_dup(path_dir(str_of(o->path)));
         o->failed = path_mkdirs(dir, 0700, NULL);
         if (o->failed == 0) {
-            int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+            int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
             o->fd = open(o->path, flags, 0600);
             o->failed = o->fd < 0 ? -errno : 0;
         }
@@ -155,7 +155,7 @@ static bool add(struct tool_output *o, struct str bytes)
         if (bytes.n == 0) {
             return true;
         }
-        // More than can be shown: the file begins.
+        // More than is shown: begin the file.
         o->spilled = true;
         o->key = work_mount_key(o->path);
         buf_adds(&o->pending, buf_str(&o->first));
@@ -175,8 +175,7 @@ static bool add(struct tool_output *o, struct str bytes)
 bool tool_output_add(struct tool_output *o, struct str bytes)
 {
     assert(!o->ending);
-    struct buf clean;
-    buf_init(&clean, SIZE_MAX);
+    struct buf clean = {.max = SIZE_MAX};
     bytes = redact_feed(&o->secrets, &clean, bytes);
     bool room = bytes.n == 0 ? !o->paused : add(o, bytes);
     buf_fini(&clean);
@@ -185,8 +184,7 @@ bool tool_output_add(struct tool_output *o, struct str bytes)
 
 void tool_output_end(struct tool_output *o, loop_fn *done, void *arg)
 {
-    struct buf rest;
-    buf_init(&rest, SIZE_MAX);
+    struct buf rest = {.max = SIZE_MAX};
     redact_flush(&o->secrets, &rest);
     if (rest.n != 0) {
         add(o, buf_str(&rest));

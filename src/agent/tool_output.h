@@ -4,14 +4,14 @@
 #include "base/err.h"
 #include "loop/work.h"
 
-// The output of a command, however long: what fits is kept, of more its head and tail, and all of it
-// in a file. Memory does not grow with the length: what the file cannot take fast enough makes
-// tool_output_add() say so, and the caller stops reading until `on_room`.
+// The output of a command, of any length: a short one is kept whole, of a longer one the head and the tail, with
+// all of it in a file. Memory does not grow with the length: when the file is slower than the command,
+// tool_output_add() says so, and the caller stops reading until `on_room`.
 
 struct tool_output;
 
-/// `path` is where the file goes, made with its directory only when needed; `on_room` is called on
-/// the loop thread when there is room again. Everything is borrowed until tool_output_free().
+/// `path` is the file, created with its directory only when needed; `on_room` is called on the loop thread when
+/// there is room again. Everything is borrowed until tool_output_free().
 struct tool_output *tool_output_new(struct lane *lane, const char *path, loop_fn *on_room,
                                     void *arg);
 
@@ -26,5 +26,5 @@ void tool_output_end(struct tool_output *o, loop_fn *done, void *arg);
 void tool_output_text(struct tool_output *o, struct buf *out, uint64_t *left_out);
 void tool_output_free(struct tool_output *o); // only after `done`
 
-/// Append `bytes` to `out` as UTF-8: what is not, and NUL, becomes U+FFFD.
+/// Append `bytes` to `out` as UTF-8: invalid bytes and NUL become U+FFFD.
 void tool_output_clean(struct buf *out, struct str bytes);

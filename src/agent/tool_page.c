@@ -1,5 +1,5 @@
-// Tools that look at and drive the person's open page. The page is told through the hub's event stream and answers what
-// became of it, so a command that says "done" has had its effect.
+// Tools that look at and control the user's open page. A command reaches the page through the hub's event stream, and
+// the page answers when it is done.
 
 #include "agent/agent_int.h"
 #include "agent/tool_int.h"
@@ -7,12 +7,11 @@
 static void show_page(struct tool_call *c)
 {
     const struct agent_screen *page = &c->site->agent->screen;
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     if (page->state != NULL) {
         page->state(page->arg, &out);
     }
-    tool_call_finish(c, buf_str(&out), page->state != NULL ? NULL : "there is no page");
+    tool_call_finish(c, buf_str(&out), page->state != NULL ? NULL : "no page is open");
     buf_fini(&out);
 }
 
@@ -23,7 +22,7 @@ static void drive_page(struct tool_call *c)
     const struct agent_screen *page = &c->site->agent->screen;
     const struct json *input = tool_call_input(c);
     if (page->command == NULL) {
-        tool_call_finish(c, STR(""), "there is no page");
+        tool_call_finish(c, STR(""), "no page is open");
         return;
     }
     page->command(page->arg, json_str(json_get(input, "kind"), ""), json_get(input, "params"),

@@ -1,11 +1,11 @@
-// Files of a call, inside the borders of its box.
+// Files of a call, checked against its box.
 //
 // The hub itself could open anything the user can, so a path is never judged by its text. It is
-// opened first, without its content (O_PATH), then the kernel is asked where that really is, and
-// that place is what the box is asked about. From there on only the descriptor counts: whoever
-// swaps a link or a directory meanwhile changes what the path means, not what was opened. Links of
-// /proc lead anywhere the hub's own descriptors do, so they are not followed, and files of /proc and
-// /sys are not for file tools at all: there is the shell for that, whose /proc is its own.
+// opened first, without its content (O_PATH); then the kernel is asked for its real path, and the box
+// decides about that. From there on only the descriptor is used: a link or directory that is swapped
+// meanwhile changes what the path means, not what was opened. Links in /proc lead to anything the hub
+// has open, so they are not followed, and file tools do not read /proc and /sys at all: commands can,
+// with a /proc of their own.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int open_path(const char *path)
     return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
-/// Where an open file really is, in the arena; NULL when it has no place (any more).
+/// The real path of an open file, in the arena; NULL: it has none, or was deleted.
 static char *real_path(struct tool_job *c, int fd)
 {
     char link[64], path[PATH_MAX];
@@ -48,7 +48,7 @@ static bool is_kernel_made(int fd)
     return fstatfs(fd, &fs) != 0 || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC;
 }
 
-/// Big outputs of this session may be read, although they are in the home of Afloat.
+/// Is it an output of this session? Those may be read although they are in the home of Afloat.
 static bool is_output(const struct tool_job *c, const char *real)
 {
     char *dir = c->outputs_dir != NULL ? realpath(c->outputs_dir, NULL) : NULL;
@@ -72,7 +72,7 @@ static int check_readable(struct tool_job *c, int fd, const char *path, bool dir
     }
     if (!dir && !S_ISREG(st.st_mode)) {
         return err_set(e, ERR_INVALID, "'%s' is %s, not a file", path,
-                       S_ISDIR(st.st_mode) ? "a directory" : "something special");
+                       S_ISDIR(st.st_mode) ? "a directory" : "a special file");
     }
     if (real == NULL || is_kernel_made(fd) ||
         !(box_may_read(c->box, real, &why) || is_output(c, real))) {
@@ -87,7 +87,7 @@ static int check_readable(struct tool_job *c, int fd, const char *path, bool dir
 int tool__path(struct tool_job *c, struct str path, char **out, struct err *e)
 {
     if (memchr(path.p, '\0', path.n) != NULL || path.n >= PATH_MAX) {
-        return err_set(e, ERR_INVALID, "that is not the name of a file");
+        return err_set(e, ERR_INVALID, "the path is too long or holds a NUL byte");
     }
     char *text = str_dup(path);
     char *expanded = path_expand_home(text);
@@ -113,7 +113,7 @@ int tool__open(struct tool_job *c, const char *path, bool dir, char **real, stru
         return err_sys(e, "cannot open '%s'", path);
     }
     int rc = check_readable(c, fd, path, dir, real, e);
-    if (rc == 0) { // the content of what was opened without
+    if (rc == 0) { // open the same file again, for reading
         char link[64];
         int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (dir ? O_DIRECTORY : 0);
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -170,11 +170,11 @@ int tool__read_file(struct tool_job *c, const char *path, struct buf *out, struc
 
 // ---- writing ---------------------------------------------------------------------------------
 
-/// Where a file is to be written: its directory, open, and its name there.
+/// Where a file is to be written: its directory, open, and its name in it.
 struct place {
     int dir;
     char *name;     // in the arena
-    struct stat st; // of the file there is
+    struct stat st; // of the file, if it exists
     bool exists;
 };
 
@@ -196,8 +196,8 @@ static int check_writable(struct tool_job *c, const char *real, const char *path
     return 0;
 }
 
-/// The directory `name` in `dir`, open; a new one has the mode that the client's umask gives, since the
-/// hub's own is for its home.
+/// Open the directory `name` in `dir`, or create it. A new one has the mode that the client's umask gives; the hub's own
+/// umask is for its home.
 static int make_dir(int dir, const char *name, mode_t mask)
 {
     char self[64];
@@ -207,14 +207,14 @@ static int make_dir(int dir, const char *name, mode_t mask)
     }
     int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && made) {
-        snprintf(self, sizeof self, "/proc/self/fd/%d",
-                 fd); // not by its name: that may be a link now
+        // by its descriptor: the name may be a link meanwhile
+        snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
         chmod(self, 0777 & ~mask);
     }
     return fd >= 0 ? fd : -errno;
 }
 
-/// Make the directories of `rel` beneath `dir`, which is closed; returns the last one.
+/// Create the directories of `rel` in `dir`, which is closed. Returns the last one, open.
 static int make_dirs(int dir, const char *rel, mode_t mask, const char *path, struct err *e)
 {
     char name[NAME_MAX + 1];
@@ -233,7 +233,7 @@ static int make_dirs(int dir, const char *rel, mode_t mask, const char *path, st
                     : err_set(e, dir, "cannot make the directory of '%s': %s", path, err_text(dir));
 }
 
-/// A file that exists: its real directory, whatever links led there.
+/// The place of a file that exists: its real directory, whatever links led there.
 static int find_existing(struct tool_job *c, int fd, const char *path, struct place *p,
                          struct err *e)
 {
@@ -248,10 +248,11 @@ static int find_existing(struct tool_job *c, int fd, const char *path, struct pl
     if (dir == NULL) {
         return err_sys(e, "cannot open the directory of '%s'", path);
     }
-    return check_writable(c, join(c, dir, p->name), path, e); // of what is open, not of its path
+    // by the open directory, not by `path`
+    return check_writable(c, join(c, dir, p->name), path, e);
 }
 
-/// A file that does not: the nearest directory that exists, and the way from there.
+/// The place of a new file: from the nearest directory that exists, missing ones are created.
 static int find_new(struct tool_job *c, const char *path, struct place *p, struct err *e)
 {
     struct stat st;
@@ -285,13 +286,13 @@ static int find_new(struct tool_job *c, const char *path, struct place *p, struc
     return p->dir < 0 ? p->dir : 0;
 }
 
-/// What the write changes. A file that is no text has no diff, and of a very long one the beginning is kept.
+/// Note what the write changes in c->diff. A file that is not text has no diff; of a very long diff the beginning is
+/// kept.
 static int note_diff(struct tool_job *c, const char *path, struct str text)
 {
-    struct buf before;
-    buf_init(&before, TOOL_FILE_MAX);
+    struct buf before = {.max = TOOL_FILE_MAX};
     int rc = tool__read_file(c, path, &before, NULL);
-    if (rc >= 0 || rc == -ENOENT) { // as the user knows it: relative to the working directory
+    if (rc >= 0 || rc == -ENOENT) { // show the path relative to the working directory
         const char *below = path_below(c->policy.working_dir, path);
         const char *shown = below != NULL && below[0] != '\0' ? below : path;
         linediff_write(&c->diff, str_of(shown), buf_str(&before), text);
@@ -305,7 +306,7 @@ static int write_place(struct tool_job *c, const struct place *p, const char *pa
 {
     char file[64 + NAME_MAX];
     char *dir = c->to_editor ? real_path(c, p->dir) : NULL;
-    if (dir != NULL) { // the editor writes it, and keeps its buffer in step
+    if (dir != NULL) { // the editor writes it, and updates its buffer
         c->wanted = join(c, dir, p->name);
         c->to_write = arena_str(&c->arena, text);
         return 0;
@@ -313,7 +314,7 @@ static int write_place(struct tool_job *c, const struct place *p, const char *pa
     snprintf(file, sizeof file, "/proc/self/fd/%d/%s", p->dir, p->name);
     int rc =
         path_write_atomic(file, text, p->exists ? p->st.st_mode & 0777 : 0666 & ~c->umask, NULL);
-    if (rc == 0 && p->exists && p->st.st_uid != geteuid()) { // root, in somebody's tree
+    if (rc == 0 && p->exists && p->st.st_uid != geteuid()) { // root, in a user's tree
         rc = fchownat(p->dir, p->name, p->st.st_uid, p->st.st_gid, AT_SYMLINK_NOFOLLOW) == 0
                  ? 0
                  : -errno;

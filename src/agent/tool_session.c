@@ -18,7 +18,7 @@ static void read_skill(struct tool_call *c)
 
 const struct tool_ops tool_SKILL = {.start = read_skill, .needs_session = true};
 
-/// The list is the journal's: whoever follows the session shows it, and a model reads it in its own call.
+/// Journal the list: clients that follow the session show it, and the model has it in its own call.
 static void tell_todo(struct tool_call *c)
 {
     const struct json *items = json_get(tool_call_input(c), "items");
@@ -47,10 +47,9 @@ struct plugin_saving {
 static void on_saved(void *arg, const struct gen_report *r, const struct err *e)
 {
     struct plugin_saving *sv = arg;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     struct jw w;
     const char *error = e != NULL ? e->msg : "the hub is stopping";
-    buf_init(&out, SIZE_MAX);
     if (r != NULL) {
         jw_init(&w, &out);
         gen_report_write(r, &w);
@@ -84,10 +83,8 @@ const struct tool_ops tool_PLUGIN_SAVE = {.start = save_plugin, .needs_session =
 static void show_diagnostics(struct tool_call *c)
 {
     const struct gen_report *r = gen_last_report(c->site->agent->o.engine);
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     if (r != NULL) {
         gen_report_write(r, &w);
     } else {

@@ -1,8 +1,8 @@
 // Tools that are programs: the shell, and grep for search_files.
 //
-// Every program runs under a supervisor, in the session's box unless that is danger-full-access, so
-// its end, a time-out, an interrupt and our own death end everything it has started. stdout and
-// stderr are one pipe: the model reads what a terminal would have shown, in that order.
+// Every program runs under a supervisor, in the session's box unless that is danger-full-access. When the program
+// ends, times out or is interrupted, or the hub dies, everything that it started ends too. stdout and stderr are
+// one pipe: the model reads what a terminal would have shown, in that order.
 
 #include <errno.h>
 #include <unistd.h>
@@ -16,11 +16,6 @@ enum { GRACE_MS = 2000, NAME_LEN = 100 };
 
 // ---- what to run, on the lane ----------------------------------------------------------------
 
-static const char **words(struct tool_job *c, size_t n)
-{
-    return arena_calloc(&c->arena, n + 1, sizeof(const char *));
-}
-
 static char *text_of(struct tool_job *c, const struct json *v, const char *fallback)
 {
     return arena_strdup(&c->arena, json_str(v, fallback));
@@ -30,7 +25,8 @@ static int check_text(const struct json *v, const char *what, struct err *e)
 {
     struct str s = json_str(v, "");
     if (memchr(s.p, '\0', s.n) != NULL) {
-        return err_set(e, ERR_INVALID, "%s holds a NUL, which no program can be given", what);
+        return err_set(e, ERR_INVALID, "%s holds a NUL byte, which cannot be passed to a program",
+                       what);
     }
     return 0;
 }
@@ -47,8 +43,10 @@ static int choose_dir(struct tool_job *c, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    if (str_starts(json_str(cwd, ""), "/tmp")) { // only the box knows its /tmp
-        c->command.cwd = text_of(c, cwd, "");
+    const char *asked = text_of(c, cwd, "");
+    // the box has a /tmp of its own, which we cannot look into
+    if (path_below("/tmp", asked) != NULL) {
+        c->command.cwd = asked;
         return 0;
     }
     rc = tool__path(c, json_str(cwd, ""), &path, e);
@@ -76,7 +74,7 @@ static int run_shell(struct tool_job *c, struct err *e)
     if (seconds > 0) {
         c->timeout_ms = MAX(1, (uint64_t)(seconds * 1000));
     }
-    const char **argv = words(c, 3);
+    const char **argv = arena_calloc(&c->arena, 4, sizeof *argv);
     argv[0] = access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
     argv[1] = "-c";
     argv[2] = text_of(c, cmd, "");
@@ -99,13 +97,13 @@ static int search_files(struct tool_job *c, struct err *e)
         }
     }
     char *path = text_of(c, json_get(c->input, "path"), ".");
-    const char **argv = words(c, 9);
+    const char **argv = arena_calloc(&c->arena, 10, sizeof *argv);
     argv[n++] = access("/usr/bin/grep", X_OK) == 0
                     ? "/usr/bin/grep" // whatever PATH the session has
                 : access("/bin/grep", X_OK) == 0 ? "/bin/grep"
                                                  : "grep";
     argv[n++] = "-rIHnE";
-    argv[n++] = "--devices=skip"; // who opens a FIFO waits for its writer
+    argv[n++] = "--devices=skip"; // opening a FIFO would wait for a writer
     argv[n++] = "--exclude-dir=.git";
     if (glob != NULL) {
         argv[n++] = arena_printf(&c->arena, "--include=" STR_FMT, STR_ARG(json_str(glob, "")));
@@ -113,10 +111,10 @@ static int search_files(struct tool_job *c, struct err *e)
     argv[n++] = "-e";
     argv[n++] = text_of(c, json_get(c->input, "pattern"), "");
     argv[n++] = "--";
-    argv[n++] = path[0] == '-' ? arena_printf(&c->arena, "./%s", path) : path; // "-" is its input
+    argv[n++] = path[0] == '-' ? arena_printf(&c->arena, "./%s", path) : path; // "-" would be stdin
     c->command.argv = argv;
     c->command.cwd = box_dir(c->box);
-    c->command.nothing = 1; // grep's way to say that it found none
+    c->command.nothing = 1; // grep found no match
     return 0;
 }
 
@@ -125,12 +123,7 @@ const struct tool_ops tool_SEARCH_FILES = {
 
 // ---- its end ---------------------------------------------------------------------------------
 
-static bool is_boxed(const struct tool_job *c)
-{
-    return box_rules(c->box) != NULL;
-}
-
-/// A model that does not know why a command failed tries ten other ways.
+/// Add why a command failed in the sandbox: a model that does not know tries ten other ways.
 static void explain(struct tool_job *c)
 {
     static const struct {
@@ -156,12 +149,12 @@ static void explain(struct tool_job *c)
     }
 }
 
-/// Why it counts as failed, in the arena; NULL: it does not.
+/// Why the command failed, in the arena; NULL: it succeeded.
 static const char *judge(struct tool_job *c, struct tool_result *r)
 {
     const struct proc_exit *x = &c->exit;
     bool moved = x->code == -ENOENT || x->code == -ELOOP || x->code == -ENOTDIR;
-    if (!x->launched && x->no_box == LAUNCH_NO_MOUNT && moved) { // no fault of the machine
+    if (!x->launched && x->no_box == LAUNCH_NO_MOUNT && moved) { // the sandbox itself works
         return "a file or directory of the sandbox was moved or replaced just now; nothing was run";
     }
     if (!x->launched && x->no_box != 0) {
@@ -205,11 +198,11 @@ static void on_output_done(void *arg)
     }
     r.error = judge(c, &r);
     r.success = r.error == NULL;
-    if (!r.success && is_boxed(c)) {
+    if (!r.success && box_rules(c->box) != NULL) {
         explain(c);
     }
     if (box_has_guards(c->box) && strstr(buf_z(&c->text), "Read-only file system") != NULL) {
-        // the kernel's words do not say why, nor what to do
+        // the kernel's message says neither why nor what to do
         buf_addz(&c->text, "[plugins that the hub loads and scripts of a followed project are "
                            "read-only for commands; write_file and edit_file ask the user]\n");
     }
@@ -242,14 +235,13 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
     if (!tool_output_add(c->output, bytes)) {
         proc_pause(p, true);
     }
-    // Characters that were cut in two wait for their other half.
-    struct buf text;
     if (c->cb.on_progress == NULL) {
         return;
     }
+    // A character that was cut in two waits in `cut` for its other half.
+    struct buf text = {.max = SIZE_MAX};
     buf_adds(&c->cut, bytes);
     size_t n = utf8_cut(c->cut.p, c->cut.n, c->cut.n);
-    buf_init(&text, SIZE_MAX);
     tool_output_clean(&text, (struct str){c->cut.p, n});
     buf_drop(&c->cut, n);
     if (text.n != 0) {
@@ -273,14 +265,11 @@ static void on_timeout(void *arg)
     tool__stop(c);
 }
 
-/// The client's TMPDIR does not exist in a box.
+/// The environment of a command in a box, where the client's TMPDIR does not exist.
 static const char *const *command_env(struct tool_job *c)
 {
-    size_t n = 0, kept = 0;
-    while (c->environment[n] != NULL) {
-        n++;
-    }
-    const char **env = words(c, n + 1);
+    size_t n = str_count(c->environment), kept = 0;
+    const char **env = arena_calloc(&c->arena, n + 2, sizeof *env);
     for (size_t i = 0; i < n; i++) {
         if (!str_starts(str_of(c->environment[i]), "TMPDIR=")) {
             env[kept++] = c->environment[i];
@@ -307,7 +296,7 @@ char *tool__output_path(struct arena *a, const char *dir, struct str id)
 void tool__spawn(struct tool_job *c)
 {
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
-    bool boxed = is_boxed(c);
+    bool boxed = box_rules(c->box) != NULL;
     const struct proc_opts opts = {
         .argv = c->command.argv,
         .env = boxed ? command_env(c) : c->environment,
@@ -335,6 +324,6 @@ void tool__spawn(struct tool_job *c)
 
 void tool__stop(struct tool_job *c)
 {
-    proc_pause(c->proc, false); // what it still says while it ends is read
+    proc_pause(c->proc, false); // read what it still prints while it ends
     proc_end(c->proc, GRACE_MS);
 }

@@ -2,10 +2,10 @@
 //
 //     start ──> http (loop) ──> on_answer ──> convert (lane) ──> output over 32 KB: a file ──> the result
 //
-// The hub asks, not a process in the sandbox, so the borders are here: whether the call runs at all is for
-// permission to say (TOOL_REACHES), and a host that was allowed does not lead to another one, because such a
-// redirect is not followed. Addresses of this machine and its networks are refused as curl is about to connect
-// to them (net/http_request.c), whatever name led there, unless [web_fetch] private says otherwise.
+// The hub sends the request, not a process in the sandbox, so the limits are here. permission.c decides whether
+// the call runs at all (TOOL_REACHES). A redirect to another host is not followed, so an allowed host does not
+// lead to another one. Addresses of this machine and its networks are refused when curl is about to connect to
+// them (net/http_request.c), whatever name led there, unless [web_fetch] private allows them.
 
 #include <assert.h>
 
@@ -17,7 +17,7 @@
 
 enum { TIMEOUT_MS = 30 * 1000, BODY_MAX = 5 << 20 };
 
-/// One page on its way. Belongs to the call, but to the lane while that works on it.
+/// One page being fetched. It belongs to the call; while the lane converts it, the lane alone uses it.
 struct fetch {
     struct tool_call *call;
     struct agent *agent;
@@ -30,7 +30,7 @@ struct fetch {
     const char *error; // NULL: none
 };
 
-/// It is over; the call has its result or is given up.
+/// Free it: the call has its result, or was cancelled.
 static void release(struct fetch *f)
 {
     struct agent *a = f->agent;
@@ -65,28 +65,17 @@ static enum kind kind_of(struct str type, struct str body)
         "application/json",   "application/xml",    "application/javascript", "application/yaml",
         "application/x-yaml", "application/toml",   "application/x-sh",       "application/sql",
         "image/svg+xml",      "application/graphql"};
-    struct str rest = type, plain = str_trim(str_cut(&rest, ';'));
-    char *name = str_dup(plain);
-    for (char *p = name; *p != '\0'; p++) {
-        *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 32 : *p);
-    }
+    struct str rest = type;
+    char *name = tool__lower(str_trim(str_cut(&rest, ';')));
     struct str s = str_of(name);
     enum kind kind = str_eqz(s, "text/html") || str_eqz(s, "application/xhtml+xml") ? KIND_HTML
                      : str_starts(s, "text/") || str_ends(s, "+json") || str_ends(s, "+xml") ||
                              str_lookup(s, texts, ARRAY_LEN(texts)) >= 0
                          ? KIND_TEXT
-                     : s.n == 0 && utf8_valid(body) && memchr(body.p, '\0', body.n) == NULL
-                         ? KIND_TEXT
-                         : KIND_OTHER;
+                     : s.n == 0 && utf8_valid(body) && str_index(body, '\0') < 0 ? KIND_TEXT
+                                                                                 : KIND_OTHER;
     free(name);
     return kind;
-}
-
-/// Is the text in the Latin-1 that older servers name? Everything else is read as UTF-8.
-static bool is_latin(const char *type)
-{
-    return strcasestr(type, "iso-8859-1") != NULL || strcasestr(type, "windows-1252") != NULL ||
-           strcasestr(type, "latin1") != NULL;
 }
 
 static void from_latin(struct buf *out, struct str bytes)
@@ -106,17 +95,17 @@ static void from_latin(struct buf *out, struct str bytes)
 static void convert(void *arg) // on a lane
 {
     struct fetch *f = arg;
-    struct buf clean, text;
+    struct buf clean = {.max = SIZE_MAX}, text = {.max = SIZE_MAX};
     struct url page;
     enum kind kind = kind_of(str_of(f->type), buf_str(&f->body));
-    buf_init(&clean, SIZE_MAX);
-    buf_init(&text, SIZE_MAX);
     if (kind == KIND_OTHER) {
         f->error = arena_printf(&f->arena, "the answer is %.80s, %zu bytes: only text can be read",
                                 f->type[0] != '\0' ? f->type : "of no known type", f->body.n);
         buf_clear(&f->body);
     }
-    if (is_latin(f->type)) {
+    // older servers send Latin-1 and name it; everything else is read as UTF-8
+    if (strcasestr(f->type, "iso-8859-1") != NULL || strcasestr(f->type, "windows-1252") != NULL ||
+        strcasestr(f->type, "latin1") != NULL) {
         from_latin(&clean, buf_str(&f->body));
     } else {
         tool_output_clean(&clean, buf_str(&f->body));
@@ -135,9 +124,8 @@ static void convert(void *arg) // on a lane
 static void on_written(void *arg)
 {
     struct fetch *f = arg;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     uint64_t left_out;
-    buf_init(&text, SIZE_MAX);
     tool_output_text(f->output, &text, &left_out);
     finish(f, buf_str(&text));
     buf_fini(&text);
@@ -145,15 +133,13 @@ static void on_written(void *arg)
 
 static void on_room(void *arg)
 {
-    (void)arg; // all of it was given at once
+    (void)arg; // the whole text was added at once
 }
 
 static void on_converted(void *arg)
 {
     struct fetch *f = arg;
-    struct session *s = tool_call_session(f->call);
-    char *dir = s != NULL ? agent__session_path(s, "outputs")
-                          : xasprintf("%s/outputs", f->agent->o.home->state);
+    char *dir = tool_call__outputs_dir(f->call->site);
     f->output = tool_output_new(f->agent->tools, tool__output_path(&f->arena, dir, f->call->id),
                                 on_room, f);
     (void)tool_output_add(f->output, buf_str(&f->body));
@@ -183,8 +169,9 @@ static void on_answer(struct http_call *http, int rc, const struct http_reply *r
             arena_printf(&f->arena, "it redirects to another host: fetch " STR_FMT " instead",
                          (int)MIN(to.n, (size_t)1000), to.p);
     } else if (coded) {
-        f->error = arena_printf(&f->arena, "the server compresses its answer (" STR_FMT ") unasked",
-                                (int)MIN(coding.n, (size_t)40), coding.p);
+        f->error = arena_printf(
+            &f->arena, "the server compressed its answer (" STR_FMT "), which was not asked for",
+            (int)MIN(coding.n, (size_t)40), coding.p);
     } else if (r->status >= 400) {
         f->error = arena_printf(&f->arena, "the server answered with status %d", r->status);
     }
@@ -205,7 +192,7 @@ static void start(struct tool_call *c)
         STR("text/markdown, text/html;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1")};
     struct agent *a = c->site->agent;
     struct str address = json_str(json_get(tool_call_input(c), "url"), "");
-    bool private = config_bool(a->o.config->now, "web_fetch.private");
+    bool private = config_bool(a->o.hub->config->now, "web_fetch.private");
     struct http_request q = {.url = arena_strdup(c->site->arena, address),
                              .headers = &accept,
                              .n_headers = 1,
@@ -224,7 +211,6 @@ static void start(struct tool_call *c)
     struct fetch *f = xcalloc(1, sizeof *f);
     *f = (struct fetch){.call = c, .agent = a};
     buf_init(&f->body, SIZE_MAX);
-    arena_init(&f->arena);
     agent__hold(a);
     c->fetch = f;
     assert(a->o.http != NULL);

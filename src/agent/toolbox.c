@@ -1,8 +1,7 @@
 // Which tools a step has.
 //
-// A name belongs to one tool. Plugins come first for theirs: the engine let one take a built-in's name
-// only when it said `override`. APIs allow no colon in names, so what people write as PLUGIN:TOOL is
-// PLUGIN__TOOL for a model; both are understood.
+// A name belongs to one tool. Tools of plugins come first: the engine lets one take a built-in's name only with
+// `override`. APIs allow no colon in names, so PLUGIN:TOOL is PLUGIN__TOOL for a model; both names work.
 
 #include "agent/toolbox.h"
 
@@ -43,6 +42,8 @@ static const struct json *parse(const char *text, struct arena *a)
     return json_parse(&v, a, arena_str(a, str_of(text)), NULL, NULL) == 0 ? v : NULL;
 }
 
+enum { NAME_MAX_LEN = 64 }; // of a tool; what every provider takes
+
 // ---- of plugins ---------------------------------------------------------------------------------
 
 /// Does the plain name belong to `it` among these units?
@@ -59,9 +60,9 @@ static bool owns_name(const struct toolbox *t, const struct gen *g, struct gen_u
     return find_exact(t, name) == NULL;
 }
 
-/// The tool is called like one that is built in and may not replace it.
-static bool hidden_by_builtin(const struct toolbox_rules *r, const struct gen_item *it,
-                              const struct json *about)
+/// Does it have the name of a built-in tool that it may not replace?
+static bool is_hidden(const struct toolbox_rules *r, const struct gen_item *it,
+                      const struct json *about)
 {
     struct str name = str_of(gen_item_name(it));
     bool builtin = tool_find(name) != NULL;
@@ -71,13 +72,27 @@ static bool hidden_by_builtin(const struct toolbox_rules *r, const struct gen_it
     return builtin && !json_bool(json_get(about, "override"), false);
 }
 
+/// UNIT__NAME, made of characters and of a length that providers accept: one bad name makes them refuse the whole
+/// request.
+static const char *prefixed(struct arena *a, const char *unit, const char *name)
+{
+    size_t room = strlen(name) + 2 < NAME_MAX_LEN ? NAME_MAX_LEN - 2 - strlen(name) : 0;
+    char *full = arena_printf(a, "%.*s__%s", (int)room, unit, name);
+    for (char *p = full; *p != '\0'; p++) {
+        bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                  (*p >= '0' && *p <= '9') || *p == '_' || *p == '-';
+        *p = ok ? *p : '_';
+    }
+    return full;
+}
+
 static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct gen_item *it,
                      bool plain, struct arena *a)
 {
     const struct json *about = parse(gen_item_about(it), a);
     const char *unit = gen_item_unit(it)->name, *name = gen_item_name(it);
     const char *full = arena_printf(a, "%s:%s", unit, name);
-    struct tool_entry e = {.name = str_of(plain ? name : arena_printf(a, "%s__%s", unit, name)),
+    struct tool_entry e = {.name = str_of(plain ? name : prefixed(a, unit, name)),
                            .description = json_str(json_get(about, "description"), ""),
                            .schema = json_get(about, "input_schema"),
                            .asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask"),
@@ -87,7 +102,7 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
                            .tool = &tool_call__plugin_tool,
                            .data = it};
     if (!is_off(r, str_of(plain ? name : full), a) && !is_off(r, str_of(full), a) &&
-        !(plain && hidden_by_builtin(r, it, about))) {
+        !(plain && is_hidden(r, it, about)) && (plain || find_exact(t, e.name) == NULL)) {
         vec_push(&t->list, e);
     }
 }

@@ -5,8 +5,8 @@
 #include "base/vec.h"
 #include "gen/gen.h"
 
-// What can be called at one site: built-in tools, those of a bot and those of plugins. Everything is in the
-// site's arena and in the generation that the site pins.
+// The tools that can be called at one site: built-in ones, those of a bot and those of plugins. Everything is in
+// the site's arena and in the generation that the site pins.
 
 struct choices;
 
@@ -20,8 +20,9 @@ struct tool_entry {
     struct str name; // as the model calls it
     struct str description;
     const struct json *schema; // NULL: anything
-    bool asks;                 // wants a person's permission whatever the mode
-    bool foreign;              // what we cannot check of its schema, its MCP server or plugin does
+    bool asks;                 // the user is asked in every mode
+    // its MCP server or plugin checks what our schema check does not know
+    bool foreign;
     struct str changed; // how its description differs from what the user agreed to; may be empty
     const struct tool *tool; // how it runs; tool_call__plugin_tool for tools of plugins
     void *data;              // of a plugin's tool its gen_item, of a bot's tool agent_kit.arg
@@ -31,7 +32,7 @@ struct toolbox {
     vec(struct tool_entry) list;
 };
 
-/// What is left out, and what a bot adds.
+/// Which tools are left out, and which a bot adds.
 struct toolbox_rules {
     const struct choices *choices; // tools.NAME.off
     char *const *disabled;         // of the session
@@ -48,9 +49,9 @@ void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const
 /// Free the list; what it names belongs to the arena and the generation.
 void toolbox_fini(struct toolbox *t);
 
-/// By the model's name, or UNIT:NAME; NULL when there is none.
+/// Find a tool by the model's name or UNIT:NAME; NULL: there is none.
 const struct tool_entry *toolbox_find(const struct toolbox *t, struct str name);
-/// `tools` of a request.
+/// The member `tools` of a request, in the arena.
 const struct json *toolbox_json(const struct toolbox *t, struct arena *a);
-/// Does `choices` switch this name off?
+/// Is the tool of this name switched off in `choices`?
 bool toolbox_is_off(const struct choices *c, struct str name, struct arena *a);

@@ -6,15 +6,15 @@
 //                                      └───────────────── tools <───────── calls ─────────────────────┤
 //                        close <─ done <─ (error) <────────────────────────── final <── no more calls ┘
 //
-// Where an outside agent runs the turn, the step `engine` stands in place of request, model, after_model and tools.
+// When an outside agent runs the turn, the step `engine` replaces request, model, after_model and tools.
 //
-// Whatever happens ends in `done`, once: what was said so far is written (or the turn fails), on_done runs,
-// the last event is written and synced, and only then those who wait are told. Interrupting cancels what the step waits for; what cannot be cancelled
-// (a file being read) is waited for, and turn__alive() sends the turn to its end.
+// Every turn ends in `done`, once: all events so far are written (or the turn fails), on_done runs, the last event
+// is written and synced, and only then the callers that wait are told. Interrupting cancels what the step waits for.
+// What cannot be cancelled (a file being read) is waited for; then turn__resume() sends the turn to its end.
 //
 // Invariants:
-//   - exactly one of these holds: a step is about to be entered (`next`), something the step waits for
-//     is under way, or the code of a step runs.
+//   - exactly one of these holds: a step is about to be entered (`next`), the step waits for something, or the
+//     code of a step runs.
 //   - all events of a turn are in the journal before its last one (they are written in order), so no
 //     callback of a note comes after the turn is gone.
 
@@ -35,11 +35,11 @@ static const struct json empty_object = {.type = JSON_OBJ}, empty_array = {.type
 
 static const char *state_name(enum agent_turn_state state)
 {
-    static const char *const names[] = {
-#define X(id, name) [AGENT_TURN_##id] = (name),
-        AGENT_TURN_STATES(X)
-#undef X
-    };
+    static const char *const names[] = {[AGENT_TURN_RUNNING] = "running",
+                                        [AGENT_TURN_WAITING] = "waiting",
+                                        [AGENT_TURN_COMPLETED] = "completed",
+                                        [AGENT_TURN_FAILED] = "failed",
+                                        [AGENT_TURN_INTERRUPTED] = "interrupted"};
     assert(state < ARRAY_LEN(names));
     return names[state];
 }
@@ -48,7 +48,7 @@ void turn__raise(struct turn *t, enum hook_point_id point, const struct json *va
                  pipe_done *after)
 {
     struct pipe_opts o = {.hooks = t->site.hooks,
-                          .loop = t->s->agent->o.loop,
+                          .loop = t->s->agent->o.hub->loop,
                           .point = point,
                           .ctx = &t->ctx,
                           .arena = &t->step_arena,
@@ -58,6 +58,13 @@ void turn__raise(struct turn *t, enum hook_point_id point, const struct json *va
                           .failed = turn__hook_failed,
                           .failed_arg = t};
     pipe_start(&t->pipe, &o);
+}
+
+void turn__raise_text(struct turn *t, enum hook_point_id point, struct str text, pipe_done *after)
+{
+    struct json *value = arena_alloc(&t->step_arena, sizeof *value);
+    *value = make_str(text);
+    turn__raise(t, point, value, after);
 }
 
 void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
@@ -77,7 +84,7 @@ void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
     note__end(&n, STORE_WRITTEN, NULL, NULL);
 }
 
-bool turn__blocked(struct turn *t, enum hook_point_id point)
+bool turn__fail_if_blocked(struct turn *t, enum hook_point_id point)
 {
     const struct pipe *p = &t->pipe;
     if (p->run.result != HOOK_DENY) {
@@ -89,12 +96,22 @@ bool turn__blocked(struct turn *t, enum hook_point_id point)
     return true;
 }
 
+/// Note why the turn fails.
+static void set_error(struct turn *t, const char *code, const char *text)
+{
+    snprintf(t->error_code, sizeof t->error_code, "%s", code);
+    t->error = arena_str(&t->arena, str_of(text));
+    t->state = AGENT_TURN_FAILED;
+}
+
 // ---- the beginning ------------------------------------------------------------------------------
 
-static void loaded(struct turn *t)
+/// One of the things that load() asked for is there. After the last one the turn begins.
+static void loaded(void *arg)
 {
+    struct turn *t = arg;
     assert(t->n_loading != 0);
-    if (--t->n_loading != 0 || !turn__alive(t)) {
+    if (--t->n_loading != 0 || !turn__resume(t)) {
         return;
     }
     if (t->error_code[0] != '\0') {
@@ -122,9 +139,7 @@ static void loaded(struct turn *t)
 
 static void fail_loading(struct turn *t, const char *what, const struct err *e)
 {
-    snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
-    t->error = str_of(arena_printf(&t->arena, "%s cannot be read: %s", what, e->msg));
-    t->state = AGENT_TURN_FAILED;
+    set_error(t, "STORE_FAILED", arena_printf(&t->arena, "%s cannot be read: %s", what, e->msg));
 }
 
 static void on_loaded(struct session *s, int status, const struct err *e, void *arg)
@@ -152,21 +167,6 @@ static void on_entered(struct session *s, void *arg)
     loaded(arg);
 }
 
-static void on_learned(void *arg)
-{
-    loaded(arg);
-}
-
-/// What a bot is told.
-static void learn(struct turn *t)
-{
-    const struct agent_kit *kit = &t->s->agent->kit;
-    if (t->s->role.bot.n != 0 && kit->learn != NULL) {
-        t->n_loading++;
-        kit->learn(kit->arg, t->s, &t->lore, on_learned, t);
-    }
-}
-
 static void on_rules(void *arg, struct book_project *rules, const struct err *e)
 {
     struct turn *t = arg;
@@ -182,6 +182,8 @@ static void load(struct turn *t)
 {
     struct agent *a = t->s->agent;
     struct agent_no no;
+    const struct agent_kit *kit = &a->kit;
+    agent__session_hold(t->s); // the policy may be newer than the session
     if (!agent__session_choose(t->s, &no)) {
         turn__fail(t, "PROVIDER_FAILED", "%s", no.detail);
         return;
@@ -189,8 +191,12 @@ static void load(struct turn *t)
     t->ctx.model = str_of(t->s->model);
     t->n_loading = 4;
     agent__session_load(t->s, on_loaded, t);
-    prompt_files_read(a->files, a->o.home->dir, t->s->working_dir, a->o.trust, on_files, t);
-    learn(t);
+    prompt_files_read(a->files, a->o.hub->home->dir, t->s->working_dir, a->o.hub->trust, on_files,
+                      t);
+    if (t->s->role.bot.n != 0 && kit->learn != NULL) {
+        t->n_loading++;
+        kit->learn(kit->arg, t->s, &t->lore, loaded, t);
+    }
     book_find(a->book, t->s->working_dir, on_rules, t);
     agent__session_enter(t->s, on_entered, t);
 }
@@ -210,7 +216,7 @@ static void on_user_message(struct pipe *p, void *arg)
 {
     struct turn *t = arg;
     struct note n;
-    if (turn__blocked(t, POINT_USER_MESSAGE)) {
+    if (turn__fail_if_blocked(t, POINT_USER_MESSAGE)) {
         return;
     }
     if (p->run.result == HOOK_VALUE) {
@@ -229,9 +235,19 @@ static void on_user_message(struct pipe *p, void *arg)
 
 static void user_message(struct turn *t)
 {
-    struct json *text = arena_alloc(&t->arena, sizeof *text);
-    *text = make_str(t->text);
-    turn__raise(t, POINT_USER_MESSAGE, text, on_user_message);
+    turn__raise_text(t, POINT_USER_MESSAGE, t->text, on_user_message);
+}
+
+/// A JSON text that the hub itself wrote, in the turn's arena; NULL for NULL.
+static const struct json *parse_own(struct turn *t, const char *text)
+{
+    struct json *v = NULL;
+    int rc = text != NULL
+                 ? json_parse(&v, &t->arena, arena_str(&t->arena, str_of(text)), NULL, NULL)
+                 : 0;
+    assert(rc == 0);
+    (void)rc;
+    return v;
 }
 
 void turn__start(struct session *s, const struct session_message *m)
@@ -242,28 +258,21 @@ void turn__start(struct session *s, const struct session_message *m)
     memcpy(t->id, m->turn_id, sizeof t->id);
     t->since_ns = time_mono_ns();
     t->only_compacts = m->compact;
-    arena_init(&t->arena);
-    arena_init(&t->step_arena);
-    arena_init(&t->unit_arena);
     buf_init(&t->delta.text, SIZE_MAX);
     buf_init(&t->engine.said, SIZE_MAX);
     redact_stream_init(&t->delta.secrets);
     agent__lore_init(&t->lore);
     t->text = arena_str(&t->arena, str_of(m->text));
-    if (m->images != NULL) {
-        struct json *images;
-        int rc =
-            json_parse(&images, &t->arena, arena_str(&t->arena, str_of(m->images)), NULL, NULL);
-        t->images = rc == 0 ? images : NULL;
-        assert(rc == 0); // picture.c wrote it
-    }
+    t->images = parse_own(t, m->images);                 // picture.c wrote it
+    const struct json *memory = parse_own(t, s->memory); // keep_memory() wrote it
+    agent__session_set(&s->memory, STR_NULL);
     t->ctx = (struct hook_ctx){.session_id = str_of(s->id),
                                .turn_id = str_of(t->id),
                                .working_dir = str_of(s->working_dir),
                                .user_text = t->text,
                                .bot = s->role.bot,
                                .state = &empty_object,
-                               .memory = &empty_array,
+                               .memory = memory != NULL ? memory : &empty_array,
                                .arena = &t->arena};
     t->site =
         (struct call_site){.agent = s->agent, .turn = t, .arena = &t->step_arena, .ctx = &t->ctx};
@@ -281,13 +290,11 @@ void turn__fail(struct turn *t, const char *code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    snprintf(t->error_code, sizeof t->error_code, "%s", code);
-    t->error = arena_str(&t->arena, str_of(text));
-    t->state = AGENT_TURN_FAILED;
+    set_error(t, code, text);
     turn__go(t, TURN_ERROR);
 }
 
-bool turn__alive(struct turn *t)
+bool turn__resume(struct turn *t)
 {
     if (t->interrupted) {
         turn__go(t, TURN_DONE);
@@ -310,7 +317,7 @@ void turn__settled(struct turn *t)
     }
 }
 
-bool turn__has_lost(struct turn *t)
+bool turn__fail_if_lost(struct turn *t)
 {
     if (t->lost.code != 0) {
         turn__fail(t, "STORE_FAILED", "%s: %s", note__fault(&t->lost), t->lost.msg);
@@ -318,7 +325,9 @@ bool turn__has_lost(struct turn *t)
     return t->lost.code != 0;
 }
 
-/// What a step waits for, given up. Steps that are not here cannot be: they see it when they come back.
+// How to cancel what a step waits for. A step that is not in `cancels` waits for something that cannot be cancelled,
+// and sees the interrupt when it comes.
+
 static void cancel_prompt(struct turn *t)
 {
     prompt_cancel(t->prompt);
@@ -334,7 +343,7 @@ static void cancel_pipe(struct turn *t)
 
 static void cancel_model(struct turn *t)
 {
-    turn__cancel_model(t);
+    (void)turn__cut_model(t);
     turn__go(t, TURN_DONE);
 }
 
@@ -363,17 +372,18 @@ static void (*const cancels[])(struct turn *t) = {
 void turn__interrupt(struct turn *t)
 {
     if (t->interrupted && t->step == TURN_TOOLS) {
-        turn__cancel_tools(t); // commands that took no notice are killed
+        turn__cancel_tools(t); // kill the commands that have not ended
     } else if (t->interrupted && t->step == TURN_ENGINE) {
         turn__cancel_engine(t);
     }
     if (t->interrupted || t->step >= TURN_ERROR) {
-        return; // it ends already
+        return; // it is about to end
     }
     t->interrupted = true;
     t->state = AGENT_TURN_INTERRUPTED;
     if (t->next != NULL) {
-        loop_cancel(t->s->agent->o.loop, t->next);
+        loop_cancel(t->s->agent->o.hub->loop, t->next);
+        t->next = NULL;
         turn__go(t, TURN_DONE);
     } else if (cancels[t->step] != NULL) {
         cancels[t->step](t);
@@ -383,7 +393,7 @@ void turn__interrupt(struct turn *t)
 static void on_final(struct pipe *p, void *arg)
 {
     struct turn *t = arg;
-    if (turn__blocked(t, POINT_FINAL)) {
+    if (turn__fail_if_blocked(t, POINT_FINAL)) {
         return;
     }
     struct str text = t->reply.text;
@@ -397,9 +407,7 @@ static void on_final(struct pipe *p, void *arg)
 
 static void finish_text(struct turn *t)
 {
-    struct json *text = arena_alloc(&t->step_arena, sizeof *text);
-    *text = make_str(t->reply.text);
-    turn__raise(t, POINT_FINAL, text, on_final);
+    turn__raise_text(t, POINT_FINAL, t->reply.text, on_final);
 }
 
 static void on_told(struct pipe *p, void *arg)
@@ -425,31 +433,22 @@ static void on_done(struct pipe *p, void *arg)
 
 static void done(struct turn *t)
 {
-    // The last step is over; what is left of it is written, and may be long.
+    // The last step is over and journaled; its request and answer may be large.
     arena_fini(&t->step_arena);
-    arena_init(&t->step_arena);
     t->request = NULL;
     t->reply = (struct turn_reply){0};
     t->settling = t->s->notes != NULL;
     if (t->settling) {
         return;
     }
-    if (t->state == AGENT_TURN_COMPLETED && turn__has_lost(t)) {
+    if (t->state == AGENT_TURN_COMPLETED && turn__fail_if_lost(t)) {
         return;
     }
     t->ctx.outcome = str_of(state_name(t->state));
     turn__raise(t, POINT_DONE, NULL, on_done);
 }
 
-// ---- told and gone ------------------------------------------------------------------------------
-
-static void write_error(const char *code, struct str message, struct jw *w)
-{
-    jw_kobj(w, "error");
-    jw_kstrz(w, "code", code);
-    jw_kstr(w, "message", message);
-    jw_end_obj(w);
-}
+// ---- the outcome --------------------------------------------------------------------------------
 
 static void write_final(struct str text, uint64_t left_out, struct jw *w)
 {
@@ -482,7 +481,7 @@ void agent_outcome_write(const struct agent_outcome *o, struct jw *w)
         agent__session_write_pending(o->s, w);
     }
     if (o->state == AGENT_TURN_FAILED) {
-        write_error(o->error_code, o->error, w);
+        note__put_error(w, o->error_code, o->error);
     }
 }
 
@@ -509,6 +508,8 @@ void turn__tell_waiting(struct turn *t)
 
 static void turn_free(struct turn *t)
 {
+    assert(t->s->turn != t && t->next == NULL && t->call == NULL && t->prompt == NULL &&
+           !t->keeping);
     turn__free_tools(t);
     turn__free_pictures(t);
     pipe_fini(&t->pipe);
@@ -525,17 +526,35 @@ static void turn_free(struct turn *t)
     free(t);
 }
 
+/// Keep what plugins added to ctx.memory after the last request: the first request of the next turn gets it.
+static void keep_memory(struct turn *t)
+{
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w;
+    if (t->ctx.memory->n <= t->remembered) {
+        return;
+    }
+    jw_init(&w, &out);
+    jw_arr(&w);
+    for (size_t i = t->remembered; i < t->ctx.memory->n; i++) {
+        jw_value(&w, &t->ctx.memory->items[i]);
+    }
+    jw_end_arr(&w);
+    agent__session_set(&t->s->memory, buf_str(&out));
+    buf_fini(&out);
+}
+
 static void on_closed(void *arg, int status, const struct err *e)
 {
     struct turn *t = arg;
     struct session *s = t->s;
     struct agent *a = s->agent;
-    if (status < 0) { // it happened, but nobody will know after a restart
-        t->state = AGENT_TURN_FAILED;
-        snprintf(t->error_code, sizeof t->error_code, "STORE_FAILED");
-        t->error = str_of(arena_printf(&t->arena, "%s: %s", note__fault(e), e->msg));
+    keep_memory(t);
+    if (status < 0) { // after a restart the journal does not know how the turn ended
+        set_error(t, "STORE_FAILED", arena_printf(&t->arena, "%s: %s", note__fault(e), e->msg));
     }
-    if (agent__session_awaited(s, t->id)) { // the text is the conversation's, which may go
+    // `final` is in the conversation, which may be freed first
+    if (agent__session_awaited(s, t->id)) {
         t->final = arena_str(&t->arena, t->final);
     }
     s->turn = NULL;
@@ -544,7 +563,7 @@ static void on_closed(void *arg, int status, const struct err *e)
     const struct agent_outcome o = outcome_of(t, t->state);
     agent__session_answer(s, &o);
     if (t->lost.code != 0) {
-        agent__session_cool(s); // the next turn knows what the journal knows
+        agent__session_cool(s); // the next turn reads the conversation from the journal
     }
     turn_free(t);
     agent__release(a);
@@ -561,13 +580,13 @@ static void close_turn(struct turn *t)
 {
     struct session *s = t->s;
     struct note n;
+    assert(t->state < ARRAY_LEN(last_events) && t->n_open == 0);
     struct jw *w = note__begin(&n, s, t, last_events[t->state]);
     if (t->state == AGENT_TURN_COMPLETED) {
-        size_t cut = utf8_cut(t->final.p, t->final.n, SUMMARY_BYTES);
-        agent__session_set(&s->response_summary, (struct str){t->final.p, cut});
+        agent__session_set_summary(&s->response_summary, t->final);
         write_final(t->final, t->final_left_out, w);
     } else if (t->state == AGENT_TURN_FAILED) {
-        write_error(t->error_code, t->error, w);
+        note__put_error(w, t->error_code, t->error);
     }
     if (s->talk != NULL) {
         talk_hear(s->talk, SIZE_MAX);
@@ -618,6 +637,7 @@ static void on_next(void *arg)
 
 void turn__go(struct turn *t, enum turn_step step)
 {
+    assert(t->next == NULL && t->s->turn == t); // one step after the other
     t->step = step;
-    t->next = loop_defer(t->s->agent->o.loop, on_next, t);
+    t->next = loop_defer(t->s->agent->o.hub->loop, on_next, t);
 }

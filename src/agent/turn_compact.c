@@ -1,70 +1,35 @@
-// A conversation that became too long for the model, or that somebody wants shorter.
+// Compacting: older messages are replaced by a summary, because the conversation is too long or the user asks.
 //
 //     older messages ──as text, each cut──> a request for a summary ──> on_compact ──> session.compacted
 //                                                                          └─> the turn's step, once more
 //
-// What was said last (from the last message of the user on) stays as it is. When there is nothing before
-// that, the results of tools in it are cut instead. Once a step; a second overflow fails the turn.
+// The last message of the user and everything after it stay. When there is nothing before that message, long
+// results of tools are cut instead. This happens once in a step; a second overflow fails the turn.
 //
-// It happens when somebody asks, when the provider refuses a request as too long and, where the context of the
+// It is done when a client asks for it, when the provider refuses a request as too long and, if the context of the
 // model is known, before a request when the last one filled more of it than [limits] compact_percent.
 
 #include <assert.h>
 
 #include "agent/agent_int.h"
+#include "agent/compact.h"
 #include "agent/make.h"
-#include "base/utf8.h"
 
 enum { PART_MAX = 2000, TEXT_MAX = 200 * 1000, RESULT_MAX = 2000 };
 
-static const char task[] = "Summarise the conversation below for yourself: you will go on with it "
-                           "and see only your summary. "
-                           "Keep what was asked, what was decided, names of files and commands, "
-                           "what worked and what did not, "
-                           "and what is still to be done. Answer with the summary only.\n\n";
+static const char task[] =
+    COMPACT_TASK "Keep what was asked, what was decided, names of files and commands, "
+                 "what worked and what did not, "
+                 "and what is still to be done. Answer with the summary only.\n\n";
 
-static void add_cut(struct buf *out, struct str text)
-{
-    size_t n = utf8_cut(text.p, text.n, PART_MAX);
-    buf_add(out, text.p, n);
-    if (n < text.n) {
-        buf_addf(out, " [%zu bytes left out]", text.n - n);
-    }
-}
-
-static void add_item(struct buf *out, const struct json *item)
-{
-    struct str type = json_str(json_get(item, "type"), "");
-    if (str_eqz(type, "text")) {
-        add_cut(out, json_str(json_get(item, "text"), ""));
-    } else if (str_eqz(type, "image")) {
-        buf_addf(out, "[picture " STR_FMT "] ", STR_ARG(json_str(json_get(item, "name"), "")));
-    } else if (str_eqz(type, "tool_result")) {
-        add_cut(out, json_str(json_get(item, "output"), ""));
-    } else if (str_eqz(type, "tool_call")) {
-        struct buf input;
-        buf_init(&input, SIZE_MAX);
-        json_write(&input, json_get(item, "input"), 0);
-        buf_addf(out, "[calls " STR_FMT " ", STR_ARG(json_str(json_get(item, "name"), "")));
-        add_cut(out, buf_str(&input));
-        buf_addz(out, "]");
-        buf_fini(&input);
-    }
-}
-
-/// The messages as one text, the newest of them when it becomes too long.
+/// The messages as one text; of one that is too long, the end.
 static void write_talk(struct buf *out, const struct json *messages, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct json *m = &messages->items[i], *content = json_get(m, "content");
+        const struct json *m = &messages->items[i];
         buf_addf(out, STR_FMT ": ", STR_ARG(json_str(json_get(m, "role"), "")));
-        if (content != NULL && content->type == JSON_STR) {
-            add_cut(out, content->s);
-        }
-        json_foreach_item (it, content) {
-            add_item(out, it);
-        }
-        buf_addz(out, "\n\n");
+        talk_write_content(out, m, PART_MAX);
+        buf_addc(out, '\n');
     }
     if (out->n > TEXT_MAX) {
         size_t from = out->n - TEXT_MAX;
@@ -79,7 +44,7 @@ static void go_on(struct turn *t)
 {
     t->compacting = t->refused = false;
     t->compacted = true;
-    t->s->context = 0; // nobody has counted yet
+    t->s->context = 0; // unknown until the next request
     if (t->only_compacts) {
         t->state = AGENT_TURN_COMPLETED;
         turn__go(t, TURN_DONE);
@@ -92,7 +57,7 @@ static void on_compact(struct pipe *p, void *arg)
 {
     struct turn *t = arg;
     struct note n;
-    if (turn__blocked(t, POINT_COMPACT)) {
+    if (turn__fail_if_blocked(t, POINT_COMPACT)) {
         return;
     }
     struct str summary = json_str(pipe_value(p), "");
@@ -110,18 +75,14 @@ static void on_compact(struct pipe *p, void *arg)
 
 void turn__compact_reply(struct turn *t, struct str summary)
 {
-    struct json *text = arena_alloc(&t->step_arena, sizeof *text);
-    *text = make_str(arena_str(&t->step_arena, summary));
-    turn__raise(t, POINT_COMPACT, text, on_compact);
+    turn__raise_text(t, POINT_COMPACT, arena_str(&t->step_arena, summary), on_compact);
 }
 
 static const struct json *make_request(struct turn *t, struct str text)
 {
     struct arena *a = &t->step_arena;
-    struct json *request = make_obj(a, 4), *messages = make_arr(a, 1), *m = make_obj(a, 2);
-    make_put(m, "role", make_strz("user"));
-    make_put(m, "content", make_str(text));
-    make_push(messages, *m);
+    struct json *request = make_obj(a, 4), *messages = make_arr(a, 1);
+    make_push(messages, make_message(a, "user", make_str(text)));
     make_put(request, "model", make_strz(t->s->choice.model));
     make_put(request, "messages", *messages);
     make_put(request, "tools", *make_arr(a, 0));
@@ -129,7 +90,7 @@ static const struct json *make_request(struct turn *t, struct str text)
     return request;
 }
 
-/// Why it becomes shorter.
+/// Journal that compacting begins, and why.
 static void note_beginning(struct turn *t)
 {
     struct note n;
@@ -154,8 +115,9 @@ bool turn__is_full(const struct turn *t)
 void turn__compact(struct turn *t)
 {
     struct talk *talk = t->s->talk;
+    assert(talk != NULL && t->call == NULL && !t->compacting);
     size_t tail = t->only_compacts ? 0 : talk_tail(talk), n = talk_messages(talk)->n - tail;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (n == 0) {
         size_t cut = !t->only_compacts ? talk_trim(talk, RESULT_MAX) : 0;
         if (cut != 0) {
@@ -175,10 +137,8 @@ void turn__compact(struct turn *t)
         return;
     }
     note_beginning(t);
-    buf_init(&text, SIZE_MAX);
     buf_addz(&text, task);
-    struct buf talked;
-    buf_init(&talked, SIZE_MAX);
+    struct buf talked = {.max = SIZE_MAX};
     write_talk(&talked, talk_messages(talk), n);
     buf_adds(&text, buf_str(&talked));
     buf_fini(&talked);
@@ -196,16 +156,16 @@ void agent_compact(struct session *s, agent_outcome_cb *cb, void *arg)
 {
     struct agent_no no;
     if (!agent__session_usable(s, &no)) {
-        // said
+        // `no` says why
     } else if (s->turn != NULL || s->queue.n != 0) {
-        agent__no(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
+        agent_no_set(&no, PROBLEM_TURN_RUNNING, NULL, "a turn runs in session '%s'", s->id);
     } else if (s->state == SESSION_ENDED || s->ending) {
-        agent__no(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
+        agent_no_set(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
     } else if (s->agent->stopping) {
-        agent__no(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        agent_no_set(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (s->engine != NULL) {
-        agent__no(&no, PROBLEM_CONFLICT, NULL, "the engine '%s' shortens its conversation itself",
-                  s->engine);
+        agent_no_set(&no, PROBLEM_CONFLICT, NULL,
+                     "the engine '%s' shortens its conversation itself", s->engine);
     } else {
         struct session_message m = {.text = xstrdup(""), .accepted = true, .compact = true};
         snprintf(m.turn_id, sizeof m.turn_id, "t%llu", (unsigned long long)++s->turns);

@@ -1,4 +1,4 @@
-// A turn that an outside agent runs: what it tells becomes our events, what it wants goes through our pipeline.
+// A turn that an outside agent runs: what it reports becomes our events, its calls go through our pipeline.
 //
 //     environ ──> thread (session_engine.c) ──turn──> on_delta ─────> message.delta, on_model_delta
 //                                                     on_message ───> message.completed
@@ -6,17 +6,17 @@
 //                                                     on_end ──> final       allow, refuse, answer <┘
 //
 // A call is a tool_call like any other: on_tool_call, the schema, permissions, on_resolve_tool, the record for a
-// rewind. Only what "run it" means differs: a tool of ours runs here, one that the engine runs itself (an *errand*)
-// is allowed, and its result waited for. So rules, hooks and people decide about both in the same way.
+// rewind. Only running it differs: a tool of ours runs here; a call that the engine runs itself (an *errand*) is
+// allowed, and its result is waited for. So rules, hooks and the user decide about both in the same way.
 //
 // The last message is held back until the turn ends, because on_final may change it; whatever comes after it makes it
-// an earlier one. In the conversation each call stands in a message of its own before its result: an engine may have
-// several under way.
+// an earlier one. In the conversation each call is in a message of its own before its result, since an engine may have
+// several calls under way.
 //
 // Invariants:
-//   - `under_way` from turn() until on_end or on_died; `n_open` counts calls whose results are not on the disk. The
-//     turn goes on when neither holds, once: leave().
-//   - nothing the engine says is taken outside of that time.
+//   - `under_way` is true from turn() until on_end or on_died; `n_open` counts calls whose results are not on the disk.
+//     The turn continues when the engine has ended and no call is open, once: leave().
+//   - nothing that the engine says at any other time is used.
 
 #include <assert.h>
 
@@ -29,38 +29,27 @@ enum { STOP_MS = 5000, ID_MAX = 200 };
 /// A call that the engine runs itself.
 struct engine_errand {
     enum engine_runner runner;
-    enum tool_effect effect; // when the tool is none of ours
+    enum tool_effect effect; // used when the tool is not one of ours
     struct str tool;         // as the engine asked for it
     bool started;            // the pipeline lets it run
-    bool over;               // the engine has told the result
+    bool over;               // the engine has reported the result
     struct str output, diff;
     const char *error;
 };
 
 // ---- the end ------------------------------------------------------------------------------------
 
-static void set_reply(struct turn *t, struct str text)
-{
-    struct json *content = make_arr(&t->step_arena, 1), *item = make_obj(&t->step_arena, 2);
-    make_put(item, "type", make_strz("text"));
-    make_put(item, "text", make_str(text));
-    if (text.n != 0) {
-        make_push(content, *item);
-    }
-    t->reply = (struct turn_reply){.text = text, .content = content};
-}
-
-/// What is held back is not the last message, or there will be no other end.
-static void tell_held(struct turn *t)
+/// Journal the message that is held back: another one follows, or the turn does not complete.
+static void note_held(struct turn *t)
 {
     if (t->engine.has_held) {
         t->engine.has_held = false;
-        set_reply(t, t->engine.held);
+        turn__set_reply(t, t->engine.held);
         turn__note_reply(t, t->engine.held, NULL);
     }
 }
 
-/// Neither the engine nor a call is under way: the turn goes on.
+/// Continue the turn, if neither the engine nor a call is under way.
 static void leave(struct turn *t)
 {
     struct turn_engine *g = &t->engine;
@@ -71,7 +60,7 @@ static void leave(struct turn *t)
     agent__engine_rest(t->s);
     talk_hear(t->s->talk, SIZE_MAX);
     if (g->end != ENGINE_COMPLETED || g->stopped != NULL || t->interrupted) {
-        tell_held(t);
+        note_held(t);
     }
     if (t->interrupted) {
         turn__go(t, TURN_DONE);
@@ -80,22 +69,22 @@ static void leave(struct turn *t)
     } else if (g->end == ENGINE_INTERRUPTED) {
         turn__fail(t, "ENGINE_FAILED", "the engine ended the turn");
     } else {
-        set_reply(t, g->has_held ? g->held : STR(""));
+        turn__set_reply(t, g->has_held ? g->held : STR(""));
         turn__go(t, TURN_FINAL);
     }
 }
 
-/// The engine has the turn no more.
+/// The engine has ended the turn, or its process is gone.
 static void end_turn(struct turn *t, enum engine_end end)
 {
     t->engine.under_way = false;
     t->engine.end = end;
     turn__flush_deltas(t);
-    turn__cancel_tools(t); // nobody waits for their results
+    turn__cancel_tools(t); // the engine does not wait for their results any more
     leave(t);
 }
 
-/// The process does not answer, or nobody wants it any more.
+/// End the process: it does not answer, or the user interrupted twice.
 static void kill_engine(struct turn *t)
 {
     agent__engine_close(t->s);
@@ -120,12 +109,12 @@ static void on_impatient(void *arg)
     kill_engine(t);
 }
 
-/// Something came: the time without any begins anew. While calls run it may say nothing for long.
-static void be_patient(struct turn *t)
+/// The engine said something: restart the timer that ends a silent one. While calls run it may be silent for long.
+static void restart_patience(struct turn *t)
 {
     struct turn_engine *g = &t->engine;
     if (g->told_to_end) {
-        return; // it does within STOP_MS
+        return; // it has STOP_MS for that
     }
     timer_stop(&g->patience);
     if (t->n_open == 0) {
@@ -154,7 +143,11 @@ void turn__cancel_engine(struct turn *t)
 {
     const struct agent_host *h = &t->s->agent->o.host;
     struct turn_engine *g = &t->engine;
-    if (g->dressing) {
+    if (g->look != NULL) {
+        agent__engine_stop_looking(g->look);
+        g->look = NULL;
+        turn__go(t, TURN_DONE);
+    } else if (g->dressing) {
         g->dressing = false;
         h->forget_environ(h->arg, t->s, t);
         turn__go(t, TURN_DONE);
@@ -201,7 +194,7 @@ static void start_errand(struct tool_call *c)
 
 static bool cancel_errand(struct tool_call *c)
 {
-    (void)c; // the engine is told to end its turn
+    (void)c; // the engine itself is told to end its turn
     return true;
 }
 
@@ -223,20 +216,20 @@ const struct tool_entry *turn__engine_entry(struct tool_call *c, struct str name
     return e;
 }
 
-/// What the model reads of a call that does not run: why, or what a plugin answered in its place.
+/// What the model reads about a call that does not run: the error, or a plugin's answer in its place.
 static struct str refusal_of(const struct tool_call *c)
 {
     struct str error = json_str(json_get(c->result, "error"), "");
     return error.n != 0 ? error : json_str(json_get(c->result, "output"), "");
 }
 
-/// The result is on the disk, or will never be: now the engine may have it.
+/// The result is on the disk, or could not be written: now the engine may have it.
 static void on_result_synced(void *arg, int status, const struct err *e)
 {
     struct tool_call *c = arg;
     struct turn *t = c->site->turn;
     struct session_engine *live = t->s->live;
-    (void)status; // what is lost fails the turn at its end
+    (void)status; // a lost event fails the turn at its end
     (void)e;
     assert(t->n_open != 0);
     t->n_open--;
@@ -256,12 +249,12 @@ static void on_result_synced(void *arg, int status, const struct err *e)
                                            "' without asking, which is not allowed: %.*s",
                                            STR_ARG(c->name), (int)MIN(why.n, (size_t)500), why.p));
         }
-        be_patient(t);
+        restart_patience(t);
     }
     leave(t);
 }
 
-/// A call in a message of its own, right before its result.
+/// Put the call into the conversation, in a message of its own right before its result.
 static void note_call(struct tool_call *c)
 {
     struct turn *t = c->site->turn;
@@ -279,31 +272,35 @@ static void note_call(struct tool_call *c)
 
 static void on_call_ended(struct tool_call *c)
 {
-    struct turn *t = c->site->turn;
-    const struct json *r = c->result;
     if (c->errand != NULL && !c->errand->over) {
-        c->diff = STR_NULL; // nothing is known to have changed
+        c->diff = STR_NULL; // whether it changed anything is unknown
     }
     if (c->noted) {
         note_call(c);
-        talk_result(t->s->talk, c->id, json_str(json_get(r, "output"), ""),
-                    json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
+        turn__tell_result(c);
     }
     turn__note_result(c, on_result_synced, c);
     tool_call__start_waiting(c->site);
 }
 
-// ---- what the engine tells ----------------------------------------------------------------------
+// ---- what the engine reports --------------------------------------------------------------------
 
-/// The turn that the engine has; NULL: none, and nothing of it is wanted.
+/// The turn that the engine runs; NULL: none.
 static struct turn *turn_of(const struct session *s)
 {
     struct turn *t = s->turn;
-    bool has = t != NULL && t->step == TURN_ENGINE && t->engine.under_way;
-    if (has) {
-        be_patient(t);
+    return t != NULL && t->step == TURN_ENGINE && t->engine.under_way ? t : NULL;
+}
+
+/// The engine said something: the turn that takes it. NULL: it is ignored, because no turn runs or it is being ended.
+static struct turn *hear_engine(const struct session *s)
+{
+    struct turn *t = turn_of(s);
+    if (t == NULL) {
+        return NULL;
     }
-    return has && !t->engine.told_to_end ? t : NULL;
+    restart_patience(t);
+    return t->engine.told_to_end ? NULL : t;
 }
 
 static struct tool_call *find_call(const struct turn *t, struct str id)
@@ -337,16 +334,16 @@ static void on_thread(void *arg, struct str id, bool resumed)
 
 static void on_delta(void *arg, const struct provider_delta *d)
 {
-    struct turn *t = turn_of(arg);
+    struct turn *t = hear_engine(arg);
     if (t != NULL) {
-        tell_held(t);
+        note_held(t);
         turn__delta(t, d);
     }
 }
 
 static void on_void(void *arg, struct str why)
 {
-    struct turn *t = turn_of(arg);
+    struct turn *t = hear_engine(arg);
     struct note n;
     if (t == NULL) {
         return;
@@ -354,20 +351,17 @@ static void on_void(void *arg, struct str why)
     turn__flush_deltas(t);
     struct jw *w = note__begin(&n, t->s, t, EVENT_MESSAGE_ABORTED);
     if (why.n != 0) {
-        jw_kobj(w, "error");
-        jw_kstrz(w, "code", "ENGINE_RETRY");
-        jw_kstr(w, "message", why);
-        jw_end_obj(w);
+        note__put_error(w, "ENGINE_RETRY", why);
     }
     note__end(&n, STORE_WRITTEN, NULL, NULL);
 }
 
 static void on_message(void *arg, struct str text)
 {
-    struct turn *t = turn_of(arg);
+    struct turn *t = hear_engine(arg);
     if (t != NULL) {
         turn__flush_deltas(t);
-        tell_held(t);
+        note_held(t);
         t->engine.held = arena_str(&t->step_arena, text);
         t->engine.has_held = true;
     }
@@ -376,7 +370,7 @@ static void on_message(void *arg, struct str text)
 static void on_call(void *arg, const struct engine_call *call)
 {
     struct session *s = arg;
-    struct turn *t = turn_of(s);
+    struct turn *t = hear_engine(s);
     if (t == NULL || call->id.n > ID_MAX) { // no turn wants it
         struct engine_thread *th = s->live->thread;
         if (call->runner == ENGINE_ASKS) {
@@ -388,7 +382,7 @@ static void on_call(void *arg, const struct engine_call *call)
     }
     struct arena *a = &t->step_arena;
     turn__flush_deltas(t);
-    tell_held(t);
+    note_held(t);
     struct tool_call *c =
         tool_call__new(&t->site, arena_str(a, call->id), json_clone(a, call->input));
     struct str name = arena_str(a, call->tool);
@@ -400,13 +394,13 @@ static void on_call(void *arg, const struct engine_call *call)
     }
     t->n_open++;
     t->engine.wants_more = true;
-    be_patient(t);
+    restart_patience(t);
     tool_call__begin(c, name, NULL);
 }
 
 static void on_progress(void *arg, struct str id, struct str text)
 {
-    struct turn *t = turn_of(arg);
+    struct turn *t = hear_engine(arg);
     struct tool_call *c = t != NULL ? find_call(t, id) : NULL;
     if (c != NULL && !c->over) {
         tool_call__tell_progress(c, text);
@@ -415,8 +409,7 @@ static void on_progress(void *arg, struct str id, struct str text)
 
 static struct str clean_text(struct turn *t, struct str text)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     redact_text(&out, text);
     struct str kept = tool_call__clip(&t->step_arena, buf_str(&out));
     kept = arena_str(&t->step_arena, kept);
@@ -427,7 +420,7 @@ static struct str clean_text(struct turn *t, struct str text)
 static void on_result(void *arg, struct str id, struct str output, struct str error,
                       struct str diff)
 {
-    struct turn *t = turn_of(arg);
+    struct turn *t = hear_engine(arg);
     struct tool_call *c = t != NULL ? find_call(t, id) : NULL;
     if (c == NULL || c->errand == NULL || c->over || c->errand->over) {
         return;
@@ -444,18 +437,15 @@ static void on_result(void *arg, struct str id, struct str output, struct str er
 
 static void on_usage(void *arg, const struct provider_usage *u, int64_t window)
 {
-    struct turn *t = turn_of(arg);
+    struct turn *t = hear_engine(arg);
     if (t == NULL) {
         return;
     }
     struct session *s = t->s;
     s->choice.facts.context = window > 0 ? window : s->choice.facts.context;
     s->requests++;
-    if (t->engine.counted) { // the first one was counted when the turn began
-        t->n_steps++;
-        for (struct turn *above = t; (above = turn__parent(above)) != NULL;) {
-            above->n_below++;
-        }
+    if (t->engine.counted) { // turn__prompt() counted the first one
+        turn__count_step(t);
     }
     t->engine.counted = true;
     turn__count(t, u, true);
@@ -469,15 +459,15 @@ static void on_usage(void *arg, const struct provider_usage *u, int64_t window)
 static void on_end(void *arg, enum engine_end end, struct str why)
 {
     struct session *s = arg;
-    struct turn *t = s->turn;
-    if (t == NULL || t->step != TURN_ENGINE || !t->engine.under_way) {
+    struct turn *t = turn_of(s);
+    if (t == NULL) {
         return;
     }
     if (end == ENGINE_FAILED) {
         char *text = str_dup(why);
         set_stopped(t, "ENGINE_FAILED", text);
         free(text);
-        if (!s->live->known) { // what it was to resume it cannot: the next one is told the past
+        if (!s->live->known) { // it cannot resume its thread: a new one is told the past
             s->live->useless = true;
             agent__session_set(&s->engine_thread, STR(""));
         }
@@ -488,13 +478,12 @@ static void on_end(void *arg, enum engine_end end, struct str why)
 static void on_died(void *arg, const struct err *e)
 {
     struct session *s = arg;
-    struct turn *t = s->turn;
-    bool had = t != NULL && t->step == TURN_ENGINE && t->engine.under_way;
-    if (had) {
+    struct turn *t = turn_of(s);
+    if (t != NULL) {
         set_stopped(t, "ENGINE_FAILED", e->msg);
     }
     agent__engine_close(s);
-    if (had) {
+    if (t != NULL) {
         end_turn(t, ENGINE_FAILED);
     }
 }
@@ -532,12 +521,12 @@ const struct engine_cb turn__engine_cb = {.on_thread = on_thread,
 
 // ---- the beginning ------------------------------------------------------------------------------
 
-/// What was said, and what plugins put into ctx.memory.
+/// The text for the engine: what the user said, and what plugins put into ctx.memory.
 static struct str input_text(struct turn *t)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     buf_adds(&out, t->text);
+    t->remembered = t->ctx.memory->n;
     json_foreach_item (it, t->ctx.memory) {
         struct str text = it->type == JSON_STR ? it->s : json_str(json_get(it, "content"), "");
         if (text.n != 0) {
@@ -550,32 +539,50 @@ static struct str input_text(struct turn *t)
     return text;
 }
 
+/// Look up the kind of its engine again. NULL: the settings dropped it while the turn waited, and the turn fails.
+static const struct engine_kind *require_kind(struct turn *t)
+{
+    const struct engine_kind *kind = agent__engine_kind(t->s);
+    if (kind == NULL) {
+        turn__fail(t, "ENGINE_MISSING", "there is no engine '%.60s' any more", t->s->engine);
+    }
+    return kind;
+}
+
 static void on_environ(void *arg, const char *const *vars)
 {
     struct turn *t = arg;
     struct session *s = t->s;
     t->engine.dressing = false;
+    if (require_kind(t) == NULL) {
+        return;
+    }
     struct engine_thread *th = agent__engine_open(t, vars);
     struct str system = json_str(json_get(t->request, "system"), "");
     struct engine_turn in = {.text = input_text(t), .system = agent__engine_system(s, system)};
     t->engine.under_way = true;
-    be_patient(t);
+    restart_patience(t);
     in.pictures = turn__engine_pictures(t, &in.n_pictures);
     th->ops->turn(th, &in);
 }
 
-void turn__engine(struct turn *t)
+static void on_usable(void *arg, const struct agent_no *no)
 {
+    struct turn *t = arg;
     const struct agent_host *h = &t->s->agent->o.host;
-    struct agent_no no;
-    const struct engine_kind *kind = agent__engine_kind(t->s);
-    if (!agent__engine_usable(t->s, &no)) {
-        turn__fail(t, "ENGINE_MISSING", "%s", no.detail);
+    t->engine.look = NULL;
+    if (no != NULL) {
+        turn__fail(t, "ENGINE_MISSING", "%s", no->detail);
+        return;
+    }
+    const struct engine_kind *kind = require_kind(t);
+    if (kind == NULL) {
         return;
     }
     if (kind->provider != NULL && strcmp(t->s->choice.kind, kind->provider) != 0) {
         turn__fail(t, "ENGINE_FAILED",
-                   "the engine '%s' speaks to providers of kind %s; '%s' is %s (--provider)",
+                   "the engine '%s' needs a provider of kind %s, and '%s' is of kind %s: "
+                   "choose another one with --provider",
                    t->s->engine, kind->provider, t->s->choice.provider, t->s->choice.kind);
         return;
     }
@@ -584,8 +591,14 @@ void turn__engine(struct turn *t)
     }
     t->site.ended = on_call_ended;
     t->engine.dressing = true;
-    timer_init(&t->engine.patience, t->s->agent->o.loop, on_impatient, t);
+    timer_init(&t->engine.patience, t->s->agent->o.hub->loop, on_impatient, t);
     h->environ(h->arg, t->s, on_environ, t);
+}
+
+void turn__engine(struct turn *t)
+{
+    assert(t->engine.look == NULL && t->step == TURN_ENGINE);
+    t->engine.look = agent__engine_look(t->s, on_usable, t);
 }
 
 void turn__steer_engine(struct turn *t, struct str text)

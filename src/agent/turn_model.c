@@ -2,29 +2,28 @@
 //
 //     t->request ──on_before_model──> requests.jsonl ──> turn_stream.c ──> on_after_model ──> tools, end
 
+#include <assert.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "agent/agent_int.h"
 #include "agent/make.h"
+#include "base/path.h"
 #include "base/redact.h"
 #include "base/time.h"
 
 // ---- before the model ---------------------------------------------------------------------------
 
-/// Somebody answered in the model's place: {text, tool_calls, usage, stop_reason}.
+/// Take an answer {text, tool_calls, usage, stop_reason} that a plugin gave in the model's place.
 static void take_response(struct turn *t, const struct json *response)
 {
     const struct json *calls = json_get(response, "tool_calls");
     struct json *list = make_arr(&t->step_arena, calls != NULL ? calls->n : 0);
-    struct json *content = make_arr(&t->step_arena, 1 + (size_t)list->n + (calls ? calls->n : 0));
+    struct json *content = make_arr(&t->step_arena, 1 + (size_t)(calls != NULL ? calls->n : 0));
     t->reply.text = json_str(json_get(response, "text"), "");
     t->reply.stop_reason = json_str(json_get(response, "stop_reason"), "end_turn");
     if (t->reply.text.n != 0) {
-        struct json *text = make_obj(&t->step_arena, 2);
-        make_put(text, "type", make_strz("text"));
-        make_put(text, "text", make_str(t->reply.text));
-        make_push(content, *text);
+        make_push(content, make_text(&t->step_arena, t->reply.text));
     }
     json_foreach_item (it, calls) {
         struct str id = json_str(json_get(it, "id"), "");
@@ -49,7 +48,7 @@ static void take_response(struct turn *t, const struct json *response)
 static void on_before_model(struct pipe *p, void *arg)
 {
     struct turn *t = arg;
-    if (turn__blocked(t, POINT_BEFORE_MODEL)) {
+    if (turn__fail_if_blocked(t, POINT_BEFORE_MODEL)) {
         return;
     }
     t->request = pipe_value(p);
@@ -64,6 +63,7 @@ static void on_before_model(struct pipe *p, void *arg)
 
 void turn__before_model(struct turn *t)
 {
+    assert(t->request != NULL && t->call == NULL);
     turn__raise(t, POINT_BEFORE_MODEL, t->request, on_before_model);
 }
 
@@ -78,12 +78,11 @@ struct keeping {
 static void keep_line(void *arg) // on a lane
 {
     struct keeping *k = arg;
-    int fd = open(k->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    // O_NONBLOCK: opening a FIFO must not hang
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = open(k->path, flags, 0600);
     if (fd >= 0) {
-        for (size_t at = 0; at < k->line.n;) {
-            ssize_t n = write(fd, k->line.p + at, k->line.n - at);
-            at = n > 0 ? at + (size_t)n : k->line.n;
-        }
+        (void)!path_write_fd(fd, buf_str(&k->line));
         close(fd);
     }
 }
@@ -92,19 +91,21 @@ static void on_kept(void *arg)
 {
     struct keeping *k = arg;
     struct turn *t = k->t;
+    assert(t->keeping);
     t->keeping = false;
     free(k->path);
     buf_fini(&k->line);
     free(k);
-    if (turn__alive(t)) {
+    if (turn__resume(t)) {
         turn__ask(t);
     }
 }
 
-/// The scripted model's requests are kept always, those of others on demand.
+/// Requests to the scripted model are always kept, those to others when the session asks for it.
 void turn__request(struct turn *t)
 {
     struct session *s = t->s;
+    assert(t->request != NULL && t->call == NULL && !t->keeping);
     if (turn__load_pictures(t)) {
         return;
     }
@@ -117,12 +118,11 @@ void turn__request(struct turn *t)
     k->t = t;
     k->path = agent__session_path(s, "requests.jsonl");
     buf_init(&k->line, SIZE_MAX);
-    struct jw w;
     char at[TIME_TEXT];
-    jw_init(&w, &k->line);
+    struct jw w = {.out = &k->line};
     jw_obj(&w);
     jw_kint(&w, "n", (int64_t)t->s->requests);
-    jw_kstrz(&w, "at", time_format(loop_wall(t->s->agent->o.loop), at));
+    jw_kstrz(&w, "at", time_format(loop_wall(t->s->agent->o.hub->loop), at));
     jw_kstrz(&w, "provider", t->s->choice.provider);
     jw_kvalue(&w, "body", t->request);
     jw_end_obj(&w);
@@ -134,19 +134,17 @@ void turn__request(struct turn *t)
 
 // ---- after the model ----------------------------------------------------------------------------
 
-/// The content of a reply whose text is another one now: what the API sealed stays in front.
+/// The content of the reply with `text` in place of its texts; sealed reasoning stays in front.
 static const struct json *content_with(struct turn *t, struct str text)
 {
     const struct json *old = t->reply.content;
     struct json *list = make_arr(&t->step_arena, (size_t)old->n + 1);
-    struct json *item = make_obj(&t->step_arena, 2);
+    struct json item = make_text(&t->step_arena, text);
     bool put = text.n == 0;
-    make_put(item, "type", make_strz("text"));
-    make_put(item, "text", make_str(text));
     json_foreach_item (it, old) {
         struct str type = json_str(json_get(it, "type"), "");
         if (!put && !str_eqz(type, "reasoning")) {
-            make_push(list, *item);
+            make_push(list, item);
             put = true;
         }
         if (!str_eqz(type, "text")) {
@@ -154,21 +152,29 @@ static const struct json *content_with(struct turn *t, struct str text)
         }
     }
     if (!put) {
-        make_push(list, *item);
+        make_push(list, item);
     }
     return list;
 }
 
-/// What was said last, borrowed from the conversation where it is there in one piece: it may be long.
-static struct str keep_text(struct turn *t, const struct json *kept, struct str text)
+struct str turn__share_text(struct arena *a, const struct json *content, struct str text)
 {
-    json_foreach_item (it, kept) {
+    json_foreach_item (it, content) {
         struct str said = json_str(json_get(it, "text"), "");
         if (str_eq(said, text)) {
             return said;
         }
     }
-    return arena_str(&t->arena, text);
+    return arena_str(a, text);
+}
+
+void turn__set_reply(struct turn *t, struct str text)
+{
+    struct json *content = make_arr(&t->step_arena, 1);
+    if (text.n != 0) {
+        make_push(content, make_text(&t->step_arena, text));
+    }
+    t->reply = (struct turn_reply){.text = text, .content = content};
 }
 
 void turn__note_reply(struct turn *t, struct str text, const struct pipe *changed)
@@ -188,42 +194,38 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
     bool plain =
         content->n == 0 ||
         (content->n == 1 && str_eqz(json_str(json_get(content->items, "type"), ""), "text"));
-    if (!plain) { // the journal keeps it as it is
+    if (!plain) { // `text` alone does not say it all
         jw_kvalue(w, "content", content);
+    }
+    if (t->reply.cut) {
+        jw_kbool(w, "cut", true);
     }
     jw_kint(w, "request", (int64_t)t->s->requests);
     if (t->heard != 0) {
         jw_kint(w, "heard", (int64_t)t->heard);
     }
     note__end(&n, STORE_WRITTEN, NULL, NULL);
-    t->final = keep_text(t, talk_assistant(t->s->talk, content, t->reply.left_out), text);
+    if (t->reply.cut) {
+        talk_cut(t->s->talk, text);
+        t->final = arena_str(&t->arena, text);
+    } else {
+        const struct json *kept = talk_assistant(t->s->talk, content, t->reply.left_out);
+        t->final = turn__share_text(&t->arena, kept, text);
+    }
     t->final_left_out = t->reply.left_out;
     task__tell(t, STR(""), text);
-}
-
-static const struct json *make_response(struct turn *t)
-{
-    struct json *r = make_obj(&t->step_arena, 4);
-    struct json *usage = make_obj(&t->step_arena, 2);
-    make_put(usage, "input", make_int(t->usage.input));
-    make_put(usage, "output", make_int(t->usage.output));
-    make_put(r, "text", make_str(t->reply.text));
-    make_put(r, "tool_calls", *t->reply.calls);
-    make_put(r, "usage", *usage);
-    make_put(r, "stop_reason", make_str(t->reply.stop_reason));
-    return r;
 }
 
 static void on_after_model(struct pipe *p, void *arg)
 {
     struct turn *t = arg;
     const struct json *before = t->reply.content;
-    if (turn__blocked(t, POINT_AFTER_MODEL)) {
+    if (turn__fail_if_blocked(t, POINT_AFTER_MODEL)) {
         return;
     }
     if (p->run.result == HOOK_VALUE) {
         take_response(t, pipe_value(p));
-        // Reasoning goes back to the API that made it, also when a plugin changed the rest.
+        // The reasoning stays, also when a plugin changed the rest: it goes back to the API that made it.
         const struct json *after = t->reply.content;
         struct json *list = make_arr(&t->step_arena, (size_t)before->n + after->n);
         json_foreach_item (it, before) {
@@ -249,18 +251,25 @@ static void on_after_model(struct pipe *p, void *arg)
 
 void turn__after_model(struct turn *t)
 {
+    assert(t->call == NULL && t->reply.calls != NULL);
     if (!pipe_heard(t->site.hooks, POINT_AFTER_MODEL)) {
         t->pipe.run.result = HOOK_KEEP;
         on_after_model(&t->pipe, t);
         return;
     }
-    turn__raise(t, POINT_AFTER_MODEL, make_response(t), on_after_model);
+    struct json *r = make_obj(&t->step_arena, 4), *usage = make_obj(&t->step_arena, 2);
+    make_put(usage, "input", make_int(t->usage.input));
+    make_put(usage, "output", make_int(t->usage.output));
+    make_put(r, "text", make_str(t->reply.text));
+    make_put(r, "tool_calls", *t->reply.calls);
+    make_put(r, "usage", *usage);
+    make_put(r, "stop_reason", make_str(t->reply.stop_reason));
+    turn__raise(t, POINT_AFTER_MODEL, r, on_after_model);
 }
 
 // ---- steering -----------------------------------------------------------------------------------
 
 struct steering {
-    struct session *s;
     agent_done_cb *cb;
     void *arg;
 };
@@ -284,17 +293,19 @@ void agent_steer(struct session *s, struct str text, agent_done_cb *cb, void *ar
     bool late = t == NULL || t->interrupted || t->only_compacts || t->step == TURN_LOAD ||
                 t->step >= TURN_FINAL;
     if (late) {
-        agent__no(&no, PROBLEM_NO_TURN, "POST /session/{id}/message begins one",
-                  "no turn runs in session '%s'", s->id);
+        agent_no_set(&no, PROBLEM_NO_TURN, "POST /session/{id}/message begins one",
+                     "no turn runs in session '%s'", s->id);
         cb(arg, &no);
         return;
     }
     struct steering *q = xmalloc(sizeof *q);
-    *q = (struct steering){.s = s, .cb = cb, .arg = arg};
-    if (t->step == TURN_MODEL) { // what it was saying is not heard by anybody: it begins anew
-        turn__cancel_model(t);
-        note__begin(&n, s, t, EVENT_MESSAGE_ABORTED);
-        note__end(&n, STORE_WRITTEN, NULL, NULL);
+    *q = (struct steering){.cb = cb, .arg = arg};
+    // the user has read the answer so far: it stays in the conversation
+    if (t->step == TURN_MODEL) {
+        if (!turn__cut_model(t)) {
+            note__begin(&n, s, t, EVENT_MESSAGE_ABORTED);
+            note__end(&n, STORE_WRITTEN, NULL, NULL);
+        }
         turn__go(t, TURN_PROMPT);
     }
     talk_say(s->talk, text);

@@ -1,9 +1,9 @@
-// The pictures of a request: a conversation holds where they are, a provider wants their bytes.
+// The pictures of a request: a conversation holds their paths, a provider needs their bytes.
 //
 //     t->request ──> pictures that are not loaded ──lane──> t->pictures ──> a copy of the request with them
 //
-// They are loaded once a turn. The newest ALL_MAX bytes of a conversation's pictures are sent; where an older
-// one was, or one whose file is gone, or any of them for a model that takes none, a line says so.
+// They are loaded once a turn. The newest ALL_MAX bytes of a conversation's pictures are sent. A line of text replaces
+// an older one, one whose file is gone, and every one for a model that takes no pictures.
 
 #include <assert.h>
 
@@ -58,7 +58,7 @@ static void on_loaded(void *arg)
     }
     vec_fini(&l->list);
     free(l);
-    if (!turn__alive(t)) {
+    if (!turn__resume(t)) {
         return;
     }
     if (t->step == TURN_ENGINE) {
@@ -68,8 +68,8 @@ static void on_loaded(void *arg)
     }
 }
 
-/// Call `each` for the pictures of the request, the newest first, as long as it returns true. An engine is only shown
-/// those of the turn: it remembers the others.
+/// Call `each` for the pictures of the request, the newest first, as long as it returns true. An engine gets only those
+/// of the turn: it remembers the others.
 static void each_picture(const struct turn *t, bool (*each)(void *arg, const struct json *item),
                          void *arg)
 {
@@ -117,7 +117,7 @@ bool turn__load_pictures(struct turn *t)
         w.bytes += (int64_t)(p->data.n / 4 * 3);
     }
     l->t = t;
-    l->home = t->s->agent->o.home->dir;
+    l->home = t->s->agent->o.hub->home->dir;
     each_picture(t, want, &w);
     if (l->list.n == 0) {
         free(l);
@@ -192,7 +192,7 @@ static struct json fill_message(struct turn *t, const struct json *message)
     json_foreach_item (it, content) {
         make_push(list, is_picture(it) ? fill_item(t, it) : *it);
     }
-    make_put(out, "role", *json_get(message, "role"));
+    make_put(out, "role", *json_get(message, "role")); // not checked yet: plugins may have made it
     make_put(out, "content", *list);
     return *out;
 }
@@ -201,7 +201,7 @@ const struct json *turn__fill_pictures(struct turn *t)
 {
     const struct json *messages = json_get(t->request, "messages");
     if (messages == NULL || messages->type != JSON_ARR) {
-        return t->request; // whoever reads it says what is wrong
+        return t->request; // wire_check() reports what is wrong
     }
     struct json *out = make_obj(&t->step_arena, t->request->n);
     struct json *list = make_arr(&t->step_arena, messages->n);

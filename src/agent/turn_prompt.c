@@ -4,6 +4,8 @@
 //
 // Plugins that changed while the last step ran count from here on; within a step nothing changes.
 
+#include <assert.h>
+
 #include "agent/agent_int.h"
 #include "agent/make.h"
 
@@ -13,14 +15,13 @@ bool turn__pin(struct turn *t)
 {
     struct gen *g = gen_current(t->s->agent->o.engine);
     struct gen_unit **units;
-    struct arena a;
+    struct arena a = {0};
     struct err e = {0};
     size_t n;
     if (g == NULL) {
         turn__fail(t, "STOPPING", "the hub is stopping");
         return false;
     }
-    arena_init(&a);
     if (agent__session_units(t->s, g, &a, &units, &n, &e) < 0) {
         arena_fini(&a);
         turn__fail(t, "PLUGIN_UNAVAILABLE", "%s", e.msg);
@@ -52,9 +53,11 @@ static void plugin_skills(const struct turn *t, struct skills *out)
             const struct gen_item *it = gen_unit_at(t->units[i], k);
             struct json *about;
             struct skill sk;
+            if (gen_item_kind(it) != GEN_SKILL || gen_item_is_off(it)) {
+                continue;
+            }
             struct str text = arena_str(&out->arena, str_of(gen_item_about(it)));
-            if (gen_item_kind(it) != GEN_SKILL || gen_item_is_off(it) ||
-                json_parse(&about, &out->arena, text, NULL, NULL) < 0) {
+            if (json_parse(&about, &out->arena, text, NULL, NULL) < 0) {
                 continue;
             }
             const char *path = arena_strdup(&out->arena, json_str(json_get(about, "path"), ""));
@@ -69,7 +72,7 @@ static void plugin_skills(const struct turn *t, struct skills *out)
     }
 }
 
-/// The skills of the session: its bot's, files', plugins', then those that come with the program.
+/// In this order: the skills of its bot, of the user and the project, of plugins, and those that come with the program.
 void turn__skills(const struct turn *t, struct skills *out)
 {
     const struct skills *files[] = {&t->lore.skills, &t->files->skills};
@@ -89,7 +92,7 @@ static struct str make_prompt(struct turn *t, const struct prompt_section *secti
 {
     struct session *s = t->s;
     struct skills skills;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     turn__skills(t, &skills);
     size_t told = t->lore.told ? t->lore.skills.list.n : 0; // the bot's come first
     struct prompt_parts parts = {.instructions = t->lore.instructions,
@@ -103,7 +106,6 @@ static struct str make_prompt(struct turn *t, const struct prompt_section *secti
                                  .n_sections = n,
                                  .skills = skills.list.p + told,
                                  .n_skills = skills.list.n - told};
-    buf_init(&out, SIZE_MAX);
     prompt_write(&out, &parts);
     struct str text = arena_str(&t->step_arena, buf_str(&out));
     buf_fini(&out);
@@ -116,18 +118,12 @@ static struct json make_messages(struct turn *t)
 {
     const struct json *said = talk_messages(t->s->talk), *memory = t->ctx.memory;
     struct json *list = make_arr(&t->step_arena, said->n + (size_t)memory->n);
+    t->remembered = memory->n;
     json_foreach_item (it, said) {
         make_push(list, *it);
     }
     json_foreach_item (it, memory) {
-        if (it->type == JSON_STR) {
-            struct json *m = make_obj(&t->step_arena, 2);
-            make_put(m, "role", make_strz("system"));
-            make_put(m, "content", *it);
-            make_push(list, *m);
-        } else {
-            make_push(list, *it);
-        }
+        make_push(list, it->type == JSON_STR ? make_message(&t->step_arena, "system", *it) : *it);
     }
     return *list;
 }
@@ -166,16 +162,25 @@ const char *turn__spent(struct turn *t)
     return NULL;
 }
 
+void turn__count_step(struct turn *t)
+{
+    t->n_steps++;
+    for (struct turn *above = t; (above = turn__parent(above)) != NULL;) {
+        above->n_below++;
+    }
+}
+
 void turn__prompt(struct turn *t)
 {
     struct session *s = t->s;
-    struct toolbox_rules rules = {.choices = s->agent->o.choices,
+    assert(t->prompt == NULL && t->call == NULL && t->n_open == 0 && s->talk != NULL);
+    struct toolbox_rules rules = {.choices = s->agent->o.hub->choices,
                                   .disabled = s->disabled_tools.p,
                                   .n_disabled = s->disabled_tools.n,
                                   .only = s->some_tools ? &s->tools : NULL,
                                   .kit = agent__session_tools(s),
                                   .kit_data = s->agent->kit.arg};
-    if (turn__has_lost(t) || !turn__pin(t)) {
+    if (turn__fail_if_lost(t) || !turn__pin(t)) {
         return;
     }
     const char *spent = turn__spent(t);
@@ -189,17 +194,9 @@ void turn__prompt(struct turn *t)
     }
     turn__retire_tools(t);
     arena_fini(&t->step_arena);
-    arena_init(&t->step_arena);
     t->reply = (struct turn_reply){0};
-    t->n_steps++;
-    for (struct turn *above = t; (above = turn__parent(above)) != NULL;) {
-        above->n_below++;
-    }
+    turn__count_step(t);
     t->heard = talk_hear(s->talk, SIZE_MAX);
     toolbox_fill(&t->site.tools, t->site.gen, t->units, t->n_units, &rules, &t->step_arena);
-    struct prompt_job *job =
-        prompt_sections(t->units, t->n_units, &t->ctx, &t->step_arena, on_sections, t);
-    if (job != NULL) {
-        t->prompt = job;
-    }
+    t->prompt = prompt_sections(t->units, t->n_units, &t->ctx, &t->step_arena, on_sections, t);
 }

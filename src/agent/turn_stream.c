@@ -1,12 +1,14 @@
 // The stream of one request: what the model says, journaled while it says it.
 //
-// Pieces of the stream are journaled as they come, several of one turn of the loop as one event, and
-// while one is being written the next pieces are collected. A model that talks faster than the disk takes is
-// paused at DELTA_MAX bytes, so memory does not depend on how much it says.
+// Pieces of the stream are journaled as they come. Those of one turn of the loop become one event, and while an event
+// is being written the next pieces are collected. A model that is faster than the disk is paused at DELTA_MAX bytes,
+// so memory does not depend on the length of its answer.
 //
 //     on_delta ──> delta.text ──deferred──> message.delta ──written──> the next one
 //
-// A try that failed makes its pieces void: message.aborted says so, and the answer begins anew.
+// When a try fails its pieces are void: message.aborted says so, and the answer begins again. An answer that an
+// interrupt or a steering message cuts off becomes a message with `cut`, and the model is told of it: the user has
+// read it, and may refer to it.
 
 #include <assert.h>
 
@@ -17,7 +19,7 @@ enum { DELTA_MAX = 64 * 1024 };
 
 static void write_delta(struct turn *t);
 
-/// Whoever speaks stops, or goes on.
+/// Pause or resume the provider or the engine.
 static void pause_source(struct turn *t, bool paused)
 {
     const struct session_engine *live = t->s->live;
@@ -38,7 +40,7 @@ static void on_delta_written(void *arg, int status, const struct err *e)
     struct turn_delta *d = &t->delta;
     (void)e;
     d->writing = false;
-    if (status < 0 && t->call != NULL) { // nothing is shown that is not written: it cannot go on
+    if (status < 0 && t->call != NULL) { // what cannot be journaled cannot be shown: stop
         turn__cancel_model(t);
         turn__fail(t, "STORE_FAILED", "%s: %s", note__fault(e), e->msg);
         return;
@@ -53,7 +55,7 @@ static void on_delta_written(void *arg, int status, const struct err *e)
     pause_source(t, false);
 }
 
-/// Journal what has gathered.
+/// Journal the pieces collected so far.
 static void write_delta(struct turn *t)
 {
     struct turn_delta *d = &t->delta;
@@ -80,18 +82,17 @@ void turn__flush_deltas(struct turn *t)
 {
     redact_flush(&t->delta.secrets, &t->delta.text);
     if (t->delta.task != NULL) {
-        loop_cancel(t->s->agent->o.loop, t->delta.task);
+        loop_cancel(t->s->agent->o.hub->loop, t->delta.task);
         t->delta.task = NULL;
     }
     write_delta(t);
 }
 
-/// Handlers of on_model_delta see every piece, and may not wait.
+/// Run the handlers of on_model_delta, which may not wait.
 static void raise_delta(struct turn *t, const char *kind, struct str text)
 {
     struct pipe p = {0};
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     struct json *delta = make_obj(&a, 1);
     make_put(delta, kind, make_str(text));
     struct pipe_opts o = {.hooks = t->site.hooks,
@@ -109,7 +110,7 @@ static void raise_delta(struct turn *t, const char *kind, struct str text)
 void turn__delta(struct turn *t, const struct provider_delta *piece)
 {
     struct turn_delta *d = &t->delta;
-    struct buf clean;
+    struct buf clean = {.max = SIZE_MAX};
     bool reasoning = piece->reasoning.n != 0;
     struct str text = reasoning ? piece->reasoning : piece->text;
     if (t->compacting || piece->sealed != NULL) {
@@ -123,11 +124,10 @@ void turn__delta(struct turn *t, const struct provider_delta *piece)
         write_delta(t);
         d->reasoning = reasoning;
     }
-    buf_init(&clean, SIZE_MAX);
     buf_adds(&d->text, redact_feed(&d->secrets, &clean, text));
     buf_fini(&clean);
     if (!d->writing && d->task == NULL) {
-        d->task = loop_defer(t->s->agent->o.loop, on_delta_task, t);
+        d->task = loop_defer(t->s->agent->o.hub->loop, on_delta_task, t);
     }
     if (d->text.n > DELTA_MAX && d->writing) {
         pause_source(t, true);
@@ -154,7 +154,7 @@ static void on_retry(struct provider_call *call, const struct provider_error *wh
     note__end(&n, STORE_WRITTEN, NULL, NULL);
 }
 
-/// Sum up; what is unknown once stays so.
+/// Add `u` to the sum; a number that was unknown once stays unknown.
 static void add_usage(struct provider_usage *sum, const struct provider_usage *u)
 {
     int64_t *const sums[] = {&sum->input, &sum->cached, &sum->output, &sum->reasoning};
@@ -181,25 +181,13 @@ static const struct json *copy_calls(struct turn *t, const struct provider_respo
     return list;
 }
 
-/// The text of an answer with one piece of it is that piece; only more than one are joined anew.
-static struct str text_of(struct turn *t, const struct provider_response *r,
-                          const struct json *content)
-{
-    json_foreach_item (it, content) {
-        struct str text = json_str(json_get(it, "text"), NULL);
-        if (text.n == r->text.n && str_eqz(json_str(json_get(it, "type"), ""), "text")) {
-            return text;
-        }
-    }
-    return arena_str(&t->step_arena, r->text);
-}
-
 void turn__count(struct turn *t, const struct provider_usage *u, bool talks)
 {
     double cost = provider_cost(&t->s->choice, u);
     bool counted = talks && u->input >= 0 && u->output >= 0;
     t->s->context = counted ? u->input + u->output : t->s->context;
-    for (struct turn *it = t; it != NULL; it = turn__parent(it)) { // who waits for a subagent pays
+    // a subagent's cost is its parent's too
+    for (struct turn *it = t; it != NULL; it = turn__parent(it)) {
         struct session *s = it->s;
         struct note n;
         add_usage(&s->usage, u);
@@ -227,7 +215,7 @@ static void on_response(struct provider_call *call, const struct provider_respon
     }
     struct json *content = json_clone(&t->step_arena, &r->content);
     t->reply = (struct turn_reply){
-        .text = text_of(t, r, content),
+        .text = turn__share_text(&t->step_arena, content, r->text),
         .content = content,
         .calls = copy_calls(t, r),
         .stop_reason = arena_str(&t->step_arena, str_of(r->stop_reason)),
@@ -275,4 +263,18 @@ void turn__cancel_model(struct turn *t)
         t->call = NULL;
     }
     turn__flush_deltas(t);
+}
+
+bool turn__cut_model(struct turn *t)
+{
+    struct str said = t->call != NULL ? provider_text(t->call) : STR_NULL;
+    said = arena_str(&t->step_arena, said);
+    turn__cancel_model(t);
+    if (str_trim(said).n == 0) { // APIs take no message of spaces alone
+        return false;
+    }
+    turn__set_reply(t, said);
+    t->reply.cut = true;
+    turn__note_reply(t, said, NULL);
+    return true;
 }

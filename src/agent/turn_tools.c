@@ -1,18 +1,18 @@
 // The calls of a step: all go through the pipeline (tool_call.c) at the same time, and the model reads the
-// results in the order in which it asked.
+// results in the order of its calls.
 //
 // Invariants:
-//   - `n_open` counts calls whose result is not on the disk yet; at 0 the turn goes on, or ends when it was
-//     interrupted. So the model never reads of something that the journal forgets when the power fails.
-//   - the work of a step is kept by whoever asked for that (agent_kit.stepped) before the next one begins.
-//   - a call is not freed before its turn: events of it may still be on their way into the journal.
+//   - `n_open` counts calls whose result is not on the disk yet; at 0 the turn continues, or ends when it was
+//     interrupted. So the model never reads a result that the journal loses when the power fails.
+//   - agent_kit.stepped, which keeps the work of a step, is done before the next step begins.
+//   - a call is freed with its turn, not before: events of it may still be on their way into the journal.
 
 #include <assert.h>
 
 #include "agent/agent_int.h"
 #include "base/time.h"
 
-/// For who waits for the turn.
+/// Keep what callers that wait for the turn are told of the call.
 static void remember_call(struct tool_call *c, int64_t ms)
 {
     struct turn *t = c->site->turn;
@@ -30,15 +30,18 @@ static void remember_call(struct tool_call *c, int64_t ms)
 static void next_step(void *arg)
 {
     struct turn *t = arg;
-    if (turn__alive(t)) {
+    if (turn__resume(t)) {
         turn__go(t, TURN_PROMPT);
     }
 }
 
-/// The result is in the journal and synced, or there will be none.
-static void settle(struct turn *t)
+/// The result is in the journal and synced, or could not be written: the next step finds that out.
+static void on_result_synced(void *arg, int status, const struct err *e)
 {
+    struct turn *t = arg;
     const struct agent_kit *kit = &t->s->agent->kit;
+    (void)status;
+    (void)e;
     assert(t->n_open != 0);
     if (--t->n_open != 0) {
         return;
@@ -48,13 +51,6 @@ static void settle(struct turn *t)
     } else {
         next_step(t);
     }
-}
-
-static void on_result_synced(void *arg, int status, const struct err *e)
-{
-    (void)status; // what is lost, the next step sees
-    (void)e;
-    settle(arg);
 }
 
 void turn__note_result(struct tool_call *c, note_done *done, void *arg)
@@ -87,14 +83,17 @@ void turn__note_result(struct tool_call *c, note_done *done, void *arg)
     note__end(&n, STORE_SYNCED, done, arg);
 }
 
-/// The result is final: into the journal and the conversation.
+void turn__tell_result(struct tool_call *c)
+{
+    const struct json *r = c->result;
+    talk_result(c->site->turn->s->talk, c->id, json_str(json_get(r, "output"), ""),
+                json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
+}
+
 static void on_ended(struct tool_call *c)
 {
-    struct turn *t = c->site->turn;
-    const struct json *r = c->result;
-    talk_result(t->s->talk, c->id, json_str(json_get(r, "output"), ""),
-                json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
-    turn__note_result(c, on_result_synced, t);
+    turn__tell_result(c);
+    turn__note_result(c, on_result_synced, c->site->turn);
     tool_call__start_waiting(c->site);
 }
 
@@ -108,7 +107,8 @@ void turn__tools(struct turn *t)
     }
     t->n_open = t->site.calls.n;
     size_t n = t->n_open;
-    for (size_t i = 0; i < n; i++) { // the step cannot end before the last one has begun
+    // n_open is set: the step cannot end before the last one has begun
+    for (size_t i = 0; i < n; i++) {
         const struct json *call = &calls->items[i], *bad = json_get(call, "bad_input");
         if (!t->site.calls.p[i]->over) {
             tool_call__begin(t->site.calls.p[i], json_str(json_get(call, "name"), ""),
@@ -134,6 +134,7 @@ void turn__retire_tools(struct turn *t)
 
 void turn__free_tools(struct turn *t)
 {
+    assert(t->n_open == 0);
     turn__retire_tools(t);
     vec_foreach (c, &t->spent) {
         tool_call__free(*c);

@@ -2,15 +2,15 @@
 //
 // Messages alternate between user and assistant, so neighbours of one side become one message; in a
 // user's message results of tools come first, as the API demands. Blocks of thinking go back with
-// their signature, in front of the calls they led to. What has been sent before is marked for the
-// provider's cache: the system prompt and the end of the conversation.
+// their signature, in front of the calls that they led to. Two places are marked for the provider's
+// cache: the system prompt and the end of the conversation.
 //
 // The stream numbers its blocks: start, deltas, stop. Tokens come in two parts: input at the start
-// (what was cached is not in it and is added), output at the end.
+// (cached input is not part of it and is added), output at the end.
 
 #include "agent/wire.h"
 
-// The API wants a bound and has no default. Enough for a long file, and every current model takes it.
+// The API requires a bound and has no default. This is enough for a long file, and every current model takes it.
 enum { MAX_TOKENS = 16384 };
 
 // ---- the request ----------------------------------------------------------------------------
@@ -20,22 +20,23 @@ static bool is_assistant(const struct json *message)
     return wire_is_role(message, "assistant");
 }
 
-static void write_cache_mark(struct jw *w)
+/// End the object of a block; `mark` it as the end of what the provider may cache.
+static void end_block(struct jw *w, bool mark)
 {
-    jw_kobj(w, "cache_control");
-    jw_kstrz(w, "type", "ephemeral");
+    if (mark) {
+        jw_kobj(w, "cache_control");
+        jw_kstrz(w, "type", "ephemeral");
+        jw_end_obj(w);
+    }
     jw_end_obj(w);
 }
 
-static void write_text(struct jw *w, const struct json *item, bool mark)
+static void write_text(struct jw *w, struct str text, bool mark)
 {
     jw_obj(w);
     jw_kstrz(w, "type", "text");
-    jw_kstr(w, "text", wire_item_text(item));
-    if (mark) {
-        write_cache_mark(w);
-    }
-    jw_end_obj(w);
+    jw_kstr(w, "text", text);
+    end_block(w, mark);
 }
 
 static bool is_written(const struct json *item)
@@ -62,17 +63,14 @@ static void write_image(struct jw *w, const struct json *item, bool mark)
         jw_kstr(w, "url", url);
     }
     jw_end_obj(w);
-    if (mark) {
-        write_cache_mark(w);
-    }
-    jw_end_obj(w);
+    end_block(w, mark);
 }
 
 static void write_item(struct jw *w, const struct json *item, bool mark)
 {
     enum wire_item_type type = wire_item_type(item);
     if (type == WIRE_TEXT) {
-        write_text(w, item, mark);
+        write_text(w, wire_item_text(item), mark);
     } else if (type == WIRE_IMAGE) {
         write_image(w, item, mark);
     } else if (type == WIRE_CALL) {
@@ -90,10 +88,7 @@ static void write_item(struct jw *w, const struct json *item, bool mark)
         jw_key(w, "content");
         wire_write_as_text(w, json_get(item, "output"));
         jw_kbool(w, "is_error", !json_bool(json_get(item, "success"), true));
-        if (mark) {
-            write_cache_mark(w);
-        }
-        jw_end_obj(w);
+        end_block(w, mark);
     } else {
         jw_value(w, wire_item_reasoning(item, wire_anthropic.kind));
     }
@@ -104,7 +99,7 @@ struct run {
     const struct json *at, *end;
 };
 
-// Results in one pass, everything else in another; `*left` counts down to the one that is marked.
+// Write the results of tools, or everything else; `*left` counts down to the last item, which is marked.
 static void write_run_part(struct jw *w, const struct run *run, bool results, size_t *left,
                            bool mark)
 {
@@ -155,37 +150,31 @@ static void write_messages(struct jw *w, const struct json *messages)
     jw_end_arr(w);
 }
 
+static void write_tool(struct jw *w, const struct json *tool)
+{
+    const struct json *schema = json_get(tool, "input_schema");
+    wire_write_tool_name(w, tool);
+    jw_key(w, "input_schema");
+    if (json_get(schema, "type") != NULL) {
+        jw_value(w, schema);
+    } else {
+        jw_raw(w, STR("{\"type\":\"object\"}")); // the API requires a type
+    }
+}
+
 static void write_request(struct jw *w, const struct json *request, struct str model)
 {
     struct str system = json_str(json_get(request, "system"), NULL);
-    const struct json *tools = json_get(request, "tools");
-    jw_kstr(w, "model", model);
-    jw_kbool(w, "stream", true);
+    wire_write_start(w, model);
     if (!wire_param_given(request, "max_tokens")) {
         jw_kint(w, "max_tokens", MAX_TOKENS);
     }
     if (system.n != 0) {
         jw_karr(w, "system");
-        write_text(w, &(struct json){.type = JSON_STR, .s = system}, true);
+        write_text(w, system, true);
         jw_end_arr(w);
     }
-    if (json_items(tools) != json_items_end(tools)) {
-        jw_karr(w, "tools");
-        json_foreach_item (tool, tools) {
-            const struct json *schema = json_get(tool, "input_schema");
-            jw_obj(w);
-            jw_kstr(w, "name", json_get(tool, "name")->s);
-            jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
-            jw_key(w, "input_schema");
-            if (json_get(schema, "type") != NULL) {
-                jw_value(w, schema);
-            } else {
-                jw_raw(w, STR("{\"type\":\"object\"}")); // the API insists on a type
-            }
-            jw_end_obj(w);
-        }
-        jw_end_arr(w);
-    }
+    wire_write_tools(w, request, write_tool);
     write_messages(w, json_get(request, "messages"));
     wire_write_params(w, request, "max_tokens");
 }
@@ -251,7 +240,7 @@ static void on_block_delta(struct wire_reply *r, const struct json *event)
     }
 }
 
-// A block of thinking is complete: make it what it has to be when it goes back.
+// A block of thinking is complete: give it the form in which it goes back.
 static void on_block_stop(struct wire_reply *r, const struct json *event)
 {
     struct wire_item *item = wire_reply_find(r, WIRE_REASONING, index_of(event));
@@ -285,18 +274,15 @@ static void on_message_start(struct wire_reply *r, const struct json *event)
 
 static void on_message_delta(struct wire_reply *r, const struct json *event)
 {
-    static const struct {
-        const char *theirs, *ours;
-    } reasons[] = {
+    static const struct wire_reason reasons[] = {
         {"max_tokens", "max_tokens"},
         {"model_context_window_exceeded", "max_tokens"},
         {"refusal", "refusal"},
         {"pause_turn", "pause_turn"},
     };
     const struct json *usage = json_get(event, "usage");
-    struct str reason = delta_of(event, "stop_reason");
     take_input_usage(r, usage);
-    // The API counts what was thought as output; where it does not tell how much of it, bytes do.
+    // The API counts thinking as output. If it does not say how much of the output it is, its share of the bytes does.
     int64_t told = wire_tokens(json_ptr(usage, "/output_tokens_details/thinking_tokens"));
     uint64_t bytes = r->thought + r->said;
     r->usage.output = MAX(r->usage.output, wire_tokens(json_get(usage, "output_tokens")));
@@ -306,12 +292,7 @@ static void on_message_delta(struct wire_reply *r, const struct json *event)
         r->usage.reasoning =
             (int64_t)((double)r->usage.output * (double)r->thought / (double)bytes + 0.5);
     }
-    r->finished = r->finished || reason.n != 0;
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-        if (str_eqz(reason, reasons[i].theirs)) {
-            r->stop_reason = reasons[i].ours;
-        }
-    }
+    wire_reply_stop(r, delta_of(event, "stop_reason"), reasons, ARRAY_LEN(reasons));
 }
 
 static void on_message_stop(struct wire_reply *r, const struct json *event)
@@ -320,7 +301,7 @@ static void on_message_stop(struct wire_reply *r, const struct json *event)
     r->ended = true;
 }
 
-// The details can hold the code that tells a spent budget from a mere rate.
+// The details can hold the code that tells a spent budget from a rate limit.
 static void on_error(struct wire_reply *r, const struct json *event)
 {
     const struct json *error = json_get(event, "error");

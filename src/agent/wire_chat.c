@@ -1,11 +1,11 @@
 // openai-chat: POST {base_url}/chat/completions, what most other servers speak.
 //
-// A message has one text and, of the assistant, its calls; each result is a message of its own, and
-// they must follow the calls before anything else is said. There is no place for reasoning to go back to, so it is left out.
+// A message has one text and, if it is the assistant's, its calls. Each result is a message of its own; results must
+// follow the calls before any other message. The API has no field for reasoning to go back, so it is left out.
 //
-// In the stream a call is in pieces: id and name in the first, the arguments in all, told apart by
-// `index`. Servers differ: some leave out the index, repeat names, give arguments as an object, or
-// end without `[DONE]`; a finish_reason and a clean end of the stream are enough.
+// In the stream a call comes in pieces, numbered by `index`: id and name in the first, the arguments in all. Servers
+// differ: some leave out the index, repeat names, send arguments as an object, or end without `[DONE]`; a
+// finish_reason and a clean end of the stream are enough.
 
 #include "agent/wire.h"
 
@@ -47,8 +47,7 @@ static void write_calls(struct jw *w, const struct json *message)
 
 static void write_texts(struct jw *w, const struct json *message)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     wire_foreach_item(item, json_get(message, "content"))
     {
         if (wire_item_type(item) == WIRE_TEXT) {
@@ -144,38 +143,32 @@ static void write_messages(struct jw *w, const struct json *request)
     jw_end_arr(w);
 }
 
+static void write_tool(struct jw *w, const struct json *tool)
+{
+    jw_kstrz(w, "type", "function");
+    jw_kobj(w, "function");
+    wire_write_tool_name(w, tool);
+    jw_key(w, "parameters");
+    wire_write_object(w, json_get(tool, "input_schema"));
+    jw_end_obj(w);
+}
+
 static void write_request(struct jw *w, const struct json *request, struct str model)
 {
-    const struct json *tools = json_get(request, "tools");
-    jw_kstr(w, "model", model);
-    jw_kbool(w, "stream", true);
+    wire_write_start(w, model);
     if (!wire_param_given(request, "stream_options")) {
         jw_kobj(w, "stream_options");
         jw_kbool(w, "include_usage", true);
         jw_end_obj(w);
     }
     write_messages(w, request);
-    if (json_items(tools) != json_items_end(tools)) {
-        jw_karr(w, "tools");
-        json_foreach_item (tool, tools) {
-            jw_obj(w);
-            jw_kstrz(w, "type", "function");
-            jw_kobj(w, "function");
-            jw_kstr(w, "name", json_get(tool, "name")->s);
-            jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
-            jw_key(w, "parameters");
-            wire_write_object(w, json_get(tool, "input_schema"));
-            jw_end_obj(w);
-            jw_end_obj(w);
-        }
-        jw_end_arr(w);
-    }
+    wire_write_tools(w, request, write_tool);
     wire_write_params(w, request, "max_tokens");
 }
 
 // ---- the stream -----------------------------------------------------------------------------
 
-// The call that a piece belongs to. A new id under an index that has one already is a new call.
+// The call that a piece belongs to. Another id under the same index begins a new call.
 static struct wire_item *find_call(struct wire_reply *r, int64_t key, struct str id)
 {
     struct wire_item *call = wire_reply_find(r, WIRE_CALL, key);
@@ -188,8 +181,7 @@ static struct wire_item *find_call(struct wire_reply *r, int64_t key, struct str
 static void take_arguments(struct wire_reply *r, struct wire_item *call, const struct json *v)
 {
     if (v != NULL && v->type == JSON_OBJ) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, v, 0);
         wire_reply_append(r, &call->body, buf_str(&text));
         buf_fini(&text);
@@ -225,6 +217,11 @@ static void take_delta(struct wire_reply *r, const struct json *delta)
 
 static void read_event(struct wire_reply *r, const struct json *event)
 {
+    static const struct wire_reason reasons[] = {{"length", "max_tokens"},
+                                                 {"content_filter", "refusal"}};
+    static const struct wire_usage_paths paths = {
+        "/prompt_tokens", "/prompt_tokens_details/cached_tokens", "/completion_tokens",
+        "/completion_tokens_details/reasoning_tokens"};
     const struct json *error = json_get(event, "error");
     const struct json *usage = json_get(event, "usage");
     const struct json *choice = json_at(json_get(event, "choices"), 0);
@@ -233,30 +230,11 @@ static void read_event(struct wire_reply *r, const struct json *event)
         return;
     }
     if (usage != NULL && usage->type == JSON_OBJ) {
-        r->usage = (struct provider_usage){
-            .input = wire_tokens(json_get(usage, "prompt_tokens")),
-            .cached = wire_tokens(json_ptr(usage, "/prompt_tokens_details/cached_tokens")),
-            .output = wire_tokens(json_get(usage, "completion_tokens")),
-            .reasoning =
-                wire_tokens(json_ptr(usage, "/completion_tokens_details/reasoning_tokens")),
-        };
+        r->usage = wire_usage(usage, &paths);
     }
     take_delta(r, json_get(choice, "delta"));
-    struct str reason = json_str(json_get(choice, "finish_reason"), NULL);
-    if (reason.n != 0) {
-        static const struct {
-            const char *theirs, *ours;
-        } reasons[] = {
-            {"length", "max_tokens"},
-            {"content_filter", "refusal"},
-        };
-        r->finished = true;
-        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-            if (str_eqz(reason, reasons[i].theirs)) {
-                r->stop_reason = reasons[i].ours;
-            }
-        }
-    }
+    wire_reply_stop(r, json_str(json_get(choice, "finish_reason"), NULL), reasons,
+                    ARRAY_LEN(reasons));
 }
 
 const struct wire wire_chat = {

@@ -1,22 +1,28 @@
 // The answer under construction, whatever format it comes in.
 //
-// The three formats differ in how they cut an answer into events and agree in what it is: texts,
-// calls of tools and blocks of reasoning, in an order that must be kept when they go back. Texts are
-// joined in one buffer and an item only knows its part of it, so nothing is kept
-// twice.
+// The formats cut an answer into events in different ways, but an answer is the same in all of them: texts,
+// calls of tools and blocks of reasoning, in an order that must be kept when they go back. Texts are joined in
+// one buffer, and an item knows its part of it, so nothing is kept twice.
 //
 //     events ──> wire_<format>.c ──> items, text ──> wire_reply_finish() ──> response
 //
 // Invariants:
-//   - memory is bounded whatever the server sends: PROVIDER_TEXT_MAX of text (the rest is told but
+//   - memory is bounded whatever the server sends: PROVIDER_TEXT_MAX of text (the rest goes to on_delta and is
 //     not kept), KEPT_MAX of everything else, ITEMS_MAX items.
-//   - deltas are told in the order in which they came, and never twice.
+//   - on_delta gets the pieces in the order in which they came, each once.
+
+#include <assert.h>
 
 #include "agent/make.h"
 #include "agent/wire.h"
 #include "base/utf8.h"
 
-enum { ITEMS_MAX = 1024, KEPT_MAX = 16 * 1024 * 1024, TOKENS_MAX = 1000 * 1000 * 1000 };
+enum {
+    ITEMS_MAX = 1024,
+    KEPT_MAX = 16 * 1024 * 1024,
+    FAULT_MAX = 8 * 1024, // of an error message, in which provider_fault.c searches for words
+    TOKENS_MAX = 1000 * 1000 * 1000,
+};
 
 static void tell(struct wire_reply *r, struct provider_delta d)
 {
@@ -37,7 +43,7 @@ static struct json *make_sealed(struct arena *a, const char *kind, const struct 
 
 // ---- finishing ------------------------------------------------------------------------------
 
-// What the model wrote as input: an object, nothing at all (no input), or a mistake of its own.
+// Parse what the model wrote as input: an object, nothing at all, or a mistake, which `bad_input` explains.
 static void read_input(struct wire_reply *r, struct wire_item *item, struct provider_tool_call *out)
 {
     static const struct json_opts opts = {.dup = JSON_DUP_LAST};
@@ -63,8 +69,7 @@ static struct json finish_item(struct wire_reply *r, struct wire_item *item, con
 {
     struct json *out = make_obj(&r->arena, 4);
     if (item->type == WIRE_TEXT) {
-        make_put(out, "type", make_strz("text"));
-        make_put(out, "text", make_str((struct str){buf_z(&r->text) + item->at, item->n}));
+        *out = make_text(&r->arena, (struct str){buf_z(&r->text) + item->at, item->n});
     } else if (item->type == WIRE_REASONING) {
         out = make_sealed(&r->arena, kind, item->data);
     } else {
@@ -88,8 +93,6 @@ void wire_reply_init(struct wire_reply *r, wire_delta_fn *on_delta, void *arg)
 {
     *r = (struct wire_reply){.on_delta = on_delta, .arg = arg};
     r->usage = (struct provider_usage){-1, -1, -1, -1};
-    arena_init(&r->arena);
-    arena_init(&r->scratch);
     buf_init(&r->text, PROVIDER_TEXT_MAX);
 }
 
@@ -122,6 +125,7 @@ void wire_reply_text(struct wire_reply *r, int64_t key, struct str text)
     }
     buf_add(&r->text, text.p, n);
     item->n += n;
+    assert(item->at + item->n == r->text.n || n == 0); // pieces of a text follow each other
     r->left_out += text.n - n;
     tell(r, (struct provider_delta){.text = text});
 }
@@ -134,6 +138,7 @@ void wire_reply_reasoning(struct wire_reply *r, struct str text)
 struct wire_item *wire_reply_add(struct wire_reply *r, enum wire_item_type type, int64_t key)
 {
     struct wire_item item = {.type = type, .key = key, .at = r->text.n};
+    assert(r->on_delta != NULL);
     buf_init(&item.body, KEPT_MAX);
     buf_init(&item.seal, KEPT_MAX);
     vec_push(&r->items, item);
@@ -158,9 +163,8 @@ struct str wire_reply_keep(struct wire_reply *r, struct str s)
 
 const struct json *wire_reply_keep_json(struct wire_reply *r, const struct json *v)
 {
-    struct buf text;
+    struct buf text = {.max = KEPT_MAX};
     struct json *copy = NULL;
-    buf_init(&text, KEPT_MAX);
     json_write(&text, v, 0);
     struct str kept = wire_reply_keep(r, buf_str(&text));
     if (buf_ok(&text) && json_parse(&copy, &r->arena, kept, NULL, NULL) != 0) {
@@ -193,13 +197,33 @@ int64_t wire_tokens(const struct json *v)
     return n >= 0 && n <= TOKENS_MAX ? n : -1;
 }
 
+struct provider_usage wire_usage(const struct json *usage, const struct wire_usage_paths *at)
+{
+    return (struct provider_usage){.input = wire_tokens(json_ptr(usage, at->input)),
+                                   .cached = wire_tokens(json_ptr(usage, at->cached)),
+                                   .output = wire_tokens(json_ptr(usage, at->output)),
+                                   .reasoning = wire_tokens(json_ptr(usage, at->reasoning))};
+}
+
+void wire_reply_stop(struct wire_reply *r, struct str reason, const struct wire_reason *rows,
+                     size_t n)
+{
+    r->finished = r->finished || reason.n != 0;
+    for (size_t i = 0; i < n; i++) {
+        if (str_eqz(reason, rows[i].theirs)) {
+            r->stop_reason = rows[i].ours;
+        }
+    }
+}
+
 void wire_reply_fail(struct wire_reply *r, const struct json *error)
 {
     struct str text = json_str(error, NULL);
     const struct json *code = json_get(error, "code");
     r->failed = true;
-    r->fault.message =
-        wire_reply_keep(r, text.n != 0 ? text : json_str(json_get(error, "message"), NULL));
+    text = text.n != 0 ? text : json_str(json_get(error, "message"), NULL);
+    text.n = MIN(text.n, (size_t)FAULT_MAX);
+    r->fault.message = wire_reply_keep(r, text);
     r->fault.type = wire_reply_keep(r, json_str(json_get(error, "type"), NULL));
     r->fault.code = wire_reply_keep(r, json_str(code, NULL));
     if (code != NULL && code->type == JSON_INT) {
@@ -255,7 +279,7 @@ int wire_event(const struct wire *wire, struct wire_reply *r, const struct sse_e
     struct str data = str_trim(ev->data);
     struct json *v = NULL;
     if (wire->done_marker && str_eqz(data, "[DONE]")) {
-        r->ended = r->finished || r->items.n != 0; // an end of nothing is no answer
+        r->ended = r->finished || r->items.n != 0; // an empty stream is no answer
         return 0;
     }
     if (data.n == 0 || data.p[0] != '{') {
@@ -268,7 +292,7 @@ int wire_event(const struct wire *wire, struct wire_reply *r, const struct sse_e
     wire->event(r, v);
     arena_fini(&r->scratch);
     if (!wire_reply_fits(r)) {
-        return err_set(e, ERR_TOO_LARGE, "the answer has more parts than any model means");
+        return err_set(e, ERR_TOO_LARGE, "the answer has too many parts");
     }
     return 0;
 }

@@ -1,7 +1,7 @@
-// The neutral request: is it one, and the pieces that every writer needs.
+// The neutral request: its check, and the parts that all writers share.
 //
 // A request passes the hooks of plugins before it comes here, so it may be anything. It is checked
-// once, as a whole and with the place named, and from there on the writers may take it as it is.
+// once, as a whole; after that the writers rely on its form.
 
 #include "agent/wire.h"
 
@@ -10,7 +10,7 @@ static const char *const type_names[WIRE_ITEM__COUNT] = {
     [WIRE_REASONING] = "reasoning", [WIRE_IMAGE] = "image",
 };
 
-// What an item needs besides its type; NULL ends the list.
+// The texts that an item needs besides its type; NULL ends the list.
 static const char *const type_needs[WIRE_ITEM__COUNT][3] = {
     [WIRE_TEXT] = {"text"},      [WIRE_CALL] = {"id", "name"}, [WIRE_RESULT] = {"tool_call_id"},
     [WIRE_REASONING] = {"kind"}, [WIRE_IMAGE] = {"url"},
@@ -68,22 +68,10 @@ static int check_message(const struct json *message, size_t at, struct err *e)
     return 0;
 }
 
-static int check_tools(const struct json *tools, struct err *e)
-{
-    if (!is_absent_or(tools, JSON_ARR)) {
-        return err_set(e, ERR_INVALID, "tools must be a list");
-    }
-    json_foreach_item (tool, tools) {
-        if (!is_str(json_get(tool, "name"))) {
-            return err_set(e, ERR_INVALID, "tools: each needs a text 'name'");
-        }
-    }
-    return 0;
-}
-
 int wire_check(const struct json *request, struct err *e)
 {
-    const struct json *messages = json_get(request, "messages");
+    const struct json *messages = json_get(request, "messages"),
+                      *tools = json_get(request, "tools");
     if (messages == NULL || messages->type != JSON_ARR || messages->n == 0) {
         return err_set(e, ERR_INVALID, "messages must be a list with at least one message");
     }
@@ -100,7 +88,15 @@ int wire_check(const struct json *request, struct err *e)
             return rc;
         }
     }
-    return check_tools(json_get(request, "tools"), e);
+    if (!is_absent_or(tools, JSON_ARR)) {
+        return err_set(e, ERR_INVALID, "tools must be a list");
+    }
+    json_foreach_item (tool, tools) {
+        if (!is_str(json_get(tool, "name"))) {
+            return err_set(e, ERR_INVALID, "tools: each needs a text 'name'");
+        }
+    }
+    return 0;
 }
 
 const struct json *wire_items(const struct json *content)
@@ -153,8 +149,7 @@ void wire_write_as_text(struct jw *w, const struct json *v)
     } else if (v->type == JSON_STR) {
         jw_str(w, v->s);
     } else {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, v, 0);
         jw_str(w, buf_str(&text));
         buf_fini(&text);
@@ -187,6 +182,34 @@ bool wire_param_given(const struct json *request, const char *name)
     return json_get(json_get(request, "params"), name) != NULL;
 }
 
+void wire_write_start(struct jw *w, struct str model)
+{
+    jw_kstr(w, "model", model);
+    jw_kbool(w, "stream", true);
+}
+
+void wire_write_tools(struct jw *w, const struct json *request,
+                      void (*write)(struct jw *w, const struct json *tool))
+{
+    const struct json *tools = json_get(request, "tools");
+    if (json_items(tools) == json_items_end(tools)) {
+        return;
+    }
+    jw_karr(w, "tools");
+    json_foreach_item (tool, tools) {
+        jw_obj(w);
+        write(w, tool);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+}
+
+void wire_write_tool_name(struct jw *w, const struct json *tool)
+{
+    jw_kstr(w, "name", json_get(tool, "name")->s);
+    jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+}
+
 void wire_write_params(struct jw *w, const struct json *request, const char *max_tokens_name)
 {
     json_foreach_member (m, json_get(request, "params")) {
@@ -199,8 +222,7 @@ void wire_write_params(struct jw *w, const struct json *request, const char *max
 void wire_write(const struct wire *wire, struct buf *out, const struct json *request,
                 struct str model)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     wire->write(&w, request, model);
     jw_end_obj(&w);

@@ -2,11 +2,11 @@
 //
 // The conversation is a flat list of items, stateless (`store: false`): a message, a function_call,
 // its function_call_output, and reasoning items, whose encrypted content is asked for and sent back
-// as it came, in front of the calls it led to.
+// unchanged, in front of the calls that they led to.
 //
-// Of the stream little is needed. Text comes in deltas; everything else is complete in
-// `response.output_item.done`, so the deltas of arguments are not looked at. The end is
-// `response.completed` or `response.incomplete`, with the usage; without one the answer was cut.
+// Few events of the stream are needed. Text comes in deltas; everything else is complete in
+// `response.output_item.done`, so deltas of arguments are ignored. The end is `response.completed` or
+// `response.incomplete`, with the usage; without one the answer was cut.
 
 #include "agent/wire.h"
 
@@ -52,7 +52,7 @@ static void write_item(struct jw *w, const struct json *message, const struct js
     }
 }
 
-// Models from before there was reasoning refuse to be asked for it.
+// Models without reasoning refuse a request for it.
 static bool can_reason(struct str model)
 {
     static const char *const old[] = {"gpt-3", "gpt-4", "chatgpt-"};
@@ -64,12 +64,19 @@ static bool can_reason(struct str model)
     return true;
 }
 
+static void write_tool(struct jw *w, const struct json *tool)
+{
+    jw_kstrz(w, "type", "function");
+    wire_write_tool_name(w, tool);
+    jw_key(w, "parameters");
+    wire_write_object(w, json_get(tool, "input_schema"));
+    jw_kbool(w, "strict", false);
+}
+
 static void write_request(struct jw *w, const struct json *request, struct str model)
 {
     struct str system = json_str(json_get(request, "system"), NULL);
-    const struct json *tools = json_get(request, "tools");
-    jw_kstr(w, "model", model);
-    jw_kbool(w, "stream", true);
+    wire_write_start(w, model);
     if (!wire_param_given(request, "store")) {
         jw_kbool(w, "store", false);
     }
@@ -81,20 +88,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
     if (system.n != 0) {
         jw_kstr(w, "instructions", system);
     }
-    if (json_items(tools) != json_items_end(tools)) {
-        jw_karr(w, "tools");
-        json_foreach_item (tool, tools) {
-            jw_obj(w);
-            jw_kstrz(w, "type", "function");
-            jw_kstr(w, "name", json_get(tool, "name")->s);
-            jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
-            jw_key(w, "parameters");
-            wire_write_object(w, json_get(tool, "input_schema"));
-            jw_kbool(w, "strict", false);
-            jw_end_obj(w);
-        }
-        jw_end_arr(w);
-    }
+    wire_write_tools(w, request, write_tool);
     jw_karr(w, "input");
     json_foreach_item (message, json_get(request, "messages")) {
         wire_foreach_item(item, json_get(message, "content"))
@@ -108,7 +102,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
 
 // ---- the stream -----------------------------------------------------------------------------
 
-/// An item that is complete; what came in deltas is there already.
+/// Take a complete item, unless its deltas brought it already.
 static void take_item(struct wire_reply *r, int64_t key, const struct json *item)
 {
     struct str type = json_str(json_get(item, "type"), NULL);
@@ -127,7 +121,7 @@ static void take_item(struct wire_reply *r, int64_t key, const struct json *item
         wire_reply_append(r, &call->body, json_str(json_get(item, "arguments"), NULL));
     } else if (str_eqz(type, "reasoning") && wire_reply_find(r, WIRE_REASONING, key) == NULL &&
                json_str(json_get(item, "encrypted_content"), NULL).n != 0) {
-        // without its encrypted content it means something only to a server that has stored it
+        // without encrypted content only a server that stores the conversation could use it
         const struct json *data = wire_reply_keep_json(r, item);
         wire_reply_seal(r, wire_reply_add(r, WIRE_REASONING, key), wire_responses.kind, data);
     }
@@ -152,20 +146,17 @@ static void on_item(struct wire_reply *r, const struct json *event)
 
 static void on_completed(struct wire_reply *r, const struct json *event)
 {
+    static const struct wire_usage_paths paths = {
+        "/input_tokens", "/input_tokens_details/cached_tokens", "/output_tokens",
+        "/output_tokens_details/reasoning_tokens"};
     const struct json *response = json_get(event, "response");
-    if (r->items.n == 0) { // a server that says everything at the end only
+    if (r->items.n == 0) { // a server that sends everything at the end only
         int64_t key = 0;
         json_foreach_item (item, json_get(response, "output")) {
             take_item(r, key++, item);
         }
     }
-    const struct json *usage = json_get(response, "usage");
-    r->usage = (struct provider_usage){
-        .input = wire_tokens(json_get(usage, "input_tokens")),
-        .cached = wire_tokens(json_ptr(usage, "/input_tokens_details/cached_tokens")),
-        .output = wire_tokens(json_get(usage, "output_tokens")),
-        .reasoning = wire_tokens(json_ptr(usage, "/output_tokens_details/reasoning_tokens")),
-    };
+    r->usage = wire_usage(json_get(response, "usage"), &paths);
     r->ended = true;
 }
 

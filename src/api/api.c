@@ -1,5 +1,7 @@
 // The operations' context: what they share.
 
+#include <assert.h>
+
 #include "api/plugin_int.h"
 #include "loop/work.h"
 
@@ -14,19 +16,11 @@ static void on_settings(void *arg)
 struct api *api_new(const struct api_opts *o)
 {
     struct api *api = xcalloc(1, sizeof *api);
-    assert(o->config->now != NULL && o->trust != NULL && o->host.stop != NULL);
-    api->loop = o->loop;
-    api->version = o->version;
-    api->home = o->home;
-    api->config = o->config;
-    api->store = o->store;
-    api->choices = o->choices;
-    api->events = o->events;
-    api->trust = o->trust;
-    api->host = o->host;
-    api->files = lane_open(o->loop, "plugin-files", 1);
-    api->started_ms = loop_now(o->loop);
-    config_listen(o->config, on_settings, api);
+    assert(o->hub->config->now != NULL && o->trust != NULL && o->host.stop != NULL);
+    api->o = *o;
+    api->files = lane_open(o->hub->loop, "plugin-files", 1);
+    api->started_ms = loop_now(o->hub->loop);
+    config_listen(o->hub->config, on_settings, api);
     return api;
 }
 
@@ -44,7 +38,7 @@ void api_stop(struct api *api)
 void api_free(struct api *api)
 {
     if (api != NULL) {
-        config_unlisten(api->config, on_settings, api);
+        config_unlisten(api->o.hub->config, on_settings, api);
         vec_fini(&api->validations);
         api__free_shells(api->shells);
         api__front_free(api);
@@ -56,6 +50,7 @@ void api_free(struct api *api)
 
 void api_set_engine(struct api *api, struct gen_engine *engine)
 {
+    assert((api->engine == NULL) != (engine == NULL)); // once, and taken back once
     api->engine = engine;
 }
 
@@ -98,13 +93,5 @@ int64_t api_generation(const struct api *api)
 
 double api_uptime_s(const struct api *api)
 {
-    return (double)(loop_now(api->loop) - api->started_ms) / 1000;
-}
-
-void api__emit(const struct api *api, enum event_id id, struct buf *object)
-{
-    assert(object->n >= 2 && object->p[0] == '{');
-    event_emit(api->events, str_of(event_infos[id].type), STR_NULL,
-               (struct str){object->p + 1, object->n - 2});
-    buf_fini(object);
+    return (double)(loop_now(api->o.hub->loop) - api->started_ms) / 1000;
 }

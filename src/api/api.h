@@ -3,17 +3,16 @@
 #include "api/op.h"
 #include "config/config.h"
 #include "config/home.h"
+#include "config/hub_parts.h"
 #include "loop/loop.h"
 
 // What the operations work on. Things that lie above api/ (the listener, the process itself) are
 // reached through `struct api_host`, which main/ fills in.
 
 struct agent;
-struct choices;
 struct gen_engine;
 struct improvements;
 struct plugins;
-struct store;
 struct trust_hub;
 
 struct api_opened {
@@ -54,13 +53,8 @@ struct api_host {
 
 /// All borrowed; they must outlive the context.
 struct api_opts {
-    struct loop *loop;
+    const struct hub_parts *hub; // its choices are loaded before the first operation runs
     const char *version;
-    const struct home *home;
-    struct config_live *config;
-    struct store *store;
-    struct choices *choices; // loaded before the first operation runs
-    struct event_log *events;
     struct trust_hub *trust;
     struct api_host host;
 };
@@ -88,6 +82,8 @@ struct mcp;
 void api_set_mcp(struct api *api, struct mcp *mcp);
 /// Call `url` with the address of the module of every plugin with a web side, in load order.
 void api_list_fronts(const struct api *api, void (*url)(void *arg, const char *url), void *arg);
+/// Write the same plugins as `GET /front/plugins` answers them.
+void api_write_fronts(const struct api *api, struct jw *w);
 
 /// A file of a plugin's web side; borrowed until the loop turns.
 struct api_file {

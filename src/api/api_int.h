@@ -15,16 +15,8 @@ struct ui_command;
 struct validation;
 
 struct api {
-    struct loop *loop;
-    const char *version;
-    const struct home *home;
-    struct config_live *config;
-    struct store *store;
-    struct choices *choices;
-    struct event_log *events;
-    struct api_host host;
-    uint64_t started_ms; // monotonic
-    struct trust_hub *trust;
+    struct api_opts o;
+    uint64_t started_ms;                  // monotonic
     struct api_shells *shells;            // what shells told; NULL while there was none
     struct gen_engine *engine;            // NULL while there is none
     struct plugins *plugins;              // the same
@@ -48,8 +40,6 @@ struct api {
 
 /// Answer with a refusal of the agent or of bots.
 void api__refuse(struct op_call *c, const struct agent_no *no);
-/// Put an event on the stream. `object` is the text of a JSON object with its fields; it is freed.
-void api__emit(const struct api *api, enum event_id id, struct buf *object);
 /// End the processes of validate.c; each is answered with a failure.
 void api__end_validations(struct api *api);
 void api__free_shells(struct api_shells *t); // NULL is allowed
@@ -58,6 +48,8 @@ void api__front_free(struct api *api);
 bool api__may_look(struct api *api, struct op_call *c, struct str path);
 /// For what a page wants of the disk; opened with the first call.
 struct lane *api__page_lane(struct api *api);
+/// Say why the directory `dir` cannot be listed, by its errno.
+void api__fail_list(struct op_call *c, const char *dir, int error);
 void api__files_stop(struct api *api); // no directory is watched any more
 void api__files_free(struct api *api);
 void api__ui_stop(struct api *api); // what waits for a page is answered

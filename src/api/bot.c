@@ -5,13 +5,27 @@
 #include "api/handlers.h"
 #include "api/policy.h"
 #include "bot/bots.h"
+#include "proto/events.h"
 
 /// One operation while bot/ works on it.
 struct bot_op {
+    struct api *api;
     struct op_call *call;
     int status;           // of success
+    bool changes;         // the list of bots is another one then
     const char *location; // of what was made: its path, up to the name; NULL: nothing is
 };
+
+static void tell_change(const struct bot_op *o, const char *made)
+{
+    const struct json *bot = json_get(o->call->params, "bot");
+    struct buf fields = {.max = SIZE_MAX};
+    struct jw w = {.out = &fields};
+    jw_obj(&w);
+    jw_kstrz(&w, "bot", bot != NULL ? arena_strdup(o->call->arena, json_str(bot, "")) : made);
+    jw_end_obj(&w);
+    event_emit_object(o->api->o.hub->events, EVENT_BOT_CHANGED, &fields);
+}
 
 static void answer(void *arg, struct str json, const char *name, const struct agent_no *no)
 {
@@ -22,6 +36,9 @@ static void answer(void *arg, struct str json, const char *name, const struct ag
     } else {
         if (o->location != NULL) {
             c->location = arena_printf(c->arena, "%s%s", o->location, name);
+        }
+        if (o->changes) {
+            tell_change(o, name);
         }
         op_answer(c, o->status, json);
     }
@@ -37,6 +54,7 @@ static void ask(struct api *api, struct op_call *c, bots_fn *fn, const struct bo
     assert(as->status >= 200 && as->status < 300);
     struct bot_op *o = xmalloc(sizeof *o);
     *o = *as;
+    o->api = api;
     o->call = c;
     fn(api->bots, c->params, answer, o);
 }
@@ -47,18 +65,17 @@ static void ask(struct api *api, struct op_call *c, bots_fn *fn, const struct bo
         ask(api, c, fn, &(struct bot_op){.status = 200});                                          \
     }
 
-#define MAKE(id, fn, path)                                                                         \
+#define CHANGE(id, fn)                                                                             \
     void op_##id(struct api *api, struct op_call *c)                                               \
     {                                                                                              \
-        ask(api, c, fn, &(struct bot_op){.status = 201, .location = path});                        \
+        ask(api, c, fn, &(struct bot_op){.status = 200, .changes = true});                         \
     }
 
 ASK(BOT_LIST, bots_list)
-MAKE(BOT_CREATE, bots_create, "/bots/")
-ASK(BOT_IMPORT, bots_import)
+CHANGE(BOT_IMPORT, bots_import)
 ASK(BOT_SHOW, bots_show)
-ASK(BOT_PATCH, bots_patch)
-ASK(BOT_DELETE, bots_delete)
+CHANGE(BOT_PATCH, bots_patch)
+CHANGE(BOT_DELETE, bots_delete)
 ASK(MEMORY_LIST, bots_memory_list)
 ASK(MEMORY_CLEAR, bots_memory_clear)
 ASK(MEMORY_GET, bots_memory_get)
@@ -66,6 +83,12 @@ ASK(MEMORY_SET, bots_memory_set)
 ASK(MEMORY_REMOVE, bots_memory_remove)
 ASK(HISTORY_LIST, bots_history_list)
 ASK(HISTORY_SHOW, bots_history_show)
+
+void op_BOT_CREATE(struct api *api, struct op_call *c)
+{
+    ask(api, c, bots_create,
+        &(struct bot_op){.status = 201, .location = "/bots/", .changes = true});
+}
 
 static void start_run(struct api *api, struct op_call *c)
 {

@@ -15,9 +15,8 @@ enum { ANSWER_MAX = 16 * 1024 * 1024, DEFAULT_LINES = 100, MOST_LINES = 1000 };
 
 void op_OPENAPI(struct api *api, struct op_call *c)
 {
-    struct buf out;
-    buf_init(&out, ANSWER_MAX);
-    openapi_write(&out, api->version);
+    struct buf out = {.max = ANSWER_MAX};
+    openapi_write(&out, api->o.version);
     op_answer(c, 200, buf_str(&out));
     buf_fini(&out);
 }
@@ -39,12 +38,11 @@ static long resident_bytes(void)
 
 void op_METRICS(struct api *api, struct op_call *c)
 {
-    struct buf out;
-    buf_init(&out, ANSWER_MAX);
+    struct buf out = {.max = ANSWER_MAX};
     buf_addf(&out,
              "# HELP afloat_info What runs.\n# TYPE afloat_info gauge\n"
              "afloat_info{version=\"%s\"} 1\n",
-             api->version);
+             api->o.version);
     buf_addf(&out,
              "# HELP afloat_uptime_seconds Time since the hub started.\n"
              "# TYPE afloat_uptime_seconds gauge\nafloat_uptime_seconds %.3f\n",
@@ -60,10 +58,10 @@ void op_METRICS(struct api *api, struct op_call *c)
     buf_addf(&out,
              "# HELP afloat_event_last_id The newest event.\n# TYPE afloat_event_last_id counter\n"
              "afloat_event_last_id %llu\n",
-             (unsigned long long)event_last_id(api->events));
-    store_metrics(api->store, &out);
+             (unsigned long long)event_last_id(api->o.hub->events));
+    store_metrics(api->o.hub->store, &out);
     api__plugin_metrics(api, &out);
-    api->host.metrics(api->host.arg, &out);
+    api->o.host.metrics(api->o.host.arg, &out);
     op_answer_text(c, "text/plain; version=0.0.4; charset=utf-8", buf_str(&out));
     buf_fini(&out);
 }
@@ -92,13 +90,14 @@ static void check(struct jw *w, const char *name, bool ok, const char *hint, con
 static void check_disk(struct api *api, struct jw *w)
 {
     struct statvfs fs;
-    if (statvfs(api->home->dir, &fs) < 0) {
-        check(w, "disk", false, "see that the home exists", "cannot look at '%s'", api->home->dir);
+    if (statvfs(api->o.hub->home->dir, &fs) < 0) {
+        check(w, "disk", false, "see that the home exists", "cannot look at '%s'",
+              api->o.hub->home->dir);
         return;
     }
     unsigned long long free_mb = (unsigned long long)fs.f_bavail * fs.f_frsize >> 20;
     check(w, "disk", free_mb >= 64, "make room: journals are written there", "%llu MB free in '%s'",
-          free_mb, api->home->dir);
+          free_mb, api->o.hub->home->dir);
 }
 
 enum { SLOW_MS = 50, SKEW_MS = 2000, LAG_S = 30, OLDEST_SERVER = 14 };
@@ -158,9 +157,9 @@ static void on_store_health(void *arg, int status, struct str text, const struct
     getrlimit(RLIMIT_NOFILE, &lim);
     check(w, "open files", lim.rlim_cur >= 1024, "raise `ulimit -n` where the hub is started",
           "limit %llu", (unsigned long long)lim.rlim_cur);
-    check(w, "settings", !api->config->diags->broken, "see `afloat config show`", "%s",
-          api->config->diags->broken ? "a configuration file is broken and left out"
-                                     : "all files read");
+    check(w, "settings", !api->o.hub->config->diags->broken, "see `afloat config show`", "%s",
+          api->o.hub->config->diags->broken ? "a configuration file is broken and left out"
+                                            : "all files read");
     if (status < 0) {
         check(w, "store", false, "see [store] in config.toml; `afloat store status`", "%s", e->msg);
     } else if (json_parse(&st, c->arena, text, NULL, NULL) == 0) {
@@ -175,7 +174,7 @@ void op_DOCTOR(struct api *api, struct op_call *c)
 {
     struct doctor *d = xmalloc(sizeof *d);
     *d = (struct doctor){.api = api, .c = c};
-    store_health(api->store, on_store_health, d);
+    store_health(api->o.hub->store, on_store_health, d);
 }
 
 static void on_store_shown(void *arg, int status, struct str text, const struct err *e)
@@ -189,7 +188,7 @@ static void on_store_shown(void *arg, int status, struct str text, const struct 
 
 void op_STORE(struct api *api, struct op_call *c)
 {
-    store_health(api->store, on_store_shown, c);
+    store_health(api->o.hub->store, on_store_shown, c);
 }
 
 // ---- settings and logs ---------------------------------------------------------------------
@@ -197,7 +196,7 @@ void op_STORE(struct api *api, struct op_call *c)
 void op_CONFIG_SHOW(struct api *api, struct op_call *c)
 {
     struct jw *w = op_begin(c);
-    config_write_json(api->config->now, api->config->diags, w);
+    config_write_json(api->o.hub->config->now, api->o.hub->config->diags, w);
     redact_json(&c->out); // the address of a store may hold its password
     op_end(c, 200);
 }
@@ -212,7 +211,7 @@ void op_LOGS(struct api *api, struct op_call *c)
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_karr(w, "lines");
-    api->host.logs(api->host.arg, (size_t)limit, w);
+    api->o.host.logs(api->o.host.arg, (size_t)limit, w);
     jw_end_arr(w);
     jw_end_obj(w);
     op_end(c, 200);

@@ -119,18 +119,17 @@ void op_ENV_REPORT(struct api *api, struct op_call *c)
 {
     struct str type = json_str(json_get(c->params, "type"), "");
     int64_t pid = json_int(json_get(c->params, "pid"), 0);
-    struct buf fields;
+    struct buf fields = {.max = FIELDS_MAX};
     if (!is_env_type(type) || pid < 2 || pid > INT32_MAX) {
         op_fail(
             c, PROBLEM_INVALID_BODY, NULL,
             "'type' is env.building, env.ready, env.failed or env.applied; 'pid' is the shell's");
         return;
     }
-    buf_init(&fields, FIELDS_MAX);
     write_fields(&fields, c->params);
     if (!buf_ok(&fields)) {
         op_fail(c, PROBLEM_TOO_LARGE, NULL, "the report is larger than %d bytes", FIELDS_MAX);
-    } else if (event_emit(api->events, type, STR_NULL, buf_str(&fields)) == 0) {
+    } else if (event_emit(api->o.hub->events, type, STR_NULL, buf_str(&fields)) == 0) {
         op_fail(c, PROBLEM_STORE_FAILED, "see `afloat doctor`",
                 "no event id could be reserved on disk");
     } else {
@@ -148,9 +147,8 @@ void op_ENV_REPORT(struct api *api, struct op_call *c)
 void op_ENV_SHOW(struct api *api, struct op_call *c)
 {
     struct str path = json_str(json_get(c->params, "path"), "");
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     bool first = true;
-    buf_init(&out, SIZE_MAX);
     buf_addz(&out, "{\"shells\":[");
     if (api->shells != NULL) {
         sweep(api->shells);

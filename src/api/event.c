@@ -32,7 +32,7 @@ static void answer_list(struct api *api, struct op_call *c, const struct event_f
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_karr(w, "events");
-    uint64_t next = event_list(api->events, after, f, (size_t)limit, w);
+    uint64_t next = event_list(api->o.hub->events, after, f, (size_t)limit, w);
     jw_end_arr(w);
     jw_key(w, "next");
     jw_uint(w, next);
@@ -78,9 +78,8 @@ void op_EVENT_EMIT(struct api *api, struct op_call *c)
                 "an event of your own is called 'user.' and then a-z, 0-9, '.', '_' or '-'");
         return;
     }
-    struct buf fields;
+    struct buf fields = {.max = LONGEST_DATA};
     struct jw w;
-    buf_init(&fields, LONGEST_DATA);
     const struct json *data = json_get(c->params, "data");
     if (data != NULL) {
         buf_addz(&fields, "\"data\":");
@@ -90,8 +89,8 @@ void op_EVENT_EMIT(struct api *api, struct op_call *c)
     uint64_t id = 0;
     if (!buf_ok(&fields)) {
         op_fail(c, PROBLEM_TOO_LARGE, NULL, "'data' is larger than %d bytes", LONGEST_DATA);
-    } else if ((id = event_emit_ask(api->events, type, STR_NULL, buf_str(&fields), on_emitted,
-                                    c)) == 0) {
+    } else if ((id = event_emit_ask(api->o.hub->events, type, STR_NULL, buf_str(&fields),
+                                    on_emitted, c)) == 0) {
         op_fail(c, PROBLEM_STORE_FAILED, "see `afloat doctor`",
                 "no event id could be reserved on disk");
     } else if (id != EVENT_ID_LATER) {

@@ -1,7 +1,7 @@
 // Feature flags: a default from the settings, overridden by what was chosen by command.
 //
 // A choice is one member of choices.json, under the dotted name the setting has in config.toml
-// ("features.plugins"), and wins over it; config.toml is never rewritten. A change is answered, and
+// ("features.plugins"), and wins over it unless it is a [policy]; config.toml is never rewritten. A change is answered, and
 // told to the readers of events, when it is on disk; one that could not be written is taken back.
 //
 // Flags of plugins ("hello:loud") are features too: their default is what the plugin says, their key
@@ -20,16 +20,17 @@ static const struct feature {
 #undef FEATURE
 };
 
-/// What was chosen by command; NULL: the setting counts.
+/// What was chosen by command; NULL: the setting counts, as it always does when it is a [policy].
 static const struct json *choice(const struct api *api, const struct feature *f)
 {
-    const struct json *v = choices_get(api->choices, str_of(f->key));
-    return v != NULL && v->type == JSON_BOOL ? v : NULL;
+    const struct json *v = choices_get(api->o.hub->choices, str_of(f->key));
+    bool counts = v != NULL && v->type == JSON_BOOL;
+    return counts && !config_is_policy(api->o.hub->config->now, f->key) ? v : NULL;
 }
 
 static bool is_enabled(const struct api *api, const struct feature *f)
 {
-    return json_bool(choice(api, f), config_bool(api->config->now, f->key));
+    return json_bool(choice(api, f), config_bool(api->o.hub->config->now, f->key));
 }
 
 // ---- flags of plugins ----------------------------------------------------------------------
@@ -50,7 +51,7 @@ static void write_flag(const struct api *api, const struct gen_item *it, struct 
                        struct jw *w)
 {
     const struct json *about = flag_about(it, a), *fallback = json_get(about, "default");
-    const struct json *chosen = choices_get(api->choices, str_of(flag_key(it, a)));
+    const struct json *chosen = choices_get(api->o.hub->choices, str_of(flag_key(it, a)));
     const struct json *value = chosen != NULL ? chosen : fallback;
     jw_obj(w);
     jw_key(w, "name");
@@ -90,7 +91,7 @@ void op_FEATURE_LIST(struct api *api, struct op_call *c)
         jw_obj(w);
         jw_kstrz(w, "name", f->name);
         jw_kbool(w, "enabled", is_enabled(api, f));
-        jw_kbool(w, "default", config_bool(api->config->now, f->key));
+        jw_kbool(w, "default", config_bool(api->o.hub->config->now, f->key));
         jw_kbool(w, "overridden", choice(api, f) != NULL);
         jw_kstrz(w, "stage", f->stage);
         jw_kstrz(w, "description", f->description);
@@ -147,8 +148,8 @@ static void answer_change(struct change *ch)
         plugins_chosen(ch->api->plugins);
     }
     if (ch->changes) {
-        event_emit(ch->api->events, str_of(event_infos[EVENT_FEATURE_CHANGED].type), STR_NULL,
-                   str_of(fields));
+        event_emit(ch->api->o.hub->events, str_of(event_infos[EVENT_FEATURE_CHANGED].type),
+                   STR_NULL, str_of(fields));
     }
     op_answer(ch->call, 200, str_of(arena_printf(a, "{%s}", fields)));
     free(ch);
@@ -184,15 +185,15 @@ static void choose(struct change ch, const char *key)
 {
     struct change *copy = xmalloc(sizeof *copy);
     *copy = ch;
-    choices_set(ch.api->choices, str_of(key), ch.enable ? STR("true") : STR("false"), on_kept,
-                copy);
+    choices_set(ch.api->o.hub->choices, str_of(key), ch.enable ? STR("true") : STR("false"),
+                on_kept, copy);
 }
 
 static void switch_flag(struct api *api, struct op_call *c, const struct gen_item *it, bool enable)
 {
     const struct json *about = flag_about(it, c->arena);
     const char *key = flag_key(it, c->arena);
-    const struct json *chosen = choices_get(api->choices, str_of(key));
+    const struct json *chosen = choices_get(api->o.hub->choices, str_of(key));
     if (!str_eqz(json_str(json_get(about, "type"), "boolean"), "boolean")) {
         op_fail(c, PROBLEM_CONFLICT, NULL, "flag '%s' is no switch", gen_item_name(it));
         return;
@@ -218,6 +219,11 @@ static void switch_feature(struct api *api, struct op_call *c, bool enable)
         switch_flag(api, c, flag, enable);
     } else if (f == NULL) {
         fail_unknown(c, name);
+    } else if (config_is_policy(api->o.hub->config->now, f->key) && is_enabled(api, f) != enable) {
+        const struct config_entry *e = config_find(api->o.hub->config->now, f->key);
+        op_fail(c, PROBLEM_FORBIDDEN, "ask who administers this machine",
+                "feature '%s' is switched %s by the [policy] in '%s' line %u", f->name,
+                enable ? "off" : "on", e->path, e->line);
     } else {
         choose((struct change){.api = api,
                                .call = c,

@@ -56,7 +56,7 @@ static struct api_files *files_of(struct api *api)
 {
     if (api->dirs == NULL) {
         api->dirs = xcalloc(1, sizeof *api->dirs);
-        api->dirs->lane = lane_open(api->loop, "page-files", 2);
+        api->dirs->lane = lane_open(api->o.hub->loop, "page-files", 2);
     }
     return api->dirs;
 }
@@ -126,18 +126,25 @@ static void write_entries(DIR *dir, struct jw *w)
 static void list(void *arg)
 {
     struct listing *l = arg;
-    struct jw w;
     DIR *dir = opendir(l->dir);
     if (dir == NULL) {
         l->error = errno;
         return;
     }
-    jw_init(&w, &l->answer);
+    struct jw w = {.out = &l->answer};
     jw_obj(&w);
     jw_kstrz(&w, "dir", l->dir);
     write_entries(dir, &w);
     jw_end_obj(&w);
     closedir(dir);
+}
+
+void api__fail_list(struct op_call *c, const char *dir, int error)
+{
+    enum problem p = error == ENOENT   ? PROBLEM_NOT_FOUND
+                     : error == EACCES ? PROBLEM_FORBIDDEN
+                                       : PROBLEM_INVALID_BODY;
+    op_fail(c, p, NULL, "cannot list '%s': %s", dir, strerror(error));
 }
 
 static void on_listed(void *arg)
@@ -146,10 +153,7 @@ static void on_listed(void *arg)
     if (l->error == 0) {
         op_answer(l->call, 200, buf_str(&l->answer));
     } else {
-        enum problem p = l->error == ENOENT   ? PROBLEM_NOT_FOUND
-                         : l->error == EACCES ? PROBLEM_FORBIDDEN
-                                              : PROBLEM_INVALID_BODY;
-        op_fail(l->call, p, NULL, "cannot list '%s': %s", l->dir, strerror(l->error));
+        api__fail_list(l->call, l->dir, l->error);
     }
     buf_fini(&l->answer);
     free(l->dir);
@@ -197,12 +201,7 @@ static void on_lease_over(void *arg)
 {
     struct seen *s = arg;
     struct api_files *f = s->api->dirs;
-    for (size_t i = 0; i < f->seen.n; i++) {
-        if (f->seen.p[i] == s) {
-            vec_remove(&f->seen, i);
-            break;
-        }
-    }
+    vec_drop(&f->seen, s);
     release(s);
 }
 
@@ -210,8 +209,7 @@ static void on_flush(void *arg)
 {
     struct seen *s = arg;
     struct buf fields = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &fields);
+    struct jw w = {.out = &fields};
     jw_obj(&w);
     jw_kstrz(&w, "dir", s->dir);
     jw_key(&w, "names");
@@ -227,7 +225,7 @@ static void on_flush(void *arg)
     jw_kbool(&w, "listing", s->listing);
     jw_end_obj(&w);
     forget_names(s);
-    api__emit(s->api, EVENT_FILES_CHANGED, &fields);
+    event_emit_object(s->api->o.hub->events, EVENT_FILES_CHANGED, &fields);
 }
 
 static void on_change(uv_fs_event_t *h, const char *name, int events, int status)
@@ -270,9 +268,9 @@ static bool watch_dir(struct api *api, const char *dir, const struct stat *st)
     }
     struct seen *s = xcalloc(1, sizeof *s);
     *s = (struct seen){.api = api, .dir = xstrdup(dir), .dev = st->st_dev, .ino = st->st_ino};
-    timer_init(&s->lease, api->loop, on_lease_over, s);
-    timer_init(&s->flush, api->loop, on_flush, s);
-    uv_fs_event_init(&api->loop->uv, &s->handle);
+    timer_init(&s->lease, api->o.hub->loop, on_lease_over, s);
+    timer_init(&s->flush, api->o.hub->loop, on_flush, s);
+    uv_fs_event_init(&api->o.hub->loop->uv, &s->handle);
     if (uv_fs_event_start(&s->handle, on_change, dir, 0) < 0) {
         release(s);
         return false;

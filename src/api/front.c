@@ -30,12 +30,7 @@ static void notes_free(struct front_notes *n)
 
 void api__front_free(struct api *api)
 {
-    struct str key;
-    void *notes;
-    for (size_t at = 0; map_next(&api->fronts, &at, &key, &notes);) {
-        notes_free(notes);
-    }
-    map_fini(&api->fronts);
+    map_fini_each(&api->fronts, notes_free);
 }
 
 /// What was said of the version that serves; NULL: nothing.
@@ -81,7 +76,7 @@ static char *url_of(struct arena *a, const char *name, const struct plugin_front
                         f->hash);
 }
 
-static void write_front(struct api *api, struct arena *a, const char *name,
+static void write_front(const struct api *api, struct arena *a, const char *name,
                         const struct plugin_front *f, struct jw *w)
 {
     jw_obj(w);
@@ -96,21 +91,27 @@ static void write_front(struct api *api, struct arena *a, const char *name,
     jw_end_obj(w);
 }
 
-void op_FRONT_LIST(struct api *api, struct op_call *c)
+void api_write_fronts(const struct api *api, struct jw *w)
 {
-    struct jw *w = op_begin(c);
+    struct arena a = {0};
     jw_obj(w);
     jw_karr(w, "plugins");
     for (size_t i = 0; api->plugins != NULL && i < plugins_count(api->plugins); i++) {
         struct plugin_front f;
         const char *name = plugins_at(api->plugins, i).name;
         if (plugins_front(api->plugins, str_of(name), &f)) {
-            write_front(api, c->arena, name, &f, w);
+            write_front(api, &a, name, &f, w);
         }
     }
     jw_end_arr(w);
     jw_kint(w, "generation", api_generation(api));
     jw_end_obj(w);
+    arena_fini(&a);
+}
+
+void op_FRONT_LIST(struct api *api, struct op_call *c)
+{
+    api_write_fronts(api, op_begin(c));
     op_end(c, 200);
 }
 
@@ -166,26 +167,22 @@ static bool read_diag(struct arena *a, const char *plugin, const struct json *v,
 
 static void tell_error(const struct api *api, const struct gen_diag *d)
 {
-    struct buf fields;
-    struct jw w;
-    buf_init(&fields, SIZE_MAX);
-    jw_init(&w, &fields);
+    struct buf fields = {.max = SIZE_MAX};
+    struct jw w = {.out = &fields};
     gen_diag_write(d, &w);
-    api__emit(api, EVENT_PLUGIN_ERROR, &fields);
+    event_emit_object(api->o.hub->events, EVENT_PLUGIN_ERROR, &fields);
 }
 
 static void tell_needs(const struct api *api, const char *plugin, const char *reason)
 {
-    struct buf fields;
-    struct jw w;
-    buf_init(&fields, SIZE_MAX);
-    jw_init(&w, &fields);
+    struct buf fields = {.max = SIZE_MAX};
+    struct jw w = {.out = &fields};
     jw_obj(&w);
     jw_kstrz(&w, "plugin", plugin);
     jw_kstrz(&w, "kind", "page-reload");
     jw_kstrz(&w, "reason", reason);
     jw_end_obj(&w);
-    api__emit(api, EVENT_PLUGIN_NEEDS, &fields);
+    event_emit_object(api->o.hub->events, EVENT_PLUGIN_NEEDS, &fields);
 }
 
 static bool was_said(const struct front_notes *old, const struct gen_diag *d)

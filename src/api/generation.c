@@ -25,6 +25,11 @@ static void write_past(const struct plugin_past *p, const struct json *set, stru
     write_names(w, "added", p->added);
     write_names(w, "changed", p->changed);
     write_names(w, "removed", p->removed);
+    jw_karr(w, "choices");
+    json_foreach_member (m, p->chosen) {
+        jw_str(w, m->key);
+    }
+    jw_end_arr(w);
     if (set != NULL) {
         jw_kvalue(w, "set", set);
     }

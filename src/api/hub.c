@@ -16,23 +16,24 @@ void api_write_health(const struct api *api, bool over_socket, uint64_t generati
     unsigned long long ms = now_ms - api->started_ms;
     int n = snprintf(uptime, sizeof uptime, "%llu.%03llu", ms / 1000, ms % 1000);
     jw_kbool(w, "ok", true);
-    jw_kstrz(w, "version", api->version);
+    jw_kstrz(w, "version", api->o.version);
     jw_kint(w, "generation", (int64_t)generation);
     jw_key(w, "uptime_s");
     jw_raw(w, (struct str){uptime, (size_t)n});
     if (over_socket) {
         jw_kint(w, "pid", getpid());
-        jw_kstrz(w, "listen", api->host.listen_address(api->host.arg));
+        jw_kstrz(w, "listen", api->o.host.listen_address(api->o.host.arg));
     }
-    api->host.degraded(api->host.arg, over_socket, w);
+    api->o.host.degraded(api->o.host.arg, over_socket, w);
 }
 
 void op_HEALTH(struct api *api, struct op_call *c)
 {
     struct jw *w = op_begin(c);
     jw_obj(w);
-    api_write_health(api, c->over_socket, (uint64_t)api_generation(api), loop_now(api->loop), w);
-    const struct err *lost = store_trouble(api->store);
+    api_write_health(api, c->over_socket, (uint64_t)api_generation(api), loop_now(api->o.hub->loop),
+                     w);
+    const struct err *lost = store_trouble(api->o.hub->store);
     if (lost != NULL && c->over_socket) {
         jw_kstrz(w, "store_error", lost->msg);
     }
@@ -45,9 +46,9 @@ void op_HUB_OPEN(struct api *api, struct op_call *c)
     struct api_opened opened;
     struct err e = {0};
     bool ssh = json_bool(json_get(c->params, "ssh"), false);
-    if (api->host.open_browser(api->host.arg, ssh,
-                               json_str(json_get(c->params, "working_dir"), NULL), &opened,
-                               &e) < 0) {
+    if (api->o.host.open_browser(api->o.host.arg, ssh,
+                                 json_str(json_get(c->params, "working_dir"), NULL), &opened,
+                                 &e) < 0) {
         op_fail(c, e.code == ERR_DENIED ? PROBLEM_FORBIDDEN : PROBLEM_STORE_FAILED, NULL, "%s",
                 e.msg);
         return;
@@ -64,7 +65,7 @@ void op_HUB_OPEN(struct api *api, struct op_call *c)
 void op_HUB_STOP(struct api *api, struct op_call *c)
 {
     op_answer(c, 202, STR("{\"ok\":true}"));
-    api->host.stop(api->host.arg, "asked by a client");
+    api->o.host.stop(api->o.host.arg, "asked by a client");
 }
 
 // ---- the hubs that share a store -----------------------------------------------------------
@@ -104,7 +105,7 @@ void op_HUB_DRAIN(struct api *api, struct op_call *c)
 void op_TOKEN_ROTATE(struct api *api, struct op_call *c)
 {
     struct err e = {0};
-    if (api->host.rotate_token(api->host.arg, &e) < 0) {
+    if (api->o.host.rotate_token(api->o.host.arg, &e) < 0) {
         op_fail(c, PROBLEM_STORE_FAILED, NULL, "%s", e.msg);
         return;
     }

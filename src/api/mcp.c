@@ -38,13 +38,11 @@ void op_MCP_LIST(struct api *api, struct op_call *c)
 
 void op_MCP_SHOW(struct api *api, struct op_call *c)
 {
-    struct buf row;
-    struct jw own;
+    struct buf row = {.max = SIZE_MAX};
     if (!is_there(api, c)) {
         return;
     }
-    buf_init(&row, SIZE_MAX);
-    jw_init(&own, &row);
+    struct jw own = {.out = &row};
     if (mcp_write_one(api->mcp, api__name(c), &own)) {
         jw_raw(op_begin(c), buf_str(&row));
         op_end(c, 200);
@@ -54,12 +52,17 @@ void op_MCP_SHOW(struct api *api, struct op_call *c)
     buf_fini(&row);
 }
 
+static void fail_call(struct op_call *c, const struct err *e)
+{
+    op_fail(c, e->code == ERR_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED, NULL, "%s",
+            e->msg);
+}
+
 static void on_read(void *arg, const struct json *text, const struct err *e)
 {
     struct op_call *c = arg;
     if (text == NULL) {
-        op_fail(c, e->code == ERR_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED, NULL,
-                "%s", e->msg);
+        fail_call(c, e);
         return;
     }
     struct jw *w = op_begin(c);
@@ -74,6 +77,35 @@ void op_MCP_READ(struct api *api, struct op_call *c)
 {
     struct str uri = json_str(json_get(c->params, "uri"), "");
     if (is_there(api, c) && !mcp_read(api->mcp, api__name(c), uri, on_read, c)) {
+        fail_unknown(c);
+    }
+}
+
+static void on_completed(void *arg, const struct json *values, const struct err *e)
+{
+    struct op_call *c = arg;
+    if (values == NULL) {
+        fail_call(c, e);
+        return;
+    }
+    struct jw *w = op_begin(c);
+    jw_obj(w);
+    jw_kvalue(w, "values", values);
+    jw_end_obj(w);
+    op_end(c, 200);
+}
+
+void op_MCP_COMPLETE(struct api *api, struct op_call *c)
+{
+    struct mcp_typed typed = {.prompt = json_get_text(c->params, "prompt"),
+                              .words = json_get(c->params, "words"),
+                              .word = json_get_text(c->params, "word"),
+                              .uri = json_get_text(c->params, "uri")};
+    if ((typed.prompt.n != 0) == (json_get(c->params, "uri") != NULL)) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "give either 'prompt' or 'uri'");
+        return;
+    }
+    if (is_there(api, c) && !mcp_complete(api->mcp, api__name(c), &typed, on_completed, c)) {
         fail_unknown(c);
     }
 }

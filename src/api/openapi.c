@@ -210,8 +210,7 @@ static void write_components(struct jw *w)
 
 void openapi_write(struct buf *out, const char *version)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "openapi", "3.1.0");
     jw_kobj(&w, "info");

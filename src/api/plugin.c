@@ -25,8 +25,7 @@ struct gen *api__current(struct api *api, struct op_call *c)
 
 bool api__plugins_on(const struct api *api)
 {
-    const struct json *chosen = choices_get(api->choices, STR("features.plugins"));
-    return json_bool(chosen, config_bool(api->config->now, "features.plugins"));
+    return plugins_wanted(api->o.hub->choices, api->o.hub->config->now);
 }
 
 bool api__require_plugins(struct api *api, struct op_call *c)
@@ -116,7 +115,7 @@ void op_PLUGIN_LOGS(struct api *api, struct op_call *c)
     jw_obj(w);
     jw_kstrz(w, "name", row.p.name);
     jw_karr(w, "lines");
-    api->host.plugin_logs(api->host.arg, str_of(row.p.name), w);
+    api->o.host.plugin_logs(api->o.host.arg, str_of(row.p.name), w);
     jw_end_arr(w);
     jw_end_obj(w);
     op_end(c, 200);
@@ -158,7 +157,7 @@ static void choose(struct api *api, struct op_call *c, const char *name, bool on
     struct switching *s = xcalloc(1, sizeof *s);
     *s = (struct switching){.api = api, .call = c};
     const char *key = arena_printf(c->arena, "plugins.%s.enabled", name);
-    choices_set(api->choices, str_of(key), on ? STR("true") : STR("false"), on_chosen, s);
+    choices_set(api->o.hub->choices, str_of(key), on ? STR("true") : STR("false"), on_chosen, s);
 }
 
 /// An improvement has a scope instead of a switch: a person makes it active everywhere.
@@ -211,8 +210,7 @@ static void on_reloaded(const struct gen_report *r, void *arg)
 {
     struct switching s = *(struct switching *)arg;
     struct api_row row;
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = API_ANSWER_MAX};
     free(arg);
     if (r == NULL) {
         op_fail(s.call, PROBLEM_STOPPING, NULL, "the hub is stopping");
@@ -221,8 +219,7 @@ static void on_reloaded(const struct gen_report *r, void *arg)
     if (!api__row_of(s.api, s.call, &row)) {
         return;
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     jw_kstrz(&w, "name", row.p.name);
     api__row_write_brief(&row, &w);

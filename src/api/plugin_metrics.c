@@ -40,7 +40,7 @@ static int64_t is_serving(const struct plugin_row *p)
 
 static int64_t memory_of(const struct plugin_row *p)
 {
-    return (int64_t)p->memory;
+    return (int64_t)plugin_row_memory(p);
 }
 
 static uint64_t count_of(const struct hook_stats *s)

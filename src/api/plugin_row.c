@@ -5,6 +5,7 @@
 // generation and the last report, since it is no more than a unit. All are one list here, plugins first.
 
 #include "api/plugin_int.h"
+#include "base/redact.h"
 #include "base/time.h"
 #include "gen/route.h"
 #include "plugin/improvements.h"
@@ -201,7 +202,8 @@ bool api__row_of(struct api *api, struct op_call *c, struct api_row *out)
     }
     const char *near = str_nearest(name, names, n);
     op_fail(c, PROBLEM_NOT_FOUND,
-            near != NULL ? arena_printf(c->arena, "did you mean '%s'?", near) : NULL,
+            near != NULL ? arena_printf(c->arena, "did you mean '%s'?", near)
+                         : "`afloat plugins` lists them",
             "Plugin not found: %.*s", (int)MIN(name.n, 100), name.p);
     return false;
 }
@@ -401,7 +403,7 @@ static void write_stats(const struct plugin_row *p, struct jw *w)
     write_stats_of(p->unit, GEN_ROUTE, "routes", w);
     write_stats_of(p->unit, GEN_TOOL, "tools", w);
     write_stats_of(p->unit, GEN_COMMAND, "commands", w);
-    jw_kint(w, "memory_bytes", (int64_t)p->memory);
+    jw_kint(w, "memory_bytes", (int64_t)plugin_row_memory(p));
     jw_end_obj(w);
 }
 
@@ -495,7 +497,7 @@ static void write_pending(const struct plugin_row *p, struct jw *w)
     jw_kstrz(w, "hash", p->pending_hash);
     jw_kstrz(w, "at", time_format(p->pending_at, at));
     if (p->pending_error != NULL) {
-        jw_kstrz(w, "error", p->pending_error);
+        redact_member(w, "error", str_of(p->pending_error));
     }
     jw_end_obj(w);
 }
@@ -549,9 +551,14 @@ void api__row_write(const struct api *api, const struct api_row *r, bool whole, 
     write_items(r->p.unit, GEN_PROMPT, "prompts", w);
     write_metadata(r, w);
     write_standing(&r->p, w);
-    jw_kstrz(w, "error", error_of(api, &r->p));
+    const struct gen_diag *failed = load_error(api, &r->p);
+    redact_member(w, "error", str_of(error_of(api, &r->p)));
+    if (failed != NULL && failed->line != 0) {
+        jw_key(w, "error_at");
+        jw_strf(w, "%s:%u", failed->path, (unsigned)failed->line);
+    }
     if (r->p.shape != NULL && r->p.shape->front != NULL) {
-        jw_kstrz(w, "front_error", api__front_error(api, r->p.name));
+        redact_member(w, "front_error", str_of(api__front_error(api, r->p.name)));
     }
     if (whole) {
         write_whole(api, &r->p, w);

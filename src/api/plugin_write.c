@@ -46,14 +46,12 @@ static void change_fail(struct change *ch, enum problem p, const char *text)
 /// Answer {KEY: name, path, report}.
 static void answer(struct change *ch, const char *key, const struct gen_report *r)
 {
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = API_ANSWER_MAX};
     if (r == NULL) {
         change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
         return;
     }
-    buf_init(&out, API_ANSWER_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     if (key != NULL) {
         jw_kstr(&w, key, api__name(ch->call));
@@ -126,11 +124,7 @@ static void on_valid(void *arg, const struct json *value, const struct api_inval
 
 static bool check_name(struct op_call *c, struct str name)
 {
-    static const char *const reserved[] = {"list", "save", "validate", "add"};
-    bool taken = false;
-    for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
-        taken = taken || str_eqz(name, reserved[i]);
-    }
+    bool taken = op_has_path("/plugin/", name);
     if (taken || !plugin_name_valid(name)) {
         op_fail(c, PROBLEM_INVALID_NAME,
                 taken ? NULL : "a-z first, then a-z, 0-9, '-' and '_'; 64 at most",
@@ -159,8 +153,8 @@ static void place(struct api *api, struct op_call *c, const struct plugin_row *p
     v->name = arena_strdup(c->arena, api__name(c));
     if (p == NULL || is_file(p)) {
         v->path = p != NULL ? p->path
-                            : arena_printf(c->arena, "%s/plugins/%s%s", api->home->dir, v->name,
-                                           plugin_lang_ending(v->lang));
+                            : arena_printf(c->arena, "%s/plugins/%s%s", api->o.hub->home->dir,
+                                           v->name, plugin_lang_ending(v->lang));
         v->server = arena_strdup(c->arena, path_base(str_of(v->path)));
     } else {
         v->path = p->path;
@@ -234,12 +228,10 @@ static bool is_entry(const struct json *entry, const char *path, struct str name
 /// Take the entry of the change out of the list and, unless that removes it, add it at the end.
 static void set_entries(struct change *ch, struct str name)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_arr(&w);
-    json_foreach_item (entry, choices_get(ch->api->choices, STR(ENTRIES))) {
+    json_foreach_item (entry, choices_get(ch->api->o.hub->choices, STR(ENTRIES))) {
         if (!is_entry(entry, ch->path, name)) {
             jw_value(&w, entry);
         }
@@ -250,24 +242,8 @@ static void set_entries(struct change *ch, struct str name)
         jw_end_obj(&w);
     }
     jw_end_arr(&w);
-    choices_set(ch->api->choices, STR(ENTRIES), buf_str(&text), on_choice, ch);
+    choices_set(ch->api->o.hub->choices, STR(ENTRIES), buf_str(&text), on_choice, ch);
     buf_fini(&text);
-}
-
-/// Does a plugin of this name come with the program? `all` gets the names.
-static bool is_shipped(struct str name, struct buf *all)
-{
-    struct str last = STR_NULL;
-    bool found = false;
-    for (const struct shipped *f = shipped_plugins; f->rel != NULL; f++) {
-        struct str rest = str_of(f->rel), plugin = str_cut(&rest, '/');
-        if (!str_eq(plugin, last)) {
-            buf_addf(all, "%s" STR_FMT, last.n != 0 ? ", " : "", STR_ARG(plugin));
-            found |= str_eq(plugin, name);
-            last = plugin;
-        }
-    }
-    return found;
 }
 
 void op_PLUGIN_ADD(struct api *api, struct op_call *c)
@@ -277,20 +253,32 @@ void op_PLUGIN_ADD(struct api *api, struct op_call *c)
         return;
     }
     struct buf all = {.max = SIZE_MAX};
-    bool shipped = is_shipped(given, &all);
+    bool shipped = shipped_has(given);
+    shipped_add_names(&all);
     const char *hint = arena_printf(c->arena, "these come with the program: %s", buf_z(&all));
     buf_fini(&all);
     if (shipped) {
         name = given;
     } else if (given.n == 0 || given.p[0] != '/' || memchr(given.p, '\0', given.n) != NULL) {
-        op_fail(c, PROBLEM_INVALID_BODY, hint,
-                "'path' must be absolute, or the name of a plugin that comes with the program");
+        bool name_like = given.n != 0 && memchr(given.p, '/', given.n) == NULL;
+        op_fail(c, name_like ? PROBLEM_NOT_FOUND : PROBLEM_INVALID_BODY, hint,
+                name_like
+                    ? "no plugin '" STR_FMT "' comes with the program; a path must be absolute"
+                    : "'" STR_FMT "' must be an absolute path, or the name of a plugin that comes "
+                      "with the program",
+                STR_ARG(given));
         return;
     }
     char *clean = path_clean(arena_strdup(c->arena, given));
     const char *path = arena_strdup(c->arena, str_of(clean));
     free(clean);
-    json_foreach_item (entry, choices_get(api->choices, STR(ENTRIES))) {
+    if (!shipped &&
+        path_below(path, api->o.hub->home->dir) != NULL) { // our log would change the plugin
+        op_fail(c, PROBLEM_INVALID_BODY, "name the plugin's own directory",
+                "'%s' holds the home of Afloat", path);
+        return;
+    }
+    json_foreach_item (entry, choices_get(api->o.hub->choices, STR(ENTRIES))) {
         if (is_entry(entry, path, name)) {
             op_fail(c, PROBLEM_NAME_TAKEN, NULL, "'%s' was added before", path);
             return;
@@ -325,8 +313,8 @@ static void forget_name(struct change *ch)
     const char *key = arena_printf(ch->call->arena, "plugins." STR_FMT ".enabled", STR_ARG(name));
     ch->removes = true;
     plugins_forget_hold(ch->api->plugins, name);
-    if (choices_get(ch->api->choices, str_of(key)) != NULL) {
-        choices_set(ch->api->choices, str_of(key), STR_NULL, on_choice, ch);
+    if (choices_get(ch->api->o.hub->choices, str_of(key)) != NULL) {
+        choices_set(ch->api->o.hub->choices, str_of(key), STR_NULL, on_choice, ch);
     } else {
         on_choice(ch, 0, NULL);
     }
@@ -355,7 +343,7 @@ static void remove_files(struct change *ch, const char *path)
     struct arena *a = ch->call->arena;
     struct str base = path_base(str_of(path));
     ch->path = arena_strdup(a, str_of(path));
-    ch->trash = arena_printf(a, "%s/trash/%lld-" STR_FMT, ch->api->home->dir,
+    ch->trash = arena_printf(a, "%s/trash/%lld-" STR_FMT, ch->api->o.hub->home->dir,
                              (long long)time_wall_ms(), STR_ARG(base));
     work_submit(ch->api->files, work_mount_key(ch->path), move_to_trash, on_moved, ch);
 }
@@ -377,7 +365,7 @@ void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
         remove_files(change_new(api, c),
                      p->path[0] != '\0'
                          ? p->path
-                         : arena_printf(c->arena, "%s/lua/%s.lua", api->home->dir, p->name));
+                         : arena_printf(c->arena, "%s/lua/%s.lua", api->o.hub->home->dir, p->name));
     } else if (strcmp(p->source, "discovered") == 0) {
         remove_files(change_new(api, c), p->path);
     } else if (strcmp(p->source, "choice") == 0) {

@@ -62,7 +62,7 @@ static void refuse(struct deciding *d, enum problem p, const char *why)
 static void ask_lua(struct deciding *d, const char *event, const struct json *value,
                     api_decided *done)
 {
-    const struct api_host *h = &d->api->host;
+    const struct api_host *h = &d->api->o.host;
     if (h->ask == NULL) {
         done(d, value, NULL);
     } else {
@@ -134,13 +134,13 @@ static void ask_policy(struct deciding *d)
 static void read_types(void *arg) // on the lane
 {
     struct deciding *d = arg;
-    types_read(&d->types, d->api->home->dir, d->profile, d->dir);
+    types_read(&d->types, d->api->o.hub->home->dir, d->profile, d->dir);
 }
 
 static void on_types(void *arg)
 {
     struct deciding *d = arg;
-    types_judge(&d->types, trust_hub_book(d->api->trust));
+    types_judge(&d->types, trust_hub_book(d->api->o.trust));
     d->then(d);
 }
 
@@ -151,7 +151,7 @@ static void find_types(struct deciding *d, void (*then)(struct deciding *d))
         return;
     }
     d->then = then;
-    d->profile = xstrdup(config_str(d->api->config->now, "profile"));
+    d->profile = xstrdup(config_str(d->api->o.hub->config->now, "profile"));
     work_submit(d->api->files, 0, read_types, on_types, d);
 }
 
@@ -233,6 +233,9 @@ static void use_type(struct deciding *d)
 
 void api__decide(struct api *api, struct op_call *c, const char *kind, op_fn *run)
 {
+    if (api->o.host.refresh_settings != NULL) { // a save just before it counts for what begins now
+        api->o.host.refresh_settings(api->o.host.arg);
+    }
     struct deciding *d = deciding_new(api, c);
     d->kind = kind;
     d->run = run;
@@ -355,11 +358,9 @@ void api__decide_end(struct api *api, const struct term *t)
     struct ending *n = xcalloc(1, sizeof *n);
     struct buf text = {.max = SIZE_MAX};
     struct json *row = NULL;
-    struct jw w;
     *n = (struct ending){.api = api, .status = term_status(t)};
-    arena_init(&n->arena);
     n->terminal = arena_strdup(&n->arena, str_of(term_id(t)));
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     term_write(t, &w);
     int rc = json_parse(&row, &n->arena, arena_str(&n->arena, buf_str(&text)), NULL, NULL);
     assert(rc == 0); // we wrote it
@@ -371,8 +372,8 @@ void api__decide_end(struct api *api, const struct term *t)
     }
     make_put(value, "kind", make_strz("pty"));
     make_put(value, "action", make_strz("review"));
-    if (api->host.ask != NULL) {
-        api->host.ask(api->host.arg, "before_agent_delete", value, &n->arena, on_ending, n);
+    if (api->o.host.ask != NULL) {
+        api->o.host.ask(api->o.host.arg, "before_agent_delete", value, &n->arena, on_ending, n);
     } else {
         on_ending(n, value, NULL);
     }

@@ -3,6 +3,8 @@
 // Keys are the client's: the hub's own environment decides nothing. Who lists providers names the
 // variables that he has (not their values), and models are asked for with the key of a session.
 
+#include <assert.h>
+
 #include "agent/agent.h"
 #include "agent/providers.h"
 #include "api/handlers.h"
@@ -31,11 +33,12 @@ static void on_engines(void *arg, const struct agent_engine *engines, size_t n)
 {
     struct api *api = ((struct listing *)arg)->api;
     struct op_call *c = ((struct listing *)arg)->call;
-    struct provider_wish wish = {.env = fake_env(c), .home = api->home, .service = api->providers};
+    struct provider_wish wish = {
+        .env = fake_env(c), .home = api->o.hub->home, .service = api->providers};
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_key(w, "providers");
-    providers_write_list(w, api->config->now, &wish);
+    providers_write_list(w, api->o.hub->config->now, &wish);
     jw_karr(w, "engines");
     for (size_t i = 0; i < n; i++) {
         jw_obj(w);
@@ -74,11 +77,12 @@ struct asking {
 static void asking_end(struct asking *q)
 {
     struct api *api = q->api;
-    for (size_t i = 0; i < api->asking.n; i++) {
-        if (api->asking.p[i] == q) {
-            vec_remove(&api->asking, i);
-        }
+    size_t i = 0;
+    while (i < api->asking.n && api->asking.p[i] != q) {
+        i++;
     }
+    assert(i < api->asking.n); // under way until here
+    vec_remove(&api->asking, i);
     provider_choice_fini(&q->choice);
     free(q);
 }
@@ -120,14 +124,14 @@ static void ask_models(struct api *api, struct op_call *c, const char *const *en
                                  .any_model =
                                      true, // who asks for the list need not have chosen one
                                  .env = env,
-                                 .home = api->home,
+                                 .home = api->o.hub->home,
                                  .service = api->providers};
     q->api = api;
     q->call = c;
     if (api->providers == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
         free(q);
-    } else if (providers_resolve(&q->choice, api->config->now, &wish, &e) < 0) {
+    } else if (providers_resolve(&q->choice, api->o.hub->config->now, &wish, &e) < 0) {
         op_fail(c, PROBLEM_NOT_FOUND, NULL, "%s", e.msg);
         free(q);
     } else {

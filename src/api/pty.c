@@ -64,7 +64,7 @@ static const struct json *plain_env(struct arena *a)
 /// The context that a program in a terminal of ours has: who started it, and how to reach the hub.
 static void add_context(const struct opening *o, const char *vars[MORE_VARS])
 {
-    const struct home *h = o->api->home;
+    const struct home *h = o->api->o.hub->home;
     const char *const all[] = {"TERM",
                                "xterm-256color",
                                "COLORTERM",
@@ -104,9 +104,8 @@ static void start(struct opening *o)
     const struct json *p = o->call->params, *env = json_get(p, "env");
     const char *vars[MORE_VARS];
     struct buf about = {.max = SIZE_MAX};
-    struct jw w;
     add_context(o, vars);
-    jw_init(&w, &about);
+    struct jw w = {.out = &about};
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);
     jw_kstrz(&w, "type", o->type[0] != '\0' ? o->type : NULL);
@@ -125,8 +124,8 @@ static void start(struct opening *o)
         .about = buf_str(&about),
         .rows = (int)json_int(json_get(p, "rows"), ROWS),
         .cols = (int)json_int(json_get(p, "cols"), COLS),
-        .history = config_int(o->api->config->now, "pty.history"),
-        .abandon_s = config_int(o->api->config->now, "pty.abandon_s"),
+        .history = config_int(o->api->o.hub->config->now, "pty.history"),
+        .abandon_s = config_int(o->api->o.hub->config->now, "pty.abandon_s"),
     };
     terms_start(o->api->terms, o->id, &spec, on_started, o);
     buf_fini(&about);

@@ -37,21 +37,20 @@ void api__answer_kept(struct api *api, struct op_call *c, struct str json)
 struct asked {
     struct api *api;
     struct op_call *call;
-    bool all_hubs;     // the other hubs get the plugins too
-    struct str report; // then, meanwhile
+    bool all_hubs;          // the other hubs get the plugins too
+    struct fleet_roll roll; // then: which
+    struct str report;      // and meanwhile
 };
 
 /// The report of this hub and what became of the others; `fields` are members of an object.
 static void answer_rolled(const struct asked *a, bool ok, struct str fields)
 {
     struct json *report = NULL;
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     int rc = json_parse(&report, a->call->arena, a->report, NULL, NULL);
     assert(rc == 0); // we wrote it
     (void)rc;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     json_foreach_member (m, report) {
         jw_key_str(&w, m->key);
@@ -74,6 +73,7 @@ static void on_rolled(void *arg, bool ok, struct str fields, const struct err *e
     if (e != NULL) {
         op_fail(a->call,
                 e->code == ERR_CONFLICT || e->code == ERR_UNSUPPORTED ? PROBLEM_CONFLICT
+                : e->code == ERR_INVALID                              ? PROBLEM_INVALID_BODY
                 : e->code == ERR_TOO_LARGE                            ? PROBLEM_TOO_LARGE
                 : e->code == ERR_DENIED                               ? PROBLEM_FORBIDDEN
                 : e->code == UV_ECANCELED                             ? PROBLEM_STOPPING
@@ -87,21 +87,20 @@ static void on_rolled(void *arg, bool ok, struct str fields, const struct err *e
 static void on_report(const struct gen_report *r, void *arg)
 {
     struct asked *a = arg;
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     if (r == NULL) {
         op_fail(a->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
         return;
     }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     gen_report_write(r, &w);
     a->report = arena_str(a->call->arena, buf_str(&out));
     buf_fini(&out);
     if (!a->all_hubs) {
         api__answer_kept(a->api, a->call, a->report);
     } else if (r->ok) {
-        fleet_roll_out(a->api->fleet, (int64_t)r->previous, on_rolled, a);
+        a->roll.previous = (int64_t)r->previous;
+        fleet_roll_out(a->api->fleet, &a->roll, on_rolled, a);
     } else {
         answer_rolled(a, false,
                       STR("\"hubs\":[],\"stopped\":\"the plugins of this hub have errors: nothing "
@@ -133,7 +132,7 @@ static bool read_names(struct api *api, struct op_call *c, struct str *names, si
             return false;
         }
         names[*n] = json_str(v, "");
-        if (!api->host.knows_unit(api->host.arg, names[*n])) {
+        if (!api->o.host.knows_unit(api->o.host.arg, names[*n])) {
             op_fail(c, PROBLEM_NOT_FOUND, "a module of the hub is called lua:lib.x, without .lua",
                     "there is nothing to reload called '%.*s'", (int)MIN(names[*n].n, 64),
                     names[*n].p);
@@ -144,16 +143,12 @@ static bool read_names(struct api *api, struct op_call *c, struct str *names, si
 }
 
 /// May the plugins go to all hubs? False, answered, when not.
-static bool may_roll_out(struct api *api, struct op_call *c, const struct gen_request *req)
+static bool may_roll_out(struct api *api, struct op_call *c)
 {
     if (api->fleet == NULL || !fleet_shared(api->fleet)) {
         op_fail(c, PROBLEM_CONFLICT,
                 "set [store] url in config.toml, on every machine; docs/guide/teams.md",
                 "this hub works alone: 'all_hubs' needs a PostgreSQL store that hubs share");
-    } else if (req->dry_run || req->n_names != 0) {
-        op_fail(
-            c, PROBLEM_INVALID_BODY, NULL,
-            "'all_hubs' takes all plugins, and cannot be tried: leave out 'names' and 'dry_run'");
     } else {
         return api__require_plugins(api, c);
     }
@@ -173,12 +168,15 @@ void op_RELOAD(struct api *api, struct op_call *c)
     bool all_hubs = json_bool(json_get(c->params, "all_hubs"), false);
     if (api->engine == NULL || gen_current(api->engine) == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
-    } else if (read_names(api, c, names, &req.n_names) &&
-               (!all_hubs || may_roll_out(api, c, &req))) {
+    } else if (read_names(api, c, names, &req.n_names) && (!all_hubs || may_roll_out(api, c))) {
         struct asked *a = asked_new(api, c);
+        struct str *kept = arena_calloc(c->arena, req.n_names + 1, sizeof *kept);
+        memcpy(kept, names, req.n_names * sizeof *kept);
         a->all_hubs = all_hubs;
-        if (api->host.refresh_settings != NULL) {
-            api->host.refresh_settings(api->host.arg);
+        a->roll =
+            (struct fleet_roll){.names = kept, .n_names = req.n_names, .dry_run = req.dry_run};
+        if (api->o.host.refresh_settings != NULL) {
+            api->o.host.refresh_settings(api->o.host.arg);
         }
         gen_request(api->engine, &req, on_report, a);
     }

@@ -246,7 +246,7 @@ void op_SESSION_PRUNE(struct api *api, struct op_call *c)
     if (days < 0 || days > MOST_DAYS) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'older_than' must be 0 to %d days", MOST_DAYS);
     } else if (require_agent(api, c)) {
-        agent_session_prune(api->agent, loop_wall(api->loop) - days * day_ms,
+        agent_session_prune(api->agent, loop_wall(api->o.hub->loop) - days * day_ms,
                             json_bool(json_get(c->params, "dry_run"), false), on_pruned,
                             op_new(api, c));
     }

@@ -85,5 +85,11 @@ static void go_back(struct session_op *o, struct session *s)
 
 void op_SESSION_REWIND(struct api *api, struct op_call *c)
 {
+    if (!json_bool(json_get(c->params, "files"), true) &&
+        !json_bool(json_get(c->params, "conversation"), true)) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL,
+                "nothing goes back: 'files' and 'conversation' are false");
+        return;
+    }
     api__with_session(api, c, go_back);
 }

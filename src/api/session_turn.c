@@ -58,9 +58,8 @@ static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
 /// The answer of `wait: true`.
 static void on_outcome(void *arg, const struct agent_outcome *outcome, const struct agent_no *no)
 {
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     struct jw w;
-    buf_init(&out, SIZE_MAX);
     if (no == NULL) {
         jw_init(&w, &out);
         jw_obj(&w);

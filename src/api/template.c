@@ -111,12 +111,11 @@ static void on_reloaded(const struct gen_report *r, void *arg)
     struct installation *in = arg;
     struct buf out = {.max = API_ANSWER_MAX}, next = {.max = SIZE_MAX};
     const struct shipped *f;
-    struct jw w;
     if (r == NULL) {
         fail(in, PROBLEM_STOPPING, NULL, "the hub is stopping; the files are in their places");
         return;
     }
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     jw_kstrz(&w, "name", in->t->name);
     jw_karr(&w, "files");
@@ -143,7 +142,7 @@ static void install(void *arg)
     struct installation *in = arg;
     struct trust_place place = {0};
     if (in->t->project) {
-        in->rc = trust_place_of(&place, in->api->home->dir, in->dir, &in->e);
+        in->rc = trust_place_of(&place, in->api->o.hub->home->dir, in->dir, &in->e);
         in->root = in->rc == 0 ? arena_strdup(in->call->arena, str_of(place.root)) : NULL;
         trust_place_fini(&place);
     }
@@ -210,11 +209,11 @@ void op_TEMPLATE_INSTALL(struct api *api, struct op_call *c)
     }
     struct installation *in = xcalloc(1, sizeof *in);
     *in = (struct installation){
-        .api = api, .call = c, .t = t, .as = as, .dir = dir, .root = api->home->dir};
+        .api = api, .call = c, .t = t, .as = as, .dir = dir, .root = api->o.hub->home->dir};
     if (json_bool(json_get(c->params, "force"), false)) {
-        in->trash = arena_printf(c->arena, "%s/trash/%lld-%s", api->home->dir,
+        in->trash = arena_printf(c->arena, "%s/trash/%lld-%s", api->o.hub->home->dir,
                                  (long long)time_wall_ms(), t->name);
     }
-    work_submit(api->files, work_mount_key(t->project ? dir : api->home->dir), install,
+    work_submit(api->files, work_mount_key(t->project ? dir : api->o.hub->home->dir), install,
                 on_installed, in);
 }

@@ -2,6 +2,8 @@
 
 #include "keep/terms.h"
 
+#include <assert.h>
+
 #include "api/api_int.h"
 #include "api/policy.h"
 #include "base/path.h"
@@ -12,13 +14,12 @@ static void on_event(void *arg, enum terms_event what, const struct term *t, str
     static const enum event_id ids[] = {
         [TERMS_OPENED] = EVENT_PTY_OPENED,     [TERMS_CLOSED] = EVENT_PTY_CLOSED,
         [TERMS_UPDATED] = EVENT_PTY_UPDATED,   [TERMS_BELL] = EVENT_PTY_BELL,
-        [TERMS_NOTIFIED] = EVENT_PTY_NOTIFIED,
+        [TERMS_NOTIFIED] = EVENT_PTY_NOTIFIED, [TERMS_REMOVED] = EVENT_PTY_REMOVED,
     };
     struct api *api = arg;
     struct buf fields = {.max = SIZE_MAX};
-    struct jw w;
     buf_addz(&fields, "\"pty\":");
-    jw_init(&w, &fields);
+    struct jw w = {.out = &fields};
     term_write(t, &w);
     if (what == TERMS_NOTIFIED) {
         struct str title = str_cut(&text, '\n');
@@ -29,7 +30,7 @@ static void on_event(void *arg, enum terms_event what, const struct term *t, str
         jw_kstr(&w, "body", text);
         jw_end_obj(&w);
     }
-    event_emit(api->events, str_of(event_infos[ids[what]].type), STR_NULL, buf_str(&fields));
+    event_emit(api->o.hub->events, str_of(event_infos[ids[what]].type), STR_NULL, buf_str(&fields));
     buf_fini(&fields);
     if (what == TERMS_CLOSED && term_about(t, "run_id").n != 0) {
         api__decide_end(api, t);
@@ -61,9 +62,10 @@ bool api_terminal_end(struct api *api, const char *id)
 
 void api_open_terms(struct api *api)
 {
-    char *dir = path_join(api->home->runtime, "pty");
+    assert(api->terms == NULL);
+    char *dir = path_join(api->o.hub->home->runtime, "pty");
     api->terms = terms_open(
-        &(struct terms_opts){.loop = api->loop, .dir = dir, .event = on_event, .arg = api});
+        &(struct terms_opts){.loop = api->o.hub->loop, .dir = dir, .event = on_event, .arg = api});
     free(dir);
 }
 

@@ -395,12 +395,11 @@ static struct edit *begin(struct api *api, struct op_call *c, const struct verb 
     struct edit *x = xcalloc(1, sizeof *x);
     *x = (struct edit){.verb = verb, .api = api, .call = c, .path = str_dup(path)};
     buf_init(&x->content, TEXT_MAX);
-    x->home = realpath(api->home->dir, NULL);
-    x->home = x->home != NULL ? x->home : xstrdup(api->home->dir);
-    size_t n;
-    const char *const *hide = config_strings(api->config->now, "sandbox.hide", &n);
-    for (size_t i = 0; i < n; i++) {
-        vec_push(&x->hidden, path_expand_home(hide[i]));
+    x->home = realpath(api->o.hub->home->dir, NULL);
+    x->home = x->home != NULL ? x->home : xstrdup(api->o.hub->home->dir);
+    const char *const *hide = config_strings(api->o.hub->config->now, "sandbox.hide");
+    for (; *hide != NULL; hide++) {
+        vec_push(&x->hidden, path_expand_home(*hide));
     }
     return x;
 }

@@ -26,7 +26,7 @@ static const char *full_name(const struct gen *g, const struct gen_item *it, str
 static bool is_off(const struct api *api, const char *name, struct arena *a)
 {
     const char *key = arena_printf(a, "tools.%s.off", name);
-    return json_bool(choices_get(api->choices, str_of(key)), false);
+    return json_bool(choices_get(api->o.hub->choices, str_of(key)), false);
 }
 
 // ---- list ------------------------------------------------------------------------------------
@@ -65,11 +65,10 @@ static void write_builtin(const struct api *api, const struct tool *t, struct ar
     jw_end_obj(w);
 }
 
-/// The built-in tool of that name, unless a plugin has taken its place or it needs a session.
+/// The built-in tool of that name, unless a plugin has taken its place.
 static const struct tool *find_builtin(const struct gen *g, struct str name)
 {
-    const struct tool *t = gen_item_find(g, GEN_TOOL, name) == NULL ? tool_find(name) : NULL;
-    return t != NULL && !t->ops->needs_session ? t : NULL;
+    return gen_item_find(g, GEN_TOOL, name) == NULL ? tool_find(name) : NULL;
 }
 
 void op_TOOL_LIST(struct api *api, struct op_call *c)
@@ -92,7 +91,9 @@ void op_TOOL_LIST(struct api *api, struct op_call *c)
     }
     const struct tool *t;
     for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {
-        if (find_builtin(g, str_of(t->name)) != NULL) {
+        // One that needs a session cannot be run here; it is listed while it is off, to be switched on again.
+        bool shown = !t->ops->needs_session || is_off(api, t->name, c->arena);
+        if (shown && find_builtin(g, str_of(t->name)) != NULL) {
             write_builtin(api, t, c->arena, w);
         }
     }
@@ -153,7 +154,7 @@ static void on_chosen(void *arg, int status, const struct err *e)
     if (ch.changed) {
         const char *fields =
             arena_printf(ch.call->arena, "\"generation\":%lld", (long long)api_generation(ch.api));
-        event_emit(ch.api->events, str_of(event_infos[EVENT_TOOLS_CHANGED].type), STR_NULL,
+        event_emit(ch.api->o.hub->events, str_of(event_infos[EVENT_TOOLS_CHANGED].type), STR_NULL,
                    str_of(fields));
     }
     answer_row(ch.api, ch.call);
@@ -171,7 +172,7 @@ static void switch_tool(struct api *api, struct op_call *c, bool on)
     const char *key = arena_printf(c->arena, "tools.%s.off", name);
     struct choosing *ch = xmalloc(sizeof *ch);
     *ch = (struct choosing){.api = api, .call = c, .changed = is_off(api, name, c->arena) == on};
-    choices_set(api->choices, str_of(key), on ? STR_NULL : STR("true"), on_chosen, ch);
+    choices_set(api->o.hub->choices, str_of(key), on ? STR_NULL : STR("true"), on_chosen, ch);
 }
 
 void op_TOOL_ENABLE(struct api *api, struct op_call *c)

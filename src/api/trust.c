@@ -49,14 +49,14 @@ static bool take_path(struct op_call *c, struct str *path)
 
 void op_TRUST_LIST(struct api *api, struct op_call *c)
 {
-    trust_hub_reread(api->trust, answer, c);
+    trust_hub_reread(api->o.trust, answer, c);
 }
 
 void op_TRUST_ADD(struct api *api, struct op_call *c)
 {
     struct str path;
     if (take_path(c, &path)) {
-        trust_hub_add(api->trust, path, json_bool(json_get(c->params, "follow"), false),
+        trust_hub_add(api->o.trust, path, json_bool(json_get(c->params, "follow"), false),
                       json_bool(json_get(c->params, "dry_run"), false), answer, c);
     }
 }
@@ -65,6 +65,6 @@ void op_TRUST_REMOVE(struct api *api, struct op_call *c)
 {
     struct str path;
     if (take_path(c, &path)) {
-        trust_hub_remove(api->trust, path, answer, c);
+        trust_hub_remove(api->o.trust, path, answer, c);
     }
 }

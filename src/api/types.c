@@ -10,9 +10,9 @@
 
 #include "api/types.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "plugin/manifest.h"
 
@@ -38,14 +38,11 @@ static void add(struct session_types *t, const char *dir, const char *name, cons
 
 static void read_dir(struct session_types *t, char *dir, const char *layer, const char *root)
 {
-    DIR *d = opendir(dir);
-    for (const struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
-        if (plugin_name_valid(str_of(de->d_name)) && t->list.n < TYPES_MAX) {
-            add(t, dir, de->d_name, layer, root);
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        if (plugin_name_valid(str_of(f.name)) && t->list.n < TYPES_MAX) {
+            add(t, dir, f.name, layer, root);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     free(dir);
 }
@@ -64,7 +61,6 @@ void types_read(struct session_types *t, const char *home, const char *profile, 
     static const char *const user[] = {"user", "user-profile"}, *const repo[] = {"repo",
                                                                                  "repo-profile"};
     *t = (struct session_types){0};
-    arena_init(&t->arena);
     read_side(t, home, profile, user, NULL);
     if (dir != NULL && trust_place_of(&t->place, home, dir, NULL) == 0) {
         char *base = path_join(t->place.root, ".afloat");

@@ -83,10 +83,8 @@ void op_UI_SET(struct api *api, struct op_call *c)
 {
     struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
     const struct json *given = json_get(c->params, "state");
-    struct buf text;
-    struct jw w;
-    buf_init(&text, STATE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = STATE_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     json_foreach_member (m, given) {
         jw_key_str(&w, m->key);
@@ -140,13 +138,11 @@ static void ask_page(struct api *api, struct str kind, const struct json *params
 {
     struct ui_command *k = xcalloc(1, sizeof *k);
     *k = (struct ui_command){.id = ++api->last_ui_command, .api = api, .done = done, .arg = arg};
-    timer_init(&k->timer, api->loop, on_late, k);
+    timer_init(&k->timer, api->o.hub->loop, on_late, k);
     timer_start(&k->timer, COMMAND_MS);
     vec_push(&api->ui_commands, k);
-    struct buf fields;
-    struct jw w;
-    buf_init(&fields, SIZE_MAX);
-    jw_init(&w, &fields);
+    struct buf fields = {.max = SIZE_MAX};
+    struct jw w = {.out = &fields};
     jw_obj(&w);
     jw_kint(&w, "command", (int64_t)k->id);
     jw_kstr(&w, "kind", kind);
@@ -157,7 +153,7 @@ static void ask_page(struct api *api, struct str kind, const struct json *params
         jw_end_obj(&w);
     }
     jw_end_obj(&w);
-    api__emit(api, EVENT_UI_COMMAND, &fields);
+    event_emit_object(api->o.hub->events, EVENT_UI_COMMAND, &fields);
 }
 
 static void on_op_done(void *arg, const struct json *result, const char *error)
@@ -207,8 +203,7 @@ void op_UI_DONE(struct api *api, struct op_call *c)
 
 static void on_tool_done(void *arg, const struct json *result, const char *error)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     json_write(&out, result, 0);
     tool_ticket_finish(arg, error == NULL && result != NULL ? buf_str(&out) : STR("done"), error);
     buf_fini(&out);

@@ -8,6 +8,7 @@
 // library, so it runs in a read-only box (sandbox/box.h). The process is ours to end: a plugin that hangs costs
 // one process for a few seconds.
 
+#include <assert.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -45,13 +46,13 @@ struct validation {
 
 static void finish(struct validation *v, const struct json *value, const struct api_invalid *no)
 {
+    size_t i = 0;
     timer_stop(&v->deadline);
-    for (size_t i = 0; i < v->api->validations.n; i++) {
-        if (v->api->validations.p[i] == v) {
-            vec_remove(&v->api->validations, i);
-            break;
-        }
+    while (i < v->api->validations.n && v->api->validations.p[i] != v) {
+        i++;
     }
+    assert(i < v->api->validations.n); // under way until here
+    vec_remove(&v->api->validations, i);
     v->done(v->arg, value, no);
     box_free(v->box);
     free(v->hide);
@@ -86,9 +87,8 @@ static void take_fault(struct validation *v, const struct json *fault)
 
 static void take_answer(struct validation *v)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *answer;
-    arena_init(&a);
     if (json_parse(&answer, &a, buf_str(&v->answer), NULL, NULL) < 0) {
         fail(v, PROBLEM_INVALID_BODY, "it gave no readable account of itself");
     } else if (!json_bool(json_get(answer, "ok"), false)) {
@@ -155,12 +155,11 @@ static void write_files(const struct api_validation *v, struct jw *w)
 
 static void write_request(const struct api *api, const struct api_validation *v, struct buf *out)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "name", v->name);
     jw_kstrz(&w, "path", v->path);
-    jw_kstrz(&w, "data_dir", api->home->dir);
+    jw_kstrz(&w, "data_dir", api->o.hub->home->dir);
     jw_kbool(&w, "single", v->tree == NULL || v->tree->is_file);
     jw_kstrz(&w, "server", v->server);
     write_files(v, &w);
@@ -168,12 +167,7 @@ static void write_request(const struct api *api, const struct api_validation *v,
         jw_kvalue(&w, "options", v->options);
     }
     jw_kbool(&w, "test", v->test);
-    jw_kint(&w, "load_ms", config_int(api->config->now, "limits.load_ms"));
-    jw_karr(&w, "points");
-    for (size_t i = 0; i < POINT__COUNT; i++) {
-        jw_strz(&w, hook_points[i].name);
-    }
-    jw_end_arr(&w);
+    jw_kint(&w, "load_ms", config_int(api->o.hub->config->now, "limits.load_ms"));
     jw_end_obj(&w);
 }
 
@@ -182,9 +176,9 @@ static int spawn(struct validation *v, struct err *e)
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
     static const char *const env[] = {"LC_ALL=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin",
                                       "AFLOAT_HOST_MEMORY_MB=512", "HOME=/tmp", NULL};
-    char program[PATH_MAX] = {0};
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
-        return err_sys(e, "cannot find our own program");
+    char *program = path_own_program(e);
+    if (program == NULL) {
+        return e->code;
     }
     const char *const argv[] = {program, "host", plugin_lang_name(v->lang), "--validate", NULL};
     const struct proc_opts opts = {.argv = argv,
@@ -195,7 +189,8 @@ static int spawn(struct validation *v, struct err *e)
                                    .box = v->box != NULL ? box_rules(v->box) : NULL,
                                    .file_limit = FILES,
                                    .cpu_limit_s = CPU_S};
-    int rc = proc_spawn(&v->proc, v->api->loop, &opts, &cb, v, e);
+    int rc = proc_spawn(&v->proc, v->api->o.hub->loop, &opts, &cb, v, e);
+    free(program);
     if (rc == 0) {
         rc = proc_write(v->proc, buf_str(&v->request));
         proc_close_stdin(v->proc);
@@ -225,8 +220,8 @@ static void make_box(void *arg)
     const struct box_policy policy = {.mode = BOX_READ_ONLY,
                                       .working_dir = "/",
                                       .hide = hide.p,
-                                      .home = v->api->home->dir,
-                                      .runtime = v->api->home->runtime};
+                                      .home = v->api->o.hub->home->dir,
+                                      .runtime = v->api->o.hub->home->runtime};
     v->e.code = box_new(&v->box, &policy, &v->e);
     vec_fini(&hide);
 }
@@ -244,12 +239,9 @@ static void on_box(void *arg)
 /// What the user's settings hide from sandboxed commands.
 static char *hidden_paths(const struct config *c)
 {
-    size_t n;
-    const char *const *hide = config_strings(c, "sandbox.hide", &n);
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
-    for (size_t i = 0; i < n; i++) {
-        buf_add(&b, hide[i], strlen(hide[i]) + 1);
+    struct buf b = {.max = SIZE_MAX};
+    for (const char *const *hide = config_strings(c, "sandbox.hide"); *hide != NULL; hide++) {
+        buf_add(&b, *hide, strlen(*hide) + 1);
     }
     buf_addc(&b, '\0');
     return buf_take(&b, NULL);
@@ -263,7 +255,7 @@ static void begin(void *arg)
     } else if (v->api->validations.n > AT_ONCE) {
         fail(v, PROBLEM_TOO_BUSY, "too many are being looked at, try again");
     } else if (v->lang != LANG_LUA) {
-        v->hide = hidden_paths(v->api->config->now);
+        v->hide = hidden_paths(v->api->o.hub->config->now);
         work_submit(v->api->files, 0, make_box, on_box, v);
     } else {
         start(v);
@@ -277,10 +269,10 @@ void api__validate(struct api *api, const struct api_validation *what, api_valid
     *v = (struct validation){.api = api, .lang = what->lang, .done = done, .arg = arg};
     buf_init(&v->request, SIZE_MAX);
     buf_init(&v->answer, ANSWER_BYTES);
-    timer_init(&v->deadline, api->loop, on_deadline, v);
+    timer_init(&v->deadline, api->o.hub->loop, on_deadline, v);
     write_request(api, what, &v->request);
     vec_push(&api->validations, v);
-    loop_defer(api->loop, begin, v);
+    loop_defer(api->o.hub->loop, begin, v);
 }
 
 void api__end_validations(struct api *api)
@@ -518,7 +510,6 @@ static void validate_path(struct api *api, struct op_call *c, struct str path)
                           .call = c,
                           .path = str_dup(path),
                           .built = json_bool(json_get(c->params, "built"), false)};
-    arena_init(&r->arena);
     work_submit(api->files, work_mount_key(r->path), read_place, on_read, r);
 }
 

@@ -17,18 +17,13 @@ struct arena_block {
     alignas(max_align_t) char p[];
 };
 
-void arena_init(struct arena *a)
-{
-    *a = (struct arena){0};
-}
-
 void arena_fini(struct arena *a)
 {
     for (struct arena_block *b = a->head, *next; b != NULL; b = next) {
         next = b->next;
         free(b);
     }
-    arena_init(a);
+    *a = (struct arena){0};
 }
 
 static struct arena_block *block_for(struct arena *a, size_t n)
@@ -103,6 +98,16 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
     vsnprintf(p, (size_t)n + 1, fmt, again);
     va_end(again);
     return p;
+}
+
+const char **arena_copy_list(struct arena *a, const char *const *list)
+{
+    size_t n = str_count(list);
+    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = arena_strdup(a, str_of(list[i]));
+    }
+    return copy;
 }
 
 const char **arena_list(struct arena *a, const char *const *p, size_t n)

@@ -9,8 +9,7 @@ struct arena {
     size_t used;              // bytes handed out so far, for limits and tests
 };
 
-/// Start empty, without allocating; free everything and leave an empty arena.
-void arena_init(struct arena *a);
+/// Free everything and leave an empty arena.
 void arena_fini(struct arena *a);
 /// Memory that lives as long as the arena; never NULL. arena_calloc() clears it and checks `n * size`.
 void *arena_alloc(struct arena *a, size_t n);
@@ -19,5 +18,7 @@ void *arena_calloc(struct arena *a, size_t n, size_t size);
 char *arena_strdup(struct arena *a, struct str s);
 struct str arena_str(struct arena *a, struct str s);
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/// A copy of a list of strings that ends with NULL, the strings included; an empty list for NULL.
+const char **arena_copy_list(struct arena *a, const char *const *list);
 /// A list of the `n` pointers at `p`, NULL at its end. The strings are not copied.
 const char **arena_list(struct arena *a, const char *const *p, size_t n);

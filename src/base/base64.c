@@ -18,6 +18,18 @@ void base64_encode(struct buf *out, struct str bytes)
     }
 }
 
+void base64_encode_url(struct buf *out, struct str bytes)
+{
+    size_t start = out->n;
+    base64_encode(out, bytes);
+    while (out->n > start && out->p[out->n - 1] == '=') {
+        buf_cut(out, out->n - 1);
+    }
+    for (size_t i = start; i < out->n; i++) {
+        out->p[i] = (char)(out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i]);
+    }
+}
+
 bool base64_decode(struct buf *out, struct str text)
 {
     uint32_t v = 0;

@@ -255,9 +255,7 @@ static struct str attribute(struct str rest, const char *name)
 /// An address in parentheses, without what would end them or the line.
 static void add_address(struct page *p, struct str href)
 {
-    struct buf clean, full;
-    buf_init(&clean, SIZE_MAX);
-    buf_init(&full, SIZE_MAX);
+    struct buf clean = {.max = SIZE_MAX}, full = {.max = SIZE_MAX};
     decode(&clean, str_trim(href));
     if (p->url != NULL) {
         url_join(&full, p->url, buf_str(&clean));
@@ -406,8 +404,7 @@ static void on_image(struct page *p, const struct tag *t)
     struct str alt = str_trim(attribute(t->attributes, "alt")),
                src = attribute(t->attributes, "src");
     if (alt.n != 0 && is_address(src)) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         decode(&text, alt);
         flush(p);
         buf_addz(p->out, "![");
@@ -583,8 +580,7 @@ static size_t take_tag(struct page *p, const struct tag *t, struct str rest)
     bool empty = t->attributes.n != 0 && t->attributes.p[t->attributes.n - 1] == '/';
     size_t n = t->closes || empty ? 0 : find_end(rest, t->name);
     if (kind == TITLE && n != 0 && !p->begun) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         decode(&text, (struct str){rest.p, n});
         add_text(p, STR("#"));
         p->space = true;
@@ -611,8 +607,7 @@ static void clean(struct buf *out, struct str s)
 void html_to_markdown(struct buf *out, struct str text, const struct url *page)
 {
     struct page p = {.out = out, .start = out->n, .url = page};
-    struct buf copy;
-    buf_init(&copy, SIZE_MAX);
+    struct buf copy = {.max = SIZE_MAX};
     clean(&copy, text);
     struct str html = buf_str(&copy);
     while (html.n != 0 && out->n - p.start < OUT_MAX) {
@@ -625,9 +620,8 @@ void html_to_markdown(struct buf *out, struct str text, const struct url *page)
         } else if (n == 0 && (other = read_tag(html, &t, lower)) != 0) {
             n = other + take_tag(&p, &t, str_from(html, other));
         } else {
-            struct buf words;
+            struct buf words = {.max = SIZE_MAX};
             n = MAX(n, (size_t)1);
-            buf_init(&words, SIZE_MAX);
             decode(&words, (struct str){html.p, n});
             add_text(&p, buf_str(&words));
             buf_fini(&words);

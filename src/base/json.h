@@ -76,6 +76,10 @@ const char *json_type_name(const struct json *v);
 bool json_equal(const struct json *a, const struct json *b);
 /// A copy with strings of its own, NUL-terminated; NULL of NULL.
 struct json *json_clone(struct arena *a, const struct json *v);
+/// A copy of the object `obj` (NULL, or anything else: an empty one) in which `key` is `value`, in its old place or at the
+/// end; without `key` when `value` is NULL. Only the object itself is copied: the rest stays where it is.
+struct json *json_with(struct arena *a, const struct json *obj, struct str key,
+                       const struct json *value);
 
 // Bounds for the loops below: both NULL for what is not an array (not an object).
 static inline const struct json *json_items(const struct json *v)

@@ -256,3 +256,25 @@ struct json *json_clone(struct arena *a, const struct json *v)
     }
     return copy;
 }
+
+struct json *json_with(struct arena *a, const struct json *obj, struct str key,
+                       const struct json *value)
+{
+    struct json *out = arena_calloc(a, 1, sizeof *out);
+    size_t n = json_members(obj) != NULL ? obj->n : 0;
+    bool found = false;
+    out->type = JSON_OBJ;
+    out->members = arena_calloc(a, n + 1, sizeof *out->members);
+    json_foreach_member (it, obj) {
+        bool same = str_eq(it->key, key);
+        found = found || same;
+        if (!same || value != NULL) {
+            out->members[out->n++] = (struct json_member){it->key, same ? *value : it->value};
+        }
+    }
+    if (!found && value != NULL) {
+        out->members[out->n++] = (struct json_member){key, *value};
+    }
+    assert(out->n <= n + 1);
+    return out;
+}

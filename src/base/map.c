@@ -19,7 +19,8 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <sys/random.h>
+
+#include "base/random.h"
 
 enum { SMALLEST = 16 };
 
@@ -72,11 +73,7 @@ static uint64_t process_seed[2];
 
 static void draw_seed(void)
 {
-    ssize_t n = getrandom(process_seed, sizeof process_seed, 0);
-    if (n != (ssize_t)sizeof process_seed) {
-        fputs("afloat: the kernel gives no random bytes\n", stderr);
-        abort();
-    }
+    random_bytes(process_seed, sizeof process_seed);
 }
 
 uint64_t map_hash(struct str key)
@@ -200,6 +197,7 @@ void *map_remove(struct map *m, struct str key)
     void *value = s->value;
     free(s->key);
     *s = (struct map_slot){.mark = true};
+    assert(m->n != 0);
     m->n--;
     return value;
 }

@@ -26,6 +26,17 @@ void *map_remove(struct map *m, struct str key);
 /// current key, and must not add keys.
 bool map_next(const struct map *m, size_t *at, struct str *key, void **value);
 
+/// Free each value with `fn`, then the keys.
+#define map_fini_each(m, fn)                                                                       \
+    do {                                                                                           \
+        struct str map_key;                                                                        \
+        void *map_value;                                                                           \
+        for (size_t map_at = 0; map_next(m, &map_at, &map_key, &map_value);) {                     \
+            fn(map_value);                                                                         \
+        }                                                                                          \
+        map_fini(m);                                                                               \
+    } while (0)
+
 /// The hash itself (SipHash-1-3), for other tables: with this process's random seed, or with the caller's.
 uint64_t map_hash(struct str key);
 uint64_t map_hash_seeded(const uint64_t seed[2], struct str key);

@@ -11,12 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/random.h"
 
 enum { READ_CHUNK = 64 * 1024 };
 
@@ -111,6 +112,20 @@ char *path_find_program(struct str dirs, const char *name)
         free(path);
     }
     return NULL;
+}
+
+char *path_own_program(struct err *e)
+{
+    static const char gone[] = " (deleted)"; // the kernel's mark
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+    if (n < 0) {
+        err_sys(e, "cannot find our own program");
+        return NULL;
+    }
+    struct str found = {path, (size_t)n};
+    found.n -= str_ends(found, gone) ? sizeof gone - 1 : 0;
+    return str_dup(found);
 }
 
 // Cut the last part off `out`, unless there is none or it is a `..` that had to stay.
@@ -222,28 +237,15 @@ int path_write_fd(int fd, struct str bytes)
 {
     while (bytes.n != 0) {
         ssize_t n = write(fd, bytes.p, bytes.n);
-        if (n < 0 && errno != EINTR) {
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd p = {.fd = fd, .events = POLLOUT};
+            poll(&p, 1, -1);
+        } else if (n < 0 && errno != EINTR) {
             return -errno;
         }
         bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
     }
     return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-int path_remove_tree(const char *path, struct err *e)
-{
-    errno = 0;
-    return nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0
-               ? 0
-               : err_sys(e, "cannot delete '%s'", path);
 }
 
 // A new file `name` with all of `bytes`, on the disk. On failure there is no such file.
@@ -272,12 +274,9 @@ static int write_new(int dir, const char *name, struct str bytes, mode_t mode)
 static int write_in(int from, int dir, const char *name, struct str bytes, mode_t mode,
                     bool replace)
 {
-    char temp[32];
-    uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
-        return -errno;
-    }
-    snprintf(temp, sizeof temp, ".afloat-%016llx.tmp", (unsigned long long)random);
+    char temp[32], random[17];
+    random_hex(random, sizeof random);
+    snprintf(temp, sizeof temp, ".afloat-%s.tmp", random);
     int rc = write_new(from, temp, bytes, mode);
     if (rc != 0) {
         return rc;

@@ -29,6 +29,9 @@ char *path_clean(const char *path);
 /// NULL when there is none.
 char *path_find_program(struct str dirs, const char *name);
 
+/// The file of this program, also after a newer one has replaced it on the disk. Caller frees; NULL on an error.
+char *path_own_program(struct err *e);
+
 /// Open `rel` under `dirfd` so that no `..`, absolute path or symlink can lead outside; O_CLOEXEC
 /// is always added. Uses openat2(RESOLVE_BENEATH), or a walk part by part where the kernel has
 /// none. Returns a descriptor or a negative code: -EXDEV for an attempt to leave.
@@ -41,8 +44,8 @@ int path_open_walk(int dirfd, const char *rel, int flags, mode_t mode, struct er
 /// is left as it is.
 int path_mkdirs(const char *path, mode_t mode, struct err *e) MUST_CHECK;
 
-/// Delete a file, or a directory with all that is in it; links are deleted, never followed. What cannot be deleted
-/// ends it.
+/// Delete a file, or a directory with all that is in it, whatever its permissions; links are deleted, never followed,
+/// and other file systems are left. Nothing there is fine; the first thing that cannot be deleted ends it. Blocks.
 int path_remove_tree(const char *path, struct err *e) MUST_CHECK;
 
 /// Append a whole regular file to `out`, whose maximum is the limit: ERR_TOO_LARGE beyond it. On
@@ -51,7 +54,7 @@ int path_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 
 /// The same for an open file, whose state goes to `st`. Returns 0 or a negative code.
 int path_read_fd(int fd, struct buf *out, struct stat *st) MUST_CHECK;
-/// Write all of it. Returns 0 or a negative code.
+/// Write all of it, also to a terminal or pipe that takes nothing for a while. Returns 0 or a negative code. Blocks.
 int path_write_fd(int fd, struct str bytes) MUST_CHECK;
 
 /// Replace `path` in one step: temporary file beside it with `mode`, written, synced, renamed,

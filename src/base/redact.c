@@ -7,9 +7,13 @@
 // text that nothing begins there. Where something may, the secrets are compared; there are a handful.
 // Secrets may overlap: a match moves the end of what is hidden, also from inside another.
 //
-// In JSON a secret looks different when it holds quotes, backslashes or control characters, so each is
-// known in two forms where they differ, and is looked for in strings only: a secret of digits must not
-// take a number's place.
+// In JSON a secret looks different when it holds quotes, backslashes or control characters, and texts are
+// often JSON themselves: what a tool answers, a file that a command shows. So each is known in three forms
+// where they differ: as it is, as it is inside a string of JSON, and inside such a text that is a string
+// of JSON again. In JSON only strings are looked at: a secret of digits must not take a number's place.
+//
+// A search shows a secret of several lines, such as a private key, line by line. So each line of it is a
+// secret too, if it is long and without blanks, which ordinary text is not.
 //
 // A stream holds back exactly what may be the beginning of a secret: the longest end of the text that one
 // begins with. So a line is not delayed because secrets exist.
@@ -28,7 +32,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 
-enum { SHORTEST = 8, NAME_MAX_BYTES = 64, KNOWN_MAX = 1024 };
+enum { SHORTEST = 8, SHORTEST_LINE = 16, NAME_MAX_BYTES = 64, KNOWN_MAX = 1024 };
 
 enum form { IN_TEXT = 1, IN_JSON = 2 };
 
@@ -63,33 +67,54 @@ static void add_form(struct str name, struct str value, unsigned forms)
     known.pairs[pair / 8] |= (unsigned char)(1U << pair % 8);
 }
 
+/// Let `out` be `text` as it is inside the quotes of a JSON string.
+static void escape(struct buf *out, struct str text)
+{
+    struct jw w = {.out = out};
+    jw_str(&w, text);
+    buf_drop(out, 1);
+    out->n--;
+}
+
+/// Add a value that is not known yet, in all its forms; the caller has the lock.
+static void add_forms(struct str name, struct str value)
+{
+    struct buf once = {.max = SIZE_MAX}, twice = {.max = SIZE_MAX};
+    vec_foreach (s, &known.list) {
+        if (str_eq((struct str){s->p, s->n}, value)) {
+            return;
+        }
+    }
+    escape(&once, value);
+    escape(&twice, buf_str(&once));
+    add_form(name, value, str_eq(buf_str(&once), value) ? IN_TEXT | IN_JSON : IN_TEXT);
+    if (!str_eq(buf_str(&once), value)) {
+        add_form(name, buf_str(&once), IN_TEXT | IN_JSON);
+        add_form(name, buf_str(&twice), IN_JSON);
+    }
+    explicit_bzero(once.p, once.n);
+    explicit_bzero(twice.p, twice.n);
+    buf_fini(&once);
+    buf_fini(&twice);
+}
+
 bool redact_add(struct str name, struct str value)
 {
-    struct buf quoted = {.max = SIZE_MAX};
-    struct jw w;
-    bool is_known = false;
     if (value.n < SHORTEST) {
         return false;
     }
-    jw_init(&w, &quoted);
-    jw_str(&w, value);
-    struct str escaped = {quoted.p + 1,
-                          quoted.n - 2}; // as it is inside the quotes of a JSON string
     pthread_rwlock_wrlock(&known.lock);
-    vec_foreach (s, &known.list) {
-        is_known |= str_eq((struct str){s->p, s->n}, value);
+    if (known.list.n < KNOWN_MAX) {
+        add_forms(name, value);
     }
-    if (!is_known && known.list.n < KNOWN_MAX) {
-        bool same = str_eq(escaped, value);
-        add_form(name, value, same ? IN_TEXT | IN_JSON : IN_TEXT);
-        if (!same) {
-            add_form(name, escaped, IN_JSON);
+    for (struct str rest = value; str_index(value, '\n') >= 0 && rest.n != 0;) {
+        struct str line = str_trim(str_cut(&rest, '\n'));
+        if (line.n >= SHORTEST_LINE && str_index(line, ' ') < 0 && known.list.n < KNOWN_MAX / 2) {
+            add_forms(name, line); // the other half is for whole secrets
         }
-        atomic_store(&known.count, known.list.n);
     }
+    atomic_store(&known.count, known.list.n);
     pthread_rwlock_unlock(&known.lock);
-    explicit_bzero(quoted.p, quoted.n);
-    buf_fini(&quoted);
     return true;
 }
 
@@ -202,6 +227,19 @@ void redact_text(struct buf *out, struct str text)
     pthread_rwlock_rdlock(&known.lock);
     copy_text(out, text, text.n);
     pthread_rwlock_unlock(&known.lock);
+}
+
+void redact_member(struct jw *w, const char *key, struct str text)
+{
+    struct buf clean = {.max = SIZE_MAX};
+    jw_key(w, key);
+    if (text.p != NULL) {
+        redact_text(&clean, text);
+        jw_str(w, buf_str(&clean));
+    } else {
+        jw_null(w);
+    }
+    buf_fini(&clean);
 }
 
 bool redact_json_to(struct buf *out, struct str text)

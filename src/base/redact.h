@@ -1,19 +1,24 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/json.h"
 
 // The secrets that this process knows, and text without them. Each is replaced by "[redacted NAME]".
 // Everything that is stored or shown goes through here: journals, events, metadata, requests to models,
 // files of tool output, the log. Safe on every thread.
 
 /// Add the secret `value` under `name`; a known value keeps its name. A value of fewer than 8 bytes would
-/// hide ordinary words: it is not added, and the answer is false. An empty name gives "[redacted]".
+/// hide ordinary words: it is not added, and the answer is false. An empty name gives "[redacted]". Of a
+/// value of several lines each long line without blanks is a secret too.
 bool redact_add(struct str name, struct str value);
 /// Forget all secrets.
 void redact_clear(void);
 
 /// Append `text` to `out` without secrets.
 void redact_text(struct buf *out, struct str text);
+
+/// Write the member `key` of an object: `text` without secrets, null for STR_NULL.
+void redact_member(struct jw *w, const char *key, struct str text);
 
 /// Append a JSON text to `out` without secrets; false, and nothing was appended, when it holds none.
 bool redact_json_to(struct buf *out, struct str text);

@@ -7,7 +7,8 @@
 // Fitting goes by the table and not by the schema, so that a wrong type is reported first.
 //
 // There are no references, so a schema is a tree: fitting takes at most (schema × value) steps, and recursion
-// ends with the depth of the parsed texts. A keyword only concerns its own kind of value: `minimum` says nothing
+// ends with the depth of the parsed texts. Both come from outside and their product can be huge, so steps are counted:
+// a value that takes more than SCHEMA_STEPS does not fit. A keyword only concerns its own kind of value: `minimum` says nothing
 // about a string, as in the standard.
 //
 // Defaults are in schema_defaults.c. Places are chains on the stack; only a failure turns one into text.
@@ -28,7 +29,23 @@ struct schema_place {
     const struct schema_place *up; // NULL: the root
     struct str key;                // of a member; empty for an item
     size_t index;
+    size_t *left; // steps, for the whole value
 };
+
+/// The place of a member or an item.
+static struct schema_place below(const struct schema_place *up, struct str key, size_t index)
+{
+    return (struct schema_place){.up = up, .key = key, .index = index, .left = up->left};
+}
+
+/// Take `n` steps. False: there are none left.
+static bool spend(const struct schema_place *p, size_t n)
+{
+    *p->left -= MIN(n, *p->left);
+    return *p->left != 0;
+}
+
+static const char too_large[] = "is too large to be checked against its schema";
 
 // ---- messages -------------------------------------------------------------------------------
 
@@ -241,7 +258,8 @@ static int check_properties(const struct json *v, const struct schema_place *p, 
 {
     int rc = expect(v, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, v) {
-        rc = rc < 0 ? rc : check(&m->value, &(struct schema_place){.up = p, .key = m->key}, e);
+        struct schema_place here = below(p, m->key, 0);
+        rc = rc < 0 ? rc : check(&m->value, &here, e);
     }
     return rc;
 }
@@ -256,7 +274,8 @@ static int check_forms(const struct json *v, const struct schema_place *p, struc
     int rc = check_list(v, p, e);
     size_t i = 0;
     json_foreach_item (form, v) {
-        rc = rc < 0 ? rc : check(form, &(struct schema_place){.up = p, .index = i++}, e);
+        struct schema_place here = below(p, STR_NULL, i++);
+        rc = rc < 0 ? rc : check(form, &here, e);
     }
     return rc;
 }
@@ -286,31 +305,44 @@ static int fit_type(const struct fitting *f, struct err *e)
 {
     struct buf wanted = {.max = 120};
     size_t n = f->rule->type == JSON_ARR ? f->rule->n : 1;
-    int rc = ERR_INVALID;
-    for (size_t i = 0; i < n && rc < 0; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct json *name = f->rule->type == JSON_ARR ? json_at(f->rule, i) : f->rule;
         const struct schema_type *t = find_type(json_str(name, ""));
         assert(t != NULL); // schema_check() has seen it
-        buf_addf(&wanted, "%s%s", i == 0 ? "" : " or ", t->spoken);
         bool fits = t->type == JSON_INT      ? is_whole(f->v)
                     : t->type == JSON_DOUBLE ? is_number(f->v)
                                              : f->v->type == t->type;
-        rc = fits ? 0 : ERR_INVALID;
+        if (fits) {
+            buf_fini(&wanted);
+            return 0;
+        }
+        if (e != NULL) {
+            buf_addf(&wanted, "%s%s", i == 0 ? "" : " or ", t->spoken);
+        }
     }
-    if (rc < 0) {
-        rc = at(f->p, e, err_set(e, rc, "must be %s, is %s", buf_z(&wanted), spoken_type(f->v)));
-    }
+    int rc = at(f->p, e,
+                err_set(e, ERR_INVALID, "must be %s, is %s", buf_z(&wanted), spoken_type(f->v)));
     buf_fini(&wanted);
     return rc;
+}
+
+/// Compare with a value of the schema; members of objects are looked for one by one.
+static bool equals(const struct fitting *f, const struct json *one)
+{
+    return spend(f->p, f->v->type == JSON_OBJ ? (size_t)f->v->n * f->v->n / 64 + 1 : f->v->n + 1) &&
+           json_equal(one, f->v);
 }
 
 static int fit_enum(const struct fitting *f, struct err *e)
 {
     struct buf wanted = {.max = 120};
     json_foreach_item (one, f->rule) {
-        if (json_equal(one, f->v)) {
+        if (equals(f, one)) {
             return 0;
         }
+    }
+    if (e == NULL) {
+        return ERR_INVALID;
     }
     json_foreach_item (one, f->rule) {
         buf_addf(&wanted, "%s%s", wanted.n == 0 ? "" : ", ", show(one).z);
@@ -324,8 +356,9 @@ static int fit_enum(const struct fitting *f, struct err *e)
 
 static int fit_const(const struct fitting *f, struct err *e)
 {
-    if (json_equal(f->rule, f->v)) {
-        return 0;
+    bool same = equals(f, f->rule);
+    if (same || e == NULL) {
+        return same ? 0 : ERR_INVALID;
     }
     return at(f->p, e, err_set(e, ERR_INVALID, "must be %s", show(f->rule).z));
 }
@@ -350,8 +383,9 @@ static bool keeps_bound(const struct keyword *k, int order)
 
 static int fit_range(const struct fitting *f, struct err *e)
 {
-    if (keeps_bound(f->k, compare(f->v, f->rule))) {
-        return 0;
+    bool keeps = keeps_bound(f->k, compare(f->v, f->rule));
+    if (keeps || e == NULL) {
+        return keeps ? 0 : ERR_INVALID;
     }
     return at(f->p, e,
               err_set(e, ERR_INVALID, "must be %s %s, is %s", f->k->bound, show(f->rule).z,
@@ -363,23 +397,36 @@ static int fit_count(const struct fitting *f, struct err *e)
 {
     size_t n = f->v->type == JSON_ARR ? f->v->n : 0;
     uint32_t cp;
+    if (f->v->type == JSON_STR && !spend(f->p, f->v->s.n / 64)) {
+        return ERR_INVALID;
+    }
     for (struct str rest = f->v->type == JSON_ARR ? STR_NULL : f->v->s; rest.n != 0; n++) {
         rest = str_from(rest, utf8_decode(rest, &cp));
     }
     double has = (double)n, wanted = json_double(f->rule, 0);
-    if (keeps_bound(f->k, (has > wanted) - (has < wanted))) {
-        return 0;
+    bool keeps = keeps_bound(f->k, (has > wanted) - (has < wanted));
+    if (keeps || e == NULL) {
+        return keeps ? 0 : ERR_INVALID;
     }
     return at(f->p, e,
               err_set(e, ERR_INVALID, "must have %s %s %s, has %zu", f->k->bound, show(f->rule).z,
                       f->v->type == JSON_ARR ? "items" : "characters", n));
 }
 
+/// Look for `names` names in an object of `n` members: a few steps.
+static bool spend_lookups(const struct fitting *f, size_t names, size_t n)
+{
+    return spend(f->p, names / 4 + names * n / 64);
+}
+
 static int fit_required(const struct fitting *f, struct err *e)
 {
+    if (!spend_lookups(f, f->rule->n, f->v->n)) {
+        return ERR_INVALID;
+    }
     json_foreach_item (name, f->rule) {
         if (json_get_str(f->v, name->s) == NULL) {
-            struct schema_place missing = {.up = f->p, .key = name->s};
+            struct schema_place missing = below(f->p, name->s, 0);
             return at(&missing, e, err_set(e, ERR_INVALID, "is required"));
         }
     }
@@ -388,12 +435,11 @@ static int fit_required(const struct fitting *f, struct err *e)
 
 static int fit_properties(const struct fitting *f, struct err *e)
 {
-    int rc = 0;
+    int rc = spend_lookups(f, f->rule->n, f->v->n) ? 0 : ERR_INVALID;
     json_foreach_member (m, f->rule) {
-        const struct json *v = json_get_str(f->v, m->key);
-        if (v != NULL && rc == 0) {
-            rc = fit(&m->value, v, &(struct schema_place){.up = f->p, .key = m->key}, e);
-        }
+        const struct json *v = rc == 0 ? json_get_str(f->v, m->key) : NULL;
+        struct schema_place here = below(f->p, m->key, 0);
+        rc = v != NULL ? fit(&m->value, v, &here, e) : rc;
     }
     return rc;
 }
@@ -402,16 +448,18 @@ static int fit_properties(const struct fitting *f, struct err *e)
 static int fit_more(const struct fitting *f, struct err *e)
 {
     const struct json *known = json_get(f->schema, "properties");
-    int rc = 0;
+    int rc = spend_lookups(f, f->v->n, known != NULL ? known->n : 0) ? 0 : ERR_INVALID;
     json_foreach_member (m, f->v) {
-        struct schema_place p = {.up = f->p, .key = m->key};
+        struct schema_place p = below(f->p, m->key, 0);
         if (rc < 0 || json_get_str(known, m->key) != NULL) {
             continue;
         }
         if (f->rule->type == JSON_OBJ) {
             rc = fit(f->rule, &m->value, &p, e);
         } else if (!f->rule->b) {
-            rc = at(&p, e, err_set(e, ERR_INVALID, "is not known%s", guess(known, m->key).z));
+            rc = e == NULL
+                     ? ERR_INVALID
+                     : at(&p, e, err_set(e, ERR_INVALID, "is not known%s", guess(known, m->key).z));
         }
     }
     return rc;
@@ -421,7 +469,8 @@ static int fit_items(const struct fitting *f, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; i < f->v->n && rc == 0; i++) {
-        rc = fit(f->rule, json_at(f->v, i), &(struct schema_place){.up = f->p, .index = i}, e);
+        struct schema_place here = below(f->p, STR_NULL, i);
+        rc = fit(f->rule, json_at(f->v, i), &here, e);
     }
     return rc;
 }
@@ -510,7 +559,7 @@ static int check_keyword(const struct json_member *m, const struct schema_place 
                    ? 0
                    : unknown("keyword", m->key, str_nearest(m->key, names, ARRAY_LEN(names)), p, e);
     }
-    struct schema_place here = {.up = p, .key = m->key};
+    struct schema_place here = below(p, m->key, 0);
     return keywords[found].check != NULL ? keywords[found].check(&m->value, &here, e) : 0;
 }
 
@@ -522,7 +571,9 @@ static int check(const struct json *schema, const struct schema_place *p, struct
     }
     const struct json *fallback = json_get(schema, "default");
     if (rc == 0 && fallback != NULL) { // what we fill in ourselves must not be refused afterwards
-        rc = fit(schema, fallback, &(struct schema_place){.up = p, .key = STR("default")}, e);
+        struct schema_place here = below(p, STR("default"), 0);
+        rc = fit(schema, fallback, &here, e);
+        rc = *p->left == 0 ? at(&here, e, err_set(e, ERR_INVALID, too_large)) : rc;
     }
     return rc;
 }
@@ -530,6 +581,9 @@ static int check(const struct json *schema, const struct schema_place *p, struct
 static int fit(const struct json *schema, const struct json *v, const struct schema_place *p,
                struct err *e)
 {
+    if (!spend(p, 1)) {
+        return ERR_INVALID;
+    }
     for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
         const struct keyword *k = &keywords[i];
         struct fitting f = {.k = k, .schema = schema, .v = v, .p = p};
@@ -547,15 +601,18 @@ static int fit(const struct json *schema, const struct json *v, const struct sch
 
 int schema_check(const struct json *schema, struct err *e)
 {
-    return schema != NULL ? check(schema, &(struct schema_place){0}, e) : 0;
+    size_t left = SCHEMA_STEPS;
+    return schema != NULL ? check(schema, &(struct schema_place){.left = &left}, e) : 0;
 }
 
 int schema_fit(const struct json *schema, const struct json *value, const char *root, struct err *e)
 {
     static const struct json absent = {.type = JSON_NULL};
+    size_t left = SCHEMA_STEPS;
+    struct schema_place p = {.key = str_of(root), .left = &left};
     if (schema == NULL) {
         return 0;
     }
-    return fit(schema, value != NULL ? value : &absent, &(struct schema_place){.key = str_of(root)},
-               e);
+    int rc = fit(schema, value != NULL ? value : &absent, &p, e);
+    return left == 0 ? at(&p, e, err_set(e, ERR_INVALID, too_large)) : rc;
 }

@@ -8,6 +8,8 @@
 // `minItems`, `maxItems`, `anyOf`, `oneOf`, `allOf`, `default`; `description`, `title`, `format`,
 // `examples`, `$schema` and names beginning with `x-` say nothing about validity.
 
+enum { SCHEMA_STEPS = 200 * 1000 }; // that one check takes at most: some ten milliseconds
+
 /// Is `schema` one of ours? ERR_INVALID with the place inside it ("properties.n: unknown type 'int'
 /// (did you mean 'integer'?)"; callers put their own name in front) when it is malformed, uses what we
 /// do not know, or has a default that does not fit. NULL is fine.
@@ -15,12 +17,13 @@ int schema_check(const struct json *schema, struct err *e) MUST_CHECK;
 
 /// Does `value` (NULL: null) fit? ERR_INVALID with the path of the first that does not and what was
 /// wanted ("input.sides: must be an integer, is a string"). `root` is how messages call the value
-/// itself. A schema that schema_check() refused is the caller's bug; NULL fits everything.
+/// itself. A schema that schema_check() refused is the caller's bug; NULL fits everything. A value that takes more than
+/// SCHEMA_STEPS does not fit.
 int schema_fit(const struct json *schema, const struct json *value, const char *root,
                struct err *e) MUST_CHECK;
 
 /// `value` with the schema's defaults put where object members are absent; shares what did not change. Goes
-/// into `properties` and `items`, not into `anyOf` and its like.
+/// into `properties` and `items`, not into `anyOf` and its like. Stops where schema_fit() would refuse `value` as too large.
 const struct json *schema_defaults(const struct json *schema, const struct json *value,
                                    struct arena *a);
 

@@ -81,11 +81,9 @@ static void write_short(struct jw *w, const struct json *input)
 
 struct json *schema_from_short(struct arena *a, const struct json *input)
 {
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     struct json *schema = NULL;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     write_short(&w, input);
     int rc = json_parse(&schema, a, arena_str(a, buf_str(&text)), NULL, NULL);
     assert(rc == 0); // we wrote it

@@ -154,6 +154,27 @@ void sha256_of(struct str bytes, uint8_t out[SHA256_SIZE])
     sha256_final(&s, out);
 }
 
+void sha256_hmac(struct str key, struct str text, uint8_t out[SHA256_SIZE])
+{
+    uint8_t pad[64] = {0};
+    struct sha256 h;
+    if (key.n > sizeof pad) {
+        sha256_of(key, pad);
+    } else {
+        memcpy(pad, key.p, key.n);
+    }
+    for (int outer = 0; outer < 2; outer++) {
+        for (size_t i = 0; i < sizeof pad; i++) {
+            pad[i] ^= outer ? 0x36 ^ 0x5c : 0x36;
+        }
+        sha256_init(&h);
+        sha256_add(&h, pad, sizeof pad);
+        sha256_add(&h, outer ? (const char *)out : text.p, outer ? SHA256_SIZE : text.n);
+        sha256_final(&h, out);
+    }
+    explicit_bzero(pad, sizeof pad);
+}
+
 const char *sha256_hex(const uint8_t hash[SHA256_SIZE], char out[SHA256_HEX])
 {
     static const char digit[] = "0123456789abcdef";

@@ -19,5 +19,7 @@ void sha256_final(struct sha256 *s, uint8_t out[SHA256_SIZE]);
 
 /// The digest of `bytes`.
 void sha256_of(struct str bytes, uint8_t out[SHA256_SIZE]);
+/// HMAC-SHA256 (RFC 2104) of `text` under `key`.
+void sha256_hmac(struct str key, struct str text, uint8_t out[SHA256_SIZE]);
 /// Lower-case hexadecimal with a NUL; returns `out`.
 const char *sha256_hex(const uint8_t hash[SHA256_SIZE], char out[SHA256_HEX]);

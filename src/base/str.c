@@ -114,6 +114,26 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+size_t str_count(const char *const *list)
+{
+    size_t n = 0;
+    while (list != NULL && list[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+const char *str_env(const char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+    for (; env != NULL && *env != NULL; env++) {
+        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=') {
+            return *env + n + 1;
+        }
+    }
+    return NULL;
+}
+
 void str_sort(const char **words, size_t n)
 {
     if (n != 0) {

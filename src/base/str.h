@@ -35,6 +35,11 @@ struct str str_from(struct str s, size_t start);
 char *str_dup(struct str s);
 /// Index of `word` in `words`, or -1.
 ptrdiff_t str_lookup(struct str word, const char *const *words, size_t n);
+/// How many strings a list has that ends with NULL; 0 for NULL.
+size_t str_count(const char *const *list);
+/// The value of `name` in an environment: "NAME=value" strings, NULL at its end. NULL when it is not there, or
+/// `env` is NULL.
+const char *str_env(const char *const *env, const char *name);
 /// Sort C strings by bytes. `words` may be NULL when `n` is 0.
 void str_sort(const char **words, size_t n);
 

@@ -6,6 +6,8 @@
 int64_t time_wall_ms(void);
 /// Never jumps; not comparable between boots.
 uint64_t time_mono_ns(void);
+/// Processor time that the calling thread has used. A system call: not for every step of a loop.
+uint64_t time_thread_ns(void);
 
 enum { TIME_TEXT = 64 }; // room for any text below, with its NUL
 

@@ -38,6 +38,17 @@
         (v)->n--;                                                                                  \
     } while (0)
 
+/// Take the first element that is equal to `x` out, if there is one.
+#define vec_drop(v, x)                                                                             \
+    do {                                                                                           \
+        for (size_t vec_i = 0; vec_i < (v)->n; vec_i++) {                                          \
+            if ((v)->p[vec_i] == (x)) {                                                            \
+                vec_remove(v, vec_i);                                                              \
+                break;                                                                             \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
 /// `it` is a pointer to each element in turn; the vector must not grow meanwhile.
 #define vec_foreach(it, v)                                                                         \
     for (__typeof__(*(v)->p) *(it) = (v)->p; (it) != NULL && (it) < (v)->p + (v)->n; (it)++)

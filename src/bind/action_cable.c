@@ -50,14 +50,12 @@ static struct channel *channel_of(struct bind_reg *r)
 /// Send {command, identifier, data?}.
 static int command(const struct channel *ch, const char *name, const char *data)
 {
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     const struct cable *c = ch->cable;
     if (c == NULL || !c->welcome || c->link.ws == NULL) {
         return UV_ENOTCONN;
     }
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "command", name);
     jw_kstrz(&w, "identifier", ch->identifier);
@@ -90,9 +88,8 @@ static void on_channel(struct cable *c, const struct json *v, bool rejected)
             continue;
         }
         char id[24];
-        struct buf text;
+        struct buf text = {.max = SIZE_MAX};
         snprintf(id, sizeof id, "%llu", (unsigned long long)ch->reg.id);
-        buf_init(&text, SIZE_MAX);
         json_write(&text, json_get(v, "message"), 0);
         if (rejected) {
             bind__note(ch->reg.o, DIAG_HOOK_FAILED, NULL, 0,
@@ -107,9 +104,8 @@ static void on_channel(struct cable *c, const struct json *v, bool rejected)
 static void on_message(void *arg, struct str bytes, bool binary)
 {
     struct cable *c = cable_of(arg);
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
-    arena_init(&a);
     if (!binary && json_parse(&v, &a, bytes, NULL, NULL) == 0) {
         struct str type = json_str(json_get(v, "type"), "");
         if (str_eqz(type, "welcome")) {
@@ -133,15 +129,8 @@ static void on_open(void *arg)
 static void on_end(void *arg, int code, struct str reason, const char *message)
 {
     struct cable *c = cable_of(arg);
-    if (message != NULL) {
-        bind__post_event(&c->reg, "error", code, str_of(message), false);
-    }
-    if (c->welcome || c->closed) {
-        bind__post_event(&c->reg, "close", code, message != NULL ? str_of(message) : reason, false);
-    }
+    bind__post_end(&c->reg, &c->link, code, reason, message, c->welcome || c->closed);
     c->welcome = false;
-    ws_client_free(c->link.ws);
-    c->link.ws = NULL;
     if (!c->closed) {
         timer_start(&c->again, c->wait_ms);
         c->wait_ms = MIN(c->wait_ms * 2, (uint64_t)LAST_MS);
@@ -152,9 +141,8 @@ static void connect_now(void *arg)
 {
     static const struct ws_client_cb cb = {on_open, on_message, on_end};
     struct cable *c = arg;
-    struct bind *b = c->reg.o->bind;
     struct err e = {0};
-    if (ws_client_open(&c->link.ws, b->http, b->loop, &c->link.q, &cb, &c->reg, &e) < 0) {
+    if (bind__link_open(&c->link, &c->reg, &cb, &e) < 0) {
         c->closed = true; // another try would fail the same way
         on_end(&c->reg, 1006, STR(""), e.msg);
     }
@@ -165,7 +153,7 @@ static void connect_now(void *arg)
 static void cable_start(struct bind_reg *r)
 {
     struct cable *c = cable_of(r);
-    timer_init(&c->again, r->o->bind->loop, connect_now, c);
+    timer_init(&c->again, r->o->bind->o.hub->loop, connect_now, c);
     connect_now(c);
 }
 
@@ -174,8 +162,7 @@ static void cable_stop(struct bind_reg *r)
     struct cable *c = cable_of(r);
     timer_stop(&c->again);
     c->welcome = false;
-    ws_client_free(c->link.ws);
-    c->link.ws = NULL;
+    bind__link_drop(&c->link);
 }
 
 static void cable_idle(struct bind_reg *r)
@@ -252,9 +239,9 @@ static int l_connect(lua_State *L)
     bind__check_handlers(L, 1, who, keys);
     lua_settop(L, 1);
     args_field(L, 1, "url");
-    struct str url = args_str(L, 2, who, "url");
-    if (!str_starts(url, "ws://") && !str_starts(url, "wss://")) {
-        return args_fail(L, "%s: a URL begins with wss:// or ws://", who);
+    struct str url = bind__check_url(L, 2, who);
+    if (url.p == NULL) {
+        return 2;
     }
     bind__owner(L);
     bind__push_dispatch(L, 1);
@@ -271,11 +258,10 @@ static const char *make_object(lua_State *L, const char *who, const char *key, s
     struct args_scratch *s = args_scratch(L);
     struct json *more = NULL;
     struct err e = {0};
-    struct jw w;
     if (!lua_isnil(L, 3) && value_read(&more, &s->arena, L, 3, &e) < 0) {
         luaL_error(L, "%s: %s: %s", who, what, e.msg);
     }
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kstr(&w, key, name);
     json_foreach_member (m, more) {

@@ -3,9 +3,8 @@
 //     hook_args (JSON in C) ── push ──> ctx, call, result, ... in Lua
 //                           <── take ── the record itself (only what differs), or any other value
 //
-// A handler sees what stood there when it began, and works on copies of its own. What it returns takes
-// the place of the last argument; what it wrote and did not return is dropped. Only ctx.state and
-// ctx.memory are read back in any case.
+// A handler sees the values as they were when it began, and works on copies. What it returns replaces the last argument;
+// changes that it made and did not return are dropped. Only ctx.state and ctx.memory are always read back.
 
 #include "bind/agent_args.h"
 
@@ -58,28 +57,23 @@ static bool get_ctx_client(const void *obj, struct json *out)
     return client != NULL;
 }
 
-static struct str number_key(const uint64_t *number)
-{
-    return (struct str){(const char *)number, sizeof *number};
-}
-
 struct agent_ctx *agent_ctx_of(lua_State *L)
 {
     uint64_t number = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
-    return map_get(&bind_of(L)->contexts, number_key(&number));
+    return map_get(&bind_of(L)->contexts, bind__id_key(&number));
 }
 
 void agent_ctx_push_fn(struct agent_ctx *c, lua_State *L, lua_CFunction fn)
 {
     if (c->number == 0) {
         c->number = ++c->bind->next_id;
-        map_set(&c->bind->contexts, number_key(&c->number), c);
+        map_set(&c->bind->contexts, bind__id_key(&c->number), c);
     }
     lua_pushinteger(L, (lua_Integer)c->number);
     lua_pushcclosure(L, fn, 1);
 }
 
-/// ctx.progress(text [, done, total]); of a call that has ended it says nothing.
+/// ctx.progress(text [, done, total]): true when it was passed on, false for a call that has ended.
 static int l_progress(lua_State *L)
 {
     struct str text = args_str(L, 1, "ctx.progress", "the text");
@@ -153,8 +147,7 @@ int agent_ctx_take(struct agent_ctx *c, struct vm *vm, struct err *e)
     }
     const struct json *values[CTX_FIELDS] = {0};
     uint64_t changed;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     int rc = record_read(vm, c->id, &a, values, &changed, e);
     bool state = changed >> CTX_STATE & 1, memory = changed >> CTX_MEMORY & 1;
     static const struct json no_state = {.type = JSON_OBJ}, no_memory = {.type = JSON_ARR};
@@ -170,15 +163,16 @@ int agent_ctx_take(struct agent_ctx *c, struct vm *vm, struct err *e)
 
 void agent_ctx_drop(struct agent_ctx *c, struct vm *vm)
 {
+    agent_ctx_forget_questions(c);
     if (c->number != 0) {
-        map_remove(&c->bind->contexts, number_key(&c->number));
+        map_remove(&c->bind->contexts, bind__id_key(&c->number));
         c->number = 0;
     }
     record_drop(vm, c->id);
     c->id = 0;
 }
 
-// ---- the values behind ctx ------------------------------------------------------------------------
+// ---- the values after ctx ------------------------------------------------------------------------
 
 static const struct record_field call_fields[] = {
     {.name = "tool_name"}, {.name = "tool_call_id"}, {.name = "input"}};
@@ -205,17 +199,18 @@ static const struct record_type response_type = {"response", response_fields,
 static const struct record_type delta_type = {"delta", delta_fields, ARRAY_LEN(delta_fields)};
 static const struct record_type error_type = {"error", error_fields, ARRAY_LEN(error_fields)};
 
-/// What stands behind ctx at each point; NULL: a text.
-static const struct record_type *const types[POINT__COUNT][HOOK_ARGS] = {
-    [POINT_BEFORE_MODEL] = {&request_type},
-    [POINT_MODEL_DELTA] = {&delta_type},
-    [POINT_AFTER_MODEL] = {&response_type},
-    [POINT_TOOL_CALL] = {&call_type},
-    [POINT_PERMISSION] = {&call_type},
-    [POINT_RESOLVE_TOOL] = {&call_type},
-    [POINT_TOOL_RESULT] = {&call_type, &result_type},
-    [POINT_ERROR] = {&error_type},
+/// How each value is given to Lua; NULL: as a text.
+static const struct record_type *const types[HOOK_SHAPE__COUNT] = {
+    [HOOK_SHAPE_REQUEST] = &request_type, [HOOK_SHAPE_RESPONSE] = &response_type,
+    [HOOK_SHAPE_DELTA] = &delta_type,     [HOOK_SHAPE_CALL] = &call_type,
+    [HOOK_SHAPE_RESULT] = &result_type,   [HOOK_SHAPE_ERROR] = &error_type,
 };
+
+static const struct record_type *type_of(const struct hook_args *a, size_t i)
+{
+    assert(i < HOOK_ARGS && a->point < POINT__COUNT);
+    return types[hook_points[a->point].args[i]];
+}
 
 /// `was` with the fields of `changed` as they are now; what the type does not name stays.
 static struct json *merge(const struct record_type *t, const struct json *was,
@@ -257,7 +252,7 @@ static int read_answer(const struct agent_args *f, const struct hook_args *a, lu
     uint64_t changed;
     int rc = record_read(vm_of(L), f->ids[last], scratch, values, &changed, e);
     if (rc == 0 && changed != 0) {
-        *out = merge(types[a->point][last], a->values[last], values, changed, scratch);
+        *out = merge(type_of(a, last), a->values[last], values, changed, scratch);
     }
     return rc;
 }
@@ -266,10 +261,10 @@ static int read_answer(const struct agent_args *f, const struct hook_args *a, lu
 
 int agent_args_push(struct agent_args *f, lua_State *L, struct bind *b, const struct hook_args *a)
 {
-    assert(a->n <= HOOK_ARGS && a->point < POINT__COUNT);
+    assert(a->n <= HOOK_ARGS);
     agent_ctx_push(&f->ctx, L, b, a->ctx);
     for (size_t i = 0; i < HOOK_ARGS; i++) {
-        const struct record_type *t = types[a->point][i];
+        const struct record_type *t = type_of(a, i);
         f->ids[i] = 0;
         if (i >= a->n) {
             continue;
@@ -288,8 +283,7 @@ enum hook_answer agent_args_take(struct agent_args *f, struct hook_run *run, lua
     struct hook_args *a = run->args;
     struct err e = {0};
     const struct json *v;
-    struct arena scratch;
-    arena_init(&scratch);
+    struct arena scratch = {0};
     int rc = read_answer(f, a, L, idx, &scratch, &v, &e);
     if (rc == 0 && v != NULL) {
         rc = hook_args_take(a, v, &e);
@@ -313,11 +307,10 @@ const char *agent_args_dropped(const struct agent_args *f, struct vm *vm, const 
     }
     const struct json *values[RECORD_FIELDS] = {0};
     uint64_t changed = 0;
-    struct arena scratch;
-    arena_init(&scratch);
+    struct arena scratch = {0};
     bool unreadable = record_read(vm, id, &scratch, values, &changed, NULL) < 0;
     arena_fini(&scratch);
-    return changed != 0 || unreadable ? types[a->point][a->n - 1]->name : NULL;
+    return changed != 0 || unreadable ? type_of(a, a->n - 1)->name : NULL;
 }
 
 void agent_args_drop(struct agent_args *f, struct vm *vm)

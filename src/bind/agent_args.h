@@ -11,10 +11,11 @@ struct agent_ctx {
     struct bind *bind;
     struct hook_ctx *of; // NULL: outside of a session
     const struct json *state, *memory;
-    struct bind_call *call;  // that it is the argument of; NULL: not known
-    struct gen_call *stream; // of a provider, for emit(); NULL: of something else
-    uint64_t number;         // by which its functions find it; 0: none was read
-    unsigned asked;          // questions so far
+    struct bind_call *call;     // that it is the argument of; NULL: not known
+    struct gen_call *stream;    // of a provider, for emit(); NULL: of something else
+    struct question *questions; // under way; see ctx_ask.c
+    uint64_t number;            // by which its functions find it; 0: none was read
+    unsigned asked;             // questions so far
     record_id id;
 };
 
@@ -28,6 +29,8 @@ int agent_ctx_ask(lua_State *L);
 int agent_ctx_elicit(lua_State *L);
 int agent_ctx_sample(lua_State *L);
 int agent_ctx_roots(lua_State *L);
+/// The call has ended: so do the questions that other code asked through its ctx.
+void agent_ctx_forget_questions(struct agent_ctx *c);
 
 /// Push `ctx`; `c` stays where it is until agent_ctx_drop().
 void agent_ctx_push(struct agent_ctx *c, lua_State *L, struct bind *b, struct hook_ctx *of);

@@ -6,12 +6,12 @@
 
 static const struct json *settings(lua_State *L, struct arena *a)
 {
-    return config_values(bind_of(L)->config->now, a);
+    return config_values(bind_of(L)->o.hub->config->now, a);
 }
 
 static const char *data_dir(lua_State *L)
 {
-    return bind_of(L)->home->dir;
+    return bind_of(L)->o.hub->home->dir;
 }
 
 const struct lib_backend bind__backend = {

@@ -1,17 +1,15 @@
-// A clean base: what a unit does to the libraries is its own, and gone with it.
+// A clean base: changes that a unit makes to the libraries are visible to that unit only, and end with it.
 //
 //     environment of a unit ──> string, table, hooks, ...: tables of its own, which fall back on the library
 //            │ what it does not set
 //            ▼
-//     globals (_G): what units say there is for all ──> builtins and libraries, which nobody can change
+//     globals (_G): what units set for all ──> builtins and libraries, read-only
 //
-// A library that is one table for all units would keep what a unit that failed, or was replaced, had put
-// into it or taken out of it. So each unit gets tables of its own that are empty and fall back on the
-// library: a patch is seen by the unit that made it. Through `_G` and `require` the libraries are reached
-// as they are, and can be read only; so are the builtin functions in `_G`.
+// If all units shared one table for a library, that table would keep the changes of a unit that failed or was replaced.
+// So each unit gets empty tables of its own that fall back on the libraries: only the unit that patches a function sees
+// the patch. `_G` and `require` give the libraries themselves, which are read-only; so are the builtins in `_G`.
 //
-// What it does not do: methods of texts (`("x"):upper()`) are those of the library whatever a unit puts
-// into its `string`; and `debug` can reach everything.
+// Limits: methods of strings (`("x"):upper()`) are always the library's, and `debug` can reach everything.
 
 #include <lauxlib.h>
 
@@ -19,41 +17,33 @@
 #include "bind/loader.h"
 #include "bind/plugin_int.h"
 
-static const char
-    metas_key; // its address: a table, name of a library to the metatable of units' tables
+// Its address is the registry key of a table: name of a library to the metatable of units' tables for it.
+static const char metas_key;
 
-/// pairs(t): the fields of the library (upvalue 1), and those that were set in `t`.
+/// pairs(t): the fields of the library (upvalue 1) and those set in `t`.
 static int merged_pairs(lua_State *L)
 {
     lua_settop(L, 1);
     lua_getglobal(L, "next");
     lua_newtable(L);
-    for (int from = 0; from < 2; from++) {
-        lua_pushvalue(L, from == 0 ? lua_upvalueindex(1) : 1);
-        lua_pushnil(L);
-        while (lua_next(L, 4) != 0) {
-            lua_pushvalue(L, -2);
-            lua_insert(L, -2);
-            lua_rawset(L, 3);
-        }
-        lua_pop(L, 1);
-    }
+    value_copy_fields(L, lua_upvalueindex(1), 3);
+    value_copy_fields(L, 1, 3);
     lua_pushnil(L);
     return 3;
 }
 
 static int refuse_write(lua_State *L)
 {
-    return luaL_error(L, "'%s' of a library can be read only", luaL_tolstring(L, 2, NULL));
+    return luaL_error(L, "'%s' belongs to a library and is read-only", luaL_tolstring(L, 2, NULL));
 }
 
-/// _G.x = v for an `x` that is not there: builtins (upvalue 1) stay.
+/// _G.x = v for a new `x`: it must not be a builtin (upvalue 1).
 static int write_global(lua_State *L)
 {
     lua_settop(L, 3);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
-        return luaL_error(L, "'%s' is built in and can be read only", luaL_tolstring(L, 2, NULL));
+        return luaL_error(L, "'%s' is built in and is read-only", luaL_tolstring(L, 2, NULL));
     }
     lua_settop(L, 3);
     lua_rawset(L, 1);
@@ -70,8 +60,7 @@ static void push_meta(lua_State *L, int lib, lua_CFunction write)
     lua_pushvalue(L, lib);
     lua_pushcclosure(L, merged_pairs, 1);
     lua_setfield(L, -2, "__pairs");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    value_set_bool(L, "__metatable", false);
     if (write != NULL) {
         lua_pushvalue(L, lib);
         lua_pushcclosure(L, write, 1);
@@ -87,8 +76,7 @@ void bind__push_sealed(lua_State *L, int lib)
     lua_setmetatable(L, -2);
 }
 
-/// Push a table that stands for the one at `lib` and can be read only; the same one each time. `seen`:
-/// a table of those that were made.
+/// Push the read-only view of the table at `lib`, the same one each time. `seen` is a table of those made so far.
 static void push_sealed(lua_State *L, int lib, int seen)
 {
     lib = lua_absindex(L, lib);
@@ -103,8 +91,8 @@ static void push_sealed(lua_State *L, int lib, int seen)
     lua_rawset(L, seen);
 }
 
-/// Let the tables in the one at `idx` be read only, but for the globals themselves (at 1). With `metas`
-/// not 0 keep there how units get tables of their own.
+/// Replace the tables in the one at `idx` by read-only views, except for the globals themselves (at 1). If `metas` is not 0,
+/// keep there the metatables of units' own tables.
 static void seal_fields(lua_State *L, int idx, int seen, int metas)
 {
     idx = lua_absindex(L, idx);
@@ -119,20 +107,10 @@ static void seal_fields(lua_State *L, int idx, int seen, int metas)
             push_sealed(L, -1, seen);
             lua_pushvalue(L, -3);
             lua_insert(L, -2);
-            lua_rawset(L, idx); // a field that is there: the walk goes on
+            lua_rawset(L, idx); // allowed during the walk: the field exists
         }
         lua_pop(L, 1);
     }
-}
-
-/// package.loaded and its like would be a way round.
-static void seal_package(lua_State *L, int builtins, int seen)
-{
-    lua_pushliteral(L, "package");
-    if (lua_rawget(L, builtins) == LUA_TTABLE) {
-        seal_fields(L, -1, seen, 0);
-    }
-    lua_pop(L, 1);
 }
 
 /// A library may lead to another one: `hub.loader` is `loader`.
@@ -154,31 +132,6 @@ static void seal_links(lua_State *L, int seen)
     }
 }
 
-/// Texts share one metatable, which leads to the library.
-static void seal_texts(lua_State *L)
-{
-    lua_pushliteral(L, "");
-    if (lua_getmetatable(L, -1)) {
-        lua_pushboolean(L, 0);
-        lua_setfield(L, -2, "__metatable");
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-}
-
-static void move_fields(lua_State *L, int from, int to)
-{
-    lua_pushnil(L);
-    while (lua_next(L, from) != 0) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, to);
-        lua_pushvalue(L, -1);
-        lua_pushnil(L);
-        lua_rawset(L, from);
-    }
-}
-
 void bind__seal(struct vm *vm)
 {
     enum { GLOBALS = 1, BUILTINS, SEEN, METAS };
@@ -190,9 +143,18 @@ void bind__seal(struct vm *vm)
     lua_newtable(L);
     lua_pushvalue(L, METAS);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metas_key);
-    move_fields(L, GLOBALS, BUILTINS);
-    seal_texts(L);
-    seal_package(L, BUILTINS, SEEN);
+    value_copy_fields(L, GLOBALS, BUILTINS);
+    value_clear_fields(L, GLOBALS);
+    lua_pushliteral(L, ""); // texts share one metatable, which leads to the library
+    if (lua_getmetatable(L, -1)) {
+        value_set_bool(L, "__metatable", false);
+    }
+    lua_settop(L, METAS);
+    lua_pushliteral(L, "package"); // package.loaded and its like would be a way round
+    if (lua_rawget(L, BUILTINS) == LUA_TTABLE) {
+        seal_fields(L, -1, SEEN, 0);
+    }
+    lua_settop(L, METAS);
     seal_fields(L, BUILTINS, SEEN, METAS);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     seal_fields(L, -1, SEEN, 0);
@@ -225,7 +187,7 @@ struct vm *bind__code_vm_open(struct bind *b, const char *name, struct vm_owner 
     struct vm *vm = bind_vm_open(b);
     lua_State *L = vm_main(vm);
     *own = vm_owner_open(vm, name, 0);
-    lua_newtable(L); // what code does not set itself is global
+    lua_newtable(L); // names that code does not set itself are globals
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
     lua_setfield(L, -2, "__index");
     *env_meta = refs_take(L, *own);

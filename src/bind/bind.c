@@ -75,7 +75,7 @@ static void read_limits(struct bind *b)
         {"limits.host_mb", &b->limits.host_mb},
     };
     for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-        *limits[i].to = (uint32_t)config_int(b->config->now, limits[i].key);
+        *limits[i].to = (uint32_t)config_int(b->o.hub->config->now, limits[i].key);
     }
 }
 
@@ -96,29 +96,19 @@ static void on_settings(void *arg)
 struct bind *bind_open(const struct bind_opts *o)
 {
     struct bind *b = xcalloc(1, sizeof *b);
-    assert(o->loop != NULL && o->engine != NULL && o->home != NULL);
-    b->loop = o->loop;
-    b->home = o->home;
-    b->config = o->config;
-    b->store = o->store;
-    b->events = o->events;
-    b->watcher = o->watcher;
-    b->http = o->http;
-    b->engine = o->engine;
-    b->choice = o->choice;
-    b->choice_arg = o->choice_arg;
-    b->stalled_path = o->stalled_path;
+    assert(o->hub->loop != NULL && o->engine != NULL && o->hub->home != NULL);
+    b->o = *o;
     if (o->stalled_path != NULL && watchdog_read(o->stalled_path, &b->stalled)) {
         log_warn(LOG_HUB, "unit=%s run=false reason=\"it stalled the hub\" path=%s line=%d",
                  LOGQ(str_of(b->stalled.unit)).z, LOGQ(str_of(b->stalled.path)).z, b->stalled.line);
     }
-    b->files = lane_open(o->loop, "lua-files", FILE_THREADS);
+    b->files = lane_open(o->hub->loop, "lua-files", FILE_THREADS);
     map_init(&b->owners);
     map_init(&b->regs);
     map_init(&b->logs);
     map_init(&b->contexts);
     read_limits(b);
-    config_listen(b->config, on_settings, b);
+    config_listen(b->o.hub->config, on_settings, b);
     b->plugins = plugin__open(b);
     return b;
 }
@@ -141,7 +131,7 @@ bool bind__has_stalled(struct bind *b, const char *unit, const char *hash, bool 
                  (unsigned long long)s->ms);
     } else if (named && on_disk) { // another text is another try
         b->stalled = (struct watchdog_stall){0};
-        unlink(b->stalled_path);
+        unlink(b->o.stalled_path);
     }
     return same;
 }
@@ -175,7 +165,7 @@ void bind_close(struct bind *b)
     if (b == NULL) {
         return;
     }
-    config_unlisten(b->config, on_settings, b);
+    config_unlisten(b->o.hub->config, on_settings, b);
     plugin__close(b->plugins);
     assert(b->owners.n == 0 && b->regs.n == 0 && b->contexts.n == 0);
     bind__hooks_close(b);
@@ -184,7 +174,6 @@ void bind_close(struct bind *b)
     bind__logs_close(b);
     map_fini(&b->owners);
     map_fini(&b->regs);
-    map_fini(&b->logs);
     map_fini(&b->contexts);
     free(b);
 }
@@ -244,7 +233,7 @@ void bind_owner_close(struct bind_owner *o)
     assert(o->calls == NULL && o->ops == NULL && o->regs == NULL);
     map_remove(&o->bind->owners, owner_key(&o->owner));
     vm_owner_close(o->owner);
-    bind__usage_free(o->usage, o->bind->loop);
+    bind__usage_free(o->usage, o->bind->o.hub->loop);
     free(o);
 }
 
@@ -262,7 +251,8 @@ struct bind_owner *bind__owner(lua_State *L)
 {
     struct bind_owner *o = bind_owner_running(L);
     if (o == NULL) {
-        luaL_error(L, "no module runs here: nobody would own what this makes");
+        luaL_error(
+            L, "cannot be called here: no module or plugin is running that would own the result");
     }
     return o;
 }

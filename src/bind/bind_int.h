@@ -2,8 +2,12 @@
 
 // What the files of bind/ share.
 
+#include <lauxlib.h>
+#include <lualib.h>
+
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "bind/bind.h"
@@ -32,100 +36,80 @@ struct bind__worktree {
 struct plugin_code;
 
 struct bind {
-    struct loop *loop;
-    const struct home *home;
-    struct config_live *config;
-    struct store *store;
-    struct event_log *events;
-    struct watcher *watcher;
-    struct http_client *http;
-    struct gen_engine *engine;
+    struct bind_opts o;
     struct lane *files;
     bool stopped;
     struct map owners; // struct bind_owner by the bytes of its vm_owner's address
     struct map regs;   // struct bind_reg by the bytes of its id
     uint64_t next_id;
-    uint64_t writes;                // how often Lua wrote files, or may have
-    struct bind__sub *subs;         // everyone who called events.on; see events.c
+    uint64_t writes;                // how often Lua code wrote files, or could have
+    struct bind__sub *subs;         // all subscriptions of events.on; see events.c
     struct bind__dispatch *waiting; // dispatches that wait for a handler; see hooks.c
     struct map logs;                // struct bind__ring by the unit's name
     struct bind__limits limits;
     struct hooks__inside *spare;     // handlers that are not inside; see hooks_run.c
     struct map contexts;             // struct agent_ctx by the bytes of its number
     struct plugin__plugins *plugins; // see plugin.c
-    struct plugins *all_plugins;     // NULL: none are loaded here
-    struct modules *modules;         // NULL: none are here
-    bind_run_op *run_op;             // runs operations on `api`; NULL: nobody does, now
+    struct plugins *all_plugins;     // NULL: this hub loads no plugins
+    struct modules *modules;         // NULL: this hub has none
+    bind_run_op *run_op;             // runs operations on `api`; NULL: not now
     struct api *api;
-    vec(struct bind__worktree) made; // the worktrees that are there; see worktree.c
-    const struct json *(*choice)(void *arg, struct str key);
-    void *choice_arg;
-    const char *stalled_path;
-    struct watchdog_stall stalled; // its unit is "": nothing
-    bind_emit_fn *emitted;         // NULL: nobody asks
+    vec(struct bind__worktree) made; // the worktrees that exist; see worktree.c
+    struct watchdog_stall stalled;   // unit "": none
+    bind_emit_fn *emitted;           // of bind_on_emit(); may be NULL
     void *emitted_arg;
 };
 
-/// The owner that runs; raises when nobody does.
+/// A number as the key of a map: `b->regs`, `b->contexts`.
+static inline struct str bind__id_key(const uint64_t *id)
+{
+    return (struct str){(const char *)id, sizeof *id};
+}
+
+/// The owner of the code that runs; raises when it has none.
 struct bind_owner *bind__owner(lua_State *L);
 
-/// Emit an event by code of this hub: on the stream when its name begins with `user.`, else to those who
-/// subscribed. A negative code when the name is not theirs to emit.
+/// Emit an event for code of this hub: on the stream if its name begins with `user.`, else to its subscribers. A negative
+/// code when code may not emit that name.
 int bind__emit(struct bind *b, const char *name, const struct json *data, struct err *e) MUST_CHECK;
-/// What the resource at `uri` holds is another: tell MCP clients that subscribed to it.
+/// The content of the resource at `uri` changed: notify MCP clients that subscribed to it.
 void bind__mcp_updated(struct bind *b, struct str uri);
-/// The document of the durable values of `space`.
+/// Append the name of the document that holds the durable values of `space`.
 void bind__store_doc(struct buf *out, const char *space);
-/// Does the manifest say that the plugin reads this secret?
-bool bind__may_read_secret(const struct plugin_code *code, const char *name);
+/// Why the plugin may not read this secret: its manifest does not say so. NULL: it may. The caller frees it.
+char *bind__refuse_secret(const struct plugin_code *code, const char *name);
+/// Called once, on the loop thread: the secret, which is erased afterwards, or NULL and why there is none.
+typedef void bind__secret_cb(void *arg, const char *value, const struct err *e);
+/// Read a secret on a thread; the log never shows it from then on.
+void bind__read_secret(struct bind *b, const char *name, bind__secret_cb *cb, void *arg);
 
 enum { BIND__STALL_TEXT = 160 };
-/// Was the hub before us killed while it was stuck in this very content of `unit`? Then `text` says so. If not, and
-/// this content is what is on disk now, the unit has changed: the stall is forgotten.
+/// Was the previous hub killed while it was stuck in exactly this content of `unit`? Then true, and `text` says so. If it
+/// was stuck in another content of the unit, and this one is on disk now, the stall is forgotten.
 bool bind__has_stalled(struct bind *b, const char *unit, const char *hash, bool on_disk,
                        char text[BIND__STALL_TEXT]);
-
-// ---- lists with `prev` and `next` ---------------------------------------------------------------
-
-#define list_add(head, x)                                                                          \
-    do {                                                                                           \
-        (x)->prev = NULL;                                                                          \
-        (x)->next = *(head);                                                                       \
-        if ((x)->next != NULL) {                                                                   \
-            (x)->next->prev = (x);                                                                 \
-        }                                                                                          \
-        *(head) = (x);                                                                             \
-    } while (0)
-
-#define list_remove(head, x)                                                                       \
-    do {                                                                                           \
-        *((x)->prev != NULL ? &(x)->prev->next : (head)) = (x)->next;                              \
-        if ((x)->next != NULL) {                                                                   \
-            (x)->next->prev = (x)->prev;                                                           \
-        }                                                                                          \
-    } while (0)
 
 // ---- call.c: requests -------------------------------------------------------------------------
 
 enum { BIND_OPS_MAX = 1024 }; // calls and requests under way, of one owner
 
-/// A request under way whose answer goes to a callback, or to the code that waits for it. The first
-/// member of what the face needs for it.
+/// A request under way, whose answer goes to a callback or to the code that waits for it. A face makes it a member of
+/// what it needs for the request.
 struct bind_op {
     struct bind_owner *o;
     struct entry_wait wait;
     vm_ref fn; // 0: the code waits
-    /// Nobody wants the answer any more (`over` is set): stop the work and free the request, now or
-    /// when the work cannot touch it any more. Answer nothing.
+    /// The answer is not wanted any more (`over` is set): stop the work, and free the request as soon as the work
+    /// cannot touch it. Answer nothing.
     void (*cancel)(struct bind_op *op);
     bool over;
     struct bind_call *call; // while it is being answered
     struct bind_op *prev, *next;
     // see quota.c
-    unsigned char line;              // its kind and 1; 0: none
-    bool queued;                     // it waits in line, or did until it was cancelled
+    unsigned char line;              // its bind__line_kind plus 1; 0: in no line
+    bool queued;                     // it waits in its line, or did until it was cancelled
     size_t bytes;                    // charged to the Lua state
-    const struct bind_op_kind *kind; // NULL: of no line
+    const struct bind_op_kind *kind; // NULL: in no line
     const char *who;
     struct bind_op *line_next;
 };
@@ -136,20 +120,20 @@ void bind__op_check(lua_State *L, int idx, const char *fn);
 /// `return bind__op_begin(L, op, idx, cancel)`: the work has begun. Raises nothing after a check. `cancel` NULL:
 /// the work cannot be stopped; its answer comes, and that frees the request.
 int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(struct bind_op *op));
-/// Answer: push the values on what this returns, then bind__op_answer(). NULL: nobody is there
-/// to take it. Either way the request is the face's to free afterwards; `over` ones are not answered.
+/// Answer: push the values on the stack that this returns, then call bind__op_answer(). NULL: the answer is not wanted
+/// any more. Either way the face frees the request afterwards.
 lua_State *bind__op_answer_begin(struct bind_op *op);
 void bind__op_answer(struct bind_op *op, int n);
 /// Answer nil and a message.
 void bind__op_fail(struct bind_op *op, const char *message);
 
-/// Why a call came to nothing; valid inside its `done`. NULL: it did not fail.
+/// Why a call failed; valid inside its `done`. NULL: it did not.
 const struct gen_diag *bind__call_fault(const struct bind_call *c);
-/// Say what the call is, for its diagnostics: `what` alone, or "what 'name'".
+/// Name the call for its diagnostics: `what` alone, or "what 'name'".
 void bind__call_name(struct bind_call *c, const char *what, const char *name);
-/// Stop the clock of a call that waits for somebody outside, and start it anew.
+/// Stop the clock of a call while it waits for a user or client; with `rests` false start it again from 0.
 void bind__call_rest(struct bind_call *c, bool rests);
-/// Who called says what its faults mean: nothing is noted.
+/// Do not note its faults with the unit: the caller reports them.
 void bind__call_quiet(struct bind_call *c);
 void bind__calls_cancel(struct bind_owner *o);
 void bind__ops_cancel(struct bind_owner *o);
@@ -179,6 +163,7 @@ enum bind__quota {
     QUOTA_HOOK,
     QUOTA_OFFER,
     QUOTA_SOCKET,
+    QUOTA_FILE, // counted for the Lua state: see io.c
     QUOTA__COUNT
 };
 enum bind__line_kind { LINE_FS, LINE_EXEC, LINE_HTTP, LINE__COUNT };
@@ -204,8 +189,12 @@ void bind__usage_free(struct bind__usage *u, struct loop *loop);
 /// message and returns 2; `fn` is for the message.
 int bind__quota_take(lua_State *L, enum bind__quota which, size_t bytes, const char *fn) MUST_CHECK;
 void bind__quota_give(struct bind_owner *o, enum bind__quota which, size_t bytes);
+/// Has a unit that has `n` of them reached the limit?
+bool bind__quota_full(enum bind__quota which, unsigned n);
+/// Push nil and the message that there are too many, and note it with the running unit, if there is one. Returns 2.
+int bind__quota_refuse(lua_State *L, enum bind__quota which, const char *fn);
 
-/// How requests of a line work.
+/// What requests of one kind have in common.
 struct bind_op_kind {
     enum bind__line_kind line;
     int (*start)(struct bind_op *op, struct err *e); // 0, or a negative code
@@ -216,8 +205,12 @@ struct bind_op_kind {
 /// bind__op_check(). One that cannot be started is answered and freed. `who` (static) is for messages.
 int bind__op_run(lua_State *L, struct bind_op *op, const struct bind_op_kind *kind, const char *who,
                  size_t bytes, int callback);
-/// It is over. Answering and cancelling do this by themselves.
-void bind__line_leave(struct bind_op *op);
+/// Count `bytes` that a request holds in C as used by the running code's Lua state, until it is answered or cancelled.
+/// Returns 0, or pushes nil and a message and returns 2. bind__op_run() does it by itself.
+int bind__op_charge(lua_State *L, struct bind_op *op, size_t bytes, const char *who) MUST_CHECK;
+/// It is over: it leaves its line, if it is in one, and its bytes are free. Answering and cancelling do this by
+/// themselves.
+void bind__op_release(struct bind_op *op);
 
 // ---- reg.c: registrations ---------------------------------------------------------------------
 
@@ -226,11 +219,12 @@ struct bind_reg;
 struct bind_reg_ops {
     const char *what; // "timer"
     enum bind__quota quota;
-    enum gen_kind kind;                 // GEN__KINDS: none, it is the owner's alone
-    void (*start)(struct bind_reg *r);  // may fire from now on; NULL: nothing to do
-    void (*stop)(struct bind_reg *r);   // may not; NULL: nothing to do
-    bool (*refill)(struct bind_reg *r); // post what came meanwhile; false: nothing. May be NULL
-    void (*idle)(struct bind_reg *r);   // its handler has ended; may be NULL
+    enum gen_kind kind;                // of its item; GEN__KINDS: it is not an item of the unit
+    void (*start)(struct bind_reg *r); // it may fire from now on; may be NULL
+    void (*stop)(struct bind_reg *r);  // it must not fire any more; may be NULL
+    bool (*refill)(
+        struct bind_reg *r); // post more if there is any; false: there is none. May be NULL
+    void (*idle)(struct bind_reg *r); // its handler has ended; may be NULL
     void (*free)(struct bind_reg *r);
 };
 
@@ -264,19 +258,19 @@ struct bind_reg {
 typedef int bind__reg_adder(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *ops,
                             struct str name, int idx);
 bind__reg_adder bind__reg_add;
-/// The same, but pushes a handle whose off() takes it back, whoever calls it.
+/// The same, but pushes a handle whose off() removes it, whichever unit calls that.
 bind__reg_adder bind__reg_add_handle;
 /// Push the table {off = `off`}, with `id` as the upvalue of that function. Returns 1.
 int bind__push_handle(lua_State *L, lua_CFunction off, uint64_t id);
-/// The running owner's registration of that kind with this id; NULL when it has none (any more). An id is a number that
-/// anyone can guess: what others own is never found by it.
+/// The running owner's registration of that kind with this id; NULL: it has none. Ids can be guessed, so registrations of
+/// other owners are never found.
 struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what);
-/// Take it back. False when its unit has left already.
+/// Remove it. False when its unit has left already.
 bool bind__reg_off(struct bind_reg *r);
 /// Call its function in a later turn, after what was posted before. Texts are copied; STR_NULL and
 /// NULL for none.
 void bind__reg_post(struct bind_reg *r, struct str json, const char *name);
-/// Look for more in a later turn: refill() has something.
+/// Call refill() in a later turn: it has something to post.
 void bind__reg_poke(struct bind_reg *r);
 
 void bind__regs_start(struct bind_owner *o);
@@ -285,14 +279,14 @@ void bind__regs_close(struct bind_owner *o);
 
 // ---- log.c ------------------------------------------------------------------------------------
 
-/// Call the function `name` of the table `value`, if it is one and has it; false and `fault` (strings of its
-/// own) when it failed. `failed` and `timeout` are the codes to report.
+/// Call the function `name` of the table `value`; a value that is no table, or has no such function, is fine. False when
+/// it failed; then `fault`, which owns its strings, has the code `failed` or `timeout`.
 bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
                      enum gen_code timeout, struct gen_diag *fault);
 
-/// Every library of `vm` is there: from now on it can be read only. See base.c.
+/// Make all libraries of `vm` read-only, once they are complete. See base.c.
 void bind__seal(struct vm *vm);
-/// Push a table that stands for the one at `lib` and can be read only.
+/// Push a read-only view of the table at `lib`.
 void bind__push_sealed(lua_State *L, int lib);
 /// Open a Lua state for modules or plugins, with hub.state, hub.loader and the authoring API; not sealed yet.
 /// `name` is that of its first owner, who keeps the metatable of environments.
@@ -323,11 +317,6 @@ int bind__hook_add(lua_State *L, const char *who, const struct lib_hook *h, enum
 
 // ---- on.c -------------------------------------------------------------------------------------
 
-/// The first fault of the handlers as START_FAILED, SHUTDOWN_FAILED, SHUTDOWN_TIMEOUT; NULL for none.
-typedef void bind__told(void *arg, const struct gen_diag *fault);
-/// As bind_owner_tell(), but faults are handed over instead of noted with the unit.
-void bind__owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why,
-                      bind__told *told, void *arg);
 /// on(NAME, ...) and on_tool_call(...) for a table that holds them: see plugin_table.c.
 int bind__on(lua_State *L);
 
@@ -336,12 +325,6 @@ int bind__on(lua_State *L);
 /// Subscribe the function at `idx` to events of that name; pushes what `add` pushes.
 int bind__events_on(lua_State *L, struct str name, int idx, bind__reg_adder *add);
 
-// ---- watch.c ----------------------------------------------------------------------------------
-
-/// As watch_open(), with the settings of [watch].
-int bind__watch_open(const struct bind *b, struct watch **out, struct watch_opts *o, watch_cb *cb,
-                     void *arg, struct err *e) MUST_CHECK;
-
 // ---- plugin_load.c ----------------------------------------------------------------------------
 
 /// The code on `L` is about to read `path` (absolute): while a plugin loads, that is one of its inputs.
@@ -349,9 +332,31 @@ void bind__note_read(lua_State *L, const char *path);
 /// It is about to write `path`, or (NULL) to do what may write files.
 void bind__note_write(lua_State *L, const char *path);
 
+// ---- io.c -------------------------------------------------------------------------------------
+
+/// One of Lua's files.
+struct io_file {
+    luaL_Stream stream; // first: Lua's functions see only this
+    unsigned *open;     // the counter of its Lua state
+    int code, signal;   // of io.popen: how the command ended
+};
+/// Push a closed file for `fn`; NULL: too many are open, and nil and a message were pushed.
+struct io_file *bind__io_new(lua_State *L, const char *fn);
+/// Open it with `file`, which it owns; `close` ends it with bind__io_close().
+void bind__io_opened(struct io_file *f, FILE *file, lua_CFunction close);
+int bind__io_close(struct io_file *f); // returns what fclose() does
+
+// ---- http.c -----------------------------------------------------------------------------------
+
+enum { BIND__HEADERS = 100 };
+struct http_header;
+/// Read the table of headers at `idx` into `out`, which has room for BIND__HEADERS; returns how many. The texts are
+/// borrowed from the table. Raises for `who` what is wrong with it.
+size_t bind__read_headers(lua_State *L, int idx, const char *who, struct http_header *out);
+
 // ---- os.c -------------------------------------------------------------------------------------
 
-/// The children's environment where nobody gives one: an allow-list of ours. NULL-terminated; free
-/// each and the array.
+/// The environment of child processes whose caller gives none: the allowed part of the hub's. Ends with NULL;
+/// free it with bind__environment_free().
 char **bind__environment(void);
 void bind__environment_free(char **env);

@@ -1,11 +1,11 @@
 // Calls into Lua from the loop, and requests that Lua code makes to the loop.
 //
 //     Lua: fs.read(path, fn) ──> bind_op ── thread, socket, child ──> answer ──> bind_call of fn
-//     Lua: t = fs.read(path) ──> bind_op ── ...                   ──> entry_wake: the code goes on
+//     Lua: t = fs.read(path) ──> bind_op ── ...                   ──> entry_wake: the code continues
 //
-// A request with a callback belongs to the owner that made it: when its unit leaves it is cancelled
-// and the callback is not called. A request that code waits for goes with that code, which runs
-// to its end even when its unit has left, within its time.
+// A request with a callback belongs to the owner that made it: when its unit leaves, it is cancelled and the callback is
+// not called. A request that code waits for ends with that code, which may run to its end, within its time, even after
+// its unit has left.
 //
 // Invariants:
 //   - a call that waits pins the generation that it began in, so that its unit outlives it.
@@ -28,7 +28,8 @@ struct bind_call {
     bind_call_done *done;
     void *arg;
     bool quiet;
-    char what[128];                // what runs, for people: "tool 'roll'"; "" when nobody said
+    bool rests;                    // its clock is stopped: see bind__call_rest()
+    char what[128];                // what runs, for messages: "tool 'roll'"; may be ""
     struct gen_diag fault;         // a copy; its message is NULL when there is none
     struct bind_call *prev, *next; // of the owner
 };
@@ -37,7 +38,6 @@ struct bind_call {
 
 static void call_finish(struct bind_call *c, enum bind_end end)
 {
-    timer_stop(&c->deadline);
     assert(c->o->n_calls > 0);
     list_remove(&c->o->calls, c);
     c->o->n_calls--;
@@ -50,6 +50,7 @@ static void call_finish(struct bind_call *c, enum bind_end end)
         c->done(c->arg, end, c->en.L, n);
     }
     entry_end(&c->en);
+    timer_stop(&c->deadline); // last: a question that was cancelled above has started it again
     gen_unpin(c->pin);
     gen_diag_fini(&c->fault);
     free(c);
@@ -87,7 +88,7 @@ static void call_ended(struct bind_call *c, enum entry_status status)
     call_finish(c, status == ENTRY_DONE ? BIND_DONE : call_fault(c));
 }
 
-/// It waited. That its state went meanwhile is said; of calls that never began it is not.
+/// A call that waited has ended. If its Lua state was closed meanwhile, note that; calls that never began are silent.
 static void on_entry_done(struct entry *en, enum entry_status status)
 {
     struct bind_call *c = container_of(en, struct bind_call, en);
@@ -115,11 +116,11 @@ static void op_unlink(struct bind_op *op)
     op->o->n_ops--;
 }
 
-/// Nobody wants the answer any more.
+/// The answer is not wanted any more.
 static void op_drop(struct bind_op *op)
 {
     op->over = true;
-    bind__line_leave(op);
+    bind__op_release(op);
     if (op->queued) {
         op->kind->free(op);
     } else if (op->cancel != NULL) {
@@ -170,7 +171,7 @@ lua_State *bind__op_answer_begin(struct bind_op *op)
         return NULL;
     }
     assert(!op->queued && op->call == NULL);
-    bind__line_leave(op);
+    bind__op_release(op);
     if (op->fn == 0) {
         return entry_wake_begin(&op->wait);
     }
@@ -220,7 +221,8 @@ void bind__call_name(struct bind_call *c, const char *what, const char *name)
 
 void bind__call_rest(struct bind_call *c, bool rests)
 {
-    assert(c->timeout_ms > 0); // it runs
+    assert(c->timeout_ms > 0 && c->rests != rests); // it runs
+    c->rests = rests;
     if (rests) {
         timer_stop(&c->deadline);
     } else {
@@ -262,10 +264,8 @@ bool bind__is_noted(const struct bind_owner *o, const struct gen_diag *d)
 
 static void emit_error(const struct bind_owner *o, const struct gen_diag *d)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "plugin", o->unit->name);
     if (d->hook != NULL) {
@@ -280,11 +280,11 @@ static void emit_error(const struct bind_owner *o, const struct gen_diag *d)
     }
     jw_end_obj(&w);
     struct str fields = {text.p + 1, text.n - 2}; // without the braces
-    event_emit(o->bind->events, STR("plugin.error"), STR_NULL, fields);
+    event_emit(o->bind->o.hub->events, STR("plugin.error"), STR_NULL, fields);
     buf_fini(&text);
 }
 
-/// Keep and tell a diagnostic of the unit; true when it was not known.
+/// Log a diagnostic and keep it with the unit; if it is new, also emit plugin.error and return true.
 static bool note(struct bind_owner *o, const struct gen_diag *d)
 {
     bool known = bind__is_noted(o, d); // a handler that fails every millisecond is one event
@@ -317,8 +317,7 @@ void bind__note_here(lua_State *L, enum gen_code code, const char *message)
 
 void bind__log_fault(struct bind_owner *o, const char *what, const struct gen_diag *d)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addf(&text, "%s: %s%s%s (%s:%d)", gen_code_name(d->code), what, what[0] != '\0' ? ": " : "",
              d->message, d->path != NULL ? d->path : o->unit->path, d->line);
     if (d->traceback != NULL && d->traceback[0] != '\0') {
@@ -372,15 +371,17 @@ void bind_call_run(struct bind_call *c, int nargs, uint32_t timeout_ms, bind_cal
     c->timeout_ms = timeout_ms != 0 ? timeout_ms : b->limits.tool_ms;
     c->done = done;
     c->arg = arg;
-    timer_init(&c->deadline, b->loop, on_deadline, c);
+    timer_init(&c->deadline, b->o.hub->loop, on_deadline, c);
     enum entry_status status = entry_run(&c->en, nargs);
     if (status != ENTRY_WAITING) {
         call_ended(c, status);
         return;
     }
-    struct gen *g = gen_current(b->engine);
+    struct gen *g = gen_current(b->o.engine);
     c->pin = g != NULL ? gen_pin(g) : NULL;
-    timer_start(&c->deadline, c->timeout_ms);
+    if (!c->rests) {
+        timer_start(&c->deadline, c->timeout_ms);
+    }
 }
 
 void bind_call_cancel(struct bind_call *c)

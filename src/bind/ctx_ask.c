@@ -10,6 +10,11 @@
 // in each run: they are counted unless the handler names them.
 //
 // While a handler waits for its client, its own time does not run: a user may think about an answer.
+//
+// Other code that got hold of ctx (a timer, a callback) may ask as well, while the call runs. Its questions end with the
+// call: the client knows of no question of a call that has ended.
+//
+// Invariant: a question is in its ctx's list exactly while the caller may answer it.
 
 #include <lauxlib.h>
 
@@ -19,10 +24,11 @@
 struct question {
     struct bind_op op;
     struct hook_ask ask;
-    const struct hook_caller *caller;
-    void *caller_arg;
-    struct bind_call *call;
-    char *only; // give the answer of this key instead of all; NULL: all
+    struct agent_ctx *ctx; // NULL: its call has ended, and `task` tells the code that waits
+    struct loop_task *task;
+    struct question *prev, *next; // of the ctx
+    const char *who;              // "ctx.ask"; static
+    char *only;                   // give the answer of this key instead of all; NULL: all
 };
 
 static int push_answers(lua_State *L, const struct json *answers, const char *only)
@@ -37,12 +43,30 @@ static void question_free(struct question *q)
     free(q);
 }
 
+/// It is under way. The clock of the call stands still while there is any.
+static void question_add(struct question *q, struct agent_ctx *c)
+{
+    if (c->questions == NULL && c->call != NULL) {
+        bind__call_rest(c->call, true);
+    }
+    q->ctx = c;
+    list_add(&c->questions, q);
+}
+
+static void question_remove(struct question *q)
+{
+    struct agent_ctx *c = q->ctx;
+    q->ctx = NULL;
+    list_remove(&c->questions, q);
+    if (c->questions == NULL && c->call != NULL) {
+        bind__call_rest(c->call, false);
+    }
+}
+
 static void on_answered(struct hook_ask *ask, const struct json *answers, const struct err *e)
 {
     struct question *q = container_of(ask, struct question, ask);
-    if (q->call != NULL) {
-        bind__call_rest(q->call, false);
-    }
+    question_remove(q);
     lua_State *L = bind__op_answer_begin(&q->op);
     if (L != NULL) {
         int n = answers != NULL ? push_answers(L, answers, q->only) : args_fail(L, "%s", e->msg);
@@ -54,8 +78,33 @@ static void on_answered(struct hook_ask *ask, const struct json *answers, const 
 static void on_cancel(struct bind_op *op)
 {
     struct question *q = container_of(op, struct question, op);
-    q->caller->forget(q->caller_arg, &q->ask);
+    if (q->ctx != NULL) {
+        q->ctx->of->caller->forget(q->ctx->of->caller_arg, &q->ask);
+        question_remove(q);
+    } else {
+        loop_cancel(op->o->bind->o.hub->loop, q->task);
+    }
     question_free(q);
+}
+
+static void on_call_ended(void *arg)
+{
+    struct question *q = arg;
+    char text[80];
+    snprintf(text, sizeof text, "%s: the call that asked has ended", q->who);
+    bind__op_fail(&q->op, text);
+    question_free(q);
+}
+
+void agent_ctx_forget_questions(struct agent_ctx *c)
+{
+    while (c->questions != NULL) {
+        struct question *q = c->questions;
+        c->of->caller->forget(c->of->caller_arg, &q->ask);
+        list_remove(&c->questions, q);
+        q->ctx = NULL;
+        q->task = loop_defer(c->bind->o.hub->loop, on_call_ended, q); // Lua code may run here
+    }
 }
 
 static int ask(lua_State *L, const struct json *requests, const char *only, const char *who)
@@ -70,9 +119,7 @@ static int ask(lua_State *L, const struct json *requests, const char *only, cons
     }
     entry_check_wait(L);
     struct question *q = xcalloc(1, sizeof *q);
-    q->caller = of->caller;
-    q->caller_arg = of->caller_arg;
-    q->call = c->call;
+    q->who = who;
     q->ask.answered = on_answered;
     int rc = of->caller->ask(of->caller_arg, &q->ask, requests, &answers, &e);
     if (rc <= 0) {
@@ -80,9 +127,7 @@ static int ask(lua_State *L, const struct json *requests, const char *only, cons
         return rc == 0 ? push_answers(L, answers, only) : args_fail(L, "%s: %s", who, e.msg);
     }
     q->only = only != NULL ? xstrdup(only) : NULL;
-    if (q->call != NULL) {
-        bind__call_rest(q->call, true);
-    }
+    question_add(q, c);
     lua_settop(L, 0);
     return bind__op_begin(L, &q->op, 1, on_cancel);
 }
@@ -171,7 +216,7 @@ int agent_ctx_elicit(lua_State *L)
     static const char *const names[][2] = {{"schema", "requestedSchema"}, {NULL, NULL}};
     struct json *params = read_params(L, "ctx.elicit", names);
     if (json_str(json_get(params, "message"), "").n == 0) {
-        return luaL_error(L, "ctx.elicit: 'message' says what the user is asked for");
+        return luaL_error(L, "ctx.elicit: 'message' is missing: the text that the user sees");
     }
     return ask_one(L, "elicitation/create", params, "ctx.elicit");
 }

@@ -1,9 +1,8 @@
-// Events between Lua code in the hub: the library `events` (lua/lib_events.c) stands on them.
+// Events for Lua code in the hub: the backend of the library `events` (lua/lib_events.c).
 //
-// Two kinds of names. Those of the hub's stream (proto/events.def, and `user.*`, which anyone may
-// emit) are read from the stream itself, each subscriber with a cursor of its own: one that is slow
-// loses nothing until the ring has gone round. All other names are the modules' own and go
-// from emit() to the subscribers, as copies. A pattern (`turn.*`) is looked for in both.
+// There are two kinds of names. Events of the hub's stream (proto/events.def, and `user.*`, which any code may emit) are
+// read from the stream itself, each subscriber with its own cursor: a slow one loses nothing until the ring has wrapped.
+// All other names belong to modules and plugins; emit() posts copies to the subscribers. A pattern (`turn.*`) matches both.
 //
 //     emit("user.x") ──> event_emit ──> ring ── reader ──┐
 //     hub: event_emit ─────────────────────────────────┴──> handler(data, name)
@@ -57,11 +56,9 @@ static struct str frame_get(struct str frame, const char *field)
 
 static void post_user(struct bind_reg *r, struct str data, const char *name)
 {
-    struct arena a;
-    struct buf text;
+    struct arena a = {0};
+    struct buf text = {.max = SIZE_MAX};
     struct json *event = NULL;
-    arena_init(&a);
-    buf_init(&text, SIZE_MAX);
     if (json_parse(&event, &a, data, NULL, NULL) == 0) {
         json_write(&text, json_get(event, "data"), 0);
         bind__reg_post(r, buf_str(&text), name);
@@ -113,7 +110,7 @@ static void start(struct bind_reg *r)
     struct bind *b = r->o->bind;
     struct event_filter f = {.types = str_of(s->pattern), .own = true}; // each hub runs its plugins
     if (is_hub_event(f.types) || event_type_is_user(f.types) || str_index(f.types, '*') >= 0) {
-        s->reader = event_reader_open(b->events, UINT64_MAX, &f, on_wake, r);
+        s->reader = event_reader_open(b->o.hub->events, UINT64_MAX, &f, on_wake, r);
     }
     list_add(&b->subs, s);
 }
@@ -182,15 +179,15 @@ static bool lib_off(lua_State *L, uint64_t id)
 int bind__emit(struct bind *b, const char *name, const struct json *data, struct err *e)
 {
     bool user = event_type_is_user(str_of(name));
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     int rc = 0;
     if (is_hub_event(str_of(name)) || strchr(name, '*') != NULL) {
-        return err_set(e, ERR_DENIED, "'%s' is not yours to emit", name);
+        return err_set(e, ERR_DENIED,
+                       "'%s' is an event of the hub and cannot be emitted by plugins", name);
     }
     if (str_starts(str_of(name), "user.") && !user) {
         return err_set(e, ERR_INVALID, "'%s': after 'user.' come a-z, 0-9, '.', '_', '-'", name);
     }
-    buf_init(&text, SIZE_MAX);
     buf_addz(&text, user ? "\"data\":" : "");
     json_write(&text, data, 0);
     if (!user) {
@@ -200,7 +197,7 @@ int bind__emit(struct bind *b, const char *name, const struct json *data, struct
         }
     } else if (text.n > DATA_MAX) {
         rc = err_set(e, ERR_TOO_LARGE, "'%s' carries more than 64 KiB", name);
-    } else if (event_emit(b->events, str_of(name), STR_NULL, buf_str(&text)) == 0) {
+    } else if (event_emit(b->o.hub->events, str_of(name), STR_NULL, buf_str(&text)) == 0) {
         rc = err_set(e, ERR_CONFLICT, "the stream takes no events now");
     }
     buf_fini(&text);

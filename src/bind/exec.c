@@ -1,9 +1,9 @@
-// exec{cmd, args, cwd, env, stdin, timeout_s}: run a program and give what it said.
+// exec{cmd, args, cwd, env, stdin, timeout_s}: run a program and return its output.
 //
 // Commands are argument arrays; no shell is involved unless `cmd` is one. The program and all it
 // started end with the request: when time is up, when the unit that asked leaves, when the hub ends.
-// Output is kept up to 1 MiB a stream; what follows is discarded and said. A few commands of a unit run
-// at once, more wait in line (quota.c); time counts from when a command is started.
+// Up to 1 MiB of each output stream is kept; the rest is discarded, and a last line says so. A few commands of a unit run
+// at once, more wait in line (quota.c); the time of a command counts from its start.
 
 #include "bind/exec.h"
 
@@ -16,7 +16,13 @@
 #include "bind/faces.h"
 #include "loop/proc.h"
 
-enum { OUTPUT_MAX = 1 << 20, GRACE_MS = 2000, ARGS_MAX = 4096 };
+enum {
+    OUTPUT_MAX = 1 << 20,
+    GRACE_MS = 2000,
+    ARGS_MAX = 4096,
+    TEXTS_MAX =
+        2 << 20, // bytes of all arguments, and of all variables; Linux takes no more by default
+};
 
 #define MARKER "\n[cut after 1 MiB]"
 
@@ -103,19 +109,6 @@ static void exec_cancel(struct bind_op *op)
 
 // ---- the request ------------------------------------------------------------------------------
 
-static const char *const *copy_list(struct arena *a, const char *const *list)
-{
-    size_t n = 0;
-    while (list[n] != NULL) {
-        n++;
-    }
-    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = arena_strdup(a, str_of(list[i]));
-    }
-    return copy;
-}
-
 static int exec_start(struct bind_op *op, struct err *e)
 {
     struct exec *x = container_of(op, struct exec, op);
@@ -131,7 +124,7 @@ static int exec_start(struct bind_op *op, struct err *e)
         .err = PROC_PIPE,
         .supervise = true,
     };
-    int rc = proc_spawn(&x->p, op->o->bind->loop, &opts, &callbacks, x, e);
+    int rc = proc_spawn(&x->p, op->o->bind->o.hub->loop, &opts, &callbacks, x, e);
     bind__environment_free(env);
     if (rc < 0) {
         return rc;
@@ -153,10 +146,9 @@ int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push
 {
     struct exec *x = xcalloc(1, sizeof *x);
     struct arena *a = &x->arena;
-    arena_init(a);
     x->spec = (struct exec_spec){
-        .argv = copy_list(a, spec->argv),
-        .env = spec->env != NULL ? copy_list(a, spec->env) : NULL,
+        .argv = arena_copy_list(a, spec->argv),
+        .env = spec->env != NULL ? arena_copy_list(a, spec->env) : NULL,
         .cwd = spec->cwd != NULL ? arena_strdup(a, str_of(spec->cwd)) : NULL,
         .shown = arena_strdup(a, str_of(spec->shown)),
         .stdin_text = spec->stdin_text.p != NULL ? arena_str(a, spec->stdin_text) : STR_NULL,
@@ -165,20 +157,18 @@ int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push
     x->push = push;
     buf_init(&x->out, OUTPUT_MAX + sizeof MARKER);
     buf_init(&x->err, OUTPUT_MAX + sizeof MARKER);
-    timer_init(&x->timer, bind_of(L)->loop, on_timeout, x);
+    timer_init(&x->timer, bind_of(L)->o.hub->loop, on_timeout, x);
     bind__note_write(L, NULL); // the command may write anything
-    return bind__op_run(L, &x->op, &exec_kind, "exec", sizeof *x + spec->stdin_text.n, callback);
+    return bind__op_run(L, &x->op, &exec_kind, "exec", sizeof *x + x->arena.used, callback);
 }
 
 static int push_result(lua_State *L, const struct exec_result *r)
 {
     lua_createtable(L, 0, 4);
     if (r->signal != 0) {
-        lua_pushinteger(L, r->signal);
-        lua_setfield(L, -2, "signal");
+        value_set_int(L, "signal", r->signal);
     } else {
-        lua_pushinteger(L, r->code);
-        lua_setfield(L, -2, "code");
+        value_set_int(L, "code", r->code);
     }
     lua_pushlstring(L, r->out.p != NULL ? r->out.p : "", r->out.n);
     lua_setfield(L, -2, "stdout");
@@ -187,11 +177,20 @@ static int push_result(lua_State *L, const struct exec_result *r)
     return 1;
 }
 
-// ---- its options: everything lies in the scratch, because reading them may raise --------------
+// ---- its options: everything is kept in the scratch, because reading them may raise --------------
+
+/// Raise when the texts under `key`, which have grown by `n` bytes, are too many.
+static void check_texts(lua_State *L, const char *key, size_t *sum, size_t n)
+{
+    *sum += n;
+    if (*sum > TEXTS_MAX) {
+        luaL_error(L, "exec: '%s' is larger than 2 MiB: give large texts as stdin", key);
+    }
+}
 
 static const char **read_args(lua_State *L, struct arena *a, const char *cmd)
 {
-    size_t n = 0;
+    size_t n = 0, sum = 0;
     if (args_field(L, 1, "args")) {
         luaL_argexpected(L, lua_istable(L, -1), 1, "'args' as a list");
         n = lua_rawlen(L, -1);
@@ -206,7 +205,9 @@ static const char **read_args(lua_State *L, struct arena *a, const char *cmd)
         if (lua_type(L, -1) == LUA_TNUMBER) {
             lua_tostring(L, -1);
         }
-        argv[i] = arena_strdup(a, str_of(args_z(L, -1, "exec", "an argument")));
+        struct str arg = str_of(args_z(L, -1, "exec", "an argument"));
+        check_texts(L, "args", &sum, arg.n);
+        argv[i] = arena_strdup(a, arg);
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -215,7 +216,7 @@ static const char **read_args(lua_State *L, struct arena *a, const char *cmd)
 
 static const char **read_env(lua_State *L, struct arena *a)
 {
-    size_t n = 0;
+    size_t n = 0, sum = 0;
     if (!args_field(L, 1, "env")) {
         lua_pop(L, 1);
         return NULL;
@@ -232,6 +233,7 @@ static const char **read_env(lua_State *L, struct arena *a)
             luaL_error(L, "exec: '%s' cannot be the name of a variable", name);
         }
         const char *value = args_z(L, -1, "exec", "the value of a variable");
+        check_texts(L, "env", &sum, strlen(name) + strlen(value));
         env[n++] = arena_printf(a, "%s=%s", name, value);
     }
     lua_pop(L, 1);

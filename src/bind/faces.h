@@ -26,5 +26,6 @@ void face_points(struct vm *vm);
 /// In the place of Lua's own: the code waits, the hub does not.
 int face_os_execute(lua_State *L);
 int face_io_popen(lua_State *L);
-/// io.open, io.lines, io.input and io.output refuse what would stop the hub: pipes, sockets, terminals.
+/// io.open, io.lines, io.input and io.output refuse what would stop the hub: pipes, sockets, terminals. The files that
+/// these and io.tmpfile open are counted.
 void face_io_files(struct vm *vm);

@@ -1,10 +1,10 @@
-// Files for Lua code in the hub: the library `fs` (lua/lib_fs.c) stands on them.
+// Files for Lua code in the hub: the backend of the library `fs` (lua/lib_fs.c).
 //
-// Any call can hang on a dead mount or a slow disk, so each is a job of a lane, keyed by its mount: one dead
-// mount leaves threads for the others. A file that loads may not wait: what it reads then is read on the
-// spot, up to 1 MiB and not from a network mount, and becomes one of its inputs.
+// Any call can hang on a dead mount or a slow disk, so each is a job of a lane, keyed by its mount: a dead mount leaves
+// threads for the others. Code that is being loaded may not wait: it reads files at once, up to 1 MiB and not from a
+// network mount, and they become inputs of its unit.
 //
-// Paths are absolute or begin with `~/`: the hub has no current directory of its own.
+// Paths are absolute or begin with `~/`: the hub has no meaningful current directory.
 
 #include <errno.h>
 #include <fcntl.h>

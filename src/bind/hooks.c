@@ -1,10 +1,9 @@
-// Hooks of Lua code in the hub: the library `hooks` (lua/lib_hooks.c) stands on this, and gets here what only
-// the hub has: notify, call, enable, disable, list.
+// Hooks of Lua code in the hub: the backend of the library `hooks` (lua/lib_hooks.c), and the functions that only the hub
+// has: notify, call, enable, disable, list.
 //
-// The registry is in C (hook/, gen/): a handler is an item of the unit whose code registered it, and
-// a dispatch runs on the current generation. notify() runs observers and does not wait for those that
-// wait; call() runs interceptors and gives the arguments as they left them, waiting where the calling
-// code may, and otherwise telling handlers that they cannot.
+// The registry is in C (hook/, gen/): a handler is an item of the unit whose code registered it, and a dispatch runs on the
+// current generation. notify() runs observers and returns without waiting for handlers that wait. call() runs interceptors
+// and returns the arguments as they left them; where the calling code may not wait, its handlers may not either.
 //
 //     notify(e, ...) ──> dispatch ── handlers ──> freed when the last has ended
 //     call(e, ...)   ──> dispatch ── handlers ──> values, at once or when the last has ended
@@ -39,20 +38,20 @@ int bind__hook_add(lua_State *L, const char *who, const struct lib_hook *h, enum
         .kind = kind,
         .name = h->name,
         .filter = h->tool,
-        .priority = h->priority,
-        .timeout_ms = h->timeout_ms,
-        .on_error = h->block ? HOOK_BLOCK : HOOK_CONTINUE,
-        .limit_ms = &o->bind->limits.hook_ms,
-        .target = &hooks__target,
+        .terms = {.priority = h->priority,
+                  .timeout_ms = h->timeout_ms,
+                  .on_error = h->block ? HOOK_BLOCK : HOOK_CONTINUE,
+                  .limit_ms = &o->bind->limits.hook_ms,
+                  .target = &hooks__target},
     };
     int refused = bind__quota_take(L, QUOTA_HOOK, HOOKS_BYTES, who);
     if (refused != 0) {
         return refused;
     }
     lua_pushvalue(L, fn);
-    spec.data = hooks__handler_new(L, o, hook_point_find(spec.point) != NULL);
+    spec.terms.data = hooks__handler_new(L, o, hook_point_find(spec.point) != NULL);
     if (gen_unit_hook(o->unit, &spec, out, &e) < 0) {
-        hooks__handler_free(spec.data);
+        hooks__handler_free(spec.terms.data);
         return args_fail(L, "%s: %s", who, e.msg);
     }
     return 0;
@@ -68,7 +67,7 @@ static int lib_add(lua_State *L, const char *who, const struct lib_hook *h)
     return 1;
 }
 
-// ---- taking back and switching ----------------------------------------------------------------
+// ---- removing and switching ----------------------------------------------------------------
 
 static struct str point_name(struct str event)
 {
@@ -89,18 +88,19 @@ static struct gen_item *item_in(struct gen_unit *u, struct str point, enum hook_
     return NULL;
 }
 
-/// The handler of that name: of the code that runs (it may be staged), or of anyone.
+/// The handler of that name: one of the running unit, which may be staged, or, for the hub's own modules, of any unit. A
+/// plugin reaches only its own handlers: it cannot switch off what another one enforces.
 static struct gen_item *item_find(lua_State *L, struct str point, enum hook_kind kind,
                                   struct str name)
 {
     struct bind_owner *o = bind_owner_running(L);
-    struct gen *g = gen_current(bind_of(L)->engine);
+    struct gen *g = gen_current(bind_of(L)->o.engine);
     struct gen_item *it = o != NULL ? item_in(o->unit, point, kind, name) : NULL;
-    if (it != NULL || g == NULL) {
+    if (it != NULL || g == NULL || (o != NULL && o->plugin != NULL)) {
         return it;
     }
     const struct hook *h = hook_set_find(gen_hooks(g), point, kind, name);
-    return h != NULL ? item_in(h->owner, point, kind, name) : NULL;
+    return h != NULL ? item_in(h->terms.owner, point, kind, name) : NULL;
 }
 
 static bool lib_off(lua_State *L, const struct lib_hook *h)
@@ -146,22 +146,27 @@ static void dispatch_free(struct bind__dispatch *d)
     free(d);
 }
 
+/// Why a handler refused it; NULL: none did.
+static const char *refusal_of(const struct bind__dispatch *d)
+{
+    if (d->run.result != HOOK_DENY) {
+        return NULL;
+    }
+    return d->run.fault.msg[0] != '\0' ? d->run.fault.msg : "refused by a handler";
+}
+
 /// What call() gives: the arguments, or nil and why it was refused.
 static int push_values(lua_State *L, const struct bind__dispatch *d)
 {
-    if (d->run.result == HOOK_DENY) {
-        return args_fail(L, "%s",
-                         d->run.fault.msg[0] != '\0' ? d->run.fault.msg : "refused by a handler");
-    }
-    return hooks__args_push(&d->args, L);
+    const char *refused = refusal_of(d);
+    return refused != NULL ? args_fail(L, "%s", refused) : hooks__args_push(&d->args, L);
 }
 
 /// Tell C how its question was answered.
 static void give_answer(const struct bind__dispatch *d)
 {
-    bool refused = d->run.result == HOOK_DENY;
-    const char *why = d->run.fault.msg[0] != '\0' ? d->run.fault.msg : "refused by a handler";
-    d->answer(d->answer_arg, refused ? NULL : d->args.value, refused ? why : NULL);
+    const char *refused = refusal_of(d);
+    d->answer(d->answer_arg, refused != NULL ? NULL : d->args.value, refused);
 }
 
 static void on_run_done(struct hook_run *run, void *arg)
@@ -190,7 +195,7 @@ static void on_caller_gone(struct entry_wait *w)
 
 static const struct hook_list *list_of(struct bind *b, struct str event, enum hook_kind kind)
 {
-    const struct gen *g = gen_current(b->engine);
+    const struct gen *g = gen_current(b->o.engine);
     return g != NULL ? hook_set_get(gen_hooks(g), event, kind) : NULL;
 }
 
@@ -198,7 +203,7 @@ static bool dispatch_start(struct bind__dispatch *d, const struct hook_list *lis
 {
     struct hook_run_opts opts = {
         .list = list,
-        .loop = d->bind->loop,
+        .loop = d->bind->o.hub->loop,
         .args = &d->args,
         .may_wait = may_wait,
         .done = on_run_done,
@@ -211,7 +216,7 @@ static bool dispatch_start(struct bind__dispatch *d, const struct hook_list *lis
     return false;
 }
 
-/// The event at 1, which Lua code may dispatch, with the arguments behind it.
+/// The event at 1, followed by its arguments; raises unless Lua code may dispatch it.
 static struct str check_event(lua_State *L, const char *who)
 {
     struct str event = args_str(L, 1, who, "event");
@@ -264,7 +269,7 @@ static int l_call(lua_State *L)
     struct bind__dispatch *d = dispatch_new(L);
     d->wait.cancel = on_caller_gone;
     if (!dispatch_start(d, list, may_wait)) {
-        entry_check_wait(L); // where that is refused the dispatch goes on alone
+        entry_check_wait(L); // if this raises, the dispatch continues without a waiter
         return entry_wait(L, &d->wait);
     }
     struct bind__dispatch copy = *d;
@@ -328,33 +333,21 @@ void bind_ask(struct bind *b, const char *event, const struct json *value, struc
 
 static void push_hook(lua_State *L, const struct hook *h)
 {
-    const struct gen_unit *u = h->owner;
-    const struct {
-        const char *key, *text;
-    } texts[] = {{"event", h->point}, {"kind", hook_kind_name(h->kind)},
-                 {"name", h->name},   {"tool", h->filter},
-                 {"unit", u->name},   {"last_error", h->last_error}};
-    const struct {
-        const char *key;
-        uint64_t n;
-    } numbers[] = {{"count", h->stats.count},
-                   {"errors", h->stats.errors},
-                   {"p50_us", hook_stats_percentile(&h->stats, 50) / 1000},
-                   {"p99_us", hook_stats_percentile(&h->stats, 99) / 1000},
-                   {"timeout_ms", h->timeout_ms}};
-    lua_createtable(L, 0, 12);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        lua_pushstring(L, texts[i].text); // NULL pushes nil
-        lua_setfield(L, -2, texts[i].key);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        lua_pushinteger(L, (lua_Integer)numbers[i].n);
-        lua_setfield(L, -2, numbers[i].key);
-    }
-    lua_pushinteger(L, h->priority);
-    lua_setfield(L, -2, "priority");
-    lua_pushboolean(L, hook_is_live(h));
-    lua_setfield(L, -2, "enabled");
+    const struct gen_unit *u = h->terms.owner;
+    lua_createtable(L, 0, 13);
+    value_set_str(L, "event", h->point);
+    value_set_str(L, "kind", hook_kind_name(h->kind));
+    value_set_str(L, "name", h->name);
+    value_set_str(L, "tool", h->filter); // NULL is nil
+    value_set_str(L, "unit", u->name);
+    value_set_str(L, "last_error", h->last_error);
+    value_set_int(L, "count", (lua_Integer)h->stats.count);
+    value_set_int(L, "errors", (lua_Integer)h->stats.errors);
+    value_set_int(L, "p50_us", (lua_Integer)hook_stats_percentile(&h->stats, 50) / 1000);
+    value_set_int(L, "p99_us", (lua_Integer)hook_stats_percentile(&h->stats, 99) / 1000);
+    value_set_int(L, "timeout_ms", h->terms.timeout_ms);
+    value_set_int(L, "priority", h->terms.priority);
+    value_set_bool(L, "enabled", hook_is_live(h));
 }
 
 static int l_list(lua_State *L)
@@ -363,7 +356,7 @@ static int l_list(lua_State *L)
     lua_Integer n = 0;
     size_t at = 0;
     const struct hook_list *list;
-    const struct gen *g = gen_current(bind_of(L)->engine);
+    const struct gen *g = gen_current(bind_of(L)->o.engine);
     if (!lua_isnoneornil(L, 1)) {
         event = point_name(args_str(L, 1, "hooks.list", "event"));
     }

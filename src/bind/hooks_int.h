@@ -6,9 +6,8 @@
 
 enum { HOOKS_ARGS_MAX = 64, HOOKS_BYTES = 768 }; // bytes: what a handler costs in C, about
 
-/// The arguments of a dispatch of a free event, as run->args: values that lie in the state of
-/// whoever dispatches, or one JSON value of C. Handlers of that state get the values themselves,
-/// those of another state get copies.
+/// The arguments of a dispatch of a free event, as run->args: values in the Lua state of the dispatching code, or one JSON
+/// value of C. Handlers of that state get the values themselves, those of another state get copies.
 struct hooks__args {
     uint32_t magic;
     struct vm *vm; // NULL: `value`

@@ -3,12 +3,12 @@
 //     hook_run ── enter ──> entry ──┬── ends ──> results to answer ──> back in the C loop
 //                                   └── waits ──> HOOK_LATER ── ends ──> hook_run_answer
 //
-// Inside one state arguments are handed over as they are, tables by reference: modules of the hub
-// pass objects with methods to each other. To a handler of another state they are copied, and so is
-// what it answers. The agent's points have arguments of their own kind (agent_args.c).
+// Within one Lua state arguments are passed as they are, tables by reference: modules of the hub pass objects with methods
+// to each other. A handler of another state gets copies, and its answer is copied back. The agent's points have arguments
+// of their own kind (agent_args.c).
 //
-// What a handler needs while it is inside is kept for the next one: a chain of handlers that do not
-// wait allocates nothing here.
+// The memory that a running handler needs is reused for the next one: a chain of handlers that do not wait allocates
+// nothing here.
 
 #include <lauxlib.h>
 
@@ -72,15 +72,14 @@ void hooks__args_fini(struct hooks__args *a)
     a->magic = 0;
 }
 
-/// Push the values that lie in another state as copies; what cannot be copied is nil.
+/// Push copies of the values, which are in another state; nil for what cannot be copied.
 static void push_copies(const struct hooks__args *a, lua_State *L)
 {
     lua_State *from = vm_main(a->vm);
-    struct arena arena;
+    struct arena arena = {0};
     lua_rawgeti(from, LUA_REGISTRYINDEX, a->table);
     for (int i = 1; i <= a->n; i++) {
         struct json *v = NULL;
-        arena_init(&arena);
         bool is_nil = lua_rawgeti(from, -1, i) == LUA_TNIL;
         if (!is_nil && value_read(&v, &arena, from, -1, NULL) == 0) {
             value_push(L, v);
@@ -112,7 +111,7 @@ int hooks__args_push(const struct hooks__args *a, lua_State *L)
 
 // ---- answers ----------------------------------------------------------------------------------
 
-/// Put the first `n` values of `L`'s stack in the place of the first arguments.
+/// Replace the first `n` arguments by the first `n` values of `L`'s stack.
 static void replace_own(const struct hooks__args *a, lua_State *L, int n)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, a->table);
@@ -123,13 +122,12 @@ static void replace_own(const struct hooks__args *a, lua_State *L, int n)
     lua_pop(L, 1);
 }
 
-/// The same from another state: all are read before any is replaced.
+/// The same for values of another state: all are read before any argument is replaced.
 static int replace_copies(const struct hooks__args *a, lua_State *L, int n, struct err *e)
 {
     struct json *values[HOOKS_ARGS_MAX] = {0};
-    struct arena arena;
+    struct arena arena = {0};
     int rc = 0;
-    arena_init(&arena);
     for (int i = 0; i < n && rc == 0; i++) {
         rc = lua_isnil(L, i + 1) ? 0 : value_read(&values[i], &arena, L, i + 1, e);
     }
@@ -164,7 +162,7 @@ static enum hook_answer answer_vote(struct hook_run *run, lua_State *L, int n)
     return HOOK_FAILED;
 }
 
-/// What a handler of a free event returned takes the place of its first arguments.
+/// Replace the first arguments by what a handler of a free event returned.
 static enum hook_answer answer_free(struct hook_run *run, const struct entry *en)
 {
     struct hooks__args *a = run->args;
@@ -187,7 +185,7 @@ static enum hook_answer answer_free(struct hook_run *run, const struct entry *en
     return HOOK_VALUE;
 }
 
-/// It changed its last argument and returned nothing: say so once.
+/// Note once that a handler changed its last argument but returned nothing.
 static void warn_dropped(struct hooks__inside *c, lua_State *L)
 {
     struct handler *h = c->handler;
@@ -229,7 +227,7 @@ static enum hook_answer answer_of(struct hooks__inside *c)
     return agent ? agent_args_take(&c->args, run, L, 1) : answer_free(run, &c->en);
 }
 
-/// The unit's log gets a fault that is new, with the traceback; gen/ keeps and tells it.
+/// Report the handler's fault to the run. A new one also goes to the unit's log, with its traceback.
 static enum hook_answer fault_of(struct hooks__inside *c)
 {
     const struct fault *f = c->en.fault;

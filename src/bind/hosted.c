@@ -1,4 +1,4 @@
-// What plugins in processes of their own may ask of the hub.
+// What plugins in separate processes may ask of the hub.
 //
 //     store.get set remove keys   durable values, the same document as a Lua plugin of that name has
 //     config.get all              the settings, secrets blanked
@@ -8,18 +8,15 @@
 //     mcp.updated                 a resource for MCP clients changed
 //     anything else               an operation of proto/ops.def that is marked for Lua
 //
-// Each is answered once. The limits of the settings hold for them as for Lua.
+// Each request is answered once. The [limits] of the settings apply as they do to Lua plugins.
 
 #include "bind/hosted.h"
 
-#include <limits.h>
 #include <unistd.h>
 
 #include "api/op.h"
 #include "base/path.h"
-#include "base/redact.h"
 #include "bind/bind_int.h"
-#include "config/secrets.h"
 #include "hook/args.h"
 #include "plugin/hosts.h"
 #include "store/store.h"
@@ -27,7 +24,7 @@
 struct hosted_plugins {
     struct bind *bind;
     struct hosts *hosts;
-    char program[PATH_MAX];
+    char *program;
 };
 
 static void refuse(struct hosts_ask *a, int rc, const char *message)
@@ -37,14 +34,13 @@ static void refuse(struct hosts_ask *a, int rc, const char *message)
 
 static void answer_json(struct hosts_ask *a, const struct json *v)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     json_write(&text, v, 0);
     hosts_answer(a, 0, buf_str(&text));
     buf_fini(&text);
 }
 
-/// The text of a parameter; NULL, answered, when there is none.
+/// A copy of a text parameter. NULL when it is missing or invalid; the request is answered then.
 static char *text_param(struct hosts_ask *a, const char *name)
 {
     const struct json *v = json_get(a->params, name);
@@ -69,9 +65,8 @@ static void on_set(void *arg, int status, const struct err *e)
 static void on_doc(void *arg, int status, struct str text, const struct err *e)
 {
     struct hosts_ask *a = arg;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *doc = NULL;
-    arena_init(&arena);
     if (status < 0) {
         refuse(a, status, e->msg);
     } else if (text.n != 0 && json_parse(&doc, &arena, text, NULL, NULL) < 0) {
@@ -81,10 +76,8 @@ static void on_doc(void *arg, int status, struct str text, const struct err *e)
         answer_json(a, json_get(doc, key));
         free(key);
     } else {
-        struct buf out;
-        struct jw w;
-        buf_init(&out, SIZE_MAX);
-        jw_init(&w, &out);
+        struct buf out = {.max = SIZE_MAX};
+        struct jw w = {.out = &out};
         jw_arr(&w);
         json_foreach_member (m, doc) {
             jw_str(&w, m->key);
@@ -101,21 +94,19 @@ static void ask_store(struct hosted_plugins *h, struct hosts_ask *a)
     bool sets = str_eqz(a->op, "store.set"), removes = str_eqz(a->op, "store.remove");
     bool keys = str_eqz(a->op, "store.keys");
     char *key = keys ? NULL : text_param(a, "key");
-    struct buf name, value;
+    struct buf name = {.max = SIZE_MAX}, value = {.max = VALUE_MAX};
     if (!keys && key == NULL) {
         return;
     }
-    buf_init(&name, SIZE_MAX);
-    buf_init(&value, VALUE_MAX);
     bind__store_doc(&name, a->space);
     json_write(&value, sets ? json_get(a->params, "value") : NULL, 0);
     if (!buf_ok(&value)) {
         refuse(a, ERR_TOO_LARGE, "a value is larger than 1 MiB");
     } else if (sets || removes) {
-        store_doc_set(h->bind->store, buf_str(&name), str_of(key),
+        store_doc_set(h->bind->o.hub->store, buf_str(&name), str_of(key),
                       removes ? STR_NULL : buf_str(&value), on_set, a);
     } else {
-        store_doc_get(h->bind->store, buf_str(&name), on_doc, a);
+        store_doc_get(h->bind->o.hub->store, buf_str(&name), on_doc, a);
     }
     buf_fini(&name);
     buf_fini(&value);
@@ -126,10 +117,9 @@ static void ask_store(struct hosted_plugins *h, struct hosts_ask *a)
 
 static void ask_config(struct hosted_plugins *h, struct hosts_ask *a)
 {
-    struct arena arena;
+    struct arena arena = {0};
     char *key = str_dup(json_str(json_get(a->params, "key"), ""));
-    arena_init(&arena);
-    const struct json *all = config_values(h->bind->config->now, &arena);
+    const struct json *all = config_values(h->bind->o.hub->config->now, &arena);
     answer_json(a, key[0] != '\0' ? json_get(all, key) : all);
     arena_fini(&arena);
     free(key);
@@ -141,7 +131,7 @@ static void ask_flag(struct hosted_plugins *h, struct hosts_ask *a)
     if (name != NULL) {
         char *key = xasprintf("flags.%s.%s", a->unit, name);
         struct bind *b = h->bind;
-        answer_json(a, b->choice != NULL ? b->choice(b->choice_arg, str_of(key)) : NULL);
+        answer_json(a, b->o.choice != NULL ? b->o.choice(b->o.choice_arg, str_of(key)) : NULL);
         free(key);
     }
     free(name);
@@ -170,65 +160,37 @@ static void ask_mcp_updated(struct hosted_plugins *h, struct hosts_ask *a)
 
 // ---- secrets --------------------------------------------------------------------------------------
 
-struct secret {
-    struct hosts_ask *ask;
-    char *path, *name, *value;
-    struct err e;
-    int rc;
-};
-
-static void secret_work(void *arg)
+static void on_secret(void *arg, const char *value, const struct err *e)
 {
-    struct secret *s = arg;
-    s->rc = secrets_get(s->path, s->name, &s->value, &s->e);
-}
-
-static void secret_done(void *arg)
-{
-    struct secret *s = arg;
-    if (s->rc < 0) {
-        refuse(s->ask, s->rc, s->e.msg);
+    if (value == NULL) {
+        refuse(arg, e->code, e->msg);
     } else {
-        const struct json v = {.type = JSON_STR, .s = str_of(s->value)};
-        redact_add(str_of(s->name), v.s);
-        answer_json(s->ask, &v);
-        explicit_bzero(s->value, strlen(s->value));
+        answer_json(arg, &(struct json){.type = JSON_STR, .s = str_of(value)});
     }
-    free(s->value);
-    free(s->path);
-    free(s->name);
-    free(s);
 }
 
 static void ask_secret(struct hosted_plugins *h, struct hosts_ask *a)
 {
     char *name = text_param(a, "name");
-    if (name == NULL) {
-        return;
-    }
-    if (!bind__may_read_secret(a->code, name)) {
-        char *why = xasprintf("plugin '%s' may not read '%s': add \"secret:%s\" to the permissions "
-                              "in its plugin.json",
-                              a->code->name, name, name);
+    char *why = name != NULL ? bind__refuse_secret(a->code, name) : NULL;
+    if (why != NULL) {
         refuse(a, ERR_DENIED, why);
-        free(why);
-        free(name);
-        return;
+    } else if (name != NULL) {
+        bind__read_secret(h->bind, name, on_secret, a);
     }
-    struct secret *s = xcalloc(1, sizeof *s);
-    *s = (struct secret){.ask = a, .path = xstrdup(h->bind->home->secrets), .name = name};
-    work_submit(h->bind->files, work_mount_key(s->path), secret_work, secret_done, s);
+    free(why);
+    free(name);
 }
 
 // ---- operations -----------------------------------------------------------------------------------
 
-struct op_request {
+struct hosted_request {
     struct op_call call;
     struct arena arena;
     struct hosts_ask *ask;
 };
 
-static void free_request(struct op_request *q)
+static void free_request(struct hosted_request *q)
 {
     arena_fini(&q->arena);
     free(q);
@@ -236,7 +198,7 @@ static void free_request(struct op_request *q)
 
 static void on_answer(struct op_call *c, int status, const char *content_type, struct str body)
 {
-    struct op_request *q = container_of(c, struct op_request, call);
+    struct hosted_request *q = container_of(c, struct hosted_request, call);
     (void)status;
     (void)content_type; // OP_TEXT is not for plugins
     hosts_answer(q->ask, 0, body);
@@ -245,7 +207,7 @@ static void on_answer(struct op_call *c, int status, const char *content_type, s
 
 static void on_fail(struct op_call *c, enum problem p, struct str detail, const char *hint)
 {
-    struct op_request *q = container_of(c, struct op_request, call);
+    struct hosted_request *q = container_of(c, struct hosted_request, call);
     char *text = xasprintf("%s: " STR_FMT, problems[p].code, STR_ARG(detail));
     (void)hint; // for those who type commands or requests
     hosts_answer(q->ask, ERR_INVALID, str_of(text));
@@ -271,8 +233,7 @@ static void ask_op(struct hosted_plugins *h, struct hosts_ask *a)
     } else if (!op_check_params(id, OP_BY_PLUGIN, params, &fault)) {
         refuse(a, ERR_INVALID, fault.detail);
     } else {
-        struct op_request *q = xcalloc(1, sizeof *q);
-        arena_init(&q->arena);
+        struct hosted_request *q = xcalloc(1, sizeof *q);
         q->ask = a;
         q->call = (struct op_call){.id = id,
                                    .params = params,
@@ -314,14 +275,14 @@ static int on_watch(void *arg, struct watch **out, struct watch_opts *o, watch_c
                     struct err *e)
 {
     struct hosted_plugins *h = arg;
-    return bind__watch_open(h->bind, out, o, cb, cb_arg, e);
+    return watch_open(out, h->bind->o.watcher, o, cb, cb_arg, e);
 }
 
 static void on_died(void *arg)
 {
     struct hosted_plugins *h = arg;
     if (!h->bind->stopped) {
-        gen_request(h->bind->engine, &(struct gen_request){.trigger = "host"}, NULL, NULL);
+        gen_request(h->bind->o.engine, &(struct gen_request){.trigger = "host"}, NULL, NULL);
     }
 }
 
@@ -376,14 +337,13 @@ struct hosted_plugins *hosted_open(struct bind *b, struct err *e)
 {
     struct hosted_plugins *h = xcalloc(1, sizeof *h);
     h->bind = b;
-    if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0) {
-        err_sys(e, "cannot find our own program");
+    if ((h->program = path_own_program(e)) == NULL) {
         free(h);
         return NULL;
     }
-    char *cache = path_join(b->home->state, "hosts");
+    char *cache = path_join(b->o.hub->home->state, "hosts");
     const struct hosts_opts opts = {
-        .loop = b->loop,
+        .loop = b->o.hub->loop,
         .program = h->program,
         .cache = cache,
         .args = &host_args,
@@ -406,6 +366,7 @@ void hosted_close(struct hosted_plugins *h)
 {
     if (h != NULL) {
         hosts_close(h->hosts);
+        free(h->program);
         free(h);
     }
 }

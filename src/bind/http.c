@@ -6,7 +6,7 @@
 #include "bind/faces.h"
 #include "net/http_client.h"
 
-enum { TIMEOUT_MS = 30000, HEADERS_MAX = 100 };
+enum { TIMEOUT_MS = 30000, HEADERS_BYTES = 1 << 20 };
 
 struct fetch {
     struct bind_op op;
@@ -24,7 +24,7 @@ static void fetch_free(struct bind_op *op)
 
 // ---- the answer -------------------------------------------------------------------------------
 
-/// Headers by lower-case name; of one that came several times the values are joined.
+/// Push the headers by lower-case name; the values of a repeated header are joined.
 static void push_headers(lua_State *L, const struct http_reply *reply)
 {
     lua_newtable(L);
@@ -59,8 +59,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
         bind__op_answer(&f->op, args_fail(L, "http: %s", e->msg));
     } else if (L != NULL) {
         lua_createtable(L, 0, 3);
-        lua_pushinteger(L, reply->status);
-        lua_setfield(L, -2, "status");
+        value_set_int(L, "status", reply->status);
         push_headers(L, reply);
         lua_setfield(L, -2, "headers");
         lua_pushlstring(L, reply->body.p != NULL ? reply->body.p : "", reply->body.n);
@@ -81,7 +80,7 @@ static void fetch_cancel(struct bind_op *op)
 static int fetch_start(struct bind_op *op, struct err *e)
 {
     struct fetch *f = container_of(op, struct fetch, op);
-    return http_client_send(&f->call, op->o->bind->http, &f->q, &callbacks, f, e);
+    return http_client_send(&f->call, op->o->bind->o.http, &f->q, &callbacks, f, e);
 }
 
 static const struct bind_op_kind fetch_kind = {
@@ -91,7 +90,6 @@ static int begin(lua_State *L, const struct http_request *q, int callback)
 {
     struct fetch *f = xcalloc(1, sizeof *f);
     struct arena *a = &f->arena;
-    arena_init(a);
     f->q = *q;
     f->q.url = arena_strdup(a, str_of(q->url));
     f->q.method = q->method != NULL ? arena_strdup(a, str_of(q->method)) : NULL;
@@ -102,14 +100,14 @@ static int begin(lua_State *L, const struct http_request *q, int callback)
         headers[i].value = arena_str(a, q->headers[i].value);
     }
     f->q.headers = headers;
-    return bind__op_run(L, &f->op, &fetch_kind, "http", sizeof *f + q->body.n, callback);
+    return bind__op_run(L, &f->op, &fetch_kind, "http", sizeof *f + f->arena.used, callback);
 }
 
-// ---- the request: what is read lies in the scratch, because reading may raise -----------------
+// ---- the request: what is read is kept in the scratch, because reading may raise -----------------
 
 struct wish {
     struct http_request q;
-    struct http_header headers[HEADERS_MAX + 1];
+    struct http_header headers[BIND__HEADERS + 1]; // and one of ours
 };
 
 static struct wish *wish_new(lua_State *L)
@@ -121,7 +119,7 @@ static struct wish *wish_new(lua_State *L)
     return w;
 }
 
-/// The value at the top as a body: a string as it is, anything else as JSON. Leaves it there.
+/// Read the value on top as the body, a string as it is, anything else as JSON; it stays on the stack.
 static void read_body(lua_State *L, struct wish *w, const char *fn)
 {
     if (lua_type(L, -1) == LUA_TSTRING) {
@@ -140,17 +138,26 @@ static void read_body(lua_State *L, struct wish *w, const char *fn)
         (struct http_header){STR("Content-Type"), STR("application/json")};
 }
 
-static void read_headers(lua_State *L, struct wish *w)
+size_t bind__read_headers(lua_State *L, int idx, const char *who, struct http_header *out)
 {
-    luaL_argexpected(L, lua_istable(L, -1), 1, "'headers' as a table");
-    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
-        if (w->q.n_headers == HEADERS_MAX) {
-            luaL_error(L, "http.request: more than %d headers", HEADERS_MAX);
-        }
-        struct http_header *h = &w->headers[w->q.n_headers++];
-        h->name = args_str(L, -2, "http.request", "the name of a header");
-        h->value = args_str(L, -1, "http.request", "the value of a header");
+    size_t n = 0, bytes = 0;
+    idx = lua_absindex(L, idx);
+    if (!lua_istable(L, idx)) {
+        luaL_error(L, "%s: 'headers' must be a table of names and texts", who);
     }
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
+        if (n == BIND__HEADERS) {
+            luaL_error(L, "%s: more than %d headers", who, BIND__HEADERS);
+        }
+        struct http_header *h = &out[n++];
+        h->name = args_str(L, -2, who, "the name of a header");
+        h->value = args_str(L, -1, who, "the value of a header");
+        bytes += h->name.n + h->value.n;
+        if (bytes > HEADERS_BYTES) {
+            luaL_error(L, "%s: headers are larger than 1 MiB", who);
+        }
+    }
+    return n;
 }
 
 static int l_request(lua_State *L)
@@ -169,7 +176,7 @@ static int l_request(lua_State *L)
         w->q.method = args_z(L, -1, "http.request", "method");
     }
     if (args_field(L, 1, "headers")) {
-        read_headers(L, w);
+        w->q.n_headers = bind__read_headers(L, -1, "http.request", w->headers);
     }
     if (args_field(L, 1, "timeout_s")) {
         w->q.timeout_ms = args_ms(L, -1, "http.request", "timeout_s");

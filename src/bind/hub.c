@@ -3,13 +3,13 @@
 //     hub.session.show{id = s} ── params as JSON values ── op_check_params ── next turn: op_run ┄┄> api/
 //         value | nil, message, code  <── push_answer <┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ op_answer, op_fail <┄┄┄┄┄┄┘
 //
-// No HTTP and no request text: the handler gets the values of the Lua table. It runs from the loop, not on the
-// stack of the Lua code: it may run other handlers or reload the very plugin that asks. Every call that has
-// begun is answered once, also when its asker has gone: the request lives until then.
+// There is no HTTP and no request text: the handler gets the values of the Lua table. It runs from the loop, not on the
+// stack of the Lua code, because it may run other handlers or reload the plugin that calls it. Every call that has begun
+// is answered once, even if the calling code is gone: the request lives until then.
 //
-// A noun is a read-only table that is made on first use, so a state that asks for no operation pays nothing.
-// An operation without a verb (hub.reload{}) is a call of its noun. hub.sessions, hub.send and `worktree` are
-// older names of some operations; their arguments are checked as everywhere in bind/: a wrong one raises.
+// A noun is a read-only table that is made on first use, so a state that uses no operation pays nothing. An operation
+// without a verb (hub.reload{}) is a call of its noun. hub.sessions, hub.send and `worktree` are older names of some
+// operations; a wrong argument raises, as everywhere in bind/.
 
 #include <lauxlib.h>
 
@@ -100,7 +100,7 @@ static const struct op_face face = {.answer = on_answer, .fail = on_fail};
 static void start(void *arg)
 {
     struct op_request *q = arg;
-    if (q->op.over) { // its asker has gone, perhaps all of bind/
+    if (q->op.over) { // the calling code is gone, perhaps all of bind/
         free_request(q);
         return;
     }
@@ -133,7 +133,8 @@ static int run(lua_State *L, const struct op_how *how, int params)
         snprintf(fault.detail, sizeof fault.detail, "%.190s", e.msg);
         if (good && given->type != JSON_OBJ) {
             good = false;
-            snprintf(fault.detail, sizeof fault.detail, "parameters are a table with names");
+            snprintf(fault.detail, sizeof fault.detail,
+                     "parameters must be a table with named fields");
         }
     }
     if (!good || !op_check_params(how->id, OP_BY_PLUGIN, given, &fault)) {
@@ -141,8 +142,13 @@ static int run(lua_State *L, const struct op_how *how, int params)
         return how->strict ? luaL_error(L, "%s", lua_tostring(L, -2)) : n;
     }
     struct op_request *q = xcalloc(1, sizeof *q);
+    int refused = bind__op_charge(L, &q->op, sizeof *q + s->arena.used, how->fn);
+    if (refused != 0) {
+        free(q);
+        return refused;
+    }
     q->arena = s->arena; // from here on nothing raises
-    arena_init(&s->arena);
+    s->arena = (struct arena){0};
     snprintf(q->fn, sizeof q->fn, "%s", how->fn);
     q->member = how->member;
     q->call = (struct op_call){.id = how->id,
@@ -150,7 +156,7 @@ static int run(lua_State *L, const struct op_how *how, int params)
                                .arena = &q->arena,
                                .last_event_id = UINT64_MAX,
                                .face = &face};
-    loop_defer(bind_of(L)->loop, start, q);
+    loop_defer(bind_of(L)->o.hub->loop, start, q);
     return bind__op_begin(L, &q->op, how->callback, on_cancel);
 }
 
@@ -173,18 +179,18 @@ static int l_op(lua_State *L)
     return run(L, &(struct op_how){.id = id, .fn = fn, .callback = 2}, 1);
 }
 
-// ---- what is no operation -----------------------------------------------------------------------
+// ---- functions that are not operations -----------------------------------------------------------------------
 
 static int l_generation(lua_State *L)
 {
-    const struct gen *g = gen_current(bind_of(L)->engine);
+    const struct gen *g = gen_current(bind_of(L)->o.engine);
     lua_pushinteger(L, g != NULL ? (lua_Integer)gen_number(g) : 0);
     return 1;
 }
 
 static int l_report(lua_State *L)
 {
-    const struct gen_report *r = gen_last_report(bind_of(L)->engine);
+    const struct gen_report *r = gen_last_report(bind_of(L)->o.engine);
     if (r == NULL) {
         return args_fail(L, "hub.report: there was no reload yet");
     }

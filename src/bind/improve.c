@@ -1,16 +1,15 @@
-// Agent-written code and the hub, joined.
+// The connection between improvements (agent-written code) and the hub.
 //
 //     hub's stream ──reader──> improvements that listen
 //     improvement: events.emit("improvement.x") ──> other improvements, modules that subscribed
 //
 //     improvement: log.info(text) ──> the lines of its unit, beside those of modules and plugins
 //
-// An improvement asks for two things only, an event of its own names and the list of worktrees; the
-// settings it sees are a copy with what looks like a secret blanked.
+// An improvement may ask for two things only: to emit an event named improvement.*, and the list of worktrees. The settings
+// that it sees are a copy in which values that look like secrets are blanked.
 
 #include "bind/improve.h"
 
-#include <limits.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,7 +21,7 @@
 #include "hook/args.h"
 #include "plugin/improvements.h"
 
-enum { SPAN_BYTES = 4 << 20 };
+enum { SPAN_BYTES = 4 << 20, EMIT_MAX = 1 << 20 };
 
 struct improve {
     struct bind *bind;
@@ -37,9 +36,8 @@ struct improve {
 // Pass one event on; `list` is a JSON array with nothing else in it.
 static void tell(struct improve *im, struct str list)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *events;
-    arena_init(&a);
     if (json_parse(&events, &a, list, NULL, NULL) == 0 && events->n == 1) {
         struct str data = {list.p + 1, list.n - 2};
         struct str type = json_str(json_get(json_at(events, 0), "type"), "");
@@ -59,23 +57,21 @@ static void on_module_emit(void *arg, const char *name, struct str data)
 static void on_wake(void *arg)
 {
     struct improve *im = arg;
-    struct buf text;
+    struct buf text = {.max = SPAN_BYTES};
     while (event_reader_peek(im->reader, SPAN_BYTES).n != 0) {
         event_reader_next(im->reader);
     }
     if (!improvements_listen(im->improvements) && !hosted_listen(im->hosted)) {
-        im->heard = event_last_id(im->bind->events);
+        im->heard = event_last_id(im->bind->o.hub->events);
         return;
     }
-    buf_init(&text, SPAN_BYTES);
-    for (uint64_t last = event_last_id(im->bind->events); im->heard < last;) {
+    for (uint64_t last = event_last_id(im->bind->o.hub->events); im->heard < last;) {
         static const struct event_filter own = {.own =
                                                     true}; // each hub has improvements of its own
-        struct jw w;
         buf_clear(&text);
-        jw_init(&w, &text);
+        struct jw w = {.out = &text};
         jw_arr(&w);
-        im->heard = event_list(im->bind->events, im->heard, &own, 1, &w);
+        im->heard = event_list(im->bind->o.hub->events, im->heard, &own, 1, &w);
         jw_end_arr(&w);
         if (text.n > 2) {
             tell(im, buf_str(&text));
@@ -86,28 +82,31 @@ static void on_wake(void *arg)
 
 // ---- what they ask for ---------------------------------------------------------------------
 
-static int emit(struct improve *im, const struct improvement_call *c)
+static int emit(struct improve *im, const struct improvement_call *c, struct buf *answer)
 {
     char *name = str_dup(json_str(json_get(c->params, "name"), ""));
-    struct buf data;
-    buf_init(&data, 1 << 20);
+    struct buf data = {.max = EMIT_MAX};
     json_write(&data, json_get(c->params, "data"), 0);
-    on_module_emit(im, name, buf_str(&data));
-    bind_emit(im->bind, name, buf_str(&data));
+    int rc = buf_ok(&data) ? 0 : ERR_TOO_LARGE; // half of it would be no JSON to those who hear it
+    if (rc == 0) {
+        on_module_emit(im, name, buf_str(&data));
+        bind_emit(im->bind, name, buf_str(&data));
+    } else {
+        buf_addf(answer, "'%s' carries more than %d MiB", name, EMIT_MAX >> 20);
+    }
     buf_fini(&data);
     free(name);
-    return 0;
+    return rc;
 }
 
 static int on_call(void *arg, const struct improvement_call *c, struct buf *answer)
 {
     if (str_eqz(c->op, "event.emit")) {
-        return emit(arg, c);
+        return emit(arg, c, answer);
     }
     if (str_eqz(c->op, "worktree.list")) {
         struct improve *im = arg;
-        struct jw w;
-        jw_init(&w, answer);
+        struct jw w = {.out = answer};
         bind_worktrees_write(im->bind, &w);
         return 0;
     }
@@ -118,9 +117,8 @@ static int on_call(void *arg, const struct improvement_call *c, struct buf *answ
 static void write_config(void *arg, struct buf *out)
 {
     struct improve *im = arg;
-    struct arena a;
-    arena_init(&a);
-    json_write(out, config_values(im->bind->config->now, &a), 0);
+    struct arena a = {0};
+    json_write(out, config_values(im->bind->o.hub->config->now, &a), 0);
     arena_fini(&a);
 }
 
@@ -143,33 +141,30 @@ struct improve *improve_open(struct bind *b, struct plugins *past, struct hosted
                              struct err *e)
 {
     struct improve *im = xcalloc(1, sizeof *im);
-    const struct config *c = b->config->now;
     im->bind = b;
     im->hosted = hosted;
-    char program[PATH_MAX] = {0};
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
-        err_sys(e, "cannot find our own program");
+    char *program = path_own_program(e);
+    if (program == NULL) {
         free(im);
         return NULL;
     }
-    char *lua = path_join(b->home->dir, "lua"), *dir = path_join(lua, "improvements");
-    char *scopes = path_join(b->home->state, "scopes.json");
+    char *lua = path_join(b->o.hub->home->dir, "lua"), *dir = path_join(lua, "improvements");
+    char *scopes = path_join(b->o.hub->home->state, "scopes.json");
     struct improvements_opts opts = {
         .dir = dir,
         .program = program,
         .scopes = scopes,
-        .data_dir = b->home->dir,
+        .data_dir = b->o.hub->home->dir,
         .args = &args,
         .past = past,
         .config = write_config,
         .call = on_call,
         .log = on_log,
         .arg = im,
-        .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
-        .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
-        .poll = config_bool(c, "watch.poll"),
     };
-    int rc = improvements_open(&im->improvements, b->loop, b->engine, b->watcher, &opts, e);
+    int rc =
+        improvements_open(&im->improvements, b->o.hub->loop, b->o.engine, b->o.watcher, &opts, e);
+    free(program);
     free(scopes);
     free(dir);
     free(lua);
@@ -178,8 +173,8 @@ struct improve *improve_open(struct bind *b, struct plugins *past, struct hosted
         return NULL;
     }
     bind_on_emit(b, on_module_emit, im);
-    im->heard = event_last_id(b->events);
-    im->reader = event_reader_open(b->events, UINT64_MAX, NULL, on_wake, im);
+    im->heard = event_last_id(b->o.hub->events);
+    im->reader = event_reader_open(b->o.hub->events, UINT64_MAX, NULL, on_wake, im);
     return im;
 }
 

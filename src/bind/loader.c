@@ -1,8 +1,7 @@
 // hub.loader: the reload transaction as Lua sees it, in the hub's modules and in plugins.
 //
-// Whatever is asked for here goes the way of every reload: a request to the engine, whose answer is
-// the report of the run that covers it. So these functions wait, or take a callback; a file that
-// loads may do neither before it is loaded, and is told so.
+// These functions work as every reload does: they make a request to the engine, and the report of the run that covers it is
+// the answer. So they wait or take a callback; a file that is being loaded may not wait, and gets an error.
 
 #include "bind/loader.h"
 
@@ -14,13 +13,10 @@
 
 void loader_push_report(lua_State *L, const struct gen_report *report)
 {
-    struct buf text;
-    struct jw w;
-    struct arena a;
+    struct buf text = {.max = SIZE_MAX};
+    struct arena a = {0};
     struct json *v = NULL;
-    buf_init(&text, SIZE_MAX);
-    arena_init(&a);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     gen_report_write(report, &w);
     int rc = json_parse(&v, &a, buf_str(&text), NULL, NULL);
     value_push(L, rc == 0 ? v : NULL);
@@ -28,15 +24,15 @@ void loader_push_report(lua_State *L, const struct gen_report *report)
     buf_fini(&text);
 }
 
-/// The report comes whether anybody still wants it or not: it frees the request.
+/// The report always comes, even if it is not wanted any more, and frees the request.
 static void on_report(const struct gen_report *report, void *arg)
 {
     struct loader__ask *k = arg;
-    struct gen_engine *e = k->op.o->bind->engine;
     lua_State *L = bind__op_answer_begin(&k->op);
     if (L != NULL && report == NULL) {
         bind__op_answer(&k->op, args_fail(L, "the hub is stopping"));
-    } else if (L != NULL) {
+    } else if (L != NULL) { // else its owner may be gone, too
+        struct gen_engine *e = k->op.o->bind->o.engine;
         size_t n = 0;
         vec_foreach (name, &k->names) {
             n += gen_state_of(e, str_of(*name)) == GEN_LOADED;
@@ -53,10 +49,7 @@ static void on_report(const struct gen_report *report, void *arg)
         loader_push_report(L, report);
         bind__op_answer(&k->op, 2);
     }
-    vec_foreach (name, &k->names) {
-        free(*name);
-    }
-    vec_fini(&k->names);
+    vec_fini_each(&k->names, free);
     free(k);
 }
 
@@ -75,14 +68,14 @@ int loader__request(lua_State *L, struct loader__ask *k, bool force, int callbac
     }
     struct gen_request req = {
         .trigger = "lua", .wait_all = true, .force = force, .names = names.p, .n_names = names.n};
-    gen_request(bind_of(L)->engine, &req, on_report, k);
+    gen_request(bind_of(L)->o.engine, &req, on_report, k);
     vec_fini(&names);
     return bind__op_begin(L, &k->op, callback, NULL);
 }
 
 // ---- functions ------------------------------------------------------------------------------
 
-/// The hub's modules, whoever asks; raises where there are none.
+/// The hub's modules; raises when this hub has none.
 static struct modules *modules_of(lua_State *L, const char *fn)
 {
     struct modules *ms = bind_of(L)->modules;
@@ -123,7 +116,7 @@ static int lib_load_improvements(lua_State *L)
     lua_settop(L, 2);
     if (callback == 2 && !lua_isnil(L, 1)) {
         const char *dir = args_z(L, 1, "loader.load_improvements", "dir");
-        const char *home = bind_of(L)->home->dir;
+        const char *home = bind_of(L)->o.hub->home->dir;
         size_t n = strlen(home);
         if (strncmp(dir, home, n) != 0 || strcmp(dir + n, "/lua/improvements") != 0) {
             return args_fail(L, "improvements are loaded from '%s/lua/improvements' only", home);
@@ -142,23 +135,18 @@ static void push_row(lua_State *L, const struct module *m)
 {
     const struct version *v = m->live;
     lua_createtable(L, 0, 6);
-    lua_pushstring(L, m->name);
-    lua_setfield(L, -2, "name");
-    lua_pushstring(L, v->text->path);
-    lua_setfield(L, -2, "path");
-    lua_pushstring(L, v->text->layer);
-    lua_setfield(L, -2, "layer");
-    lua_pushinteger(L, (lua_Integer)v->unit->revision);
-    lua_setfield(L, -2, "revision");
-    lua_pushboolean(L, modules__is_protected(m));
-    lua_setfield(L, -2, "protected");
+    value_set_str(L, "name", m->name);
+    value_set_str(L, "path", v->text->path);
+    value_set_str(L, "layer", v->text->layer);
+    value_set_int(L, "revision", (lua_Integer)v->unit->revision);
+    value_set_bool(L, "protected", modules__is_protected(m));
 }
 
 /// list() -> the loaded modules, in load order: {name, path, layer, revision, protected}
 static int lib_list(lua_State *L)
 {
     const struct space *sp = modules_of(L, "loader.list")->space;
-    const struct gen *g = gen_current(bind_of(L)->engine);
+    const struct gen *g = gen_current(bind_of(L)->o.engine);
     lua_Integer n = 0;
     lua_newtable(L);
     for (size_t i = 0; i < gen_count(g); i++) {

@@ -1,8 +1,8 @@
 // The plugin functions of hub.loader: load_plugin, reload_plugin, unload_plugin, discover, load_many and
 // list_plugins. What user/init.lua installs with plugins{...} is in modules_plugins.c.
 //
-// They are entries and requests like everybody else's: what they change is taken by a run of the engine,
-// whose report is the answer. Entries made here live in memory, as long as who made them.
+// They add entries and make requests as every other source does: a run of the engine applies the changes, and its report is
+// the answer. Entries made here are kept in memory only.
 
 #include <lauxlib.h>
 
@@ -33,7 +33,7 @@ static int lib_load_plugin(lua_State *L)
     lua_settop(L, 3);
     struct plugins *ps = plugins_of(L, 3, "loader.load_plugin");
     if (path[0] != '/') {
-        return args_fail(L, "loader.load_plugin: '%s' is no absolute path", path);
+        return args_fail(L, "loader.load_plugin: '%s' is not an absolute path", path);
     }
     char *owner = xasprintf("loader:" STR_FMT, STR_ARG(name));
     struct plugin_install one = {.path = path, .hot = HOT_YES};
@@ -96,28 +96,18 @@ static int lib_load_many(lua_State *L)
     return loader__request(L, k, false, 2);
 }
 
-static void set_text(lua_State *L, const char *key, const char *value)
-{
-    if (value != NULL) {
-        lua_pushstring(L, value);
-        lua_setfield(L, -2, key);
-    }
-}
-
 static void push_row(lua_State *L, const struct plugin_row *r)
 {
     lua_createtable(L, 0, 8);
-    set_text(L, "name", r->name);
-    set_text(L, "path", r->path);
-    set_text(L, "layer", r->layer);
-    set_text(L, "source", r->source);
-    set_text(L, "state", gen_state_name(r->state));
-    set_text(L, "project", r->project);
-    lua_pushboolean(L, r->unit != NULL);
-    lua_setfield(L, -2, "serving");
+    value_set_str(L, "name", r->name);
+    value_set_str(L, "path", r->path);
+    value_set_str(L, "layer", r->layer);
+    value_set_str(L, "source", r->source);
+    value_set_str(L, "state", gen_state_name(r->state));
+    value_set_str(L, "project", r->project);
+    value_set_bool(L, "serving", r->unit != NULL);
     if (r->unit != NULL) {
-        lua_pushinteger(L, (lua_Integer)r->unit->revision);
-        lua_setfield(L, -2, "revision");
+        value_set_int(L, "revision", (lua_Integer)r->unit->revision);
     }
 }
 

@@ -1,5 +1,5 @@
-// What Lua code logs: to the hub's log, and to a ring of its unit for people who look at that unit
-// alone. Rings are kept by the unit's name, so that a reload does not lose what led to it.
+// Log lines of Lua code go to the hub's log and to a ring of their unit, which `GET /plugin/{name}/logs` shows. Rings are
+// kept by the unit's name, so that the lines before a reload are not lost.
 
 #include "base/buf.h"
 #include "base/time.h"
@@ -17,8 +17,14 @@ struct line {
 
 struct bind__ring {
     vec(struct line) lines;
-    size_t bytes;
+    size_t bytes; // of all lines: see line_bytes()
 };
+
+/// What a line counts for; an empty one is not free.
+static size_t line_bytes(const struct line *l)
+{
+    return l->n + sizeof *l;
+}
 
 void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, struct str text)
 {
@@ -29,39 +35,37 @@ void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, s
     log_write(level, LOG_HUB, "unit=%s text=%s", LOGQ(unit).z, LOGQ(text).z);
 }
 
+static void ring_free(struct bind__ring *r)
+{
+    vec_foreach (l, &r->lines) {
+        free(l->text);
+    }
+    vec_fini(&r->lines);
+    free(r);
+}
+
 void bind__logs_close(struct bind *b)
 {
-    size_t at = 0;
-    struct str name;
-    void *value;
-    while (map_next(&b->logs, &at, &name, &value)) {
-        struct bind__ring *r = value;
-        vec_foreach (l, &r->lines) {
-            free(l->text);
-        }
-        vec_fini(&r->lines);
-        free(r);
-    }
+    map_fini_each(&b->logs, ring_free);
 }
 
 void bind_log_add(struct bind *b, struct str unit, enum log_level level, struct str text)
 {
     struct bind__ring *r = map_get(&b->logs, unit);
-    struct buf shown;
+    struct buf shown = {.max = SIZE_MAX};
     if (r == NULL) {
         r = xcalloc(1, sizeof *r);
         map_set(&b->logs, unit, r);
     }
     text.n = utf8_cut(text.p, text.n, TEXT_MAX);
-    buf_init(&shown, SIZE_MAX);
     log_redact(&shown, text);
-    struct line l = {.ts = loop_wall(b->loop), .level = level};
+    struct line l = {.ts = loop_wall(b->o.hub->loop), .level = level};
     l.text = buf_take(&shown, &l.n);
     vec_push(&r->lines, l);
-    r->bytes += l.n;
+    r->bytes += line_bytes(&l);
     while (r->bytes > RING_BYTES && r->lines.n > 1) {
-        assert(r->bytes >= r->lines.p[0].n);
-        r->bytes -= r->lines.p[0].n;
+        assert(r->bytes >= line_bytes(&r->lines.p[0]));
+        r->bytes -= line_bytes(&r->lines.p[0]);
         free(r->lines.p[0].text);
         vec_remove(&r->lines, 0);
     }

@@ -14,6 +14,8 @@
 
 #include "bind/modules.h"
 
+#include <assert.h>
+
 #include "bind/bind_int.h"
 #include "bind/loader.h"
 #include "bind/modules_int.h"
@@ -135,7 +137,7 @@ void version__free(struct version *v)
 {
     struct space *sp = v->module->space;
     if (v->host == NULL) {
-        // guests that came when it was leaving already are loaded again by whoever requires them next
+        // guests that came while it was leaving are loaded again by the next code that requires them
         struct str name;
         void *m;
         for (size_t at = 0; v->n_guests != 0 && map_next(&sp->modules, &at, &name, &m);) {
@@ -146,6 +148,7 @@ void version__free(struct version *v)
         }
         bind_owner_close(v->owner);
     } else {
+        assert(v->host->n_guests != 0);
         v->host->n_guests--;
         refs_drop(sp->vm, v->value);
     }
@@ -207,7 +210,7 @@ static void source_prepare(void *arg, struct gen_source *src, const struct gen_r
 {
     struct modules *ms = arg;
     if (ms->booted && !req->wait_all) {
-        gen_prepared(src, has_work(ms)); // what the watcher told is all there is
+        gen_prepared(src, has_work(ms)); // the watcher has reported every change
         return;
     }
     ms->asked = req->force || req->n_names != 0;
@@ -220,20 +223,7 @@ static void source_prepare(void *arg, struct gen_source *src, const struct gen_r
 
 // ---- the source: lifecycle ------------------------------------------------------------------
 
-struct life {
-    struct gen_life_call *call;
-    struct gen_diag fault; // its message is NULL when there is none
-};
-
-static void on_told(void *arg)
-{
-    struct life *l = arg;
-    gen_life_done(l->call, l->fault.message != NULL ? &l->fault : NULL);
-    gen_diag_fini(&l->fault);
-    free(l);
-}
-
-/// A plugin inside a module has a runner that tells it.
+/// Pass a lifecycle call on to the runner of a plugin inside a module; false: the unit is a module.
 static bool tell_plugin(struct gen_unit *u, bool enter, enum gen_reason why,
                         struct gen_life_call *call)
 {
@@ -252,15 +242,14 @@ static void source_leave(void *arg, struct gen_unit *u, enum gen_reason why,
         return;
     }
     struct version *v = u->data;
-    struct life *l = xcalloc(1, sizeof *l);
-    l->call = call;
+    struct gen_diag fault = {0};
     if (why != GEN_RELOAD) { // _before_reload was called at commit, while the old table was whole
         bind__call_life(v->owner, v->value, "_before_unload", DIAG_SHUTDOWN_FAILED,
-                        DIAG_SHUTDOWN_TIMEOUT, &l->fault);
+                        DIAG_SHUTDOWN_TIMEOUT, &fault);
     } else if (v->fault.message != NULL) {
-        l->fault = gen_diag_copy(&v->fault);
+        fault = gen_diag_copy(&v->fault);
     }
-    bind_owner_tell(v->owner, BIND_SHUTDOWN, why, on_told, l);
+    bind_owner_tell(v->owner, BIND_SHUTDOWN, why, &fault, true, call);
 }
 
 static void source_enter(void *arg, struct gen_unit *u, enum gen_reason why,
@@ -271,13 +260,12 @@ static void source_enter(void *arg, struct gen_unit *u, enum gen_reason why,
         return;
     }
     struct version *v = u->data;
-    struct life *l = xcalloc(1, sizeof *l);
-    l->call = call;
+    struct gen_diag fault = {0};
     if (why == GEN_RELOAD) {
         bind__call_life(v->owner, v->value, "_after_reload", DIAG_START_FAILED, DIAG_START_FAILED,
-                        &l->fault);
+                        &fault);
     }
-    bind_owner_tell(v->owner, BIND_START, why, on_told, l);
+    bind_owner_tell(v->owner, BIND_START, why, &fault, true, call);
 }
 
 static void source_release(void *arg, struct gen_unit *u)
@@ -307,7 +295,7 @@ static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg
 {
     struct modules *ms = arg;
     int root = w == ms->watches[ROOT_USER] ? ROOT_USER : ROOT_SHIPPED;
-    bool names = false; // others than before
+    bool names = false; // a file was added or removed
     for (size_t i = 0; i < batch->n; i++) {
         names |= files__apply(&ms->files, root, &batch->changes[i]);
     }
@@ -321,7 +309,7 @@ static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg
 
 static void watch_root(struct modules *ms, int root)
 {
-    const char *rules[64]; // the usual ones and one more: improvements are no modules
+    const char *rules[64]; // the usual ones and one more: improvements are not modules
     size_t n = 0;
     for (; n < ARRAY_LEN(rules) - 2 && watch_ignore_default[n] != NULL; n++) {
         rules[n] = watch_ignore_default[n];
@@ -338,7 +326,7 @@ static void watch_root(struct modules *ms, int root)
         .bytes_max = FILES_BYTES_MAX,
     };
     if (o.path != NULL &&
-        bind__watch_open(ms->bind, &ms->watches[root], &o, on_saved, ms, &e) < 0) {
+        watch_open(&ms->watches[root], ms->bind->o.watcher, &o, on_saved, ms, &e) < 0) {
         gen_warn(ms->engine, &(struct gen_diag){.code = DIAG_WATCH_DEGRADED,
                                                 .source = "hub",
                                                 .path = o.path,
@@ -349,12 +337,11 @@ static void watch_root(struct modules *ms, int root)
 
 // ---- settings -------------------------------------------------------------------------------
 
-/// A number over the hooks by command.
+/// A hash of the settings for hooks that run commands.
 static uint64_t hooks_mark(const struct config *c)
 {
     const struct config_entry *e;
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
         if (str_starts(str_of(e->key), "command_hooks.")) {
             json_write(&b, e->value, 0);
@@ -365,11 +352,11 @@ static uint64_t hooks_mark(const struct config *c)
     return mark;
 }
 
-/// The module that runs hooks by command registers what the settings say while it loads.
+/// Reload the module that runs commands as hooks when their settings change: it registers them while it loads.
 static void on_settings(void *arg)
 {
     struct modules *ms = arg;
-    uint64_t mark = hooks_mark(ms->bind->config->now);
+    uint64_t mark = hooks_mark(ms->bind->o.hub->config->now);
     if (mark != ms->hooks_mark) {
         ms->hooks_mark = mark;
         const struct str name = STR("lua:handlers.command_hooks");
@@ -387,15 +374,15 @@ struct modules *modules_open(struct bind *b, const char *user_dir, const char *d
     assert(b->modules == NULL);
     ms->bind = b;
     b->modules = ms;
-    ms->engine = b->engine;
-    ms->lane = lane_open(b->loop, "lua", 1);
+    ms->engine = b->o.engine;
+    ms->lane = lane_open(b->o.hub->loop, "lua", 1);
     files__init(&ms->files, user_dir, dev_dir);
     ms->space = space__open(ms);
     ms->source = gen_source_add(ms->engine, &source_ops, ms);
     watch_root(ms, ROOT_USER);
     watch_root(ms, ROOT_SHIPPED);
-    ms->hooks_mark = hooks_mark(b->config->now);
-    config_listen(b->config, on_settings, ms);
+    ms->hooks_mark = hooks_mark(b->o.hub->config->now);
+    config_listen(b->o.hub->config, on_settings, ms);
     return ms;
 }
 
@@ -405,7 +392,7 @@ void modules_stop(struct modules *ms)
         return;
     }
     ms->stopped = true;
-    config_unlisten(ms->bind->config, on_settings, ms);
+    config_unlisten(ms->bind->o.hub->config, on_settings, ms);
     for (int i = 0; i < ROOT__COUNT; i++) {
         watch_close(ms->watches[i]);
         ms->watches[i] = NULL;
@@ -422,10 +409,7 @@ void modules_close(struct modules *ms)
     assert(ms->trial == NULL && ms->former == NULL);
     space_close(ms->space);
     files__fini(&ms->files);
-    vec_foreach (pattern, &ms->patterns) {
-        free(*pattern);
-    }
-    vec_fini(&ms->patterns);
+    vec_fini_each(&ms->patterns, free);
     vec_fini(&ms->order_list);
     lane_close(ms->lane);
     free(ms);
@@ -439,13 +423,10 @@ bool modules_knows(const struct modules *ms, struct str name)
 
 struct modules_stats modules_get_stats(const struct modules *ms)
 {
-    struct modules_stats s = {.memory = vm_get_stats(ms->space->vm).memory,
-                              .keys = state_count(ms->space->state),
-                              .files = files__count(&ms->files)};
+    struct modules_stats s = {.memory = vm_get_stats(ms->space->vm).memory};
     const struct module *m;
     each_module(m, ms->space)
     {
-        s.loaded += m->live != NULL;
         s.installs += m->installed != NULL && m->installed[0] != '\0';
     }
     return s;

@@ -31,12 +31,8 @@ void modules_stop(struct modules *ms);
 /// Could a request name this unit? "lua:lib.x" or "lib.x", loaded or not.
 bool modules_knows(const struct modules *ms, struct str name);
 
-/// What is there, for tests and status.
 struct modules_stats {
-    size_t loaded;   // modules
     size_t memory;   // bytes of the shared state
-    size_t keys;     // of hub.state
-    size_t files;    // seen in all roots
     size_t installs; // modules that installed plugins by plugins{path = ...}
 };
 /// The figures of now.

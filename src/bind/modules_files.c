@@ -1,22 +1,22 @@
-// What lies in the roots: which file is which module, and its text as it was hashed.
+// The files of the roots: which file is which module, and its text as it was hashed.
 //
 //     watcher ── a change with its bytes ──┐
 //                                          ├──> texts of each root ──> files__find("lib.x")
 //     scan (thread) ── stat, read, hash ───┘
 //
-// The watcher is how saves get here. A reload that somebody asked for must not depend on when the
-// watcher speaks, so it looks for itself: stat first, and what may have changed is read and hashed, on
-// a thread. What runs is what was hashed: nothing is read again to be loaded.
+// Saves arrive through the watcher. A reload that a user asks for must not depend on when the watcher reports, so it scans
+// the roots itself, on a thread: it calls stat first, and reads and hashes the files that may have changed. The hashed text
+// is the one that runs; it is never read again.
 //
-// One file is one module: lib/x.lua is "lib.x" and nothing else, foo/init.lua is "foo". The two entry
-// points keep the names that people know them by, "user.init" and "hub.init".
+// One file is one module: lib/x.lua is "lib.x" and nothing else, foo/init.lua is "foo". The two entry points keep their
+// usual names, "user.init" and "hub.init".
 //
 // Invariants:
 //   - a text never changes; a file that does gets another one.
-//   - of what the watcher and a scan read of one file, the newer counts, whichever is told first:
-//     the time at which the file became what it is decides.
-//   - a stamp is kept only if the file had rested when it was taken: two writes within one tick of
-//     the file system's clock look alike.
+//   - when the watcher and a scan read the same file, the newer text counts, whichever arrives first; the file's ctime
+//     decides.
+//   - a stamp is kept only if the file had not changed for REST_MS: two writes within one tick of the file system's clock
+//     have the same stamp.
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,10 +34,10 @@ enum { REST_MS = 100 };
 
 static const char *const layers[] = {[ROOT_USER] = "user", [ROOT_SHIPPED] = "shipped"};
 
-/// What stands for a user's file.
+/// A text that is used instead of a user's file.
 struct files__cover {
-    struct files__text *over; // what lies there; NULL: nothing
-    struct files__text *text; // NULL: it counts as gone
+    struct files__text *over; // the file that it covers; NULL: there is none
+    struct files__text *text; // NULL: the file counts as deleted
 };
 
 struct files__stamp {
@@ -113,7 +113,8 @@ bool files__text_same(const struct files__text *a, const struct files__text *b)
     return memcmp(a->hash, b->hash, SHA256_SIZE) == 0 && strcmp(a->path, b->path) == 0;
 }
 
-/// `t` (taken over, NULL: gone) is what lies at `rel` now. The same text again keeps the old one.
+/// The file at `rel` has the text `t` now, which is taken over (NULL: it is gone). If the text is the same, the old one
+/// stays.
 static void put_text(struct files__root *r, struct str rel, struct files__text *t)
 {
     struct files__text *had = map_get(&r->texts, rel);
@@ -149,7 +150,7 @@ char *files__module_of(struct str rel)
     }
     char *name = xstrndup(rel.p, rel.n - 4);
     for (char *p = name; *p != '\0'; p++) {
-        *p = *p == '/' ? '.' : *p == '.' ? '/' : *p; // a dot in a name is no part of a module's
+        *p = *p == '/' ? '.' : *p == '.' ? '/' : *p; // a file name with a dot is not a module
     }
     struct str s = str_of(name);
     if (str_ends(s, ".init") && !str_eqz(s, "user.init") && !str_eqz(s, "hub.init")) {
@@ -235,11 +236,6 @@ bool files__next_cover(const struct files *f, size_t *at, struct str *name)
     return map_next(&f->covers, at, name, &c);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void files__expand(const struct files *f, struct str pattern, files__names *out)
 {
     for (int i = 0; i < ROOT__COUNT; i++) {
@@ -258,9 +254,7 @@ void files__expand(const struct files *f, struct str pattern, files__names *out)
             }
         }
     }
-    if (out->n != 0) {
-        qsort(out->p, out->n, sizeof *out->p, compare_names);
-    }
+    str_sort((void *)out->p, out->n);
 }
 
 // ---- life -----------------------------------------------------------------------------------
@@ -280,32 +274,14 @@ void files__init(struct files *f, const char *user_dir, const char *dev_dir)
 
 void files__fini(struct files *f)
 {
-    struct str name;
-    void *c;
-    for (size_t at = 0; map_next(&f->covers, &at, &name, &c);) {
-        cover_free(c);
-    }
-    map_fini(&f->covers);
+    map_fini_each(&f->covers, cover_free);
     for (int i = 0; i < ROOT__COUNT; i++) {
         struct files__root *r = &f->roots[i];
-        struct str rel;
-        void *p;
-        for (size_t at = 0; map_next(&r->texts, &at, &rel, &p);) {
-            files__text_unref(p);
-        }
-        for (size_t at = 0; map_next(&r->stamps, &at, &rel, &p);) {
-            free(p);
-        }
-        map_fini(&r->texts);
-        map_fini(&r->stamps);
+        map_fini_each(&r->texts, files__text_unref);
+        map_fini_each(&r->stamps, free);
         map_fini(&r->fresh);
         free(r->dir);
     }
-}
-
-size_t files__count(const struct files *f)
-{
-    return f->roots[ROOT_USER].texts.n + f->roots[ROOT_SHIPPED].texts.n;
 }
 
 /// Is a text of that time older than the one we have?
@@ -345,7 +321,7 @@ bool files__apply(struct files *f, int root, const struct watch_change *c)
 struct found {
     char *rel, *path;
     struct files__stamp stamp;
-    bool rested; // the stamp may be trusted
+    bool rested; // its stamp can be trusted
     bool same;   // as when it was read last
     char *bytes;
     size_t n;
@@ -388,9 +364,8 @@ static void scan_file(struct scan *s, struct scan_root *r, char *rel, char *path
     f.same = known != NULL && memcmp(known, &f.stamp, sizeof f.stamp) == 0;
     f.rested = f.stamp.ctime_ns < s->rested_ns;
     if (!f.same) {
-        struct buf bytes;
+        struct buf bytes = {.max = FILES_BYTES_MAX};
         struct err e = {0};
-        buf_init(&bytes, FILES_BYTES_MAX);
         if (path_read(path, &bytes, &e) < 0) {
             f.fault = xstrdup(e.code == ERR_TOO_LARGE ? "the file is over 1 MiB" : e.msg);
             buf_fini(&bytes);
@@ -409,7 +384,7 @@ struct level {
     const struct level *up;
 };
 
-/// A link may lead to where we are inside already: what is there has been seen.
+/// Is it a directory that we are inside already, through a link? Then it has been seen.
 static bool is_inside(const struct level *v, const struct stat *st)
 {
     for (; v != NULL; v = v->up) {
@@ -497,7 +472,7 @@ static void take_found(struct files__root *r, int root, struct found *f)
     }
 }
 
-/// What was not found is gone.
+/// Remove the files that the scan did not find.
 static void drop_missing(struct files__root *r, struct scan_root *seen)
 {
     struct map here;
@@ -519,11 +494,6 @@ static void drop_missing(struct files__root *r, struct scan_root *seen)
 
 static void scan_root_fini(struct scan_root *r)
 {
-    struct str rel;
-    void *stamp;
-    for (size_t at = 0; map_next(&r->known, &at, &rel, &stamp);) {
-        free(stamp);
-    }
     vec_foreach (f, &r->found) {
         free(f->rel);
         free(f->path);
@@ -531,7 +501,7 @@ static void scan_root_fini(struct scan_root *r)
         free(f->fault);
     }
     vec_fini(&r->found);
-    map_fini(&r->known);
+    map_fini_each(&r->known, free);
     free(r->dir);
 }
 

@@ -1,17 +1,18 @@
-// Old module tables stand for the newest one.
+// Old tables of a module forward to the newest one.
 //
 //     holder ──> table of version 1 ──┐
 //     holder ──> table of version 2 ──┼── one metatable per module ──> table of version 3 (newest)
 //
-// Whoever kept a module's table (an upvalue, a field of hub.state) goes on with the new code and the
-// new fields, and what it writes is seen by all: there is one live copy of a module's fields. All old
-// tables of a module share one metatable, so the way is one step long however often it was reloaded,
-// and nothing is kept but what holders keep.
+// Code that kept a module's table (in an upvalue, in a field of hub.state) continues with the new functions and fields, and
+// all holders see what it writes: there is one live copy of a module's fields. All old tables of a module share one
+// metatable, so forwarding takes one step however often the module was reloaded, and old tables are collected when their
+// holders drop them.
 //
-// Only a module's own table is emptied: one that it lent from another module or from hub.state stays.
-// rawget, rawset and next look at the emptied table itself: they are asked to.
+// Only a module's own table is emptied, never one that it borrowed from another module or from hub.state. rawget, rawset
+// and next see the emptied table itself, as they should.
 
 #include "bind/modules_int.h"
+#include "lua/value.h"
 
 /// upvalue 1: the metatable, whose __index is the newest table
 static void push_newest(lua_State *L)
@@ -72,9 +73,9 @@ static void push_meta(lua_State *L, struct space *sp, struct module *m)
     m->forward = refs_take(L, sp->own);
 }
 
-/// Is the table at 1 also somebody else's: another module's, a library, a value of hub.state? Then
-/// it was lent, and emptying it would take it from its owner.
-static bool is_lent(lua_State *L, struct space *sp, const struct module *m)
+/// Does the table at 1 also belong to another module, a library or hub.state? Then the module only borrowed it, and
+/// emptying it would damage its owner.
+static bool is_borrowed(lua_State *L, struct space *sp, const struct module *m)
 {
     const struct module *other;
     each_module(other, sp)
@@ -94,8 +95,8 @@ static bool is_lent(lua_State *L, struct space *sp, const struct module *m)
     return library || state_holds(sp->state, L, 1);
 }
 
-/// The new table (at 2) may be a former one that the file kept somewhere. It stood for the old table
-/// (at 1) until now, which has its fields: it gets them back and stands for itself.
+/// The new table (at 2) may be a former one that the file kept somewhere. Until now it forwarded to the old table (at 1),
+/// which has its fields: give them back, and forward no more.
 static void bring_back(lua_State *L, int meta)
 {
     if (!lua_getmetatable(L, 2)) {
@@ -108,12 +109,7 @@ static void bring_back(lua_State *L, int meta)
     }
     lua_pushnil(L);
     lua_setmetatable(L, 2);
-    lua_pushnil(L);
-    while (lua_next(L, 1) != 0) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, 2);
-    }
+    value_copy_fields(L, 1, 2);
 }
 
 void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fresh)
@@ -121,22 +117,14 @@ void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fre
     struct entry en = {0};
     lua_State *L = entry_begin(&en, sp->vm);
     bool both = refs_push(L, old) && lua_istable(L, 1) && refs_push(L, fresh) && lua_istable(L, 2);
-    if (both && !lua_rawequal(L, 1, 2) && !is_lent(L, sp, m)) {
+    if (both && !lua_rawequal(L, 1, 2) && !is_borrowed(L, sp, m)) {
         push_meta(L, sp, m);
         bring_back(L, 3);
-        lua_pushliteral(L, "__index");
         lua_pushvalue(L, 2);
-        lua_rawset(L, 3);
-        lua_pushliteral(L, "__newindex");
+        value_set(L, "__index");
         lua_pushvalue(L, 2);
-        lua_rawset(L, 3);
-        lua_pushnil(L);
-        while (lua_next(L, 1) != 0) {
-            lua_pop(L, 1);
-            lua_pushvalue(L, -1);
-            lua_pushnil(L);
-            lua_rawset(L, 1);
-        }
+        value_set(L, "__newindex");
+        value_clear_fields(L, 1);
         lua_setmetatable(L, 1);
     }
     entry_end(&en);

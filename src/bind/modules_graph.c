@@ -5,12 +5,12 @@
 //
 // A root is a known module whose file is not the one that was looked at last. "Known" is what is
 // loaded, was tried, belongs to the load order, or is required by one of these: a save of any other
-// file runs nothing. Around a root everything that stands on it is touched, by what the version that
-// serves required and by what an attempt that failed required; so a mended dependency brings its
-// dependents back. What was sound and thrown away with its group is touched with any of that group.
+// file runs nothing. Every module that depends on a root is touched; both what the serving version required and what a
+// failed attempt required count, so a mended dependency brings its dependents back. A sound module that was discarded with
+// its group is touched with any module of that group.
 //
-// Of the touched ones those run again whose text differs from what serves, and all that stands on
-// those. The others are only cleared of what was said against them.
+// Of the touched modules those are run again whose text differs from the serving one, and all that depend on those. For
+// the others only old diagnostics are cleared.
 
 #include "bind/modules_int.h"
 
@@ -31,7 +31,7 @@ void list__add(module_list *l, struct module *m)
     }
 }
 
-/// Does `m` stand on `other`: by what it required, or by living in what it registered?
+/// Does `m` depend on `other`: because it required it, or because it is a guest of it?
 static bool stands_on(const struct module *m, const struct module *other)
 {
     if (list__has(&m->wants, other)) {
@@ -75,7 +75,7 @@ bool graph__is_named(const struct gen_request *req, const struct module *m)
     return req->n_names == 0;
 }
 
-/// Is `other` concerned when `m` is? It stands on it; or it waits for m's group to be sound.
+/// Is `other` concerned when `m` is? It depends on it, or waits for m's group to be sound.
 static bool follows(const struct module *other, const struct module *m)
 {
     bool waits = other->kept_back && !m->space->ms->alone && stands_on(m, other);
@@ -105,7 +105,7 @@ static void spread(struct space *sp, enum module_mark mark)
     }
 }
 
-/// Is it to be run again for its own sake?
+/// Must it be run again because of itself, not because of its dependencies?
 static bool must_run(const struct module *m)
 {
     struct files__text *text = text_of(m);
@@ -122,7 +122,8 @@ static bool must_run(const struct module *m)
 void graph__mark(struct modules *ms, const struct gen_request *req)
 {
     struct module *m;
-    for (size_t i = 0; i < req->n_names; i++) { // those asked for by name are known from then on
+    for (size_t i = 0; i < req->n_names;
+         i++) { // a module that a request names is known from then on
         struct str name = req->names[i];
         name = str_starts(name, "lua:") ? str_from(name, 4) : name;
         if (files__find(&ms->files, name) != NULL) {

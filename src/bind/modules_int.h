@@ -15,14 +15,14 @@
 struct space;
 struct module;
 
-// ---- modules_files.c: what lies in the roots ------------------------------------------------
+// ---- modules_files.c: the files of the roots ------------------------------------------------
 
 enum { FILES_BYTES_MAX = VM_CHUNK_MAX, FILES_MAX = 4096, FILES_DEPTH = 16 };
 
 /// The text of one file as it was hashed. Shared by the roots and the versions that run it.
 struct files__text {
     unsigned refs;
-    char *path;        // as people know it
+    char *path;        // for messages
     const char *layer; // "user", "shipped"
     struct str bytes;
     char *owned;         // the bytes, unless they live in the binary
@@ -37,7 +37,7 @@ void files__text_unref(struct files__text *t); // NULL is allowed
 /// Two texts that make the same version: the same bytes at the same path.
 bool files__text_same(const struct files__text *a, const struct files__text *b);
 
-/// The text of a file of the user's that is not what lies there.
+/// A text of a user's file that differs from what is on disk.
 struct files__text *files__text_of(const char *path, struct str bytes);
 bool files__is_users(const struct files__text *t);
 /// The hash under which a version of this text is kept.
@@ -60,19 +60,18 @@ struct files {
 
 void files__init(struct files *f, const char *user_dir, const char *dev_dir);
 void files__fini(struct files *f);
-size_t files__count(const struct files *f);
 
 /// The text that `require(name)` means now, or NULL. Borrowed.
 struct files__text *files__find(const struct files *f, struct str name);
-/// The same of the user's file, whatever covers it.
+/// The text of the user's file of that name, even if a cover stands for it.
 struct files__text *files__users(const struct files *f, struct str name);
-/// Let another text (`path` NULL: none) stand for the user's file, as long as that is what it is now.
+/// Use another text (`path` NULL: none) instead of the user's file until that file changes.
 void files__cover(struct files *f, struct str name, const char *path, struct str bytes);
 void files__uncover(struct files *f, struct str name);
 bool files__is_covered(const struct files *f, struct str name);
 bool files__next_cover(const struct files *f, size_t *at,
                        struct str *name); // also those that ended
-/// The name of the module that the file at `rel` is; NULL when it is none. Caller frees.
+/// The name of the module in the file at `rel`; NULL: the file is not a module. Caller frees.
 char *files__module_of(struct str rel);
 bool files__is_name(struct str name);
 
@@ -82,12 +81,12 @@ typedef vec(char *) files__names;
 void files__expand(const struct files *f, struct str pattern, files__names *out);
 
 struct watch_change;
-/// Take a change that the watcher saw. True: there is a name more or less. The watcher's own kind does not tell: a
-/// scan may have seen a file gone that the watcher has only seen change.
+/// Apply a change that the watcher saw. True when a file was added or removed. The watcher's own kind does not tell: a scan
+/// may have noticed the removal of a file that the watcher only saw change.
 bool files__apply(struct files *f, int root, const struct watch_change *c);
 
-/// Look at all roots on a thread; `done` on the loop thread, after which `f` is up to date. One at a
-/// time; `f` must stay.
+/// Scan all roots on a thread; `done` is called on the loop thread when `f` is up to date. One scan at a time; `f` must
+/// outlive it.
 struct lane;
 typedef void files__scan_done(void *arg);
 void files__scan(struct files *f, struct lane *lane, files__scan_done *done, void *arg);
@@ -112,11 +111,11 @@ struct version {
     struct gen_diag
         fault; // of the load or of _before_reload; its message is NULL when there is none
     struct module *blame;      // a module whose failure it was told of
-    size_t grew;               // bytes that its load left behind, in a rebuild
+    size_t grew;               // bytes that its load added to the state, in a rebuild
     bool in_cycle;             // it was part of a circle of requires
     bool thrown;               // judged: not to be taken
     bool spoilt;               // judged: its whole group is not
-    bool unwanted;             // judged: nobody requires it any more
+    bool unwanted;             // judged: no module requires it any more
     struct version *parent;    // of its group: union-find
     struct installs *installs; // what its file said with plugins{...}; NULL: nothing
 };
@@ -131,9 +130,9 @@ struct module {
     char *name;          // "lib.x"
     char *unit_name;     // "lua:lib.x"
     bool wanted;         // part of the load order
-    bool named;          // somebody asked for it by name
+    bool named;          // a request named it
     bool attempted;      // was run, with whatever result
-    bool kept_back;      // its new text is sound, but was thrown away with its group
+    bool kept_back;      // its new text is sound, but was discarded with its group
     struct version *live;
     struct version *staged;
     module_list wants; // what the last attempt that failed required
@@ -167,10 +166,10 @@ struct space {
     vec(struct version *) staged;  // of the run under way, in order of completion
     vec(struct version *) edges;   // pairs: connected through hub.state
     struct gen_stage *stage;       // NULL outside of stage()
-    size_t grown, measured;        // of a rebuild: see load_measured()
-    struct module *guilty;         // in whose code the state died; NULL: nobody's, or it did not
-    size_t alive;                  // versions, and plugins inside them
-    bool closing;                  // free it with its last version
+    size_t grown, measured;        // of a rebuild: see stage_text()
+    struct module *guilty; // in whose code the state died; NULL: in no module's, or it lives
+    size_t alive;          // versions, and plugins inside them
+    bool closing;          // free it with its last version
 };
 
 struct modules {
@@ -191,7 +190,7 @@ struct modules {
     files__names patterns;  // of the load order
     module_list order_list; // the same, expanded
     bool asked;             // the scan under way is for more than what changed
-    bool warned_full;       // a rebuild in nobody's code is said
+    bool warned_full;       // of a rebuild that no module caused
     bool alone;             // the run under way takes what changed, and all else as it serves
 };
 
@@ -220,12 +219,12 @@ bool graph__is_named(const struct gen_request *req, const struct module *m);
 
 // ---- modules_load.c: running one text -------------------------------------------------------
 
-/// Run `m`'s text as a new version, in the stage under way; m->staged is set. When it fails and nothing
-/// serves, the last good text is run behind it.
+/// Run `m`'s text as a new version, in the stage under way; m->staged is set. When it fails and no version serves, the last
+/// good text is run after it.
 void load__stage(struct module *m, struct files__text *text);
-/// require(), with the space behind it.
+/// require() of the hub's modules.
 int load__require(lua_State *L);
-/// The text that the run under way takes for `m`; NULL: it has none.
+/// The text that the run under way uses for `m`; NULL: it has none.
 struct files__text *load__text(const struct module *m);
 bool list__has(const module_list *l, const struct module *m);
 void list__add(module_list *l, struct module *m); // once
@@ -236,7 +235,7 @@ void list__add(module_list *l, struct module *m); // once
 bool rebuild__is_due(const struct modules *ms);
 void rebuild__run(struct modules *ms, struct gen_stage *s);
 void rebuild__commit(struct modules *ms);
-/// Another run follows: what was said of the hub itself stands no longer.
+/// Another run follows: withdraw the warning about the hub itself.
 void rebuild__forget(struct modules *ms);
 /// In a rebuild: the text of `m` that served until now; otherwise NULL.
 struct files__text *rebuild__text(const struct module *m);
@@ -252,14 +251,14 @@ void installs__put(struct gen_stage *s, struct version *v);
 void installs__remove(struct gen_stage *s, const struct version *v);
 /// `live` is unloaded: the plugins inside it go, too.
 void installs__unload(struct gen_stage *s, const struct version *live);
-/// `m` was unloaded: so are its entries.
+/// `m` was unloaded: remove its entries.
 void installs__forget(struct module *m);
 /// `v` serves: so do its plugins, and its entries are handed over.
 void installs__commit(struct version *v);
 void installs__free(struct installs *list); // NULL is allowed
-/// Was the feature `plugins` switched since the file of `v` (may be NULL) said its plugins?
+/// Was the feature `plugins` switched since the file of `v` (may be NULL) called plugins{}?
 bool installs__are_stale(const struct version *v);
-/// Did the file of `v` (may be NULL) say a plugin of that name?
+/// Does plugins{} in the file of `v` (may be NULL) contain a plugin of that name?
 bool installs__has(const struct version *v, struct str name);
 
 /// The plugin that a unit of ours is; NULL: it is a module.
@@ -276,21 +275,21 @@ void inside__release(struct gen_unit *u);
 void past__cover_all(struct modules *ms);
 /// End holds of files that are others now, and those that the request forces.
 void past__end_holds(struct modules *ms, const struct gen_request *req);
-/// If `m` is held, say so; false: it is not.
-bool past__say_held(struct gen_stage *s, const struct module *m);
+/// Report that `m` is held by an undo, if it is.
+void past__say_held(struct gen_stage *s, const struct module *m);
 /// `v` serves: keep it.
 void past__serves(struct version *v);
-/// What was good last of a file that is broken; NULL: nothing else was. The caller owns a reference.
+/// The last good text of a file that is broken now; NULL: there is no other. The caller owns a reference.
 struct files__text *past__last_good(const struct module *m, const struct files__text *broken);
 
 // ---- modules_unload.c: what goes -------------------------------------------------------------
 
-/// The versions of the run in `sp` have been judged: throw away those that nobody requires.
+/// The versions of the run in `sp` have been judged: discard those that no module requires.
 void unload__judge(struct space *sp);
 void unload__say(struct space *sp, struct gen_stage *s);
 void unload__commit(struct modules *ms);
 
-// ---- modules_stage.c: judge and say ---------------------------------------------------------
+// ---- modules_stage.c: judge and report ---------------------------------------------------------
 
 /// Learn the load order anew: files that came meanwhile belong to it.
 void stage__expand_order(struct modules *ms);
@@ -298,10 +297,10 @@ void stage__expand_order(struct modules *ms);
 void stage__run(void *modules, struct gen_stage *s);
 void stage__commit(void *modules);
 void stage__abort(void *modules);
-/// Around the loads of a run in `sp`: judge them, say what is to be said, keep or undo.
+/// Before and after the loads of a run in `sp`: judge them, report, keep or undo.
 void stage__begin(struct space *sp, struct gen_stage *s);
 void stage__end(struct space *sp);
-/// In place of stage__end(): nothing of it is taken.
+/// Instead of stage__end(): discard everything.
 void stage__drop(struct space *sp);
 
 // ---- modules_forward.c ----------------------------------------------------------------------

@@ -6,13 +6,12 @@
 //                                                         x is staged: its new table
 //                                                         x serves and stays: its table
 //
-// An environment is a fresh table that falls back on the globals: a global that a file sets is its own,
-// so that a load that fails leaves nothing behind. `_G.x = 1` says that it is meant for all.
+// An environment is a new table that falls back on the globals: a global that a file sets is visible to that file only, so
+// a load that fails leaves no traces. `_G.x = 1` sets a global for all.
 //
-// A module that is required for the first time by code that already runs (a timer, a hook) is loaded
-// on the spot. There is no transaction then, so it becomes a guest: what it registers belongs to the
-// version whose code required it, and it is loaded again, with a unit of its own, when that version is
-// replaced.
+// When code that already runs (a timer, a hook) requires a module for the first time, the module is loaded at once. There is
+// no transaction then, so it becomes a guest: what it registers belongs to the version whose code required it, and it is
+// loaded again, with a unit of its own, when that version is replaced.
 //
 // Invariants:
 //   - `loading` is the chain of files that run now, each required by the one before it.
@@ -61,7 +60,7 @@ static void fail_from(struct version *v, const struct fault *f)
 
 // ---- running --------------------------------------------------------------------------------
 
-/// The file ran: keep what it returned, if that is fit to stand where the value before it stood.
+/// The file ran: keep what it returned. It fails if the file returned a table before and does not now.
 static void keep_value(lua_State *L, struct version *v, const struct entry *en)
 {
     const struct version *before = v->module->live;
@@ -111,7 +110,7 @@ static void run_text(struct version *v)
     free(chunk);
 }
 
-/// See bind__has_stalled(). What is shipped is never held back: the hub needs it.
+/// See bind__has_stalled(). Shipped modules always run: the hub needs them.
 static bool has_stalled(const struct version *v, char text[BIND__STALL_TEXT])
 {
     const struct modules *ms = v->module->space->ms;
@@ -142,7 +141,7 @@ static void load(struct version *v)
     }
 }
 
-/// The bytes that are in use. What lies about uncollected is not counted, as soon as it could be much.
+/// The bytes that are in use. If there could be much garbage, it is collected first.
 static size_t measure(struct space *sp)
 {
     size_t now = vm_get_stats(sp->vm).memory;
@@ -172,7 +171,7 @@ static void stage_text(struct module *m, struct files__text *text)
     m->staged = v;
     if (sp->ms->former == NULL) {
         load(v);
-    } else { // find out how much the file itself leaves behind, without those that it requires
+    } else { // measure how much memory the file itself keeps, without the modules that it requires
         size_t beside = sp->grown, before = measure(sp);
         sp->grown = 0;
         load(v);
@@ -189,7 +188,7 @@ void load__stage(struct module *m, struct files__text *text)
     bool alone = m->staged->outcome == VERSION_FAILED && m->twin->live == NULL;
     struct files__text *good = alone ? past__last_good(m, text) : NULL;
     if (good != NULL) {
-        stage_text(m, good); // nothing serves: what was good before the restart does
+        stage_text(m, good); // no version serves: use the one that was good before the restart
         files__text_unref(good);
     }
 }
@@ -207,7 +206,7 @@ static struct version *load_guest(struct module *m, struct files__text *text, st
     struct space *sp = m->space;
     struct version *v = version_new(m, text);
     bool outermost = sp->loading.n == 0;
-    // a caller that was replaced goes when its last handler has ended: what serves takes the guest in
+    // a caller that was replaced is freed when its last handler has ended: the serving version becomes the host
     host = host->module->live != NULL ? host->module->live : host;
     v->host = host->host != NULL ? host->host : host;
     v->host->n_guests++;
@@ -229,12 +228,15 @@ static int require_late(lua_State *L, struct module *m, struct files__text *text
                         struct version *caller)
 {
     if (caller == NULL) {
-        return luaL_error(L, "module '%s' cannot be loaded by code that is no module's", m->name);
+        return luaL_error(
+            L, "module '%s' cannot be loaded here: the running code belongs to no module", m->name);
     }
     struct version *v = load_guest(m, text, caller);
     if (is_failed(v)) {
-        lua_pushfstring(L, "module '%s' failed to load: %s", m->name, v->fault.message);
-        version__free(v);
+        char why[512];
+        snprintf(why, sizeof why, "module '%s' failed to load: %s", m->name, v->fault.message);
+        version__free(v); // before anything can raise
+        lua_pushstring(L, why);
         return lua_error(L);
     }
     m->attempted = true;
@@ -293,7 +295,7 @@ struct files__text *load__text(const struct module *m)
                                        : files__find(&ms->files, str_of(m->name));
 }
 
-/// Everything behind require() for a module of ours; leaves its value.
+/// require() of a module of the hub: push its value, loading it if necessary.
 static int require_module(lua_State *L, struct space *sp, struct module *m)
 {
     const struct bind_owner *o = bind_owner_running(L);
@@ -351,7 +353,7 @@ int load__require(lua_State *L)
         return plugin__push_link(L, p + strlen(plugin_link));
     }
     if (!files__is_name(name)) {
-        return luaL_error(L, "'%s' is no name of a module", p);
+        return luaL_error(L, "invalid module name '%s'", p);
     }
     return require_module(L, sp, modules__get(sp, name));
 }

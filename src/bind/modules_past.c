@@ -1,7 +1,7 @@
-// The past of modules: versions that are kept, held by an undo, or served in the place of a broken file.
+// The past of modules: versions that are kept, held by an undo, or served instead of a broken file.
 //
 //     a version of a user's file serves ──> kept; the last good one of that file
-//     an undo ──> hold: files__find() gives the held text (or none) in the place of what lies there
+//     an undo ──> hold: files__find() gives the held text (or none) instead of the file on disk
 //     a file that fails to load at start ──> its last good text is loaded instead
 //
 // A hold is a cover over the user's file: everything else (what changed, what stands on it, what is
@@ -91,11 +91,11 @@ void past__end_holds(struct modules *ms, const struct gen_request *req)
     }
 }
 
-bool past__say_held(struct gen_stage *s, const struct module *m)
+void past__say_held(struct gen_stage *s, const struct module *m)
 {
     const struct modules *ms = m->space->ms;
     if (!files__is_covered(&ms->files, str_of(m->name))) {
-        return false;
+        return;
     }
     const struct files__text *t = files__users(&ms->files, str_of(m->name));
     gen_stage_stand(s, m->unit_name, GEN_HELD,
@@ -104,7 +104,6 @@ bool past__say_held(struct gen_stage *s, const struct module *m)
                                        .path = t != NULL ? t->path : NULL,
                                        .message = "an earlier version is held by an undo",
                                        .hint = "save the file again, or `afloat reload --force`"});
-    return true;
 }
 
 // ---- versions -----------------------------------------------------------------------------------

@@ -3,21 +3,20 @@
 //     plugins { {path = "~/x", options = {...}}, {module = "user.y"},    entries: the plugins' source loads
 //               {name = "z", tools = {...}}, function(ctx) ... end }     inside: units of their own, here
 //
-// What lies inside the file is run at once, each with a unit (origin "init") and an owner of its own, by
-// the code that takes in what a plugin's file returns. The units wait for the verdict on the module's
-// version and come with it: put when it is put, thrown away when it is. One that fails is refused alone,
-// and its last good version, if there is one, goes on. With the next version of the module they are
-// replaced, and those that it does not name any more go.
+// Plugins inside the file are run at once, each with a unit (origin "init") and an owner of its own, by the code that
+// installs what a plugin's file returns. Their units share the verdict on the module's version: they are put or discarded
+// with it. One that fails is refused alone, and its last good version, if there is one, continues to serve. The next
+// version of the module replaces them, and removes those that it does not name any more.
 //
-// Entries are handed over when the version is committed, if they are not what they were, and taken by a
-// run of their own: the plugins' source had looked at the disk before this file ran.
+// Entries are handed over when the version is committed, if they changed, and are loaded by another run: the plugins' source
+// had already looked at the disk when this file ran.
 //
 // With the feature `plugins` off nothing inside is run; when it is switched, the file runs again.
 //
 // Invariants:
 //   - a unit of origin "init" has a struct inside as its data, and counts as alive in its space.
-//   - the list of a version names everything that it asked for, also what failed: so its successor knows
-//     what is to go. No name is in it twice, so that nothing said of one touches the unit of another.
+//   - the list of a version names everything that it asked for, also what failed, so that its successor knows what to
+//     remove. No name is in it twice, so that a report about one plugin never touches the unit of another.
 
 #include "base/path.h"
 #include "bind/modules_int.h"
@@ -25,7 +24,7 @@
 #include "plugin/plugins.h"
 #include "store/tree.h"
 
-#define NUMBERED "init-" // and its place: the name of a plugin that says none
+#define NUMBERED "init-" // and its number: the name of a plugin that has none
 
 static const char origin[] = "init";
 
@@ -36,7 +35,7 @@ struct inside {
     struct module *module; // whose text it is part of
 };
 
-/// What became of one of the plugins inside.
+/// The result of one of the plugins inside.
 struct outcome {
     char *name;
     struct gen_unit *unit; // until it is committed; NULL: it failed
@@ -56,7 +55,6 @@ static struct installs *installs_of(struct version *v)
 {
     if (v->installs == NULL) {
         v->installs = xcalloc(1, sizeof *v->installs);
-        arena_init(&v->installs->arena);
     }
     return v->installs;
 }
@@ -119,9 +117,8 @@ static void install_inside(lua_State *L, struct version *v, const char *number, 
         said != NULL && strncmp(said, NUMBERED, n) == 0 &&
         said[n + strspn(said + n, "0123456789")] == '\0';
     if (said != NULL && (!plugin_name_valid(str_of(said)) || numbered)) {
-        fail(
-            v, number, DIAG_NAME_INVALID,
-            lua_pushfstring(L, "'%s' is no name of a plugin: it has to be like 'my-plugin'", said));
+        fail(v, number, DIAG_NAME_INVALID,
+             lua_pushfstring(L, "invalid plugin name '%s'; use a name like 'my-plugin'", said));
         return;
     }
     if (find(v, str_of(name)) != NULL) {
@@ -139,8 +136,8 @@ static void install_inside(lua_State *L, struct version *v, const char *number, 
 
 // ---- entries ------------------------------------------------------------------------------------
 
-/// Where the module of that name lies, as a plugin: its file, or the directory of its init.lua. NULL: it
-/// is none of the user's.
+/// The path of the module of that name as a plugin: its file, or the directory of its init.lua. NULL: it is not a module of
+/// the user.
 static const char *module_path(struct version *v, struct arena *a, struct str name)
 {
     const struct files__text *t = files__find(&v->module->space->ms->files, name);
@@ -151,7 +148,7 @@ static const char *module_path(struct version *v, struct arena *a, struct str na
     return arena_strdup(a, str_ends(path, "/init.lua") ? path_dir(path) : path);
 }
 
-/// The text at `idx` as it is meant in the module's file: expanded, absolute; raises.
+/// The path at `idx`, relative to the module's file, expanded and absolute; raises.
 static const char *entry_path(lua_State *L, int idx, const struct version *v, struct arena *a)
 {
     const char *said = args_z(L, idx, "plugins", "path");
@@ -209,7 +206,7 @@ int installs__call(lua_State *L)
     struct space *sp = space__of(L);
     struct version *v = sp->stage != NULL && sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
     if (v == NULL || strcmp(v->module->name, "user.init") != 0 || bind__owner(L)->plugin != NULL) {
-        return luaL_error(L, "plugins: only user/init.lua says this, while it loads");
+        return luaL_error(L, "plugins: call this only from user/init.lua, while it loads");
     }
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checkstack(L, 16, "plugins");
@@ -223,7 +220,7 @@ int installs__call(lua_State *L)
         bool entry = lua_istable(L, 3) && (args_field(L, 3, "path") || args_field(L, 3, "module"));
         lua_settop(L, 3);
         if (entry) {
-            // runs no Lua: nothing is caught here but what it raises itself
+            // it runs no Lua code, so this catches only its own errors
             lua_pushcfunction(L, read_entry);
             lua_pushvalue(L, 3);
             lua_pushlightuserdata(L, v);
@@ -243,7 +240,7 @@ int installs__call(lua_State *L)
 
 // ---- with the module's version --------------------------------------------------------------------
 
-/// What stood until now under the name of the module of `v`; NULL: nothing.
+/// The version that served until now under the name of the module of `v`; NULL: none.
 static const struct version *served(const struct version *v)
 {
     const struct modules *ms = v->module->space->ms;
@@ -274,7 +271,7 @@ void installs__put(struct gen_stage *s, struct version *v)
             continue;
         }
         if (dead) {
-            gen_stage_remove(s, o->name, GEN_REMOVE); // the last good one cannot go on
+            gen_stage_remove(s, o->name, GEN_REMOVE); // the last good one is in a dead state
         }
         gen_stage_refuse(s, o->name, GEN_FAILED, &o->fault);
     }
@@ -293,7 +290,7 @@ void installs__unload(struct gen_stage *s, const struct version *live)
 static void commit_entries(struct module *m, const struct installs *list)
 {
     struct plugins *all = m->space->ms->bind->all_plugins;
-    struct buf b; // as one text, to see whether they are others
+    struct buf b; // the entries as one text, to compare them
     buf_init(&b, SIZE_MAX);
     for (size_t i = 0; list != NULL && i < list->entries.n; i++) {
         buf_addf(&b, "%s %d ", list->entries.p[i].path, (int)list->entries.p[i].hot);

@@ -10,13 +10,13 @@
 //
 // The old state goes with its last version, as soon as no generation holds one.
 //
-// Code that fills whatever it is given must not keep the hub rebuilding. Who it is cannot be known,
-// since all share one state; these are the rules:
+// Code that fills any state must not keep the hub rebuilding. All modules share one state, so which of them fills it is not
+// known for sure; these are the rules:
 //
-//   - in whose code the state was full twice within a minute, that text is banned: not run until the
-//     file changes. The rest serves without it.
-//   - when the new state is full before all is loaded, the file that left most behind in it is
-//     banned at once, and another state is begun.
+//   - a text in whose code the state became full twice within a minute is banned: it is not run until the file changes. The
+//     others serve without it.
+//   - if the new state is full before all modules are loaded, the file that added most to it is banned at once, and another
+//     state is tried.
 //
 // Invariants:
 //   - `former` is set from the beginning of a rebuild's stage to its commit, in one turn of the loop.
@@ -26,7 +26,8 @@
 #include "bind/bind_int.h"
 #include "bind/modules_int.h"
 
-static const uint64_t calm_ns = 60ull * 1000000000; // that long after a death another one is news
+static const uint64_t calm_ns =
+    60ull * 1000000000; // a death that long after the last one does not count as the second
 
 // ---- whose fault ----------------------------------------------------------------------------
 
@@ -37,7 +38,7 @@ static void keep_text(struct files__text **at, struct files__text *t)
     *at = t;
 }
 
-/// The new state is full already: ban who left most in it. False: nobody is left to ban.
+/// The new state is full already: ban the text that added most to it. False: there is none left to ban.
 static bool ban_largest(struct modules *ms)
 {
     struct version *largest = NULL;
@@ -57,7 +58,7 @@ static bool ban_largest(struct modules *ms)
 
 // ---- the new state --------------------------------------------------------------------------
 
-/// What is known of a module beside its versions.
+/// Take over what is known about a module apart from its versions.
 static void adopt(struct space *sp, const struct module *old)
 {
     struct module *m = modules__get(sp, str_of(old->name));
@@ -77,7 +78,7 @@ static void adopt(struct space *sp, const struct module *old)
     m->mark = old->live != NULL ? MARK_STAGE : MARK_NONE;
 }
 
-/// Put a new space in the place of the former one and load everything there.
+/// Replace the former space by a new one and load everything there.
 static void attempt(struct modules *ms, struct gen_stage *s, const struct json *kept)
 {
     const struct module *m;
@@ -98,14 +99,14 @@ static void attempt(struct modules *ms, struct gen_stage *s, const struct json *
     vec_fini(&order);
 }
 
-// ---- say ------------------------------------------------------------------------------------
+// ---- report ------------------------------------------------------------------------------------
 
-/// It is said of the module in whose code the state was full, as long as that text serves or is refused;
-/// when it was nobody's, of the hub until the next run.
+/// Report the rebuild with the module in whose code the state became full, while that text serves or is refused; if it was
+/// in no module's code, as a warning of the hub until the next run.
 static void say_rebuilt(struct modules *ms, struct gen_stage *s, const struct buf *lost)
 {
     const struct module *guilty = ms->former->guilty;
-    const char *name = guilty != NULL ? guilty->unit_name : "nobody";
+    const char *name = guilty != NULL ? guilty->unit_name : "no module";
     struct version *v = NULL;
     vec_foreach (it, &ms->space->staged) {
         v = guilty != NULL && strcmp((*it)->module->name, guilty->name) == 0 ? *it : v;
@@ -150,10 +151,8 @@ struct files__text *rebuild__text(const struct module *m)
 
 void rebuild__run(struct modules *ms, struct gen_stage *s)
 {
-    struct arena a;
-    struct buf lost;
-    arena_init(&a);
-    buf_init(&lost, SIZE_MAX);
+    struct arena a = {0};
+    struct buf lost = {.max = SIZE_MAX};
     rebuild__forget(ms);
     assert(ms->former == NULL);
     ms->former = ms->space;
@@ -187,7 +186,7 @@ void rebuild__on_death(void *arg, struct vm_owner *owner)
     struct space *sp = arg;
     struct modules *ms = sp->ms;
     if (sp != ms->space || ms->former != NULL) {
-        return; // of a dry run; or of a rebuild, which looks by itself
+        return; // of a dry run, or of a rebuild, which checks for itself
     }
     struct bind_owner *o = bind_owner_find(ms->bind, owner);
     struct version *v = o != NULL ? inside__version(o->unit) : NULL;

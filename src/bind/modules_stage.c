@@ -1,19 +1,19 @@
-// One run over the hub's modules: stage, judge, say; then commit or forget.
+// One run over the hub's modules: stage, judge, report; then commit or discard.
 //
-//     marked modules ──> run each ──> groups ──> a group with a failure is thrown away whole
+//     marked modules ──> run each ──> groups ──> a group with a failure is discarded whole
 //                                                 │  hub.state as it was, old modules untouched
 //                                                 └─ the others are put into the generation
 //
 //     commit: _before_reload of what leaves (it still sees its own table)
-//             ──> old tables are emptied and stand for the new ones ──> the new ones serve
+//             ──> old tables are emptied and forward to the new ones ──> the new ones serve
 //
-// A group is what is connected by require, as it is or as it was, a guest with its host, or by having
-// changed the same key of hub.state. Half of it would be old code on new dependencies. A module that has no version serving
-// yet cannot leave anybody behind: when it fails, it fails alone, with those that could not do
-// without it. So a broken user.init does not take down the libraries that it required at start.
+// Modules are in one group when a require connects them, now or in the serving versions, when one is a guest of the other,
+// or when both changed the same key of hub.state. Taking half of a group would run old code on new dependencies. A module
+// without a serving version has no old code: when it fails, it fails alone, with the modules that need it. So a broken
+// user.init does not take down the libraries that it required at start.
 //
-// A dry run happens in a state of its own, which is thrown away: there everything is loaded anew, and
-// only what would change is reported. It starts from an empty hub.state.
+// A dry run loads everything into a state of its own, which is discarded afterwards, and reports only what would change. It
+// starts with an empty hub.state.
 
 #include "bind/bind_int.h"
 #include "bind/modules_int.h"
@@ -83,7 +83,7 @@ static struct version *group_of(struct version *v)
     return v;
 }
 
-/// What fails and has no version serving fails alone.
+/// Put both into one group, unless one of them failed and has no serving version: that one fails alone.
 static void join(struct version *a, struct version *b)
 {
     const struct version *both[] = {a, b};
@@ -128,9 +128,9 @@ static bool is_thrown(const struct version *v)
     return v->thrown;
 }
 
-// ---- say ------------------------------------------------------------------------------------
+// ---- report ------------------------------------------------------------------------------------
 
-/// Did it fail only because it was told that another module had?
+/// Did it load, or fail only because a module that it requires failed?
 static bool is_blameless(const struct version *v)
 {
     if (v->outcome != VERSION_FAILED) {
@@ -185,7 +185,7 @@ static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
         return;
     }
     if (is_served(v) && files__text_same(v->text, m->twin->live->text)) {
-        return; // it is what it was, and goes on
+        return; // its text has not changed: it continues to serve
     }
     char *text = xasprintf("not taken, because '%s' failed to load", culprit_of(sp, v));
     struct gen_diag d = {
@@ -212,7 +212,7 @@ static void say_touched(struct gen_stage *s, struct module *m, struct files__tex
     }
 }
 
-static bool is_what_lies_there(const struct version *v)
+static bool is_on_disk(const struct version *v)
 {
     const struct module *m = v->module;
     return files__text_same(v->text, files__find(&m->space->ms->files, str_of(m->name)));
@@ -229,7 +229,7 @@ static void put(struct gen_stage *s, struct version *v)
         return;
     }
     installs__put(s, v);
-    if (is_what_lies_there(v)) {
+    if (is_on_disk(v)) {
         gen_diag_fini(&m->refusal);
         past__say_held(s, m);
     } else if (m->refusal.message != NULL) { // run again for the sake of what it requires
@@ -239,14 +239,14 @@ static void put(struct gen_stage *s, struct version *v)
 
 // ---- remember -------------------------------------------------------------------------------
 
-/// What was looked at need not be looked at again until it changes.
+/// Remember what was looked at, so that it is not looked at again until it changes.
 static void remember(struct modules *ms)
 {
     struct module *m;
     vec_foreach (it, &ms->space->staged) {
         m = (*it)->module;
         m->mark = MARK_STAGE;
-        if (!(*it)->unwanted && is_what_lies_there(*it)) {
+        if (!(*it)->unwanted && is_on_disk(*it)) {
             m->attempted = true;
             m->kept_back = (*it)->thrown && is_blameless(*it);
             m->wants.n = 0;
@@ -266,7 +266,7 @@ static void remember(struct modules *ms)
     }
 }
 
-/// Versions that were thrown away are freed with their units when stage() returns.
+/// Forget the versions that were discarded; they are freed with their units when stage() returns.
 static void forget_thrown(struct space *sp)
 {
     size_t kept = 0;
@@ -326,8 +326,8 @@ void stage__drop(struct space *sp)
     forget_thrown(sp);
 }
 
-/// Is something that changed and is sound thrown away, and might it be taken if all else were left as it
-/// serves? Files that were refused before are tried again with what stands on them, and fail again.
+/// Is a changed and sound module discarded, which might be taken if all others stayed as they serve? Files that were
+/// refused before are tried again with what depends on them, and fail again.
 static bool is_held_up(struct space *sp)
 {
     bool sound = false, others = false;
@@ -341,7 +341,7 @@ static bool is_held_up(struct space *sp)
     return sound && others;
 }
 
-/// Load what is marked. A dry run loads all that serves or would, in a state that nobody sees.
+/// Load what is marked. A dry run loads all that serves or would serve, into a state of its own.
 static void attempt(struct modules *ms, struct space *sp, struct gen_stage *s)
 {
     const struct gen_request *req = gen_stage_request(s);

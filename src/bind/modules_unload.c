@@ -1,20 +1,19 @@
-// Which modules go: those whose file is gone, and those that nobody requires any more.
+// Which modules are unloaded: those whose file is gone, and those that no module requires any more.
 //
 //     load order, asked for by name, protected ──> what they require ──> and so on: these stay
 //                                                                       all others are unloaded
 //
-// What counts is the set as it will be: of a module that is replaced what the new version required, of
-// one whose new version is not taken what serves, and what the one that failed had wanted. What code
-// required while it ran cannot be known of a new version before it has run: it counts until the module
-// whose code it was goes, too.
+// The requires after the run count: those of the new version of a module that is replaced; those of the serving version, and
+// of the attempt that failed, of a module whose new version is not taken. What a new version requires later, while it runs,
+// is not known yet, so the late requires of a module count until that module is unloaded.
 //
-// An unloaded module leaves like a plugin that is removed: what it registered ends at commit, then
-// `_before_unload` is called. A module that is required and has no file any more goes all the same; who
-// cannot do without it fails to load and goes on as it is, with that said.
+// An unloaded module leaves like a plugin that is removed: its registrations end at commit, then `_before_unload` is called.
+// A module whose file is gone is unloaded even if others require it; those fail to load, their old versions continue to
+// serve, and the report says so.
 
 #include "bind/modules_int.h"
 
-/// Did the run under way find that it has no file any more?
+/// Did the run under way find that its file is gone?
 static bool is_gone(const struct module *m)
 {
     return m->mark == MARK_STAGE && files__find(&m->space->ms->files, str_of(m->name)) == NULL;
@@ -29,7 +28,7 @@ static void reach_list(const struct space *sp, const module_list *list)
     }
 }
 
-/// `m`, a module of the hub's own space, stays: so does what it stands on after the run in `sp`.
+/// Mark `m`, a module of the hub's own space, as one that stays, and what it depends on after the run in `sp`.
 static void reach(const struct space *sp, struct module *m)
 {
     if (m->reached) {
@@ -95,7 +94,7 @@ void unload__commit(struct modules *ms)
         if (!m->leaving) {
             continue;
         }
-        m->live = NULL; // its unit has it until it is released
+        m->live = NULL; // its unit owns it until it is released
         m->leaving = m->kept_back = false;
         m->attempted = m->named; // its file may come back
         m->late.n = m->wants.n = 0;

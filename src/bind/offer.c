@@ -4,8 +4,8 @@
 //                                                                       ├── throws, time-out ──> done(e)
 //                                                                       └── waits; cancel() gives it up
 //
-// A call ends exactly once: with done(), or with cancel(). Whoever calls pins the generation, so an
-// offer outlives its calls; when the hub stops they end with an error.
+// A call ends exactly once: with done() or with cancel(). The caller pins the generation, so an offer outlives its calls;
+// when the hub stops, they end with an error.
 
 #include "bind/offer.h"
 
@@ -18,7 +18,7 @@
 
 // ---- life -----------------------------------------------------------------------------------------
 
-/// What it holds in C, about: its texts are kept here, parsed, and in the item.
+/// The bytes that it needs in C, about: its texts are kept as they are, parsed, and in the item.
 static size_t offer_bytes(struct str name, struct str about)
 {
     return 1024 + name.n * 2 + about.n * 3;
@@ -61,12 +61,11 @@ static int l_off(lua_State *L)
 
 static int refuse_second(lua_State *L, const struct offer_kind *kind, struct str name)
 {
-    char *text = xasprintf("%s '" STR_FMT "' is there already: the first one stays", kind->what,
-                           STR_ARG(name));
+    char text[256];
+    snprintf(text, sizeof text, "%s '%.200s' is already registered; the first one is kept",
+             kind->what, name.p);
     bind__note_here(L, kind->conflict, text);
-    int n = args_fail(L, "%s", text);
-    free(text);
-    return n;
+    return args_fail(L, "%s", text);
 }
 
 static struct offer *offer_new(lua_State *L, const struct offer_kind *kind, struct str name,
@@ -83,7 +82,6 @@ static struct offer *offer_new(lua_State *L, const struct offer_kind *kind, stru
     }
     f->name = str_dup(name);
     f->about = str_dup(about);
-    arena_init(&f->arena);
     if (about.n != 0 && json_parse(&parsed, &f->arena, str_of(f->about), NULL, NULL) == 0) {
         bool checked = !json_bool(json_get(parsed, "unchecked"), false);
         f->schema = checked ? json_get(parsed, "input_schema") : NULL;
@@ -136,7 +134,7 @@ struct str offer_name(lua_State *L, const char *who, const char *const *keys, co
     args_field(L, 1, "name");
     struct str name = args_str(L, -1, who, "name");
     if (!plugin_name_valid(name)) {
-        luaL_error(L, "%s: '%s' is no name: it has to be like '%s'", who, name.p, like);
+        luaL_error(L, "%s: invalid name '%s'; use a name like '%s'", who, name.p, like);
     }
     return name;
 }
@@ -216,7 +214,7 @@ bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint3
     if (j->call == NULL) {
         return false;
     }
-    arena_init(&j->arena);
+    j->arena = (struct arena){0};
     lua_State *L = bind_call_stack(j->call);
     lua_checkstack(L, 16);
     j->began_ns = time_mono_ns();
@@ -238,7 +236,7 @@ void offer_cancel(struct offer_job *j)
 int offer_fault(struct err *e, enum bind_end end, const struct gen_diag *fault)
 {
     if (fault == NULL) {
-        return err_set(e, ERR_CONFLICT, "the plugin's code has gone");
+        return err_set(e, ERR_CONFLICT, "the plugin was unloaded");
     }
     int code = end == BIND_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID;
     if (fault->path == NULL || fault->line == 0) {
@@ -261,7 +259,7 @@ struct call_job {
     struct gen_call *gen;
 };
 
-/// The value of a command or prompt section: whatever it returned.
+/// The value of a command or prompt section: what it returned.
 static int read_value(struct offer_job *j, lua_State *L, int n, const struct json **out,
                       struct err *e)
 {
@@ -315,7 +313,7 @@ static void target_call(void *data, struct gen_call *gen)
     gen->target_data = c;
     if (!offer_begin(&c->job, f, on_call_ended, gen->timeout_ms)) {
         free(c);
-        rc = err_set(&e, ERR_CONFLICT, "%s '%s' cannot be called any more", f->kind->what, f->name);
+        rc = err_set(&e, ERR_CONFLICT, "%s '%s' can no longer be called", f->kind->what, f->name);
         gen->done(gen, rc, NULL, &e);
     }
 }
@@ -338,23 +336,28 @@ struct gen_call *offer_gen_call(struct offer_job *j)
     return container_of(j, struct call_job, job)->gen;
 }
 
-static int push_command(struct offer_job *j, lua_State *L)
+void offer_push_ctx(struct offer_job *j, lua_State *L)
+{
+    agent_ctx_push(&j->ctx, L, j->offer->o->bind, offer_gen_call(j)->ctx);
+}
+
+int offer_push_input(struct offer_job *j, lua_State *L)
 {
     value_push(L, offer_gen_call(j)->input);
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, offer_gen_call(j)->ctx);
+    offer_push_ctx(j, L);
     return 2;
 }
 
 static int push_prompt(struct offer_job *j, lua_State *L)
 {
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, offer_gen_call(j)->ctx);
+    offer_push_ctx(j, L);
     return 1;
 }
 
 static int push_tool(struct offer_job *j, lua_State *L)
 {
     const struct json *input = offer_gen_call(j)->input;
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, offer_gen_call(j)->ctx);
+    offer_push_ctx(j, L);
     if (j->offer->schema != NULL && input != NULL) {
         input = schema_defaults(j->offer->schema, input, &j->arena);
     }
@@ -362,21 +365,12 @@ static int push_tool(struct offer_job *j, lua_State *L)
     return 2;
 }
 
-const struct offer_kind offer_tool_kind = {.what = "tool",
-                                           .kind = GEN_TOOL,
-                                           .conflict = DIAG_TOOL_CONFLICT,
-                                           .face = &offer_target,
-                                           .push = push_tool};
-static const struct offer_kind command_kind = {.what = "command",
-                                               .kind = GEN_COMMAND,
-                                               .conflict = DIAG_COMMAND_CONFLICT,
-                                               .face = &offer_target,
-                                               .push = push_command};
-static const struct offer_kind prompt_kind = {.what = "prompt",
-                                              .kind = GEN_PROMPT,
-                                              .conflict = DIAG_PROMPT_CONFLICT,
-                                              .face = &offer_target,
-                                              .push = push_prompt};
+const struct offer_kind offer_tool_kind = {"tool", GEN_TOOL, DIAG_TOOL_CONFLICT, &offer_target,
+                                           push_tool};
+static const struct offer_kind command_kind = {"command", GEN_COMMAND, DIAG_COMMAND_CONFLICT,
+                                               &offer_target, offer_push_input};
+static const struct offer_kind prompt_kind = {"prompt", GEN_PROMPT, DIAG_PROMPT_CONFLICT,
+                                              &offer_target, push_prompt};
 
 /// command{name, description, run}
 int offer_command(lua_State *L)
@@ -384,8 +378,7 @@ int offer_command(lua_State *L)
     static const char *const keys[] = {"name", "description", "run", NULL};
     struct str name = offer_name(L, "command", keys, "say-hello");
     struct args_scratch *s = args_scratch(L);
-    struct jw w;
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kstr(&w, "description", offer_text(L, "command", "description", STR("")));
     jw_end_obj(&w);

@@ -4,15 +4,15 @@
 #include "bind/plugin_int.h"
 #include "gen/route.h"
 
-// What a plugin offers to be called: tools, commands, prompt sections and routes. An offer is the `data`
-// of its item.
+// What a plugin offers to the hub: tools, commands, prompt sections, routes, providers. An offer is the `data` of its
+// item.
 
 struct offer;
 struct offer_job;
 
 /// How one kind is called and answers.
 struct offer_kind {
-    const char *what;       // "tool"
+    const char *what;       // "tool", for messages
     enum gen_kind kind;     // of its item
     enum gen_code conflict; // code of a second one of the same name
     const void *face;       // of its item
@@ -33,7 +33,7 @@ struct offer {
     bool off;         // a route that was switched off
 };
 
-/// A call ended: results are on `L`, or `fault` says why there are none. Frees the job, with its arena.
+/// A call ended: its results are on `L`, or `fault` says why there are none. Frees the job and its arena.
 typedef void offer_ended(struct offer_job *j, enum bind_end end, lua_State *L, int n,
                          const struct gen_diag *fault);
 
@@ -49,26 +49,25 @@ struct offer_job {
 
 // ---- offer.c --------------------------------------------------------------------------------------
 
-/// Register an offer of the running plugin: the function at `fn` (0: none, it is not called), under
-/// `name`. Pushes a handle with
-/// off(), or nil and a message when the plugin has one of that name already; returns how many.
+/// Register an offer of the running plugin under `name`; it calls the function at `fn` (0: it is never called). Pushes a
+/// handle with off(), or nil and a message when the plugin already has one of that name. Returns how many.
 int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, struct str about,
               bool override, int fn);
 
-/// Begin a call of `f` with the zeroed job `j`. False: it cannot be called any more, and nothing follows.
+/// Begin a call of `f` with the zeroed job `j`. False: it can no longer be called, and `ended` is not called.
 bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint32_t timeout_ms);
-/// Give up a call that has not ended; `ended` is not called. The job is the caller's to free.
+/// Cancel a call that has not ended; `ended` is not called. The caller frees the job.
 void offer_cancel(struct offer_job *j);
-/// The message and code of what went wrong.
+/// Fill `e` with what went wrong in a call that ended without results, and return its code.
 int offer_fault(struct err *e, enum bind_end end, const struct gen_diag *fault);
-/// What the calls cost.
+/// How many calls there were and how long they took.
 const struct hook_stats *offer_stats(const void *data);
 
-// The table at 1 that describes an offer. All of these raise what is wrong with it, after the name `who`.
+// These read the table at 1 that describes an offer. They raise what is wrong with it; the message begins with `who`.
 
-/// It is a table with no other keys; nothing else is on the stack any more.
+/// Check that it is a table with no other keys, and drop everything else from the stack.
 void offer_check(lua_State *L, const char *who, const char *const *keys);
-/// The same, and its `name`, which has to be like `like`.
+/// The same, and return its `name`; `like` is an example of a valid one.
 struct str offer_name(lua_State *L, const char *who, const char *const *keys, const char *like);
 /// The text at `key`.
 struct str offer_text(lua_State *L, const char *who, const char *key, struct str fallback);
@@ -78,8 +77,8 @@ void offer_write_text(lua_State *L, struct jw *w, const char *who, const char *k
 int offer_fn(lua_State *L, const char *who, const char *key);
 /// The value at `key`, sorted; NULL: there is none.
 struct json *offer_value(lua_State *L, const char *who, const char *key, struct arena *a);
-/// Put all members in order. Lua gives those of a table in another order at each load; what is sent with every request must
-/// not change by that, or nobody can cache what follows it.
+/// Sort all members. Lua lists the fields of a table in another order at each load; a text that is sent with every request
+/// must not change with it, or providers could not cache what follows.
 void offer_sort(struct json *v);
 
 extern const struct gen_target offer_target; // of tools, commands and prompt sections
@@ -100,10 +99,14 @@ int offer_provider(lua_State *L);
 /// mcp.prompt{}, mcp.resource{}; mcp.tool is tool{}.
 int offer_mcp_prompt(lua_State *L);
 int offer_mcp_resource(lua_State *L);
-/// mcp.updated(uri): what a resource holds is another; clients that subscribed to it are told.
+/// mcp.updated(uri): the content of a resource changed; notify clients that subscribed to it.
 int offer_mcp_updated(lua_State *L);
 /// The call of the generation that a job belongs to.
 struct gen_call *offer_gen_call(struct offer_job *j);
+/// Push its ctx.
+void offer_push_ctx(struct offer_job *j, lua_State *L);
+/// Push its input and ctx: the arguments of commands and MCP prompts. Returns 2.
+int offer_push_input(struct offer_job *j, lua_State *L);
 
 // ---- offer_tool.c -----------------------------------------------------------------------------------
 

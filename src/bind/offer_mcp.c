@@ -3,9 +3,9 @@
 //     mcp.prompt{name, title, description, arguments = {"who", {name, description, required, values}}, get}
 //     mcp.resource{uri | uri_template, name, title, description, mime, values, read}
 //
-// The item's `about` is what clients are told, in the words of MCP, plus `values`: what completion offers for an
-// argument or a variable of a template. It is written in a fixed order, so that a list changes only when somebody
-// would see it. The handlers return what src/mcpserver/ makes messages and contents of.
+// The item's `about` is the description that clients get, in MCP's terms, plus `values`: the completions of an argument or
+// of a variable of a template. It is written in a fixed order, so that a list changes only when its content does.
+// src/mcpserver/ turns what the handlers return into messages and contents.
 
 #include <lauxlib.h>
 
@@ -13,34 +13,20 @@
 #include "event/event.h"
 #include "proto/events.h"
 
-static int push_prompt(struct offer_job *j, lua_State *L)
-{
-    struct gen_call *gen = offer_gen_call(j);
-    value_push(L, gen->input);
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen->ctx);
-    return 2;
-}
-
 /// The input is {uri, params}: what was asked for, and the variables of the template in it.
 static int push_resource(struct offer_job *j, lua_State *L)
 {
-    struct gen_call *gen = offer_gen_call(j);
-    value_push(L, json_get(gen->input, "uri"));
-    value_push(L, json_get(gen->input, "params"));
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen->ctx);
+    const struct json *input = offer_gen_call(j)->input;
+    value_push(L, json_get(input, "uri"));
+    value_push(L, json_get(input, "params"));
+    offer_push_ctx(j, L);
     return 3;
 }
 
-static const struct offer_kind prompt_kind = {.what = "mcp.prompt",
-                                              .kind = GEN_MCP_PROMPT,
-                                              .conflict = DIAG_PROMPT_CONFLICT,
-                                              .face = &offer_target,
-                                              .push = push_prompt};
-static const struct offer_kind resource_kind = {.what = "mcp.resource",
-                                                .kind = GEN_MCP_RESOURCE,
-                                                .conflict = DIAG_OUTPUT_CONFLICT,
-                                                .face = &offer_target,
-                                                .push = push_resource};
+static const struct offer_kind prompt_kind = {"mcp.prompt", GEN_MCP_PROMPT, DIAG_PROMPT_CONFLICT,
+                                              &offer_target, offer_push_input};
+static const struct offer_kind resource_kind = {"mcp.resource", GEN_MCP_RESOURCE,
+                                                DIAG_OUTPUT_CONFLICT, &offer_target, push_resource};
 
 static void write_argument(lua_State *L, struct jw *w, const struct json *v)
 {
@@ -79,8 +65,7 @@ int offer_mcp_prompt(lua_State *L)
     struct str name = begin(L, "mcp.prompt", keys);
     struct args_scratch *s = args_scratch(L);
     const struct json *arguments = offer_value(L, "mcp.prompt", "arguments", &s->arena);
-    struct jw w;
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     offer_write_text(L, &w, "mcp.prompt", "title", "title");
     offer_write_text(L, &w, "mcp.prompt", "description", "description");
@@ -104,7 +89,7 @@ static struct str check_uri(lua_State *L, bool *is_template)
     }
     struct str one = uri.n != 0 ? uri : template;
     if (one.n > 1024 || str_index(one, ':') <= 0) {
-        luaL_error(L, "mcp.resource: '%s' is no address: it has to be like 'notes://today'", one.p);
+        luaL_error(L, "mcp.resource: invalid address '%s'; use one like 'notes://today'", one.p);
     }
     *is_template = template.n != 0;
     return one;
@@ -120,8 +105,7 @@ int offer_mcp_resource(lua_State *L)
     struct str uri = check_uri(L, &is_template);
     struct args_scratch *s = args_scratch(L);
     const struct json *values = offer_value(L, who, "values", &s->arena);
-    struct jw w;
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kbool(&w, "template", is_template);
     jw_kstr(&w, "name", name);
@@ -137,13 +121,11 @@ int offer_mcp_resource(lua_State *L)
 
 void bind__mcp_updated(struct bind *b, struct str uri)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addz(&text, "\"uri\":");
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_str(&w, uri);
-    event_emit(b->events, str_of(event_infos[EVENT_RESOURCE_UPDATED].type), STR_NULL,
+    event_emit(b->o.hub->events, str_of(event_infos[EVENT_RESOURCE_UPDATED].type), STR_NULL,
                buf_str(&text));
     buf_fini(&text);
 }

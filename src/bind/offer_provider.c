@@ -30,18 +30,15 @@ static int l_emit(lua_State *L)
 static int push_stream(struct offer_job *j, lua_State *L)
 {
     struct gen_call *gen = offer_gen_call(j);
-    agent_ctx_push(&j->ctx, L, j->offer->o->bind, gen->ctx);
+    offer_push_ctx(j, L);
     j->ctx.stream = gen;
     value_push(L, gen->input);
     agent_ctx_push_fn(&j->ctx, L, l_emit);
     return 3;
 }
 
-static const struct offer_kind provider_kind = {.what = "provider",
-                                                .kind = GEN_PROVIDER,
-                                                .conflict = DIAG_OUTPUT_CONFLICT,
-                                                .face = &offer_target,
-                                                .push = push_stream};
+static const struct offer_kind provider_kind = {"provider", GEN_PROVIDER, DIAG_OUTPUT_CONFLICT,
+                                                &offer_target, push_stream};
 
 static void write_models(lua_State *L, struct jw *w)
 {
@@ -62,8 +59,7 @@ int offer_provider(lua_State *L)
     static const char *const keys[] = {"name", "description", "models", "stream", NULL};
     struct str name = offer_name(L, "provider", keys, "my-models");
     struct args_scratch *s = args_scratch(L);
-    struct jw w;
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     write_models(L, &w);
     offer_write_text(L, &w, "provider", "description", "description");

@@ -4,9 +4,8 @@
 //     nil ──> 204        {status = integer, headers, body}, response{...} ──> as it says
 //                        anything else ──> 200 and JSON
 //
-// What a handler answers is checked before it becomes HTTP: no line breaks in headers, no status that a
-// server may not send. A route that runs out of time three times in a row is switched off until its
-// plugin changes: ERR_DENIED then.
+// The answer is checked before it becomes HTTP: no line breaks in headers, and only a status that a server may send. A route
+// that runs out of time three times in a row is switched off until its plugin changes; calls then fail with ERR_DENIED.
 
 #include <lauxlib.h>
 
@@ -56,7 +55,7 @@ static bool get_query(const void *obj, struct json *out)
     return true;
 }
 
-/// The body as JSON; nil when it is none.
+/// The body as JSON; nil when it is not valid JSON.
 static bool get_json(const void *obj, struct json *out)
 {
     const struct route_job *r = obj;
@@ -83,7 +82,7 @@ static int read_body(struct gen_answer *a, struct arena *arena, lua_State *L, bo
                      struct err *e)
 {
     struct json *v;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     if (text && lua_isnil(L, -1)) {
         return 0;
     }
@@ -97,7 +96,6 @@ static int read_body(struct gen_answer *a, struct arena *arena, lua_State *L, bo
     if (rc < 0) {
         return rc;
     }
-    buf_init(&out, SIZE_MAX);
     json_write(&out, v, 0);
     rc = gen_answer_body(a, arena_str(arena, buf_str(&out)), "application/json", e);
     buf_fini(&out);
@@ -179,7 +177,7 @@ static void route_call(void *data, struct gen_route_call *gen)
     gen->target_data = r;
     if (!offer_begin(&r->job, f, on_route_ended, 0)) {
         free(r);
-        refuse(gen, ERR_CONFLICT, "cannot be called any more", f->name);
+        refuse(gen, ERR_CONFLICT, "can no longer be called", f->name);
     }
 }
 
@@ -202,11 +200,8 @@ static int push_req(struct offer_job *j, lua_State *L)
 
 static const struct gen_route route_face = {
     .call = route_call, .cancel = route_cancel, .stats = offer_stats};
-static const struct offer_kind route_kind = {.what = "route",
-                                             .kind = GEN_ROUTE,
-                                             .conflict = DIAG_ROUTE_CONFLICT,
-                                             .face = &route_face,
-                                             .push = push_req};
+static const struct offer_kind route_kind = {"route", GEN_ROUTE, DIAG_ROUTE_CONFLICT, &route_face,
+                                             push_req};
 
 // ---- what plugins call --------------------------------------------------------------------------
 

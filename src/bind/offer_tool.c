@@ -77,11 +77,10 @@ static void write_about(lua_State *L, struct args_scratch *s, const struct json 
 {
     static const char *const modes[] = {"allow", "ask", "deny", NULL};
     struct str permission = offer_text(L, "tool", "permission", STR_NULL);
-    struct jw w;
     if (permission.p != NULL) {
         luaL_checkoption(L, -1, NULL, modes);
     }
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kstr(&w, "description", offer_text(L, "tool", "description", STR("")));
     jw_key(&w, "input_schema");

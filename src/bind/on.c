@@ -1,5 +1,5 @@
-// on(NAME, [opts,] fn): one rule for everything that can happen, and on_begin(fn), on_tool_call(fn),
-// ... for each of the agent's points. All give a handle with :off().
+// on(NAME, [opts,] fn) registers a handler for anything that can happen; on_begin(fn), on_tool_call(fn), ... do so for one
+// of the agent's points. All return a handle with :off().
 //
 //     a hook point        "tool_call", "on_tool_call"     ──> a hook of the unit
 //     an event            "turn.completed", "turn.*"      ──> events.on
@@ -33,11 +33,9 @@ static const struct bind_reg_ops life_ops[] = {
 struct tell {
     enum bind_life which;
     size_t left;
+    bool note;             // faults of handlers are noted with the unit, and do not end `call`
     struct gen_diag fault; // the first; its message is NULL when there is none
-    loop_fn *done;
-    bind__told
-        *told; // gets the fault, which is not noted with the unit then; NULL: `done` is called
-    void *arg;
+    struct gen_life_call *call;
 };
 
 /// One of them.
@@ -52,11 +50,7 @@ static void tell_less(struct tell *t)
     if (--t->left != 0) {
         return;
     }
-    if (t->told != NULL) {
-        t->told(t->arg, t->fault.message != NULL ? &t->fault : NULL);
-    } else {
-        t->done(t->arg);
-    }
+    gen_life_done(t->call, t->fault.message != NULL ? &t->fault : NULL);
     gen_diag_fini(&t->fault);
     free(t);
 }
@@ -68,7 +62,7 @@ static void on_told(void *arg, enum bind_end end, lua_State *L, int n)
     struct telling *one = arg;
     struct tell *t = one->tell;
     const struct gen_diag *fault = bind__call_fault(one->call);
-    if (fault != NULL && t->fault.message == NULL) {
+    if (fault != NULL && t->fault.message == NULL && !t->note) {
         t->fault = gen_diag_copy(fault);
         t->fault.code = t->which == BIND_START ? DIAG_START_FAILED
                         : end == BIND_TIMEOUT  ? DIAG_SHUTDOWN_TIMEOUT
@@ -87,24 +81,25 @@ static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struc
     struct telling *one = xmalloc(sizeof *one);
     *one = (struct telling){t, c};
     lua_State *L = bind_call_stack(c);
-    if (t->told != NULL) {
+    if (!t->note) {
         bind__call_quiet(c);
     }
     bind__call_name(c, t->which == BIND_START ? "plugin_start" : "plugin_shutdown", NULL);
     lua_createtable(L, 0, 1);
-    lua_pushstring(L, gen_reason_name(why));
-    lua_setfield(L, -2, "reason");
+    value_set_str(L, "reason", gen_reason_name(why));
     t->left++;
     bind_call_run(c, 1, o->bind->limits.start_ms, on_told, one);
 }
 
-/// Run the handlers of one step; `told` NULL: `done`, and faults are noted with the unit.
-static void tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
-                 bind__told *told, void *arg)
+void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why,
+                     const struct gen_diag *own, bool note, struct gen_life_call *call)
 {
     vec(vm_ref) fns = {0}; // handlers may register and take back
     struct tell *t = xcalloc(1, sizeof *t);
-    *t = (struct tell){.which = which, .done = done, .told = told, .arg = arg, .left = 1};
+    *t = (struct tell){.which = which, .left = 1, .note = note, .call = call};
+    if (own != NULL) {
+        t->fault = *own;
+    }
     for (const struct bind_reg *r = o->regs; r != NULL; r = r->next) {
         if (r->ops == &life_ops[which]) {
             vec_push(&fns, r->fn);
@@ -117,34 +112,18 @@ static void tell(struct bind_owner *o, enum bind_life which, enum gen_reason why
     tell_less(t);
 }
 
-void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why, loop_fn *done,
-                     void *arg)
-{
-    tell(o, which, why, done, NULL, arg);
-}
-
-void bind__owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why,
-                      bind__told *told, void *arg)
-{
-    tell(o, which, why, NULL, told, arg);
-}
-
 // ---- functions of a table ---------------------------------------------------------------------
 
 bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
                      enum gen_code timeout, struct gen_diag *fault)
 {
     if (vm_get_stats(o->vm).dead) {
-        return true; // there is nobody to tell
+        return true; // no code can run there
     }
     struct entry en = {.owner = o->owner};
     lua_State *L = entry_begin(&en, o->vm);
-    bool ok = true;
-    if (refs_push(L, value) && lua_istable(L, -1)) {
-        lua_pushstring(L, name);
-        lua_rawget(L, -2);
-        ok = !lua_isfunction(L, -1) || entry_run(&en, 0) == ENTRY_DONE;
-    }
+    refs_push_field(L, value, name);
+    bool ok = !lua_isfunction(L, -1) || entry_run(&en, 0) == ENTRY_DONE;
     if (!ok) {
         char *text = xasprintf("%s: %s", name, en.fault->message);
         struct gen_diag d = {.code = en.fault->code == FAULT_HOOK_TIMEOUT ? timeout : failed,
@@ -166,7 +145,7 @@ bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum 
 static int l_hook_off(lua_State *L)
 {
     uint64_t order = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
-    struct gen *g = gen_current(bind_of(L)->engine);
+    struct gen *g = gen_current(bind_of(L)->o.engine);
     struct bind_owner *o = bind_owner_running(L);
     size_t n = g != NULL ? gen_count(g) : 0;
     for (size_t k = 0; k <= n;
@@ -174,7 +153,7 @@ static int l_hook_off(lua_State *L)
         struct gen_unit *u = k < n ? gen_at(g, k) : (o != NULL ? o->unit : NULL);
         for (size_t i = 0; u != NULL && i < gen_unit_count(u); i++) {
             const struct hook *h = gen_item_hook(gen_unit_at(u, i));
-            if (h != NULL && h->order == order) {
+            if (h != NULL && h->terms.order == order) {
                 lua_pushboolean(L, gen_item_off(gen_unit_at(u, i), NULL) == 0);
                 return 1;
             }
@@ -202,7 +181,7 @@ static int on_point(lua_State *L, const char *who, const struct hook_point *p, i
     if (refused != 0) {
         return refused;
     }
-    return bind__push_handle(L, l_hook_off, gen_item_hook(it)->order);
+    return bind__push_handle(L, l_hook_off, gen_item_hook(it)->terms.order);
 }
 
 static NORETURN void unknown(lua_State *L, struct str name)
@@ -220,9 +199,7 @@ static NORETURN void unknown(lua_State *L, struct str name)
         names[n++] = life_ops[i].what;
     }
     const char *near = str_nearest(name, names, n);
-    luaL_error(L, "on: there is no hook point or event '%s'%s%s%s", name.p,
-               near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-               near != NULL ? "'?)" : "");
+    luaL_error(L, "on: there is no hook point or event '%s'%s", name.p, args_near(L, near));
     abort(); // luaL_error() does not return
 }
 

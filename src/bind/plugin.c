@@ -14,12 +14,12 @@
 // A version that fails is taken apart here, before load() returns: its registrations are taken back
 // while their owner still lives, and hub.state is as it was.
 //
-// Versions share a state, so one that fills it may only have had too little room beside the version that
-// serves: it gets a second try in a state of its own.
+// Versions share a state, so a version that fills it may only have lacked room beside the serving one: it is tried again in
+// a state of its own.
 //
 // Invariants:
-//   - between load() and keep() or free() of a version its changes of hub.state are written down, and
-//     nothing else runs in that state.
+//   - between load() and keep() or free() of a version its changes of hub.state are logged, and nothing else runs in
+//     that state.
 
 #include <lauxlib.h>
 
@@ -105,20 +105,6 @@ static bool runner_dead(const struct plugin_version *head)
 }
 
 /// A lifecycle call: functions of the plugin's table, as modules have them, then its handlers.
-struct life {
-    struct gen_life_call *call;
-    struct gen_diag fault; // of the function; its message is NULL when there is none
-};
-
-static void on_told(void *arg, const struct gen_diag *fault)
-{
-    struct life *l = arg;
-    const struct gen_diag *own = l->fault.message != NULL ? &l->fault : NULL;
-    gen_life_done(l->call, own != NULL ? own : fault);
-    gen_diag_fini(&l->fault);
-    free(l);
-}
-
 static void tell(struct plugin__version *v, enum bind_life which, enum gen_reason why,
                  struct gen_life_call *call)
 {
@@ -126,13 +112,12 @@ static void tell(struct plugin__version *v, enum bind_life which, enum gen_reaso
     const char *name = start               ? "_after_reload"
                        : why == GEN_RELOAD ? "_before_reload"
                                            : "_before_unload";
-    struct life *l = xcalloc(1, sizeof *l);
-    l->call = call;
+    struct gen_diag fault = {0};
     if (!start || why == GEN_RELOAD) {
         bind__call_life(v->owner, v->value, name, start ? DIAG_START_FAILED : DIAG_SHUTDOWN_FAILED,
-                        start ? DIAG_START_FAILED : DIAG_SHUTDOWN_TIMEOUT, &l->fault);
+                        start ? DIAG_START_FAILED : DIAG_SHUTDOWN_TIMEOUT, &fault);
     }
-    bind__owner_tell(v->owner, which, why, on_told, l);
+    bind_owner_tell(v->owner, which, why, &fault, false, call);
 }
 
 static void runner_enter(struct plugin_version *head, enum gen_reason why,
@@ -145,7 +130,7 @@ static void runner_leave(struct plugin_version *head, enum gen_reason why,
                          struct gen_life_call *call)
 {
     struct plugin__version *v = container_of(head, struct plugin__version, head);
-    if (runner_dead(head)) { // nobody can be told; whoever waits there is let go
+    if (runner_dead(head)) { // no code can run there any more; end the calls that wait in it
         vm_kill(v->owner->vm);
         gen_life_done(call, NULL);
         return;
@@ -207,7 +192,7 @@ void plugin__version_init(struct plugin__version *v, struct plugin__plugins *ps,
     v->owner = bind_owner_open(ps->bind, vm, u);
     v->owner->plugin = v;
     vm_owner_set_content(v->owner->owner, code->tree->hash);
-    arena_init(&v->arena);
+    v->arena = (struct arena){0};
     map_init(&v->modules);
 }
 

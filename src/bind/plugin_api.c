@@ -31,9 +31,8 @@ static bool is_declared(const struct plugin__version *v)
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(places) && !t->is_file; i++) {
         const struct tree_file *f = tree_find(t, str_of(places[i].file));
-        struct arena a;
+        struct arena a = {0};
         struct json *j = NULL;
-        arena_init(&a);
         if (f != NULL && json_parse(&j, &a, f->bytes, NULL, NULL) == 0) {
             found = found || json_ptr(j, places[i].pointer) != NULL;
         }
@@ -85,9 +84,8 @@ static const char *free_id(lua_State *L, const struct plugin__version *v)
 static int add_prompt(lua_State *L, struct str id, int text, lua_Integer priority)
 {
     struct args_scratch *s = args_scratch(L);
-    struct jw w;
     bool dynamic = lua_isfunction(L, text);
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kint(&w, "priority", priority);
     if (!dynamic) {
@@ -113,7 +111,7 @@ int plugin__api_prompt(lua_State *L)
     if (id.p == NULL) {
         id = str_of(free_id(L, v));
     } else if (!plugin_name_valid(id)) {
-        return luaL_error(L, "prompt: '%s' is no id: it has to be like 'commit-style'", id.p);
+        return luaL_error(L, "prompt: invalid id '%s'; use a name like 'commit-style'", id.p);
     }
     args_field(L, 1, "text");
     return add_prompt(L, id, lua_gettop(L), priority);
@@ -139,7 +137,7 @@ static int l_flag_value(lua_State *L)
     const struct bind *b = bind_of(L);
     struct str key = str_of(lua_tostring(L, lua_upvalueindex(1)));
     size_t type = (size_t)lua_tointeger(L, lua_upvalueindex(2));
-    const struct json *chosen = b->choice != NULL ? b->choice(b->choice_arg, key) : NULL;
+    const struct json *chosen = b->o.choice != NULL ? b->o.choice(b->o.choice_arg, key) : NULL;
     if (fits_flag(chosen, type)) {
         value_push(L, chosen);
     } else {
@@ -181,13 +179,12 @@ static int l_flag(lua_State *L)
 {
     static const char *const keys[] = {"name", "type", "default", "description", NULL};
     const struct plugin__version *v = plugin__running(L, "flag");
-    struct jw w;
     struct str name = offer_name(L, "flag", keys, "verbose");
     size_t type = check_flag_type(L);
     struct args_scratch *s = args_scratch(L);
     const struct json *def = check_default(L, &s->arena, type);
     int at = lua_gettop(L);
-    jw_init(&w, &s->buf);
+    struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kstrz(&w, "type", flag_types[type].name);
     jw_key(&w, "default");

@@ -11,7 +11,8 @@
 // other things that cannot be carried are named in a diagnostic of the next version.
 //
 // Code that fills whatever it is given must not keep the hub rebuilding: a text in whose code the state
-// was full twice within a minute is not run any more until it is another one.
+// was full STRIKES times, each within a minute of the one before, is not run any more until it changes. One
+// burst that is tried again is not enough.
 //
 // Invariants:
 //   - a home has as many `versions` as were loaded into it and not freed.
@@ -26,6 +27,7 @@
 #include "bind/plugin_int.h"
 #include "store/tree.h"
 
+enum { STRIKES = 4 };
 static const uint64_t calm_ns = 60ull * 1000000000; // that long after a death another one is news
 
 /// What is known of a plugin beyond its Lua state.
@@ -35,6 +37,7 @@ struct plugin__kept {
     struct buf lost;         // what of it could not be carried; for the next version
     bool full;               // the state before was full; the same
     char struck[SHA256_HEX]; // content in whose code the state was full last, at `struck_ns`
+    unsigned strikes;        // how often in a row
     uint64_t struck_ns;
     char banned[SHA256_HEX]; // content that is not run any more; "": none
 };
@@ -46,7 +49,6 @@ static struct plugin__kept *kept_get(struct plugin__plugins *ps, const char *key
     struct plugin__kept *k = map_get(&ps->kept, str_of(key));
     if (k == NULL) {
         k = xcalloc(1, sizeof *k);
-        arena_init(&k->arena);
         buf_init(&k->lost, SIZE_MAX);
         map_set(&ps->kept, str_of(key), k);
     }
@@ -61,8 +63,7 @@ static void save(struct plugin__home *h)
         return;
     }
     struct plugin__kept *k = kept_get(h->plugins, h->key);
-    struct buf lost;
-    buf_init(&lost, SIZE_MAX);
+    struct buf lost = {.max = SIZE_MAX};
     arena_fini(&k->arena);
     k->data = state_save(h->state, &k->arena, max, &lost);
     if (lost.n != 0) { // what was lost before and not told yet is not lost twice
@@ -86,13 +87,15 @@ static void on_death(void *arg, struct vm_owner *owner)
         struct plugin__kept *k = kept_get(h->plugins, h->key);
         const char *hash = o->plugin->head.code->tree->hash;
         uint64_t now = time_mono_ns();
-        if (strcmp(k->struck, hash) == 0 && now - k->struck_ns < calm_ns) {
+        bool again = strcmp(k->struck, hash) == 0 && now - k->struck_ns < calm_ns;
+        k->strikes = again ? k->strikes + 1 : 1;
+        if (k->strikes == STRIKES) {
             memcpy(k->banned, hash, sizeof k->banned);
         }
         memcpy(k->struck, hash, sizeof k->struck);
         k->struck_ns = now;
     }
-    gen_request(b->engine, &(struct gen_request){.trigger = "memory"}, NULL, NULL);
+    gen_request(b->o.engine, &(struct gen_request){.trigger = "memory"}, NULL, NULL);
 }
 
 // ---- homes --------------------------------------------------------------------------------------

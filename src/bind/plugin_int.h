@@ -49,26 +49,27 @@ struct plugin__plugins {
 
 struct plugin__plugins *plugin__open(struct bind *b);
 void plugin__close(struct plugin__plugins *ps);
-/// Begin a version of `code` in `vm`, as the staging unit `u`. `v` is zeroed and lies at the beginning of
-/// its block, which the runner's free() ends.
+/// Begin a version of `code` in `vm`, as the staging unit `u`. `v` is zeroed and is the start of its block of memory,
+/// which the runner's free() frees.
 void plugin__version_init(struct plugin__version *v, struct plugin__plugins *ps,
                           const struct plugin_code *code, struct vm *vm, struct gen_unit *u);
-/// The plugin whose code runs on `L`; raises when it is none's.
+/// The plugin whose code runs on `L`; raises when it is not a plugin's.
 struct plugin__version *plugin__running(lua_State *L, const char *fn);
 
 // ---- plugin_home.c ------------------------------------------------------------------------------
 
-/// The state for one more version of `code`: the one that there is, else a new one with what was kept.
+/// The state for one more version of `code`: the existing one, else a new one with the data that was kept.
 struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct plugin_code *code,
                                         bool dry_run);
-/// A version is gone. With the last one the state is closed, and what hub.state holds is kept.
+/// A version was freed. With the last one the state is closed; the data of hub.state is kept.
 void plugin__home_leave(struct plugin__home *h);
-/// Has this very code filled its state too often, or stopped a hub that was killed? Then true, and `fault` is the caller's to free.
+/// Has exactly this code filled its state too often, or was a hub killed because it was stuck in it? Then true, and the
+/// caller frees `fault`.
 bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *code,
                           struct gen_diag *fault);
-/// Note with `v`, which has loaded, what it could not be given of the state before; once.
+/// Note with `v`, which has loaded, which data of the former state was lost; once.
 void plugin__home_say(struct plugin__version *v);
-/// No version is left.
+/// Free what is kept of all plugins, when no version is left.
 void plugin__homes_close(struct plugin__plugins *ps);
 
 // ---- plugin_load.c ------------------------------------------------------------------------------

@@ -4,9 +4,9 @@
 //     link.roll(6) ── arguments, copied ──> fn(6) ── results, copied ──> back in A
 //     link.sides   ── a copy of the field, read anew each time
 //
-// A proxy holds the name only. Each use looks for the version that serves then, so that a reload of B
-// is seen by A at once and no reference crosses two states. A function of B runs under B's own limits
-// and for B as owner; it may not wait, since code of A stands on the stack below it.
+// A proxy holds only the name. Each use looks up the version that serves at that moment, so A sees a reload of B at once and
+// no reference crosses two states. A function of B runs under B's limits and with B as owner; it may not wait, because code
+// of A is on the C stack below it.
 
 #include <lauxlib.h>
 
@@ -59,10 +59,10 @@ static int call_across(struct plugin__version *v, const char *key, int n_args, s
     lua_State *to = entry_begin(&en, v->owner->vm);
     int rc = 0;
     if (!push_field(v, to, key) || !lua_isfunction(to, -1)) {
-        rc = err_set(e, ERR_NOT_FOUND, "'%s' is no function of plugin '%s' any more", key,
-                     v->unit->name);
+        rc = err_set(e, ERR_NOT_FOUND, "plugin '%s' no longer has a function '%s'", v->unit->name,
+                     key);
     }
-    lua_remove(to, 1); // the table that it lay in
+    lua_remove(to, 1); // the table that has the field
     for (int i = 0; i < n_args && rc == 0; i++) {
         value_push(to, values[i]);
     }
@@ -158,7 +158,7 @@ int plugin__push_link(lua_State *L, const char *name)
         lua_CFunction fn;
     } methods[] = {{"__index", l_index}, {"__newindex", l_newindex}};
     if (!plugin_name_valid(str_of(name))) {
-        return luaL_error(L, "'%s' is no name of a plugin", name);
+        return luaL_error(L, "invalid plugin name '%s'", name);
     }
     lua_newtable(L);
     lua_createtable(L, 0, 3);

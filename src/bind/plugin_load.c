@@ -30,7 +30,7 @@ struct plugin__module {
 
 // ---- files --------------------------------------------------------------------------------------
 
-/// "@" and the path of a file as people know it.
+/// "@" and the path of a file, for messages.
 static char *chunk_name(const struct plugin_code *code, const char *file)
 {
     return code->tree->is_file ? xasprintf("@%s", code->path)
@@ -77,7 +77,7 @@ static struct gen_diag diag_of(const struct plugin__version *v, const struct fau
 
 // ---- what it reads and writes -------------------------------------------------------------------
 
-/// Where the plugin whose files are being loaded on `L` has its inputs; NULL: none is.
+/// The inputs of the plugin that is being loaded on `L`; NULL: none is, or `path` is not absolute.
 static struct plugin_inputs *inputs_of(lua_State *L, const char *path)
 {
     const struct entry *en = entry_running(vm_of(L));
@@ -109,25 +109,18 @@ void bind__note_write(lua_State *L, const char *path)
 
 static const struct json no_options = {.type = JSON_OBJ};
 
-/// What a function that makes the plugin gets to know. Without a project nobody works anywhere yet:
-/// `working_dir` is the home of Afloat then.
+/// Push the ctx of a function that makes the plugin. Without a project `working_dir` is the home of Afloat.
 static void push_ctx(lua_State *L, const struct plugin_code *code)
 {
-    const char *home = bind_of(L)->home->dir;
-    const struct {
-        const char *key, *text;
-    } texts[] = {{"name", code->name},
-                 {"path", code->path},
-                 {"project", code->project},
-                 {"working_dir", code->project != NULL ? code->project : home},
-                 {"data_dir", home}};
-    lua_createtable(L, 0, ARRAY_LEN(texts) + 1);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        lua_pushstring(L, texts[i].text); // NULL pushes nil
-        lua_setfield(L, -2, texts[i].key);
-    }
+    const char *home = bind_of(L)->o.hub->home->dir;
+    lua_createtable(L, 0, 6);
+    value_set_str(L, "name", code->name);
+    value_set_str(L, "path", code->path);
+    value_set_str(L, "project", code->project); // NULL is nil
+    value_set_str(L, "working_dir", code->project != NULL ? code->project : home);
+    value_set_str(L, "data_dir", home);
     value_push(L, code->options != NULL ? code->options : &no_options);
-    lua_setfield(L, -2, "options");
+    value_set(L, "options");
 }
 
 /// Register what the value at `idx` holds, if it is a table.
@@ -349,7 +342,7 @@ int plugin__require(lua_State *L)
         return plugin__push_link(L, name.p + strlen(link));
     }
     if (!files__is_name(name)) {
-        return luaL_error(L, "'%s' is no name of a module", name.p);
+        return luaL_error(L, "invalid module name '%s'", name.p);
     }
     struct plugin__module *m = map_get(&v->modules, name);
     if (m != NULL && m->loaded) {

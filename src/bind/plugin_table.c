@@ -1,11 +1,10 @@
 // A plugin as one table: {api, name, hooks, tools, providers, routes, commands, prompt, preserve_ui, on}.
 //
-// Each part is taken apart and given to the function that registers such a thing, so that a plugin that
-// returns a table, one that returns a function, and one that registers as it runs end in the same
-// items. Lists keep their order; what is kept under names is registered in the order of the names, and
-// hooks in the order of a turn, so that the same file always gives the same order.
+// Each part goes to the function that registers such a thing, so a plugin that returns a table, one that returns a function
+// and one that registers while it runs end up with the same items. Lists keep their order, named parts are registered in
+// the order of their names, and hooks in the order of a turn: the same file always gives the same order.
 //
-// Fields of other names are the plugin's own: what require "plugin.NAME" shows.
+// Fields with other names are what require "plugin.NAME" shows.
 
 #include <lauxlib.h>
 
@@ -19,11 +18,6 @@ static void call(lua_State *L, lua_CFunction fn, int n)
     lua_pushcfunction(L, fn);
     lua_insert(L, -n - 1);
     lua_call(L, n, 0);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /// The texts among the keys of the table at `idx`, in order; the array is left on the stack.
@@ -40,7 +34,7 @@ static const char **sorted_keys(lua_State *L, int idx, size_t *n)
             keys[(*n)++] = lua_tostring(L, -2); // the table holds it
         }
     }
-    qsort(keys, *n, sizeof *keys, by_text);
+    str_sort(keys, *n);
     return keys;
 }
 
@@ -70,15 +64,10 @@ static void each(lua_State *L, int idx, each_fn *fn)
 static void push_copy(lua_State *L, int idx, const char *without)
 {
     lua_newtable(L);
-    int to = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, idx) != 0;) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, to);
-    }
+    value_copy_fields(L, idx, -1);
     if (without != NULL) {
         lua_pushnil(L);
-        lua_setfield(L, to, without);
+        value_set(L, without);
     }
 }
 
@@ -200,10 +189,8 @@ static void check_point(lua_State *L, int key, int value)
     (void)value;
     struct str name = str_of(key != 0 ? lua_tostring(L, key) : "1");
     if (hook_point_find(name) == NULL) {
-        const char *near = hook_point_nearest(name);
-        luaL_error(L, "hooks: there is no hook point '%s'%s%s%s", name.p,
-                   near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-                   near != NULL ? "'?)" : "");
+        luaL_error(L, "hooks: there is no hook point '%s'%s", name.p,
+                   args_near(L, hook_point_nearest(name)));
     }
 }
 

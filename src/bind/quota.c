@@ -1,20 +1,21 @@
-// What one unit may have at once, so that a plugin that leaks ends up with an error and not the hub
-// without memory.
+// What one unit may have at once: a plugin that leaks gets an error before the hub runs out of memory.
 //
-//     timers, watches, subscriptions, hooks, offers, WebSockets    counted; beyond the cap nil and a message
-//     what they hold in C                              bytes of the unit's Lua state (vm_charge)
+//     timers, watches, subscriptions, hooks, offers, WebSockets, files    counted; beyond the limit nil and a message
+//     the memory that they and requests hold in C      counts as memory of the unit's Lua state (vm_charge)
 //     commands, HTTP requests, file operations         a few run, some wait in line, the rest is refused
 //     events that its handlers have not taken yet      bytes, see reg.c
 //
-// A cap that was reached is noted with the unit once, with the line that was refused.
+// The first refusal of each kind is noted with the unit, with the line of Lua that was refused.
 //
-// A line starts what waits in a later turn, since a request that cannot be started is answered, and
-// Lua code then runs.
+// A waiting request is started in a later turn of the loop: one that cannot be started is answered at once, and that runs
+// Lua code.
 //
 // Invariants:
-//   - a request with `line` set is counted: among those waiting while it is `queued`, else among those
-//     running, until it is answered or cancelled.
+//   - until it is answered or cancelled, a request with `line` set is counted: as waiting while it is `queued`, else as
+//     running.
 //   - `task` exists only while requests wait.
+
+#include <assert.h>
 
 #include <lauxlib.h>
 
@@ -30,6 +31,7 @@ static const struct {
     [QUOTA_HOOK] = {"hooks", 1024},
     [QUOTA_OFFER] = {"tools, routes, commands and prompts", 1024},
     [QUOTA_SOCKET] = {"WebSockets", 64},
+    [QUOTA_FILE] = {"open files", 256},
 };
 
 static const struct {
@@ -56,13 +58,13 @@ void bind__usage_free(struct bind__usage *u, struct loop *loop)
     free(u);
 }
 
-// ---- saying so --------------------------------------------------------------------------------
+// ---- refusing --------------------------------------------------------------------------------
 
-/// Note with the running unit that `what` was refused; the same once. Pushes nil and the message.
+/// Push nil and the message. The first time that `what` is refused it is noted with the running unit.
 static int refuse(lua_State *L, unsigned what, const char *message)
 {
     struct bind_owner *o = bind_owner_running(L);
-    if ((o->usage->said & 1u << what) == 0) {
+    if (o != NULL && (o->usage->said & 1u << what) == 0) {
         o->usage->said |= 1u << what;
         bind__note_here(L, DIAG_LIMIT_REACHED, message);
     }
@@ -79,15 +81,26 @@ static int refuse_bytes(lua_State *L, const char *fn)
 
 // ---- registrations ----------------------------------------------------------------------------
 
+bool bind__quota_full(enum bind__quota which, unsigned n)
+{
+    assert(which < QUOTA__COUNT);
+    return n >= quotas[which].max;
+}
+
+int bind__quota_refuse(lua_State *L, enum bind__quota which, const char *fn)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s: no more than %u %s at once", fn, quotas[which].max,
+             quotas[which].many);
+    return refuse(L, which, text);
+}
+
 int bind__quota_take(lua_State *L, enum bind__quota which, size_t bytes, const char *fn)
 {
     struct bind_owner *o = bind_owner_running(L);
-    char text[128];
-    assert(o != NULL && which < QUOTA__COUNT);
-    if (o->usage->n[which] >= quotas[which].max) {
-        snprintf(text, sizeof text, "%s: no more than %u %s at once", fn, quotas[which].max,
-                 quotas[which].many);
-        return refuse(L, which, text);
+    assert(o != NULL);
+    if (bind__quota_full(which, o->usage->n[which])) {
+        return bind__quota_refuse(L, which, fn);
     }
     if (!vm_charge(o->vm, bytes)) {
         return refuse_bytes(L, fn);
@@ -128,7 +141,7 @@ static void on_turn(void *arg)
     l->running++;
     op->queued = false;
     if (l->first != NULL && has_room(op)) {
-        l->task = loop_defer(op->o->bind->loop, on_turn, l);
+        l->task = loop_defer(op->o->bind->o.hub->loop, on_turn, l);
     }
     struct err e = {0};
     if (op->kind->start(op, &e) < 0) {
@@ -137,6 +150,17 @@ static void on_turn(void *arg)
         bind__op_fail(op, text);
         op->kind->free(op);
     }
+}
+
+int bind__op_charge(lua_State *L, struct bind_op *op, size_t bytes, const char *who)
+{
+    op->o = bind_owner_running(L);
+    assert(op->o != NULL && op->bytes == 0);
+    if (!vm_charge(op->o->vm, bytes)) {
+        return refuse_bytes(L, who);
+    }
+    op->bytes = bytes;
+    return 0;
 }
 
 int bind__op_run(lua_State *L, struct bind_op *op, const struct bind_op_kind *kind, const char *who,
@@ -157,15 +181,15 @@ int bind__op_run(lua_State *L, struct bind_op *op, const struct bind_op_kind *ki
         kind->free(op);
         return refuse(L, QUOTA__COUNT + (unsigned)kind->line, text);
     }
-    if (!vm_charge(op->o->vm, bytes)) {
+    int refused = bind__op_charge(L, op, bytes, who);
+    if (refused != 0) {
         kind->free(op);
-        return refuse_bytes(L, who);
+        return refused;
     }
-    op->bytes = bytes;
     if (now) {
         l->running++;
         if (kind->start(op, &e) < 0) {
-            bind__line_leave(op);
+            bind__op_release(op);
             kind->free(op);
             return args_fail(L, "%s: %s", who, e.msg);
         }
@@ -181,19 +205,22 @@ int bind__op_run(lua_State *L, struct bind_op *op, const struct bind_op_kind *ki
     return bind__op_begin(L, op, callback, kind->cancel);
 }
 
-void bind__line_leave(struct bind_op *op)
+void bind__op_release(struct bind_op *op)
 {
+    vm_discharge(op->o->vm, op->bytes);
+    op->bytes = 0;
     if (op->line == 0) {
         return;
     }
     struct bind__line *l = line_of(op);
-    struct loop *loop = op->o->bind->loop;
+    struct loop *loop = op->o->bind->o.hub->loop;
     if (op->queued) {
         struct bind_op **at = &l->first;
         while (*at != op) {
             at = &(*at)->line_next;
         }
         *at = op->line_next;
+        assert(l->waiting != 0);
         l->waiting--;
         if (l->first == NULL && l->task != NULL) {
             loop_cancel(loop, l->task);
@@ -206,6 +233,5 @@ void bind__line_leave(struct bind_op *op)
             l->task = loop_defer(loop, on_turn, l);
         }
     }
-    vm_discharge(op->o->vm, op->bytes);
     op->line = 0;
 }

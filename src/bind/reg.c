@@ -2,14 +2,13 @@
 //
 //     timer, watch, stream ── post(json) ──> queue ── a later turn ──> bind_call ──> idle ──> next
 //
-// Timers that repeat, watches and subscriptions are items of their unit: they begin when the unit is
-// committed and end when it leaves. What is over by itself (timer.after) is the owner's alone:
-// it begins and ends with the unit too, but is no change of what the unit contributes, so that it
-// makes no generation.
+// Timers that repeat, watches and subscriptions are items of their unit: they begin when the unit is committed and end when
+// it leaves. A registration that ends by itself (timer.after) is in the owner's list instead. It begins and ends with the
+// unit too, but making one does not change what the unit contributes, so it makes no new generation.
 //
-// A handler is never inside twice: what happens while it waits is queued, in order. The queue is
-// bounded; past the bound the newest is dropped and the log says so. A handler that runs out of time
-// three times in a row is switched off until its unit changes.
+// A handler never runs twice at the same time: what happens while it waits is queued, in order. When the queue is full the
+// newest post is dropped and noted with the unit. A handler that runs out of time three times in a row is switched off
+// until its unit changes.
 //
 // Invariants:
 //   - `live` exactly between start() and stop(); only then `task` and a queue may exist.
@@ -21,18 +20,14 @@
 
 enum {
     QUEUE_BYTES = 16 << 20, // posted to all registrations of an owner
+    NEEDED_MAX = 1024,      // bytes of a post that is taken although there is no room
     TURN_MAX = 32,
-    REG_BYTES = 768, // what a registration costs in C, about
+    REG_BYTES = 768, // that a registration needs in C, about
 };
 
 static size_t post_bytes(size_t json)
 {
     return json + 128;
-}
-
-static struct str id_key(const uint64_t *id)
-{
-    return (struct str){(const char *)id, sizeof *id};
 }
 
 // ---- life -------------------------------------------------------------------------------------
@@ -63,21 +58,9 @@ static void reg_start(void *reg)
     }
 }
 
-static void reg_stop(void *reg)
+static void queue_clear(struct bind_reg *r)
 {
-    struct bind_reg *r = reg;
-    if (!r->live) {
-        return;
-    }
-    r->live = false;
     assert(r->at <= r->queue.n);
-    if (r->ops->stop != NULL) {
-        r->ops->stop(r);
-    }
-    if (r->task != NULL) {
-        loop_cancel(r->o->bind->loop, r->task);
-        r->task = NULL;
-    }
     for (size_t i = r->at; i < r->queue.n; i++) {
         r->o->usage->posted -= post_bytes(r->queue.p[i].n);
         post_fini(&r->queue.p[i]);
@@ -85,12 +68,29 @@ static void reg_stop(void *reg)
     r->queue.n = r->at = 0;
 }
 
-/// It will not fire again and nobody can name it.
+static void reg_stop(void *reg)
+{
+    struct bind_reg *r = reg;
+    if (!r->live) {
+        return;
+    }
+    r->live = false;
+    if (r->ops->stop != NULL) {
+        r->ops->stop(r);
+    }
+    if (r->task != NULL) {
+        loop_cancel(r->o->bind->o.hub->loop, r->task);
+        r->task = NULL;
+    }
+    queue_clear(r);
+}
+
+/// It will not fire again and can no longer be found by its id.
 static void reg_release(void *reg)
 {
     struct bind_reg *r = reg;
     reg_stop(r);
-    map_remove(&r->o->bind->regs, id_key(&r->id));
+    map_remove(&r->o->bind->regs, bind__id_key(&r->id));
     refs_drop(r->o->vm, r->fn);
     bind__quota_give(r->o, r->ops->quota, REG_BYTES);
     reg_unref(r);
@@ -117,7 +117,7 @@ static bool may_run(const struct bind_reg *r)
 static void schedule(struct bind_reg *r)
 {
     if (r->task == NULL && !r->pumping && may_run(r)) {
-        r->task = loop_defer(r->o->bind->loop, pump, r);
+        r->task = loop_defer(r->o->bind->o.hub->loop, pump, r);
     }
 }
 
@@ -137,6 +137,7 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
                  HOOK_STRIKES);
         bind__note(r->o, DIAG_HOOK_DISABLED, NULL, 0, text);
         r->off = true;
+        queue_clear(r); // its bytes are for the other handlers of the unit now
     }
     if (r->live && !r->off && r->ops->idle != NULL) {
         r->ops->idle(r);
@@ -150,11 +151,10 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
 /// Push what was posted; returns how many values.
 static int push_post(lua_State *L, const struct bind__post *p)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
     int n = 0;
     if (p->json != NULL) {
-        arena_init(&a);
         struct str text = {p->json, p->n};
         if (json_parse(&v, &a, text, NULL, NULL) == 0) {
             value_push(L, v);
@@ -176,9 +176,14 @@ static void run_next(struct bind_reg *r)
     assert(r->at < r->queue.n && !r->busy);
     struct bind__post p = r->queue.p[r->at++];
     r->o->usage->posted -= post_bytes(p.n);
-    if (r->at == r->queue.n) {
-        r->queue.n = r->at = 0;
+    size_t left = r->queue.n - r->at;
+    if (left == 0) {
         r->dropping = false;
+    }
+    if (left <= r->at) { // move what is left to the front: a queue may never become empty
+        memmove(r->queue.p, r->queue.p + r->at, left * sizeof p);
+        r->queue.n = left;
+        r->at = 0;
     }
     struct bind_call *c = bind_call_begin(r->o, r->fn);
     if (c != NULL) {
@@ -196,7 +201,7 @@ static void pump(void *arg)
     struct bind_reg *r = arg;
     bool more = true;
     r->task = NULL;
-    r->refs++; // the handler may take it back
+    r->refs++; // the handler may remove it
     r->pumping = true;
     for (int i = 0; i < TURN_MAX && more && may_run(r); i++) {
         more = r->queue.n != 0 || (r->ops->refill != NULL && r->ops->refill(r));
@@ -205,7 +210,7 @@ static void pump(void *arg)
         }
     }
     r->pumping = false;
-    if (more) { // others want the loop too
+    if (more) { // in a later turn: other work of the loop comes first
         schedule(r);
     }
     reg_unref(r);
@@ -234,7 +239,7 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
     }
     lua_settop(L, idx);
     r->fn = refs_take(L, o->owner);
-    map_set(&o->bind->regs, id_key(&r->id), r);
+    map_set(&o->bind->regs, bind__id_key(&r->id), r);
     lua_pushinteger(L, (lua_Integer)r->id);
     if (ops->kind == GEN__KINDS) {
         list_add(&o->regs, r);
@@ -254,7 +259,7 @@ int bind__reg_add(lua_State *L, struct bind_reg *r, const struct bind_reg_ops *o
 
 struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what)
 {
-    struct bind_reg *r = map_get(&bind_of(L)->regs, id_key(&id));
+    struct bind_reg *r = map_get(&bind_of(L)->regs, bind__id_key(&id));
     bool own = r != NULL && r->o == bind_owner_running(L);
     return own && strcmp(r->ops->what, what) == 0 ? r : NULL;
 }
@@ -263,7 +268,7 @@ struct bind_reg *bind__reg_find(lua_State *L, uint64_t id, const char *what)
 static int l_off(lua_State *L)
 {
     uint64_t id = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
-    struct bind_reg *r = map_get(&bind_of(L)->regs, id_key(&id));
+    struct bind_reg *r = map_get(&bind_of(L)->regs, bind__id_key(&id));
     lua_pushboolean(L, r != NULL && bind__reg_off(r));
     return 1;
 }
@@ -301,8 +306,11 @@ void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
     if (!r->live || r->off) {
         return;
     }
-    if (r->o->usage->posted + post_bytes(json.n) > QUEUE_BYTES) {
-        if (!r->dropping) { // said once, until it has taken what is in its queue
+    // A small post that finds an empty queue is always taken: a timer that lost its tick would never fire again, and a
+    // connection that lost its end would stay registered.
+    bool needed = json.n <= NEEDED_MAX && r->queue.n == 0;
+    if (!needed && r->o->usage->posted + post_bytes(json.n) > QUEUE_BYTES) {
+        if (!r->dropping) { // once, until its queue is empty again
             r->dropping = true;
             char text[128];
             snprintf(text, sizeof text,

@@ -1,5 +1,5 @@
-// secrets: get(name), for code with the user's trust; a plugin reads those that its manifest names. What
-// was read is never shown in a log.
+// secrets: get(name), for code with the user's trust; a plugin may read the secrets that its manifest names. The log never
+// shows a secret that was read.
 
 #include "config/secrets.h"
 
@@ -10,49 +10,71 @@
 #include "bind/faces.h"
 #include "bind/plugin_int.h"
 
-struct ask {
-    struct bind_op op;
+struct reading {
     char *path, *name;
     char *value; // NULL: rc and e say why
     int rc;
     struct err e;
+    bind__secret_cb *cb;
+    void *arg;
 };
 
 static void on_work(void *arg)
 {
-    struct ask *a = arg;
-    a->rc = secrets_get(a->path, a->name, &a->value, &a->e);
+    struct reading *r = arg;
+    r->rc = secrets_get(r->path, r->name, &r->value, &r->e);
 }
 
 static void on_done(void *arg)
 {
-    struct ask *a = arg;
-    lua_State *L = bind__op_answer_begin(&a->op);
-    if (L != NULL && a->rc < 0) {
-        bind__op_answer(&a->op, args_fail(L, "%s", a->e.msg));
-    } else if (L != NULL) {
-        redact_add(str_of(a->name), str_of(a->value));
-        lua_pushstring(L, a->value);
-        bind__op_answer(&a->op, 1);
+    struct reading *r = arg;
+    if (r->rc < 0) {
+        r->cb(r->arg, NULL, &r->e);
+    } else {
+        redact_add(str_of(r->name), str_of(r->value));
+        r->cb(r->arg, r->value, NULL);
+        explicit_bzero(r->value, strlen(r->value));
     }
-    if (a->value != NULL) {
-        explicit_bzero(a->value, strlen(a->value));
-    }
-    free(a->value);
-    free(a->path);
-    free(a->name);
-    free(a);
+    free(r->value);
+    free(r->path);
+    free(r->name);
+    free(r);
 }
 
-bool bind__may_read_secret(const struct plugin_code *code, const char *name)
+void bind__read_secret(struct bind *b, const char *name, bind__secret_cb *cb, void *arg)
+{
+    struct reading *r = xcalloc(1, sizeof *r);
+    r->path = xstrdup(b->o.hub->home->secrets);
+    r->name = xstrdup(name);
+    r->cb = cb;
+    r->arg = arg;
+    work_submit(b->files, work_mount_key(r->path), on_work, on_done, r);
+}
+
+char *bind__refuse_secret(const struct plugin_code *code, const char *name)
 {
     json_foreach_item (it, code->shape->permissions) {
         struct str said = json_str(it, "");
         if (str_starts(said, "secret:") && str_eqz(str_from(said, strlen("secret:")), name)) {
-            return true;
+            return NULL;
         }
     }
-    return false;
+    return xasprintf("plugin '%s' may not read '%s': add \"secret:%s\" to the permissions in its "
+                     "plugin.json",
+                     code->name, name, name);
+}
+
+static void answer(void *arg, const char *value, const struct err *e)
+{
+    struct bind_op *op = arg;
+    lua_State *L = bind__op_answer_begin(op);
+    if (L != NULL && value == NULL) {
+        bind__op_answer(op, args_fail(L, "%s", e->msg));
+    } else if (L != NULL) {
+        lua_pushstring(L, value);
+        bind__op_answer(op, 1);
+    }
+    free(op);
 }
 
 static int l_get(lua_State *L)
@@ -61,18 +83,16 @@ static int l_get(lua_State *L)
     lua_settop(L, 2);
     bind__op_check(L, 2, "secrets.get");
     const struct plugin__version *v = bind_owner_running(L)->plugin;
-    if (v != NULL && v->home != NULL && !bind__may_read_secret(v->head.code, name)) {
-        return args_fail(L,
-                         "secrets.get: plugin '%s' may not read '%s': add \"secret:%s\" to the "
-                         "permissions in its plugin.json",
-                         v->head.code->name, name, name);
+    char *why = v != NULL && v->home != NULL ? bind__refuse_secret(v->head.code, name) : NULL;
+    if (why != NULL) {
+        char text[512];
+        snprintf(text, sizeof text, "secrets.get: %s", why);
+        free(why); // before anything can raise
+        return args_fail(L, "%s", text);
     }
-    struct bind *b = bind_of(L);
-    struct ask *a = xcalloc(1, sizeof *a);
-    a->path = xstrdup(b->home->secrets);
-    a->name = xstrdup(name);
-    work_submit(b->files, work_mount_key(a->path), on_work, on_done, a);
-    return bind__op_begin(L, &a->op, 2, NULL);
+    struct bind_op *op = xcalloc(1, sizeof *op);
+    bind__read_secret(bind_of(L), name, answer, op);
+    return bind__op_begin(L, op, 2, NULL);
 }
 
 int face_secrets(lua_State *L)

@@ -6,6 +6,8 @@
 // seen. Only one statement, and only one that reads: the file is opened read-only and nothing can be attached. Time, rows
 // and bytes are bounded; what is left out is said (`more`).
 
+#include <sys/stat.h>
+
 #include <lauxlib.h>
 #include <sqlite3.h>
 
@@ -16,7 +18,8 @@ enum {
     QUERY_MS = 5000,
     STEPS = 10000, // of SQLite's machine between looks at the clock
     ROWS_MAX = 10000,
-    BYTES_MAX = 8 << 20,
+    BYTES_MAX = 8 << 20, // no row begins beyond it, and no value is larger
+    ANSWER_MAX = 16 << 20,
     ARGS_MAX = 100,
     WAIT_MS = 1000, // for a writer
 };
@@ -89,9 +92,8 @@ static void write_value(struct jw *w, sqlite3_stmt *s, int i)
 /// Write the rows; the code of the last step, SQLITE_ROW when some were left out.
 static int write_rows(struct query *q, sqlite3_stmt *s)
 {
-    struct jw w;
     int rc = SQLITE_OK, columns = sqlite3_column_count(s);
-    jw_init(&w, &q->answer);
+    struct jw w = {.out = &q->answer};
     jw_obj(&w);
     jw_karr(&w, "columns");
     for (int i = 0; i < columns; i++) {
@@ -104,7 +106,7 @@ static int write_rows(struct query *q, sqlite3_stmt *s)
             break;
         }
         jw_arr(&w);
-        for (int i = 0; i < columns; i++) {
+        for (int i = 0; i < columns && buf_ok(&q->answer); i++) {
             write_value(&w, s, i);
         }
         jw_end_arr(&w);
@@ -115,11 +117,12 @@ static int write_rows(struct query *q, sqlite3_stmt *s)
     return rc;
 }
 
-static int run(struct query *q, sqlite3 *db)
+static void run(struct query *q, sqlite3 *db)
 {
     sqlite3_stmt *s = NULL;
     const char *rest = "";
     sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, BYTES_MAX);
     sqlite3_busy_timeout(db, WAIT_MS);
     sqlite3_progress_handler(db, STEPS, on_steps, q);
     int rc = sqlite3_prepare_v2(db, q->sql, -1, &s, &rest);
@@ -135,18 +138,30 @@ static int run(struct query *q, sqlite3 *db)
         rc = write_rows(q, s);
     }
     bool good = rc == SQLITE_OK || rc == SQLITE_DONE || rc == SQLITE_ROW;
-    if (!good) {
+    if (!buf_ok(&q->answer)) {
+        snprintf(q->error, sizeof q->error, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
+    } else if (!good) {
         snprintf(q->error, sizeof q->error, "%s",
                  rc == SQLITE_INTERRUPT ? "it took too long" : sqlite3_errmsg(db));
     }
     sqlite3_finalize(s);
-    return rc;
+}
+
+/// Opening anything else may wait, for the other end of a pipe.
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) != 0 || S_ISREG(st.st_mode);
 }
 
 static void on_work(void *arg)
 {
     struct query *q = arg;
     sqlite3 *db = NULL;
+    if (!is_file(q->path)) {
+        snprintf(q->error, sizeof q->error, "it is not a regular file");
+        return;
+    }
     clock_gettime(CLOCK_MONOTONIC, &q->until);
     q->until.tv_sec += QUERY_MS / 1000;
     int rc = sqlite3_open_v2(q->path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
@@ -206,8 +221,7 @@ static int l_query(lua_State *L)
     struct query *q = xcalloc(1, sizeof *q);
     struct err e = {0};
     struct json *args = NULL;
-    arena_init(&q->arena);
-    buf_init(&q->answer, SIZE_MAX);
+    buf_init(&q->answer, ANSWER_MAX);
     q->path = whole;
     q->sql = arena_strdup(&q->arena, str_of(sql));
     bool sound = plain || lua_isnil(L, 3) ||
@@ -217,7 +231,7 @@ static int l_query(lua_State *L)
         return luaL_error(L, "%s: args: %s", fn, e.msg[0] != '\0' ? e.msg : "at most 100");
     }
     q->args = args;
-    return bind__op_run(L, &q->op, &query_kind, fn, sizeof *q + strlen(sql), callback);
+    return bind__op_run(L, &q->op, &query_kind, fn, sizeof *q + q->arena.used, callback);
 }
 
 int face_sqlite(lua_State *L)

@@ -8,17 +8,17 @@
 //
 // A class is a table that instances have as metatable. class(key) gives the same table each time, so
 // that live instances get what the new file defines. When a file that loads asks for it for the first
-// time, the functions that a former version of this file defined are taken out, so that what it no longer
-// defines is gone; those of other files stay, and code that only runs changes nothing. Loading, judging
-// and committing are one turn of the loop: nobody but the code that loads can meet the class half-made,
-// and when that code is not taken every field is put back.
+// time, the functions that a former version of this file defined are removed, so that functions which it no longer defines
+// are gone; those of other files stay, and code that is not being loaded changes nothing. Loading, judging and committing
+// happen in one turn of the loop: only the loading code can see the class half-made, and when that code is not taken every
+// field is restored.
 //
-// Two versions that wrote the same key in one transaction are told to the space: one cannot be undone
-// without the other.
+// Two versions that wrote the same key in one transaction are connected in the space: one cannot be undone without the
+// other.
 //
 // Invariants:
 //   - the log is empty outside of a transaction, and holds only entries of versions that load.
-//   - entries are undone last first; one whose key a version that is taken wrote later is skipped.
+//   - changes are undone from the last to the first; one whose key a taken version wrote later is skipped.
 
 #include "bind/state.h"
 
@@ -26,6 +26,7 @@
 
 #include "bind/modules_int.h"
 #include "bind/state_int.h"
+#include "lua/value.h"
 
 static const char state_key;       // where a Lua state keeps its hub.state
 static struct version one_version; // stands for the one that loads when there is no other
@@ -55,23 +56,8 @@ static void put_value(struct state *st, lua_State *L, const char *key)
 {
     refs_push(L, st->values);
     lua_insert(L, -2);
-    lua_pushstring(L, key);
-    lua_insert(L, -2);
-    lua_rawset(L, -3);
+    value_set(L, key);
     lua_pop(L, 1);
-}
-
-/// Push a copy of the table on top.
-static void push_copy(lua_State *L)
-{
-    int from = lua_gettop(L);
-    lua_newtable(L);
-    lua_pushnil(L);
-    while (lua_next(L, from) != 0) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, from + 1);
-    }
 }
 
 /// Does a version of the file that loads as `v` define the function on top? In a state of its own every
@@ -92,14 +78,14 @@ static bool is_own_function(lua_State *L, const struct version *v)
            (former != NULL && strcmp(d.source + 1, former->text->path) == 0);
 }
 
-/// Take out of the table at `idx` the functions of `v`; NULL: everything.
-static void remove_fields(lua_State *L, int idx, const struct version *v)
+/// Take out of the table at `idx` the functions of `v`.
+static void remove_functions(lua_State *L, int idx, const struct version *v)
 {
     lua_pushnil(L);
     while (lua_next(L, idx) != 0) {
-        bool go = v == NULL || is_own_function(L, v);
+        bool own = is_own_function(L, v);
         lua_pop(L, 1);
-        if (go) {
+        if (own) {
             lua_pushvalue(L, -1);
             lua_pushnil(L);
             lua_rawset(L, idx);
@@ -109,7 +95,7 @@ static void remove_fields(lua_State *L, int idx, const struct version *v)
 
 // ---- the log --------------------------------------------------------------------------------
 
-/// The version whose load changes the state now; NULL: nothing is written down.
+/// The version whose load changes the state now; NULL: changes are not logged.
 static struct version *loader_of(struct state *st, lua_State *L)
 {
     if (!st->logging || st->alone) {
@@ -119,10 +105,11 @@ static struct version *loader_of(struct state *st, lua_State *L)
     return sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
 }
 
-/// Who changed `key` before in this transaction is connected with `v`.
+/// Connect `v` with the versions that changed `key` before in this transaction.
 static void note_shared(struct state *st, lua_State *L, const char *key, struct version *v)
 {
-    vec_foreach (e, &st->log) {
+    for (size_t i = 0; !st->alone && i < st->log.n; i++) {
+        const struct state__change *e = &st->log.p[i];
         if (e->by != v && strcmp(e->key, key) == 0) {
             struct space *sp = space__of(L);
             vec_push(&sp->edges, e->by);
@@ -131,7 +118,7 @@ static void note_shared(struct state *st, lua_State *L, const char *key, struct 
     }
 }
 
-/// About to change `key`: write down what is there. `fields`: it is a class, whose table is changed.
+/// Before `key` changes: log its value. `fields`: it is a class, whose table changes.
 static void write_down(struct state *st, lua_State *L, const char *key, bool fields)
 {
     struct version *v = loader_of(st, L);
@@ -143,7 +130,8 @@ static void write_down(struct state *st, lua_State *L, const char *key, bool fie
     lua_pushstring(L, key);
     push_value(st, L, -1);
     if (fields && lua_istable(L, -1)) {
-        push_copy(L);
+        lua_newtable(L);
+        value_copy_fields(L, -2, -1);
         e.fields = refs_take(L, st->own);
     }
     if (lua_isnil(L, -1)) {
@@ -161,15 +149,9 @@ static void undo(struct state *st, const struct state__change *e)
     lua_State *L = vm_main(st->vm);
     refs_push(L, e->before); // nil when there was nothing
     if (e->fields != 0 && lua_istable(L, -1)) {
-        int class = lua_gettop(L);
-        remove_fields(L, class, NULL);
+        value_clear_fields(L, -1);
         refs_push(L, e->fields);
-        lua_pushnil(L);
-        while (lua_next(L, class + 1) != 0) {
-            lua_pushvalue(L, -2);
-            lua_insert(L, -2);
-            lua_rawset(L, class);
-        }
+        value_copy_fields(L, -1, -2);
         lua_pop(L, 1);
     }
     put_value(st, L, e->key);
@@ -246,7 +228,7 @@ static int lib_class(lua_State *L)
         put_value(st, L, key);
     }
     if (first) {
-        remove_fields(L, 2, v);
+        remove_functions(L, 2, v);
     }
     lua_pushliteral(L, "__index");
     lua_pushvalue(L, 2);
@@ -346,18 +328,18 @@ void state_begin(struct state *st)
 
 void state_end(struct state *st, bool (*thrown)(const struct version *v))
 {
+    struct map taken = {0}; // keys that a version that is taken wrote
     assert(st->logging);
     st->logging = false;
     for (size_t i = st->log.n; i-- > 0;) {
-        const struct state__change *e = &st->log.p[i];
-        bool stays = !thrown(e->by);
-        for (size_t j = i + 1; j < st->log.n && !stays; j++) {
-            stays = strcmp(st->log.p[j].key, e->key) == 0 && !thrown(st->log.p[j].by);
-        }
-        if (!stays) {
+        struct state__change *e = &st->log.p[i];
+        if (!thrown(e->by)) {
+            map_set(&taken, str_of(e->key), e);
+        } else if (map_get(&taken, str_of(e->key)) == NULL) {
             undo(st, e);
         }
     }
+    map_fini(&taken);
     vec_foreach (e, &st->log) {
         refs_drop(st->vm, e->before);
         refs_drop(st->vm, e->fields);

@@ -1,21 +1,20 @@
 // hub.state as a JSON value, and back, so that it outlives its Lua state.
 //
-// What modules keep is a graph: two keys may share a table, tables may hold each other, a table may be
-// an instance of a class that lies under a key of its own. So it is written flat, table by table, and
-// tables stand for each other by number:
+// The values are a graph: two keys may share a table, tables may contain each other, a table may be an instance of a class
+// that has a key of its own. So the tables are written one by one, and refer to each other by number:
 //
 //     {"tables": [{"pairs": ["jobs", {"table": 1}, "n", 3]},        the first is hub.state itself
 //                 {"pairs": [1, "a", 2, {"table": 1}], "array": true},
 //                 {"pairs": ["name", "x"], "meta": 3},               an instance, its class is 3
 //                 {"pairs": ["__index", {"table": 3}]}]}
 //
-// Values that JSON has not are objects of one member: {"table": 1}, {"hex": "ff00"} for bytes that are
-// no UTF-8, {"float": "inf"}. Functions, coroutines and userdata cannot be carried, nor tables whose
-// metatable is none of hub.state's values. They are left out and named. The functions of a class are
-// left out without a word: the file that asks for the class defines them.
+// Values that JSON does not have are objects with one member: {"table": 1}, {"hex": "ff00"} for bytes that are not UTF-8,
+// {"float": "inf"}. Functions, coroutines and userdata cannot be carried over, nor tables whose metatable is not a value of
+// hub.state. They are left out and named. The functions of a class are left out silently: the file that asks for the class
+// defines them.
 //
-// There is no depth to overflow: tables wait in a list, and each is read once. All of it runs
-// outside of any entry, on raw tables, where memory is not refused and nothing raises.
+// Nothing recurses: tables wait in a list, and each is read once. All of it runs outside of any entry, on raw tables, where
+// memory is not refused and nothing raises.
 
 #include <math.h>
 
@@ -46,7 +45,7 @@ struct saver {
     int values, held, seen, list; // tables on the stack: see push_tables()
     size_t done;                  // of `tables`
     vec(struct json) tables;      // by number
-    vec(const char *) paths;      // the same: how people would write it
+    vec(const char *) paths;      // of each table, for messages: "jobs.done"
     vec(struct root) roots;
 };
 
@@ -104,8 +103,8 @@ static struct json form(struct saver *s, const char *name, struct json value)
     return (struct json){.type = JSON_OBJ, .n = 1, .members = m};
 }
 
-/// Where a value was found: the table's path, and where its key lies on the stack. Written out only for
-/// those that are named.
+/// Where a value was found: the path of its table, and the stack index of its key. The text is made only for values that are
+/// named in a message.
 struct way {
     const char *from;
     int key;
@@ -114,7 +113,7 @@ struct way {
 static const char *path_of(struct saver *s, struct way way)
 {
     if (strlen(way.from) > PATH_SHOWN) {
-        return way.from; // near enough
+        return way.from; // long enough for a message
     }
     const char *dot = way.from[0] != '\0' ? "." : "";
     if (lua_type(s->L, way.key) == LUA_TSTRING) {
@@ -148,7 +147,7 @@ static int64_t number_of(struct saver *s, int idx, struct way way)
     return n;
 }
 
-/// May the table at `idx` go, metatable and all?
+/// Can the table at `idx` be carried over, with its metatable?
 static bool is_plain(struct saver *s, int idx)
 {
     if (!lua_getmetatable(s->L, idx)) {
@@ -159,8 +158,8 @@ static bool is_plain(struct saver *s, int idx)
     return known || value_is_array(s->L, idx) || is_class(s, idx);
 }
 
-/// The value at `idx` (absolute) as JSON; false: it cannot be carried, and that was said. `quiet`: it
-/// is not worth saying of a function.
+/// Read the value at `idx` (absolute) as JSON. False: it cannot be carried over, and is named in `lost`, except for functions
+/// if `quiet`.
 static bool read_value(struct saver *s, int idx, struct json *out, struct way way, bool quiet)
 {
     int type = lua_type(s->L, idx);

@@ -1,7 +1,7 @@
 // store: durable JSON values by key, a namespace for each module and plugin.
 //
-// A namespace is one document, state/lua/<name>.json, an object of all keys. Bytes of the name that a
-// file name should not have are written as =XX, so that no two share a document.
+// A namespace is one document, state/lua/<name>.json: an object with all keys. Bytes of the name that do not belong in a
+// file name are written as =XX, so that no two namespaces share a document.
 
 #include "store/store.h"
 
@@ -39,7 +39,7 @@ void bind__store_doc(struct buf *out, const char *space)
     buf_addz(out, ".json");
 }
 
-/// The document of a module is its unit's, that of a plugin its own whatever its unit is called.
+/// A module's document is named after its unit, a plugin's after its namespace.
 static void doc_name(struct buf *out, const struct bind_owner *o)
 {
     char *space = o->plugin != NULL ? plugin_namespace(o->plugin->head.code) : NULL;
@@ -51,11 +51,10 @@ static void doc_name(struct buf *out, const struct bind_owner *o)
 
 static int push_text(lua_State *L, const struct ask *a, struct str text)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct json *doc = NULL;
     struct err e = {0};
     int rc = 0;
-    arena_init(&arena);
     if (text.n != 0) {
         rc = json_parse(&doc, &arena, text, NULL, &e);
     }
@@ -114,14 +113,19 @@ static const char *check_key(lua_State *L, const char *fn)
 }
 
 /// Read the document, or (`value` not NULL) set `key` in it. The store answers in any case: that frees the request.
-static int ask(lua_State *L, const char *key, const struct str *value, int callback)
+static int ask(lua_State *L, const char *who, const char *key, const struct str *value,
+               int callback)
 {
-    struct store *store = bind_of(L)->store;
-    struct buf name;
+    struct store *store = bind_of(L)->o.hub->store;
+    struct buf name = {.max = SIZE_MAX};
     struct ask *a = xcalloc(1, sizeof *a);
+    int refused = bind__op_charge(L, &a->op, sizeof *a + (value != NULL ? value->n : 0), who);
+    if (refused != 0) {
+        free(a);
+        return refused;
+    }
     a->key = key != NULL ? xstrdup(key) : NULL;
     a->writes = value != NULL;
-    buf_init(&name, SIZE_MAX);
     doc_name(&name, bind_owner_running(L));
     if (value != NULL) {
         store_doc_set(store, buf_str(&name), str_of(key), *value, on_set, a);
@@ -137,14 +141,14 @@ static int l_get(lua_State *L)
     const char *key = check_key(L, "store.get");
     lua_settop(L, 2);
     bind__op_check(L, 2, "store.get");
-    return ask(L, key, NULL, 2);
+    return ask(L, "store.get", key, NULL, 2);
 }
 
 static int l_keys(lua_State *L)
 {
     lua_settop(L, 1);
     bind__op_check(L, 1, "store.keys");
-    return ask(L, NULL, NULL, 1);
+    return ask(L, "store.keys", NULL, NULL, 1);
 }
 
 static int l_set(lua_State *L)
@@ -154,7 +158,7 @@ static int l_set(lua_State *L)
     const char *key = check_key(L, "store.set");
     lua_settop(L, 3);
     if (lua_isnil(L, 2)) {
-        return luaL_error(L, "store.set: no value: store.remove(key) takes one away");
+        return luaL_error(L, "store.set: no value; use store.remove(key) to delete a key");
     }
     bind__op_check(L, 3, "store.set");
     struct args_scratch *s = args_scratch(L);
@@ -166,7 +170,7 @@ static int l_set(lua_State *L)
         return args_fail(L, "store.set: '%s' is larger than 1 MiB", key);
     }
     struct str value = buf_str(&s->buf);
-    return ask(L, key, &value, 3);
+    return ask(L, "store.set", key, &value, 3);
 }
 
 static int l_remove(lua_State *L)
@@ -174,7 +178,7 @@ static int l_remove(lua_State *L)
     const char *key = check_key(L, "store.remove");
     lua_settop(L, 2);
     bind__op_check(L, 2, "store.remove");
-    return ask(L, key, &STR_NULL, 2);
+    return ask(L, "store.remove", key, &STR_NULL, 2);
 }
 
 int face_store(lua_State *L)

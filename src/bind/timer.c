@@ -1,7 +1,7 @@
-// Timers of Lua code in the hub: the library `timer` (lua/lib_timer.c) stands on them.
+// Timers of Lua code in the hub: the backend of the library `timer` (lua/lib_timer.c).
 //
-// The next time of a repeating timer is counted from when it was due, but not before its handler has ended;
-// times that were missed meanwhile are left out.
+// A repeating timer is due one interval after it was due last, but never before its handler has ended; intervals that were
+// missed are skipped.
 
 #include "loop/timer.h"
 
@@ -32,9 +32,9 @@ static void on_timer(void *arg)
 static void start(struct bind_reg *r)
 {
     struct lua_timer *t = timer_of(r);
-    timer_init(&t->timer, r->o->bind->loop, on_timer, t);
+    timer_init(&t->timer, r->o->bind->o.hub->loop, on_timer, t);
     assert(r->live);
-    t->due = loop_now(r->o->bind->loop) + t->ms;
+    t->due = loop_now(r->o->bind->o.hub->loop) + t->ms;
     timer_start(&t->timer, t->ms);
 }
 
@@ -47,7 +47,7 @@ static void start_again(struct bind_reg *r)
 {
     struct lua_timer *t = timer_of(r);
     assert(r->live && t->ms > 0);
-    uint64_t now = loop_now(r->o->bind->loop);
+    uint64_t now = loop_now(r->o->bind->o.hub->loop);
     t->due += t->ms;
     if (t->due <= now) {
         t->due = now + t->ms;
@@ -120,7 +120,7 @@ static int lib_sleep(lua_State *L, uint64_t ms)
 {
     bind__op_check(L, 2, "timer.sleep");
     struct nap *n = xcalloc(1, sizeof *n);
-    timer_init(&n->timer, bind_of(L)->loop, on_woken, n);
+    timer_init(&n->timer, bind_of(L)->o.hub->loop, on_woken, n);
     timer_start(&n->timer, ms);
     return bind__op_begin(L, &n->op, 2, nap_cancel);
 }

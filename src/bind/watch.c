@@ -23,10 +23,9 @@ static struct lua_watch *watch_of(struct bind_reg *r)
 static void on_batch(struct watch *watch, const struct watch_batch *batch, void *arg)
 {
     struct lua_watch *w = arg;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw jw;
     (void)watch;
-    buf_init(&text, SIZE_MAX);
     for (size_t i = 0; !batch->first && i < batch->n; i++) {
         buf_clear(&text);
         jw_init(&jw, &text);
@@ -39,15 +38,6 @@ static void on_batch(struct watch *watch, const struct watch_batch *batch, void 
     buf_fini(&text);
 }
 
-int bind__watch_open(const struct bind *b, struct watch **out, struct watch_opts *o, watch_cb *cb,
-                     void *arg, struct err *e)
-{
-    o->debounce_ms = (unsigned)config_int(b->config->now, "watch.debounce_ms");
-    o->poll_ms = (unsigned)config_int(b->config->now, "watch.poll_ms");
-    o->poll = o->poll || config_bool(b->config->now, "watch.poll");
-    return watch_open(out, b->watcher, o, cb, arg, e);
-}
-
 static void start(struct bind_reg *r)
 {
     struct lua_watch *w = watch_of(r);
@@ -57,9 +47,9 @@ static void start(struct bind_reg *r)
         .path = w->path,
         .pattern = w->pattern,
         .recursive = w->recursive,
-        .poll = w->poll,
+        .pace.poll = w->poll,
     };
-    if (bind__watch_open(r->o->bind, &w->watch, &opts, on_batch, w, &e) < 0) {
+    if (watch_open(&w->watch, r->o->bind->o.watcher, &opts, on_batch, w, &e) < 0) {
         bind__note(r->o, DIAG_WATCH_DEGRADED, w->path, 0, e.msg);
     }
 }

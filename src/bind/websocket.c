@@ -25,43 +25,59 @@ static struct socket *socket_of(struct bind_reg *r)
 
 // ---- what both modules have ---------------------------------------------------------------------
 
-enum { HEADERS_MAX = 100 };
-
 void bind__link_read(lua_State *L, int opts, struct str url, struct bind__link *k)
 {
-    arena_init(&k->arena);
+    k->arena = (struct arena){0};
     k->q.url = arena_strdup(&k->arena, url);
     if (!args_field(L, opts, "headers")) {
         return;
     }
-    struct http_header *headers = arena_calloc(&k->arena, HEADERS_MAX, sizeof *headers);
-    for (lua_pushnil(L); lua_istable(L, -2) && lua_next(L, -2) != 0; lua_pop(L, 1)) {
-        bool texts = lua_type(L, -2) == LUA_TSTRING && lua_type(L, -1) == LUA_TSTRING;
-        if (texts && k->q.n_headers < HEADERS_MAX) {
-            struct http_header *h = &headers[k->q.n_headers++];
-            h->name = arena_str(&k->arena, str_of(lua_tostring(L, -2)));
-            h->value = arena_str(&k->arena, str_of(lua_tostring(L, -1)));
-        }
+    struct http_header *headers = arena_calloc(&k->arena, BIND__HEADERS, sizeof *headers);
+    k->q.n_headers = bind__read_headers(L, -1, "", headers); // checked: it raises nothing
+    for (size_t i = 0; i < k->q.n_headers; i++) {
+        headers[i].name = arena_str(&k->arena, headers[i].name);
+        headers[i].value = arena_str(&k->arena, headers[i].value);
     }
     k->q.headers = headers;
 }
 
 void bind__link_free(struct bind__link *k)
 {
-    ws_client_free(k->ws);
+    bind__link_drop(k);
     arena_fini(&k->arena);
+}
+
+int bind__link_open(struct bind__link *k, struct bind_reg *r, const struct ws_client_cb *cb,
+                    struct err *e)
+{
+    const struct bind *b = r->o->bind;
+    assert(k->ws == NULL);
+    return ws_client_open(&k->ws, b->o.http, b->o.hub->loop, &k->q, cb, r, e);
+}
+
+void bind__link_drop(struct bind__link *k)
+{
+    ws_client_free(k->ws);
+    k->ws = NULL;
+}
+
+struct str bind__check_url(lua_State *L, int idx, const char *who)
+{
+    struct str url = args_str(L, idx, who, "url");
+    if (str_starts(url, "ws://") || str_starts(url, "wss://")) {
+        return url;
+    }
+    args_fail(L, "%s: a URL begins with wss:// or ws://", who);
+    return STR_NULL;
 }
 
 void bind__post_event(struct bind_reg *r, const char *type, int code, struct str text, bool binary)
 {
-    struct buf out, data;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    buf_init(&data, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX}, data = {.max = SIZE_MAX};
     if (binary) {
         base64_encode(&data, text);
     }
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     jw_kstrz(&w, "type", type);
     jw_kint(&w, "code", code);
@@ -71,6 +87,18 @@ void bind__post_event(struct bind_reg *r, const char *type, int code, struct str
     bind__reg_post(r, buf_str(&out), NULL);
     buf_fini(&out);
     buf_fini(&data);
+}
+
+void bind__post_end(struct bind_reg *r, struct bind__link *k, int code, struct str reason,
+                    const char *message, bool closes)
+{
+    if (message != NULL) {
+        bind__post_event(r, "error", code, str_of(message), false);
+    }
+    if (closes) {
+        bind__post_event(r, "close", code, message != NULL ? str_of(message) : reason, false);
+    }
+    bind__link_drop(k);
 }
 
 static int after_handler(lua_State *L, int status, lua_KContext k)
@@ -138,8 +166,9 @@ void bind__check_handlers(lua_State *L, int opts, const char *who, const char *c
             args_fn(L, lua_gettop(L), who);
         }
     }
-    if (args_field(L, opts, "headers") && !lua_istable(L, -1)) {
-        luaL_error(L, "%s: 'headers' must be a table of names and texts", who);
+    if (args_field(L, opts, "headers")) {
+        struct http_header unused[BIND__HEADERS];
+        (void)bind__read_headers(L, -1, who, unused);
     }
 }
 
@@ -158,31 +187,23 @@ static void on_message(void *arg, struct str bytes, bool binary)
 static void on_end(void *arg, int code, struct str reason, const char *message)
 {
     struct socket *s = socket_of(arg);
-    if (message != NULL) {
-        bind__post_event(&s->reg, "error", code, str_of(message), false);
-    }
     s->over = true;
-    bind__post_event(&s->reg, "close", code, message != NULL ? str_of(message) : reason, false);
-    ws_client_free(s->link.ws);
-    s->link.ws = NULL;
+    bind__post_end(&s->reg, &s->link, code, reason, message, true);
 }
 
 static void start(struct bind_reg *r)
 {
     static const struct ws_client_cb cb = {on_open, on_message, on_end};
-    struct socket *s = socket_of(r);
-    struct bind *b = r->o->bind;
     struct err e = {0};
-    assert(s->link.ws == NULL && !s->over);
-    if (ws_client_open(&s->link.ws, b->http, b->loop, &s->link.q, &cb, r, &e) < 0) {
+    assert(!socket_of(r)->over);
+    if (bind__link_open(&socket_of(r)->link, r, &cb, &e) < 0) {
         on_end(r, 1006, STR(""), e.msg);
     }
 }
 
 static void stop(struct bind_reg *r)
 {
-    ws_client_free(socket_of(r)->link.ws);
-    socket_of(r)->link.ws = NULL;
+    bind__link_drop(&socket_of(r)->link);
 }
 
 static void on_idle(struct bind_reg *r)
@@ -213,17 +234,19 @@ static int l_connect(lua_State *L)
 {
     static const char *const keys[] = {"headers",  "on_open",  "on_message",
                                        "on_close", "on_error", NULL};
-    struct str url = args_str(L, 1, "websocket.connect", "url");
+    static const char who[] = "websocket.connect";
+    (void)args_str(L, 1, who, "url");
     if (lua_isnoneornil(L, 2)) {
         lua_settop(L, 1);
         lua_newtable(L);
     }
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    luaL_checkstack(L, 24, "websocket");
-    bind__check_handlers(L, 2, "websocket.connect", keys);
-    if (!str_starts(url, "ws://") && !str_starts(url, "wss://")) {
-        return args_fail(L, "websocket.connect: a URL begins with wss:// or ws://");
+    luaL_checkstack(L, 24, who);
+    bind__check_handlers(L, 2, who, keys);
+    struct str url = bind__check_url(L, 1, who);
+    if (url.p == NULL) {
+        return 2;
     }
     bind__owner(L);
     lua_settop(L, 2);

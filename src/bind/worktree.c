@@ -1,6 +1,6 @@
-// The worktrees that are there: those of runs and those that users asked for.
+// The worktrees that exist: those of runs and those that users asked for.
 //
-//     there before the hub ──> bind_worktree_known ────┐
+//     older than the hub ────> bind_worktree_known ────┐
 //     made, removed (bot/) ──> bind_worktree_changed ──┼─> hub.get_worktrees()
 //                                                      └─> handlers of worktree_created, worktree_deleted
 
@@ -64,12 +64,9 @@ void bind__worktrees_push(const struct bind *b, lua_State *L)
     for (size_t i = 0; i < b->made.n; i++) {
         const struct bind__worktree *t = &b->made.p[i];
         lua_createtable(L, 0, 3);
-        lua_pushstring(L, t->path);
-        lua_setfield(L, -2, "path");
-        lua_pushstring(L, t->branch);
-        lua_setfield(L, -2, "branch");
-        lua_pushstring(L, t->repository);
-        lua_setfield(L, -2, "repository");
+        value_set_str(L, "path", t->path);
+        value_set_str(L, "branch", t->branch);
+        value_set_str(L, "repository", t->repository);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
 }

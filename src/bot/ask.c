@@ -17,10 +17,10 @@
 struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = xcalloc(1, sizeof *a);
+    assert(cb != NULL && b->lane != NULL); // nobody asks after bots_close()
     a->b = b;
     a->cb = cb;
     a->arg = arg;
-    arena_init(&a->arena);
     buf_init(&a->out, SIZE_MAX);
     jw_init(&a->w, &a->out);
     a->params = json_clone(&a->arena, params);
@@ -122,13 +122,23 @@ void ask__fail(struct ask *a, const struct err *e)
 
 void ask__no(struct ask *a, enum problem p, const char *hint, const char *fmt, ...)
 {
-    struct agent_no no = {.problem = p};
+    struct agent_no no;
     va_list args;
-    snprintf(no.hint, sizeof no.hint, "%s", hint != NULL ? hint : "");
     va_start(args, fmt);
-    vsnprintf(no.detail, sizeof no.detail, fmt, args);
+    agent_no_vset(&no, p, hint, fmt, args);
     va_end(args);
     ask__refuse(a, &no);
+}
+
+struct jw *ask__begin_answer(struct ask *a, int status, const struct err *e)
+{
+    if (status < 0) {
+        ask__fail(a, e);
+        return NULL;
+    }
+    assert(a->out.n == 0);
+    jw_obj(&a->w);
+    return &a->w;
 }
 
 // ---- the lane -----------------------------------------------------------------------------------
@@ -162,14 +172,16 @@ void ask__work(struct ask *a, ask_fn *work, ask_fn *then)
 
 static int read_workspace(struct ask *a)
 {
-    const char *home = a->b->o.home->dir;
+    const char *home = a->b->o.hub->home->dir;
     const char *project = ask__z(a, "project");
     enum workspace_how how = a->flags & WHERE_MAKE ? WORKSPACE_MAKE : WORKSPACE_LOOK;
     if (project != NULL) {
         return workspace_of_slug(&a->ws, home, a->name, project, how, &a->e);
     }
-    const char *path = a->git.main_root != NULL ? a->git.main_root : a->real;
-    return path != NULL ? workspace_of_path(&a->ws, home, a->name, path, how, &a->e) : 0;
+    struct workspace_project p = {.path = a->git.main_root != NULL ? a->git.main_root : a->real,
+                                  .common = a->git.common,
+                                  .sh = store_shelf(a->b->o.hub->store)};
+    return p.path != NULL ? workspace_of_path(&a->ws, home, a->name, &p, how, &a->e) : 0;
 }
 
 static void read_where(struct ask *a) // on the lane
@@ -185,7 +197,7 @@ static void read_where(struct ask *a) // on the lane
         a->real = arena_strdup(&a->arena, str_of(real));
     }
     a->has_catalog = true;
-    a->rc = catalog_read(&a->catalog, a->b->o.home->dir, a->real, a->name, &a->e);
+    a->rc = catalog_read(&a->catalog, a->b->o.hub->home->dir, a->real, a->name, &a->e);
     if (a->rc == 0 && a->name != NULL && a->flags & WHERE_SPACE && !(a->flags & WHERE_MAKE)) {
         a->rc = read_workspace(a);
     }
@@ -209,7 +221,7 @@ static void on_judged(struct ask *a)
 static void judge(struct ask *a)
 {
     struct err e = {0};
-    catalog_judge(&a->catalog, a->b->o.trust);
+    catalog_judge(&a->catalog, a->b->o.hub->trust);
     if (a->name == NULL) {
         on_judged(a);
         return;
@@ -225,6 +237,7 @@ static void judge(struct ask *a)
 
 void ask__keep_look(struct ask *a, const struct git_look *r)
 {
+    assert(r->root != NULL && r->common != NULL);
     a->git = (struct where_git){.root = arena_strdup(&a->arena, str_of(r->root)),
                                 .main_root = arena_strdup(&a->arena, str_of(r->main_root)),
                                 .common = arena_strdup(&a->arena, str_of(r->common)),
@@ -251,13 +264,14 @@ static bool check_names(struct ask *a, struct agent_no *no)
     struct str project = ask__str(a, "project"), dir = ask__str(a, "working_dir");
     a->name = ask__z(a, "bot");
     if (a->name != NULL && bot_name_check(str_of(a->name), &e) < 0) {
-        bots__no(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+        agent_no_set(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
     } else if (project.p != NULL && slug_check(project, &e) < 0) {
-        bots__no(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+        agent_no_set(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
     } else if (dir.p != NULL && (!str_starts(dir, "/") || memchr(dir.p, '\0', dir.n) != NULL)) {
-        bots__no(no, PROBLEM_INVALID_BODY, NULL, "'working_dir' must be an absolute path");
+        agent_no_set(no, PROBLEM_INVALID_BODY, NULL, "'working_dir' must be an absolute path");
     } else if (a->flags & WHERE_SPACE && project.p == NULL && dir.p == NULL) {
-        bots__no(no, PROBLEM_INVALID_BODY, NULL, "'working_dir' or 'project' must say which one");
+        agent_no_set(no, PROBLEM_INVALID_BODY, NULL,
+                     "'working_dir' or 'project' must say which one");
     } else {
         return true;
     }
@@ -268,6 +282,7 @@ void ask__locate(struct ask *a, unsigned flags, ask_fn *then)
 {
     struct agent_no no;
     a->flags = flags;
+    assert(then != NULL && a->located == NULL);
     if (!check_names(a, &no)) {
         ask__refuse(a, &no);
         return;
@@ -284,4 +299,16 @@ void ask__locate(struct ask *a, unsigned flags, ask_fn *then)
     } else {
         git_look(a->b->git, a->dir, on_look, a);
     }
+}
+
+static void work_located(struct ask *a)
+{
+    ask__work(a, a->located_work, a->located_then);
+}
+
+void ask__locate_work(struct ask *a, unsigned flags, ask_fn *work, ask_fn *then)
+{
+    a->located_work = work;
+    a->located_then = then;
+    ask__locate(a, flags, work_located);
 }

@@ -37,6 +37,7 @@ struct ask {
     bots_text_cb *cb;
     void *arg;
     ask_fn *work, *then, *located;
+    ask_fn *located_work, *located_then; // of ask__locate_work()
     struct str sought; // the id of a run that is looked for; borrowed from the parameters
     int rc;            // of the last work
     bool named;        // ERR_CONFLICT means NAME_TAKEN
@@ -52,6 +53,7 @@ struct ask {
     const char *real;     // its real path
     struct where_git git; // once it was looked at
     bool far;             // the run worked on another hub, and its branch is not on this one
+    bool same;            // `git` is a checkout of that run's project
     const char *common;   // where that was fetched to; NULL: the record says where it is
     bool has_catalog;     // `catalog` was read
     struct catalog catalog;
@@ -80,9 +82,13 @@ struct json *ask__without(const struct ask *a, struct arena *in, const char *con
 /// Find the bot of the parameter `bot`, if one is named, and the workspace of `project` or `working_dir`; then `then`, on the loop.
 /// What cannot be found is answered here.
 void ask__locate(struct ask *a, unsigned flags, ask_fn *then);
+/// ask__locate(), then ask__work().
+void ask__locate_work(struct ask *a, unsigned flags, ask_fn *work, ask_fn *then);
 /// Run `work` on the lane, then `then` on the loop; when `work` has set a->rc, that is answered instead.
 void ask__work(struct ask *a, ask_fn *work, ask_fn *then);
 
+/// Begin the object of an answer on `a->w`. When `status` is negative, fail with `e` instead and return NULL.
+struct jw *ask__begin_answer(struct ask *a, int status, const struct err *e);
 /// Answer with what was written to `a->w`; frees it.
 void ask__answer(struct ask *a);
 /// The same for a list that is whole: close its array and object, with `next` null.

@@ -5,7 +5,7 @@
 // clients can ask any more: everything that will call back was counted (bots__hold), operations on the lane or
 // in git, tools; the last one takes threads and git along.
 
-#include <stdarg.h>
+#include <assert.h>
 
 #include "base/log.h"
 #include "bot/bots_int.h"
@@ -17,19 +17,12 @@
 #include "fleet/fleet.h"
 #include "proto/events.h"
 
-enum { THREADS = 4 }; // somebody may wait for a workspace's lock
+enum {
+    THREADS = 4,      // somebody may wait for a workspace's lock
+    REMOTE_MS = 5000, // for a remote to answer, when the hub stops
+};
 
 // ---- refusals -----------------------------------------------------------------------------------
-
-void bots__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
-{
-    va_list args;
-    no->problem = p;
-    snprintf(no->hint, sizeof no->hint, "%s", hint != NULL ? hint : "");
-    va_start(args, fmt);
-    vsnprintf(no->detail, sizeof no->detail, fmt, args);
-    va_end(args);
-}
 
 void bots__no_err(struct agent_no *no, const struct err *e)
 {
@@ -47,7 +40,7 @@ void bots__no_err(struct agent_no *no, const struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(fits); i++) {
         p = e->code == fits[i].code ? fits[i].problem : p;
     }
-    bots__no(no, p, NULL, "%s", e->msg);
+    agent_no_set(no, p, NULL, "%s", e->msg);
 }
 
 // ---- runs ---------------------------------------------------------------------------------------
@@ -79,12 +72,13 @@ bool bots__take_run(struct bots *b, struct str run_id)
 
 void bots__leave_run(struct bots *b, struct str run_id)
 {
+    assert(map_get(&b->busy, run_id) != NULL);
     map_remove(&b->busy, run_id);
 }
 
 void bots__emit(struct bots *b, unsigned event, struct str fields)
 {
-    event_emit(b->o.events, str_of(event_infos[event].type), STR_NULL, fields);
+    event_emit(b->o.hub->events, str_of(event_infos[event].type), STR_NULL, fields);
 }
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -116,7 +110,7 @@ static void on_idle(void *arg)
 static void check_idle(struct bots *b)
 {
     if (is_over(b) && b->idle_task == NULL) {
-        b->idle_task = loop_defer(b->o.loop, on_idle, b);
+        b->idle_task = loop_defer(b->o.hub->loop, on_idle, b);
     }
 }
 
@@ -139,9 +133,11 @@ void bots__release(struct bots *b)
 
 static void open_git(struct bots *b)
 {
-    char *tmp = xasprintf("%s/git", b->o.home->state);
-    struct git_config c = {
-        .loop = b->o.loop, .home = b->o.home->dir, .runtime = b->o.home->runtime, .tmp_dir = tmp};
+    char *tmp = xasprintf("%s/git", b->o.hub->home->state);
+    struct git_config c = {.loop = b->o.hub->loop,
+                           .home = b->o.hub->home->dir,
+                           .runtime = b->o.hub->home->runtime,
+                           .tmp_dir = tmp};
     if (git_open(&b->git, &c, &b->git_fault) < 0) {
         b->git = NULL;
         log_warn(LOG_BOT, "git=failed reason=%s", LOGQ(str_of(b->git_fault.msg)).z);
@@ -158,8 +154,9 @@ struct bots *bots_open(const struct bots_opts *o)
                             .ended = bots__ended,
                             .arg = b};
     b->o = *o;
-    b->lane = lane_open(o->loop, "bots", THREADS);
-    b->index = runs_index_new(o->home->dir);
+    assert(o->hub->loop != NULL && o->agent != NULL && o->fleet != NULL);
+    b->lane = lane_open(o->hub->loop, "bots", THREADS);
+    b->index = runs_index_new(o->hub->home->dir);
     map_init(&b->busy);
     open_git(b);
     agent_set_kit(o->agent, &kit);
@@ -171,10 +168,14 @@ struct bots *bots_open(const struct bots_opts *o)
 
 void bots_stop(struct bots *b, loop_fn *done, void *arg)
 {
+    assert(!b->stopping && b->done == NULL && done != NULL);
     b->stopping = true;
     fleet_stop_taking(b->o.fleet);
     b->done = done;
     b->done_arg = arg;
+    if (b->git != NULL) {
+        git_hurry(b->git, REMOTE_MS);
+    }
     for (size_t i = b->runs.n; i-- > 0;) { // one may end inside, and leave the list
         run_stop(b->runs.p[i], false);
     }
@@ -183,6 +184,7 @@ void bots_stop(struct bots *b, loop_fn *done, void *arg)
 
 void bots_close(struct bots *b, loop_fn *done, void *arg)
 {
+    assert(b->stopping && !b->closing && b->done == NULL && done != NULL && b->runs.n == 0);
     b->closing = true;
     b->done = done;
     b->done_arg = arg;
@@ -192,10 +194,12 @@ void bots_close(struct bots *b, loop_fn *done, void *arg)
 void bots_free(struct bots *b)
 {
     if (b != NULL) {
+        assert(b->n_held == 0 && b->early.n == 0 && b->lane == NULL);
         map_fini(&b->busy);
         turnstile_fini(&b->trees);
         runs_index_free(b->index);
         vec_fini(&b->runs);
+        vec_fini(&b->early);
         free(b);
     }
 }

@@ -21,12 +21,7 @@ enum bots_tree { BOTS_TREE_FOUND, BOTS_TREE_MADE, BOTS_TREE_GONE };
 
 /// Everything is borrowed until bots_free().
 struct bots_opts {
-    struct loop *loop;
-    const struct home *home;
-    struct config_live *config;
-    struct store *store;
-    struct event_log *events;
-    struct trust *trust;
+    const struct hub_parts *hub;
     struct agent *agent;
     struct watcher *watcher; // for --wake-on
     struct fleet *fleet;     // may a run begin here?

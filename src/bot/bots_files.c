@@ -1,8 +1,8 @@
 // Bots as files: listed, made, shown, changed, taken away, imported. Thin: catalog.h and import.h do it.
 
-#include <dirent.h>
-
+#include "base/folder.h"
 #include "base/path.h"
+#include "base/time.h"
 #include "bot/ask.h"
 #include "bot/import.h"
 #include "bot/memory.h"
@@ -92,7 +92,7 @@ static void write_shown(struct ask *a)
 {
     struct shown *s = a->data;
     struct jw *w = &a->w;
-    skillset_judge(&s->skills, a->b->o.trust);
+    skillset_judge(&s->skills, a->b->o.hub->trust);
     jw_obj(w);
     write_row(w, a->bot);
     jw_kstrz(w, "instructions", a->bot->config.instructions);
@@ -119,12 +119,8 @@ static size_t count_sessions(const char *space)
 {
     size_t n = 0;
     char *dir = path_join(space, "history");
-    DIR *d = opendir(dir);
-    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
-        n += it->d_name[0] != '.';
-    }
-    if (d != NULL) {
-        closedir(d);
+    for (struct folder f = folder_open(dir); folder_next(&f);) {
+        n += f.name[0] != '.';
     }
     free(dir);
     return n;
@@ -133,8 +129,8 @@ static size_t count_sessions(const char *space)
 static void read_shown(struct ask *a) // on the lane
 {
     struct shown *s = a->data;
-    struct shelf *sh = store_shelf(a->b->o.store);
-    skillset_read(&s->skills, sh, a->b->o.home->dir, a->bot, a->real);
+    struct shelf *sh = store_shelf(a->b->o.hub->store);
+    skillset_read(&s->skills, sh, a->b->o.hub->home->dir, a->bot, a->real);
     if (a->ws.dir == NULL) {
         return;
     }
@@ -184,7 +180,7 @@ static const struct json *keys_of(struct ask *a)
 
 static void create(struct ask *a) // on the lane
 {
-    const char *home = a->b->o.home->dir;
+    const char *home = a->b->o.hub->home->dir;
     const struct json *keys = keys_of(a);
     a->rc = catalog_create(home, a->name, ask__str(a, "description"), ask__str(a, "instructions"),
                            &a->e);
@@ -218,8 +214,8 @@ void bots_create(struct bots *b, const struct json *params, bots_text_cb *cb, vo
 
 static void patch(struct ask *a) // on the lane
 {
-    a->rc =
-        catalog_patch(a->b->o.home->dir, a->name, keys_of(a), ask__str(a, "instructions"), &a->e);
+    a->rc = catalog_patch(a->b->o.hub->home->dir, a->name, keys_of(a), ask__str(a, "instructions"),
+                          &a->e);
 }
 
 static void patch_found(struct ask *a)
@@ -250,7 +246,7 @@ static void on_rescanned(void *arg, int status, const struct err *e)
 /// Files of sessions were put there or taken away: lists know of it before the answer is given.
 static void rescan(struct ask *a, const char *dir)
 {
-    store_rescan(a->b->o.store, str_of(dir), on_rescanned, a);
+    store_rescan(a->b->o.hub->store, str_of(dir), on_rescanned, a);
 }
 
 static bool wants_history(const struct ask *a)
@@ -260,8 +256,19 @@ static bool wants_history(const struct ask *a)
 
 static void remove_bot(struct ask *a) // on the lane
 {
-    char *where = NULL;
-    a->rc = catalog_delete(a->b->o.home->dir, a->name, wants_history(a), &where, &a->e);
+    char *where = NULL, *dir = xasprintf("%s/bots/%s", a->b->o.hub->home->dir, a->name);
+    struct shelf *sh = store_shelf(a->b->o.hub->store);
+    if (sh != NULL && wants_history(a) &&
+        path_exists(dir)) { // a file that goes to the trash with the rest
+        char *file = xasprintf("%s/store-%lld.jsonl", dir, (long long)time_wall_ms());
+        a->rc = shelf_drop_bot(sh, a->name, file, &a->e);
+        free(file);
+    }
+    free(dir);
+    if (a->rc < 0) {
+        return;
+    }
+    a->rc = catalog_delete(a->b->o.hub->home->dir, a->name, wants_history(a), &where, &a->e);
     if (a->rc == 0) {
         a->data = where;
         a->free_data = free;
@@ -305,7 +312,7 @@ static void free_report(void *data)
 
 static void import(struct ask *a) // on the lane
 {
-    a->rc = import_openbot(a->data, store_shelf(a->b->o.store), a->b->o.home->dir,
+    a->rc = import_openbot(a->data, store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir,
                            ask__z(a, "path"), ask__z(a, "as"), &a->e);
 }
 

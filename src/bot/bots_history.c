@@ -61,12 +61,10 @@ static void write_row(struct jw *w, const struct history_row *r)
 static void on_page(void *arg, int status, const struct history_page *p, const struct err *e)
 {
     struct ask *a = arg;
-    struct jw *w = &a->w;
-    if (status < 0) {
-        ask__fail(a, e);
+    struct jw *w = ask__begin_answer(a, status, e);
+    if (w == NULL) {
         return;
     }
-    jw_obj(w);
     jw_kstrz(w, "project", a->ws.slug);
     jw_key(w, "sessions");
     jw_arr(w);
@@ -84,7 +82,7 @@ static void list(struct ask *a)
 {
     int64_t limit;
     if (take_number(a, "limit", DEFAULT_LIST, LONGEST_LIST, &limit)) {
-        history_list(a->b->o.store, str_of(a->ws.rel), ask__str(a, "cursor"),
+        history_list(a->b->o.hub->store, str_of(a->ws.rel), ask__str(a, "cursor"),
                      limit != 0 ? (size_t)limit : LONGEST_LIST, on_page, a);
     }
 }
@@ -99,9 +97,9 @@ void bots_history_list(struct bots *b, const struct json *params, bots_text_cb *
 static void read_session(struct ask *a) // on the lane
 {
     const struct history_row *row = a->data;
-    struct shelf *sh = store_shelf(a->b->o.store);
+    struct shelf *sh = store_shelf(a->b->o.hub->store);
     struct json *meta = NULL;
-    struct buf view;
+    struct buf view = {.max = SIZE_MAX};
     struct history_wish wish = {.offset = (uint64_t)json_int(json_get(a->params, "offset"), 0),
                                 .limit = (uint64_t)json_int(json_get(a->params, "limit"), 0)};
     struct str section = ask__str(a, "section");
@@ -109,7 +107,6 @@ static void read_session(struct ask *a) // on the lane
         a->rc = err_set(&a->e, ERR_INVALID, "'section' is all, response or commands");
         return;
     }
-    buf_init(&view, SIZE_MAX);
     jw_obj(&a->w);
     if (json_parse(&meta, &a->arena, row->meta, NULL, NULL) == 0) {
         json_foreach_member (m, meta) {
@@ -134,8 +131,8 @@ static void on_found(void *arg, int status, const struct history_page *p, const 
         return;
     }
     struct history_row *row = arena_calloc(&a->arena, 1, sizeof *row);
-    row->dir =
-        str_of(arena_printf(&a->arena, "%s/" STR_FMT, a->b->o.home->dir, STR_ARG(p->rows[0].dir)));
+    row->dir = str_of(
+        arena_printf(&a->arena, "%s/" STR_FMT, a->b->o.hub->home->dir, STR_ARG(p->rows[0].dir)));
     row->meta = arena_str(&a->arena, p->rows[0].meta);
     a->data = row; // all that is needed of it
     ask__work(a, read_session, ask__answer);
@@ -145,7 +142,7 @@ static void show(struct ask *a)
 {
     int64_t n;
     if (take_number(a, "offset", 0, INT64_MAX, &n) && take_number(a, "limit", 0, INT64_MAX, &n)) {
-        history_find(a->b->o.store, str_of(a->ws.rel), ask__str(a, "id"), on_found, a);
+        history_find(a->b->o.hub->store, str_of(a->ws.rel), ask__str(a, "id"), on_found, a);
     }
 }
 

@@ -30,10 +30,12 @@ struct bots {
     struct runs_index *index;
     struct git *git; // NULL: `git_fault` says why
     struct err git_fault;
-    vec(struct run *) runs; // live; each has a lease on its worktree
-    struct map busy;        // ids of runs that an operation works on
-    struct turnstile trees; // worktrees being made and removed
-    size_t n_held;          // whatever of ours will call back
+    vec(struct run *) runs;  // live; each has a lease on its worktree
+    struct map busy;         // ids of runs that an operation works on
+    bool recovering;         // which runs of an earlier hub live is not known yet
+    vec(struct ask *) early; // that came meanwhile and want a run
+    struct turnstile trees;  // worktrees being made and removed
+    size_t n_held;           // whatever of ours will call back
     bool stopping, closing;
     loop_fn *done; // of bots_stop() or bots_close(), while it waits
     void *done_arg;
@@ -44,9 +46,6 @@ struct bots {
 void bots__hold(struct bots *b);
 void bots__release(struct bots *b);
 
-/// `hint` may be NULL.
-void bots__no(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
-    PRINTF_LIKE(4, 5);
 /// The problem that fits the code of `e`.
 void bots__no_err(struct agent_no *no, const struct err *e);
 

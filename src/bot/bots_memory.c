@@ -18,12 +18,12 @@ static void free_remembering(void *data)
 }
 
 static void begin(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg,
-                  unsigned flags, ask_fn *then)
+                  unsigned flags, ask_fn *work, ask_fn *then)
 {
     struct ask *a = ask__new(b, params, cb, arg);
     a->data = xcalloc(1, sizeof(struct remembering));
     a->free_data = free_remembering;
-    ask__locate(a, WHERE_SPACE | flags, then);
+    ask__locate_work(a, WHERE_SPACE | flags, work, then);
 }
 
 /// Begin the answer; the caller writes what is its own.
@@ -48,7 +48,7 @@ static void close_answer(struct ask *a)
 static void load(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    a->rc = memory_load(&m->memory, store_shelf(a->b->o.store), a->ws.dir, &a->e);
+    a->rc = memory_load(&m->memory, store_shelf(a->b->o.hub->store), a->ws.dir, &a->e);
 }
 
 // ---- list, get ----------------------------------------------------------------------------------
@@ -60,14 +60,9 @@ static void listed(struct ask *a)
     close_answer(a);
 }
 
-static void list(struct ask *a)
-{
-    ask__work(a, load, listed);
-}
-
 void bots_memory_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_LEFT, list);
+    begin(b, params, cb, arg, WHERE_LEFT, load, listed);
 }
 
 static void got(struct ask *a)
@@ -76,8 +71,9 @@ static void got(struct ask *a)
     struct str key = ask__str(a, "key");
     const struct memory_entry *it = memory_find(&m->memory, key);
     if (it == NULL) {
-        ask__no(a, PROBLEM_NOT_FOUND, NULL, "'%s' remembers no '%.*s' in '%s'", a->name,
-                (int)MIN(key.n, (size_t)MEMORY_KEY), key.p, a->ws.slug);
+        ask__no(a, PROBLEM_NOT_FOUND, "`afloat memory BOT` shows all of it",
+                "'%s' remembers no '%.*s' in '%s'", a->name, (int)MIN(key.n, (size_t)MEMORY_KEY),
+                key.p, a->ws.slug);
         return;
     }
     struct jw *w = open_answer(a);
@@ -87,14 +83,9 @@ static void got(struct ask *a)
     close_answer(a);
 }
 
-static void get(struct ask *a)
-{
-    ask__work(a, load, got);
-}
-
 void bots_memory_get(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_LEFT, get);
+    begin(b, params, cb, arg, WHERE_LEFT, load, got);
 }
 
 // ---- set, remove, clear -------------------------------------------------------------------------
@@ -102,7 +93,7 @@ void bots_memory_get(struct bots *b, const struct json *params, bots_text_cb *cb
 static void do_set(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    a->rc = memory_set(store_shelf(a->b->o.store), a->ws.dir, ask__str(a, "key"),
+    a->rc = memory_set(store_shelf(a->b->o.hub->store), a->ws.dir, ask__str(a, "key"),
                        ask__str(a, "value"), m->note, &a->e);
 }
 
@@ -114,21 +105,16 @@ static void was_set(struct ask *a)
     close_answer(a);
 }
 
-static void set(struct ask *a)
-{
-    ask__work(a, do_set, was_set);
-}
-
 void bots_memory_set(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_MAKE, set);
+    begin(b, params, cb, arg, WHERE_MAKE, do_set, was_set);
 }
 
 static void do_remove(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    a->rc =
-        memory_remove(store_shelf(a->b->o.store), a->ws.dir, ask__str(a, "key"), m->note, &a->e);
+    a->rc = memory_remove(store_shelf(a->b->o.hub->store), a->ws.dir, ask__str(a, "key"), m->note,
+                          &a->e);
 }
 
 static void was_removed(struct ask *a)
@@ -139,20 +125,15 @@ static void was_removed(struct ask *a)
     close_answer(a);
 }
 
-static void remove_key(struct ask *a)
-{
-    ask__work(a, do_remove, was_removed);
-}
-
 void bots_memory_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_LEFT, remove_key);
+    begin(b, params, cb, arg, WHERE_LEFT, do_remove, was_removed);
 }
 
 static void do_clear(struct ask *a) // on the lane
 {
     struct remembering *m = a->data;
-    struct shelf *sh = store_shelf(a->b->o.store);
+    struct shelf *sh = store_shelf(a->b->o.hub->store);
     bool there = a->ws.exists || sh != NULL;
     a->rc = there ? memory_clear(sh, a->ws.dir, &m->removed, m->note, &a->e) : 0;
 }
@@ -164,12 +145,7 @@ static void was_cleared(struct ask *a)
     close_answer(a);
 }
 
-static void clear(struct ask *a)
-{
-    ask__work(a, do_clear, was_cleared);
-}
-
 void bots_memory_clear(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    begin(b, params, cb, arg, WHERE_LEFT, clear);
+    begin(b, params, cb, arg, WHERE_LEFT, do_clear, was_cleared);
 }

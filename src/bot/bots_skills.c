@@ -11,7 +11,8 @@ static void free_set(void *data)
 
 static void read_set(struct ask *a) // on the lane
 {
-    skillset_read(a->data, store_shelf(a->b->o.store), a->b->o.home->dir, a->bot, a->real);
+    skillset_read(a->data, store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir, a->bot,
+                  a->real);
 }
 
 static void begin_read(struct ask *a, ask_fn *then)
@@ -35,7 +36,7 @@ static void listed(struct ask *a)
 {
     struct skillset *s = a->data;
     struct jw *w = &a->w;
-    skillset_judge(s, a->b->o.trust);
+    skillset_judge(s, a->b->o.hub->trust);
     skillset_add_shipped(s);
     jw_obj(w);
     jw_key(w, "skills");
@@ -77,7 +78,7 @@ void bots_skill_list(struct bots *b, const struct json *params, bots_text_cb *cb
 static void shown(struct ask *a)
 {
     struct str name = ask__str(a, "name");
-    skillset_judge(a->data, a->b->o.trust);
+    skillset_judge(a->data, a->b->o.hub->trust);
     skillset_add_shipped(a->data);
     const struct skillset_item *it = skillset_find(a->data, name);
     if (it == NULL) {
@@ -109,22 +110,18 @@ static void do_save(struct ask *a) // on the lane
     struct skillset_new n = {.name = ask__str(a, "name"),
                              .description = ask__str(a, "description"),
                              .body = ask__str(a, "body")};
-    a->rc = skillset_save(store_shelf(a->b->o.store), a->b->o.home->dir, a->name, &n, NULL, &a->e);
-}
-
-static void save(struct ask *a)
-{
-    ask__work(a, do_save, show);
+    a->rc = skillset_save(store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir, a->name, &n,
+                          NULL, &a->e);
 }
 
 void bots_skill_save(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), 0, save);
+    ask__locate_work(ask__new(b, params, cb, arg), 0, do_save, show);
 }
 
 static void do_remove(struct ask *a) // on the lane
 {
-    a->rc = skillset_remove(store_shelf(a->b->o.store), a->b->o.home->dir, a->name,
+    a->rc = skillset_remove(store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir, a->name,
                             ask__str(a, "name"), &a->e);
 }
 
@@ -136,12 +133,7 @@ static void removed(struct ask *a)
     ask__answer(a);
 }
 
-static void remove_skill(struct ask *a)
-{
-    ask__work(a, do_remove, removed);
-}
-
 void bots_skill_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    ask__locate(ask__new(b, params, cb, arg), 0, remove_skill);
+    ask__locate_work(ask__new(b, params, cb, arg), 0, do_remove, removed);
 }

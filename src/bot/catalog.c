@@ -8,9 +8,9 @@
 
 #include "bot/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 
 enum { BOTS_MAX = 1000 };
@@ -19,6 +19,7 @@ static const char *const origin_names[] = {[BOT_OF_USER] = "user", [BOT_OF_PROJE
 
 const char *bot_origin_name(enum bot_origin o)
 {
+    assert(o < ARRAY_LEN(origin_names));
     return origin_names[o];
 }
 
@@ -58,11 +59,10 @@ static void take_file(struct catalog_bot *b, struct str text)
 
 static void read_user(struct catalog *c, const char *dir, const char *name)
 {
-    struct buf text;
+    struct buf text = {.max = BOT_CONFIG_BYTES};
     char *own = path_join(dir, name);
     char *file = path_join(own, "config.md");
     struct err e = {0};
-    buf_init(&text, BOT_CONFIG_BYTES);
     int rc = path_read(file, &text, &e);
     if (rc != -ENOENT && rc != -ENOTDIR) {
         struct catalog_bot *b = bot_new(c, name, BOT_OF_USER, own);
@@ -103,14 +103,11 @@ static void read_dir(struct catalog *c, const char *dir, const char *only,
         read_one(c, dir, only);
         return;
     }
-    DIR *d = opendir(dir);
-    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
-        if (bot_name_valid(str_of(it->d_name)) && c->list.n < BOTS_MAX) {
-            read_one(c, dir, it->d_name);
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        if (bot_name_valid(str_of(f.name)) && c->list.n < BOTS_MAX) {
+            read_one(c, dir, f.name);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
 }
 
@@ -139,7 +136,6 @@ int catalog_read(struct catalog *c, const char *home, const char *dir, const cha
                  struct err *e)
 {
     *c = (struct catalog){0};
-    arena_init(&c->arena);
     int rc = only != NULL ? bot_name_check(str_of(only), e) : 0;
     if (rc < 0) {
         return rc;
@@ -163,6 +159,7 @@ void catalog_judge(struct catalog *c, const struct trust *t)
     size_t kept = 0;
     for (size_t i = 0; i < c->list.n; i++) {
         struct catalog_bot *b = c->list.p[i];
+        assert((b->path != NULL) == (b->origin == BOT_OF_PROJECT));
         bool trusted =
             b->origin == BOT_OF_USER ||
             (b->tree.hash[0] != '\0' && trust_allows(t, &c->place, TRUST_BOT, b->path, &b->tree));

@@ -48,10 +48,9 @@ static const char template_body[] =
 static int write_template(struct buf *out, struct str description, struct str instructions,
                           struct err *e)
 {
-    struct buf plain;
+    struct buf plain = {.max = SIZE_MAX};
     struct json_member m = {STR("description"), {.type = JSON_STR, .s = description}};
     struct json keys = {.type = JSON_OBJ, .n = 1, .members = &m};
-    buf_init(&plain, SIZE_MAX);
     buf_addf(&plain, "+++\n%s# description = \"\"\n%s+++\n\n%s", template_head, template_keys,
              template_body);
     int rc = bot_config_edit(out, buf_str(&plain), &keys,
@@ -103,9 +102,8 @@ static int write_new(const char *home, const char *name, struct str text, struct
 int catalog_create(const char *home, const char *name, struct str description,
                    struct str instructions, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct err why = {0};
-    buf_init(&text, SIZE_MAX);
     int rc = bot_name_check(str_of(name), &why);
     rc = rc == 0 ? write_template(&text, description, instructions, &why) : rc;
     rc = rc == 0 ? check_text(buf_str(&text), name, &why) : rc;
@@ -141,10 +139,8 @@ static int read_config(const char *home, const char *name, struct buf *out, stru
 int catalog_patch(const char *home, const char *name, const struct json *keys,
                   struct str instructions, struct err *e)
 {
-    struct buf old, text;
+    struct buf old = {.max = BOT_CONFIG_BYTES}, text = {.max = SIZE_MAX};
     struct err why = {0};
-    buf_init(&old, BOT_CONFIG_BYTES);
-    buf_init(&text, SIZE_MAX);
     int rc = read_config(home, name, &old, &why);
     rc = rc == 0 ? bot_config_edit(&text, buf_str(&old), keys, instructions, &why) : rc;
     rc = rc == 0 ? check_text(buf_str(&text), name, &why) : rc;

@@ -46,8 +46,8 @@ static void learning_free(struct learning *l)
 
 static void write_instructions(struct learning *l)
 {
-    struct buf text;
-    char *skills = xasprintf("%s/bots/%s/skills", l->b->o.home->dir, l->bot);
+    struct buf text = {.max = BOT_PROMPT_BYTES};
+    char *skills = xasprintf("%s/bots/%s/skills", l->b->o.hub->home->dir, l->bot);
     struct bot_prompt p = {.instructions = l->found->config.instructions,
                            .project = l->project,
                            .skills = l->skills.list.p,
@@ -55,7 +55,6 @@ static void write_instructions(struct learning *l)
                            .skills_dir = skills,
                            .memory = l->memory.list.p,
                            .n_memory = l->memory.list.n};
-    buf_init(&text, BOT_PROMPT_BYTES);
     bot_prompt_write_chat(&text, &p);
     l->out->instructions = arena_str(&l->out->skills.arena, buf_str(&text));
     buf_fini(&text);
@@ -66,7 +65,7 @@ static void on_skills(void *arg)
 {
     struct learning *l = arg;
     struct arena *a = &l->out->skills.arena;
-    skillset_judge(&l->skills, l->b->o.trust);
+    skillset_judge(&l->skills, l->b->o.hub->trust);
     vec_foreach (it, &l->skills.list) {
         struct skill s = {.name = arena_str(a, it->skill->name),
                           .description = arena_str(a, it->skill->description),
@@ -84,13 +83,14 @@ static void on_skills(void *arg)
 static void read_skills(void *arg) // on the lane
 {
     struct learning *l = arg;
-    skillset_read(&l->skills, store_shelf(l->b->o.store), l->b->o.home->dir, l->found, l->dir);
+    skillset_read(&l->skills, store_shelf(l->b->o.hub->store), l->b->o.hub->home->dir, l->found,
+                  l->dir);
 }
 
 static void on_read(void *arg)
 {
     struct learning *l = arg;
-    catalog_judge(&l->catalog, l->b->o.trust);
+    catalog_judge(&l->catalog, l->b->o.hub->trust);
     if (l->rc < 0 || catalog_find(&l->catalog, str_of(l->bot), &l->found, &l->e) < 0) {
         l->done(l->arg); // it is gone: the conversation goes on without it
         learning_free(l);
@@ -102,9 +102,9 @@ static void on_read(void *arg)
 static void read_bot(void *arg) // on the lane
 {
     struct learning *l = arg;
-    l->rc = catalog_read(&l->catalog, l->b->o.home->dir, l->dir, l->bot, &l->e);
+    l->rc = catalog_read(&l->catalog, l->b->o.hub->home->dir, l->dir, l->bot, &l->e);
     if (l->rc == 0 && !l->in_run) {
-        l->rc = memory_load(&l->memory, store_shelf(l->b->o.store), l->space, &l->e);
+        l->rc = memory_load(&l->memory, store_shelf(l->b->o.hub->store), l->space, &l->e);
     }
 }
 
@@ -123,7 +123,7 @@ void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *
                            .done = done,
                            .arg = done_arg};
     char *rel = str_dup(path_dir(role->dir));
-    l->space = path_join(b->o.home->dir, rel);
+    l->space = path_join(b->o.hub->home->dir, rel);
     free(rel);
     bots__hold(b);
     work_submit(b->lane, 0, read_bot, on_read, l);
@@ -190,7 +190,7 @@ static void open_session(struct ask *a)
 static void take_number(struct ask *a) // on the lane
 {
     struct opening *o = a->arg;
-    a->rc = history_number_take(store_shelf(a->b->o.store), a->ws.dir, &o->number, &a->e);
+    a->rc = history_number_take(store_shelf(a->b->o.hub->store), a->ws.dir, &o->number, &a->e);
 }
 
 static void located(struct ask *a)

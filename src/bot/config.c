@@ -38,6 +38,7 @@ static bool is_sandbox(const char *name)
 
 const char *bot_merge_name(enum bot_merge m)
 {
+    assert(m < ARRAY_LEN(merge_names));
     return merge_names[m];
 }
 
@@ -51,7 +52,6 @@ void bot_config_init(struct bot_config *c)
                              .engine = "native",
                              .network = BOT_UNSET,
                              .worktree = true};
-    arena_init(&c->arena);
 }
 
 void bot_config_fini(struct bot_config *c)

@@ -88,8 +88,7 @@ static struct str part(struct str text, size_t from, size_t to)
 /// Put `line` (empty: nothing) in place of the bytes [from, to) and parse the result.
 static int splice(struct edit *ed, size_t from, size_t to, struct str line)
 {
-    struct buf b;
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX};
     buf_adds(&b, part(ed->head, 0, from));
     if (line.n != 0 && b.n != 0 && b.p[b.n - 1] != '\n') {
         buf_addc(&b, '\n');
@@ -106,10 +105,9 @@ static int statement_end(const struct edit *ed, uint32_t line, size_t *end)
 {
     size_t from = line_start(ed->head, line);
     for (uint32_t n = 1; n <= RUN_MAX; n++) {
-        struct arena a;
+        struct arena a = {0};
         struct toml *doc;
         *end = line_start(ed->head, line + n);
-        arena_init(&a);
         int rc = toml_parse(&doc, &a, part(ed->head, from, *end), NULL, NULL, NULL);
         arena_fini(&a);
         if (rc == 0) {
@@ -167,9 +165,8 @@ static int set_key(struct edit *ed, const struct toml *table, size_t from, const
 
 static int line_of(struct edit *ed, const char *key, const struct json *v, struct str *line)
 {
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     int rc = 0;
-    buf_init(&b, SIZE_MAX);
     if (v->type != JSON_NULL) {
         buf_addf(&b, "%s = ", key);
         if (!write_value(&b, v)) {
@@ -291,12 +288,11 @@ static void write_file(struct buf *out, bool fenced, struct str head, struct str
 int bot_config_edit(struct buf *out, struct str text, const struct json *keys,
                     struct str instructions, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct front f = front_split(text);
     if (f.kind == FRONT_UNCLOSED && str_starts(f.body, "+++")) {
         return err_set(e, ERR_PARSE, "config.md has no line '+++' that closes its settings");
     }
-    arena_init(&a);
     bool settings = f.kind == FRONT_TOML;
     struct edit ed = {.arena = &a, .head = settings ? f.head : STR(""), .e = e};
     int rc = toml_parse(&ed.doc, &a, ed.head, NULL, NULL, e);

@@ -127,7 +127,7 @@ void history_write_table(struct buf *out, const struct history_row *rows, size_t
 
 // ---- asking the store ---------------------------------------------------------------------------
 
-struct ask {
+struct history_ask {
     struct store *store;
     char *dir; // "bots/.../history/"
     history_page_cb *cb;
@@ -141,19 +141,19 @@ struct ask {
     struct history_row found; // the first of them
 };
 
-static struct ask *ask_new(struct store *s, struct str rel, history_page_cb *cb, void *arg)
+static struct history_ask *ask_new(struct store *s, struct str rel, history_page_cb *cb, void *arg)
 {
-    struct ask *q = xcalloc(1, sizeof *q);
+    struct history_ask *q = xcalloc(1, sizeof *q);
     q->store = s;
     q->dir = xasprintf(STR_FMT "/history/", STR_ARG(rel));
     q->cb = cb;
     q->arg = arg;
-    arena_init(&q->found_arena);
     return q;
 }
 
 /// Answer, then free.
-static void ask_end(struct ask *q, int status, const struct history_page *p, const struct err *e)
+static void ask_end(struct history_ask *q, int status, const struct history_page *p,
+                    const struct err *e)
 {
     q->cb(q->arg, status, p, e);
     arena_fini(&q->found_arena);
@@ -163,7 +163,7 @@ static void ask_end(struct ask *q, int status, const struct history_page *p, con
     free(q);
 }
 
-static void ask_store(struct ask *q, struct str id, struct str cursor, size_t limit,
+static void ask_store(struct history_ask *q, struct str id, struct str cursor, size_t limit,
                       store_rows_cb *cb)
 {
     struct store_filter f = {.id = id, .dir = str_of(q->dir)};
@@ -171,12 +171,11 @@ static void ask_store(struct ask *q, struct str id, struct str cursor, size_t li
 }
 
 /// Parse the rows that `keep` (NULL: all) wants, at most `max`, and answer with them.
-static void answer_rows(struct ask *q, const struct store_rows *r, size_t max,
-                        bool (*keep)(const struct ask *q, const struct history_row *row))
+static void answer_rows(struct history_ask *q, const struct store_rows *r, size_t max,
+                        bool (*keep)(const struct history_ask *q, const struct history_row *row))
 {
-    struct arena a;
+    struct arena a = {0};
     vec(struct history_row) rows = {0};
-    arena_init(&a);
     for (size_t i = 0; i < r->n && rows.n < max; i++) {
         struct history_row row = history_row_of(&r->rows[i], &a);
         if (keep == NULL || keep(q, &row)) {
@@ -204,14 +203,14 @@ void history_list(struct store *s, struct str rel, struct str cursor, size_t lim
     ask_store(ask_new(s, rel, cb, arg), STR_NULL, cursor, limit, on_list);
 }
 
-static bool has_summary(const struct ask *q, const struct history_row *row)
+static bool has_summary(const struct history_ask *q, const struct history_row *row)
 {
     return row->summary.n != 0 && (q->except == NULL || !str_eqz(row->run_id, q->except));
 }
 
 static void on_recent(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
-    struct ask *q = arg;
+    struct history_ask *q = arg;
     if (status < 0) {
         ask_end(q, status, NULL, e);
     } else {
@@ -222,7 +221,7 @@ static void on_recent(void *arg, int status, const struct store_rows *r, const s
 void history_recent(struct store *s, struct str rel, size_t n, struct str except,
                     history_page_cb *cb, void *arg)
 {
-    struct ask *q = ask_new(s, rel, cb, arg);
+    struct history_ask *q = ask_new(s, rel, cb, arg);
     q->want = MIN(n, (size_t)RECENT_MAX);
     q->except = except.n != 0 ? str_dup(except) : NULL;
     ask_store(q, STR_NULL, STR_NULL, RECENT_LOOK, on_recent);
@@ -230,27 +229,28 @@ void history_recent(struct store *s, struct str rel, size_t n, struct str except
 
 // ---- one of them --------------------------------------------------------------------------------
 
-static void found(struct ask *q)
+static void found(struct history_ask *q)
 {
     struct history_page p = {&q->found, 1, STR_NULL};
     ask_end(q, 0, &p, NULL);
 }
 
-static void not_found(struct ask *q)
+static void not_found(struct history_ask *q)
 {
     struct err e = {0};
-    int rc = q->matches > 1
-                 ? err_set(&e, ERR_CONFLICT, "%zu sessions begin with '%s': type more of it",
-                           q->matches, q->which)
-                 : err_set(&e, ERR_NOT_FOUND, "there is no session '%s' here", q->which);
+    int rc =
+        q->matches > 1
+            ? err_set(&e, ERR_CONFLICT, "%zu sessions begin with '%s': type more of it", q->matches,
+                      q->which)
+            : err_set(&e, ERR_NOT_FOUND,
+                      "there is no session '%s' here; 'afloat history BOT' lists them", q->which);
     ask_end(q, rc, NULL, &e);
 }
 
 /// True when `r` is the session with the number; one whose id begins so is noted.
-static bool look_at(struct ask *q, const struct store_row *r)
+static bool look_at(struct history_ask *q, const struct store_row *r)
 {
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     struct history_row row = history_row_of(r, &a);
     bool is_number = q->number != 0 && row.number == q->number;
     bool begins = str_starts(r->id, q->which);
@@ -268,7 +268,7 @@ static bool look_at(struct ask *q, const struct store_row *r)
 
 static void on_search(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
-    struct ask *q = arg;
+    struct history_ask *q = arg;
     if (status < 0) {
         ask_end(q, status, NULL, e);
         return;
@@ -290,7 +290,7 @@ static void on_search(void *arg, int status, const struct store_rows *r, const s
 
 static void on_exact(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
-    struct ask *q = arg;
+    struct history_ask *q = arg;
     if (status == 0 && r->n == 1) {
         answer_rows(q, r, 1, NULL);
     } else if (status == 0) {
@@ -302,7 +302,7 @@ static void on_exact(void *arg, int status, const struct store_rows *r, const st
 
 void history_find(struct store *s, struct str rel, struct str which, history_page_cb *cb, void *arg)
 {
-    struct ask *q = ask_new(s, rel, cb, arg);
+    struct history_ask *q = ask_new(s, rel, cb, arg);
     struct str digits = str_starts(which, "#") ? str_from(which, 1) : which;
     q->which = str_dup(which);
     if (!str_to_u64(digits, &q->number)) {

@@ -6,9 +6,9 @@
 
 #include "bot/history_number.h"
 
-#include <dirent.h>
 #include <errno.h>
 
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "bot/workspace.h"
@@ -17,13 +17,11 @@ enum { NUMBER_BYTES = 64, META_BYTES = 16 << 20 };
 
 static uint64_t number_of_session(const char *history, const char *id)
 {
-    struct buf text;
-    struct arena a;
+    struct buf text = {.max = META_BYTES};
+    struct arena a = {0};
     struct json *meta;
     uint64_t number = 0;
     char *path = xasprintf("%s/%s/metadata.json", history, id);
-    buf_init(&text, META_BYTES);
-    arena_init(&a);
     if (path_read(path, &text, NULL) == 0 &&
         json_parse(&meta, &a, buf_str(&text), NULL, NULL) == 0) {
         int64_t n = json_int(json_get(meta, "session_number"), 0);
@@ -39,16 +37,13 @@ static uint64_t number_of_session(const char *history, const char *id)
 static int scan_history(const char *dir, uint64_t *last, struct err *e)
 {
     char *history = path_join(dir, "history");
-    DIR *d = opendir(history);
-    int rc = d != NULL || errno == ENOENT ? 0 : err_sys(e, "cannot list '%s'", history);
+    struct folder f = folder_open(history);
+    int rc = f.stream != NULL || errno == ENOENT ? 0 : err_sys(e, "cannot list '%s'", history);
     *last = 0;
-    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
-        if (it->d_name[0] != '.') {
-            *last = MAX(*last, number_of_session(history, it->d_name));
+    while (folder_next(&f)) {
+        if (f.name[0] != '.') {
+            *last = MAX(*last, number_of_session(history, f.name));
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     free(history);
     return rc;
@@ -56,8 +51,7 @@ static int scan_history(const char *dir, uint64_t *last, struct err *e)
 
 static int read_last(const char *dir, const char *path, uint64_t *last, struct err *e)
 {
-    struct buf text;
-    buf_init(&text, NUMBER_BYTES);
+    struct buf text = {.max = NUMBER_BYTES};
     int rc = path_read(path, &text, e);
     bool good = rc == 0 && str_to_u64(str_trim(buf_str(&text)), last) && *last < INT64_MAX;
     buf_fini(&text);

@@ -111,9 +111,7 @@ static void on_called(struct replay *r, const struct json *ev)
 {
     struct call c = {.is_shell = str_eqz(field(ev, "tool"), "shell")};
     const struct json *input = json_get(ev, "input");
-    struct buf line, json;
-    buf_init(&line, SIZE_MAX);
-    buf_init(&json, SIZE_MAX);
+    struct buf line = {.max = SIZE_MAX}, json = {.max = SIZE_MAX};
     if (c.is_shell && field(input, "cmd").n != 0) {
         history_write_line(&line, field(input, "cmd"), COMMAND_CHARS);
     } else {
@@ -152,10 +150,9 @@ static void on_line(struct replay *r, struct str line)
                  {"message.completed", on_message},
                  {"tool.called", on_called},
                  {"tool.completed", on_completed}};
-    struct arena a;
+    struct arena a = {0};
     struct json *ev;
     struct json_opts opts = {.dup = JSON_DUP_LAST};
-    arena_init(&a);
     if (json_parse(&ev, &a, line, &opts, NULL) == 0) {
         for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
             if (str_eqz(field(ev, "type"), takes[i].type)) {
@@ -233,12 +230,10 @@ static void session_fini(struct session *s)
 /// The caller ends `s` in any case.
 static int session_read(struct session *s, struct shelf *sh, const char *dir, struct err *e)
 {
-    struct buf meta, lines;
+    struct buf meta = {.max = META_BYTES}, lines = {.max = SIZE_MAX};
     struct err why = {0};
-    arena_init(&s->arena);
+    s->arena = (struct arena){0};
     replay_init(&s->replay);
-    buf_init(&meta, META_BYTES);
-    buf_init(&lines, SIZE_MAX);
     int rc = sh != NULL ? shelf_session(sh, dir, HISTORY_VIEW_BYTES, &meta, &lines, &why)
                         : read_files(dir, &meta, &lines, &why);
     struct store_row row = {.id = arena_str(&s->arena, path_base(str_of(dir))),
@@ -346,8 +341,7 @@ int history_view(struct buf *out, struct shelf *sh, const char *dir, const struc
                  struct err *e)
 {
     struct session s;
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     int rc = session_read(&s, sh, dir, e);
     if (rc == 0) {
         write_header(&text, &s.row, s.replay.calls.n);

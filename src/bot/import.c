@@ -10,13 +10,13 @@
 // The other home is data of unknown origin: links are not followed, sizes are bounded, and whatever fails is
 // an item of the report. Workspaces are not claimed: the first project of that name takes them.
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/skills.h"
+#include "base/folder.h"
 #include "base/front.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -25,7 +25,6 @@
 #include "bot/memory.h"
 #include "bot/workspace.h"
 #include "store/tree.h"
-#include "store/walk.h"
 
 enum { MENDS = 20 }; // lines of a config.md that are made comments one by one
 
@@ -56,6 +55,7 @@ void import__note(struct import *im, enum import_outcome outcome, const char *ki
 {
     struct import_item it = {.outcome = outcome, .kind = kind};
     char message[400];
+    assert(outcome < IMPORT_OUTCOME_COUNT);
     im->report->counts[outcome]++;
     if (outcome == IMPORT_KEPT && strcmp(kind, "session") == 0) {
         return; // a second import has thousands of them
@@ -91,26 +91,19 @@ bool import__is_dir(const char *path)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 char **import__list(const char *dir, size_t *n)
 {
     vec(char *) names = {0};
-    DIR *d = import__is_dir(dir) ? opendir(dir) : NULL;
-    for (struct dirent *it = d != NULL ? readdir(d) : NULL; it != NULL; it = readdir(d)) {
-        if (it->d_name[0] != '.' && names.n < IMPORT_ENTRIES) {
-            vec_push(&names, xstrdup(it->d_name));
+    struct folder f = {0};
+    if (import__is_dir(dir)) {
+        f = folder_open(dir);
+    }
+    while (folder_next(&f)) {
+        if (f.name[0] != '.' && names.n < IMPORT_ENTRIES) {
+            vec_push(&names, xstrdup(f.name));
         }
     }
-    if (d != NULL) {
-        closedir(d);
-    }
-    if (names.n != 0) {
-        qsort(names.p, names.n, sizeof *names.p, by_name);
-    }
+    str_sort((void *)names.p, names.n);
     *n = names.n;
     return names.p;
 }
@@ -126,7 +119,7 @@ void import__free_list(char **names, size_t n)
 void import__drop(const char *path)
 {
     struct err e;
-    if (path_exists(path) && walk_remove(path, &e) < 0) {
+    if (path_remove_tree(path, &e) < 0) {
         log_warn(LOG_STORE, "left=%s error=%s", LOGQ(str_of(path)).z, LOGQ(str_of(e.msg)).z);
     }
 }
@@ -148,15 +141,17 @@ static int write_tree(const struct tree *t, const char *dir, struct err *e)
 }
 
 /// A directory is made beside and renamed, so that it is there whole or not at all.
-static int put_tree(const struct tree *t, const char *dir, const char *name, struct err *e)
+static int put_tree(struct shelf *sh, const struct tree *t, const char *dir, const char *name,
+                    struct err *e)
 {
     char *to = path_join(dir, name);
     char *temp = xasprintf("%s/.import-%s", dir, name);
     import__drop(temp); // of an import that was killed
-    int rc = path_mkdirs(dir, 0700, e);
-    if (rc == 0 && t->is_file) {
+    bool shared = sh != NULL && t->is_file;
+    int rc = shared ? shelf_write(sh, to, t->files.p[0].bytes, 0, e) : path_mkdirs(dir, 0700, e);
+    if (rc == 0 && t->is_file && !shared) {
         rc = path_write_new(to, t->files.p[0].bytes, 0600, e);
-    } else if (rc == 0) {
+    } else if (rc == 0 && !shared) {
         rc = write_tree(t, temp, e);
         if (rc == 0 && rename(temp, to) < 0) {
             rc = err_sys(e, "cannot make '%s'", to);
@@ -172,10 +167,9 @@ static int put_tree(const struct tree *t, const char *dir, const char *name, str
 static struct err skill_fault(const struct tree *t)
 {
     struct err e = {0};
-    struct arena a;
+    struct arena a = {0};
     struct skill sk;
     const struct tree_file *f = t->is_file ? &t->files.p[0] : tree_find(t, STR("SKILL.md"));
-    arena_init(&a);
     if (f == NULL) {
         err_set(&e, ERR_INVALID, "it has no SKILL.md");
     } else if (f->bytes.n > SKILL_BYTES) {
@@ -194,7 +188,12 @@ static void take_skill(struct import *im, const char *from, const char *to, cons
     struct err e = {0};
     char *theirs = path_join(from, name), *ours = path_join(to, name);
     struct stat st;
-    if (path_exists(ours)) {
+    struct buf has;
+    int64_t rev;
+    buf_init(&has, SKILL_BYTES);
+    int shared = im->shelf != NULL ? shelf_read(im->shelf, ours, &has, &rev, NULL) : -ENOENT;
+    buf_fini(&has);
+    if (path_exists(ours) || shared == 0 || shared == ERR_TOO_LARGE) {
         import__note(im, IMPORT_KEPT, "skill", label, NULL);
     } else if (lstat(theirs, &st) == 0 && S_ISLNK(st.st_mode)) {
         import__note(im, IMPORT_FAILED, "skill", label, "'%s' is a symbolic link", theirs);
@@ -202,11 +201,12 @@ static void take_skill(struct import *im, const char *from, const char *to, cons
         import__note(im, IMPORT_FAILED, "skill", label, "%s", e.msg);
     } else {
         struct err fault = t.files.n != 0 ? skill_fault(&t) : (struct err){.msg = "it is empty"};
-        int rc = t.files.n != 0 ? put_tree(&t, to, name, &e) : 0;
+        int rc = t.files.n != 0 ? put_tree(im->shelf, &t, to, name, &e) : 0;
         const char *why = rc < 0 ? e.msg : fault.msg;
         enum import_outcome good = fault.msg[0] != '\0' ? IMPORT_WARNED : IMPORT_TAKEN;
-        import__note(im, rc < 0 || t.files.n == 0 ? IMPORT_FAILED : good, "skill", label,
-                     why[0] != '\0' ? "%s" : NULL, why);
+        enum import_outcome bad = rc == ERR_CONFLICT ? IMPORT_KEPT : IMPORT_FAILED;
+        import__note(im, rc < 0 || t.files.n == 0 ? bad : good, "skill", label,
+                     why[0] != '\0' && bad != IMPORT_KEPT ? "%s" : NULL, why);
         tree_fini(&t);
     }
     free(ours);
@@ -256,11 +256,10 @@ static uint32_t first_error(struct str text, struct err *e, size_t *warnings)
 /// Put `# ` in front of line `n`, or of every line of the settings when `n` is 0.
 static void comment_out(struct buf *text, uint32_t n)
 {
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     struct str rest = buf_str(text);
     uint32_t line = 0;
     bool in_head = true;
-    buf_init(&out, SIZE_MAX);
     while (rest.n != 0) {
         struct str at = rest, s = front_line(&rest);
         size_t whole = rest.p != NULL ? (size_t)(rest.p - at.p) : at.n;
@@ -296,10 +295,9 @@ static bool mend_config(struct buf *text, struct err *why)
 
 static void take_config(struct import *im, const char *from, const char *to, const char *bot)
 {
-    struct buf text;
+    struct buf text = {.max = BOT_CONFIG_BYTES};
     struct err e = {0};
     char *theirs = path_join(from, "config.md"), *ours = path_join(to, "config.md");
-    buf_init(&text, BOT_CONFIG_BYTES);
     int rc = path_exists(theirs) ? import__read(theirs, &text, &e) : 0;
     if (path_exists(ours)) {
         import__note(im, IMPORT_KEPT, "bot", bot, NULL);
@@ -324,12 +322,10 @@ static void take_config(struct import *im, const char *from, const char *to, con
 static int merge_memory(struct shelf *sh, const char *theirs, const char *ours,
                         struct memory_merge *m, struct err *e)
 {
-    struct buf text;
-    struct arena a;
+    struct buf text = {.max = MEMORY_BYTES};
+    struct arena a = {0};
     struct json *v;
     struct json_opts opts = {.dup = JSON_DUP_LAST};
-    buf_init(&text, MEMORY_BYTES);
-    arena_init(&a);
     int rc = import__read(theirs, &text, e);
     rc = rc == 0 ? json_parse(&v, &a, buf_str(&text), &opts, e) : rc;
     if (rc == 0) {

@@ -41,7 +41,7 @@ void import_report_fini(struct import_report *r);
 
 /// Import the openbot home `from` into `home`. Fails only when `from` is none (ERR_NOT_FOUND) or another
 /// import runs (ERR_TIMEOUT). Afterwards store_rescan() of "bots/" makes the sessions known to a store.
-/// Memory goes to `sh` (shelf.h), all else into files. With `as` (may be NULL) its one bot gets that name; ERR_INVALID when it has more or fewer.
+/// Memory, history and skills of one file go to `sh` (shelf.h), all else into files. With `as` (may be NULL) its one bot gets that name; ERR_INVALID when it has more or fewer.
 int import_openbot(struct import_report *r, struct shelf *sh, const char *home, const char *from,
                    const char *as, struct err *e) MUST_CHECK;
 

@@ -154,11 +154,10 @@ static void take_event(struct past *r, const struct json *ev)
 static void take_lines(struct past *r, struct str text)
 {
     while (text.n != 0 && r->rc == 0) {
-        struct arena a;
+        struct arena a = {0};
         struct json *ev;
         struct json_opts opts = {.dup = JSON_DUP_LAST};
         struct str line = str_cut(&text, '\n');
-        arena_init(&a);
         if (json_parse(&ev, &a, line, &opts, NULL) == 0) { // as their reader does
             take_event(r, ev);
         }
@@ -215,9 +214,8 @@ static void write_time(struct jw *w, const char *key, int64_t ms)
 static void write_meta(const struct past *r, const char *label, struct buf *out)
 {
     static const char *const texts[] = {"model", "prompt_summary", "response_summary", "action"};
-    struct jw w;
     struct str slug = str_of(label), bot = str_cut(&slug, '/');
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "session_id", r->id);
     jw_kint(&w, "session_number", (int64_t)r->number);
@@ -248,7 +246,6 @@ static void write_meta(const struct past *r, const char *label, struct buf *out)
 static void past_init(struct past *r)
 {
     *r = (struct past){0};
-    arena_init(&r->arena);
     buf_init(&r->meta_text, IMPORT_FILE_BYTES);
     buf_init(&r->events_text, IMPORT_FILE_BYTES);
     buf_init(&r->journal, SIZE_MAX);
@@ -319,13 +316,15 @@ static int read_events(struct past *r, const char *history, const char *entry, s
     return rc == -ENOENT ? 0 : rc; // it said nothing
 }
 
-static int choose_number(struct past *r, const char *ours, struct numbers *n, struct err *e)
+/// Hubs that share a store have numbers that we do not see: there each gets a new one.
+static int choose_number(struct past *r, struct shelf *sh, const char *ours, struct numbers *n,
+                         struct err *e)
 {
-    bool used = r->number == 0;
+    bool used = r->number == 0 || sh != NULL;
     vec_foreach (it, &n->used) {
         used = used || *it == r->number;
     }
-    int rc = used ? history_number_take(NULL, ours, &r->number, e) : 0;
+    int rc = used ? history_number_take(sh, ours, &r->number, e) : 0;
     if (rc == 0) {
         vec_push(&n->used, r->number);
     }
@@ -335,11 +334,10 @@ static int choose_number(struct past *r, const char *ours, struct numbers *n, st
 /// Write the files beside and rename the directory.
 static int put_past(struct past *r, const char *history, const char *label, struct err *e)
 {
-    struct buf meta;
+    struct buf meta = {.max = SIZE_MAX};
     char *temp = xasprintf("%s/.import-%s", history, r->id);
     char *to = path_join(history, r->id);
     char *meta_path = path_join(temp, "metadata.json"), *events = path_join(temp, "events.jsonl");
-    buf_init(&meta, SIZE_MAX);
     write_events(r);
     write_meta(r, label, &meta);
     import__drop(temp); // of an import that was killed
@@ -370,6 +368,18 @@ static bool is_session(const char *theirs, const char *entry)
     return yes;
 }
 
+/// Do hubs that share a store have the session of the directory `to`?
+static bool is_shared(struct shelf *sh, const char *to)
+{
+    struct buf meta, none;
+    buf_init(&meta, SIZE_MAX);
+    buf_init(&none, SIZE_MAX);
+    bool there = sh != NULL && shelf_session(sh, to, 0, &meta, &none, NULL) == 0;
+    buf_fini(&meta);
+    buf_fini(&none);
+    return there;
+}
+
 static void take_session(struct import *im, const char *theirs, const char *ours, const char *entry,
                          const char *label, struct numbers *n)
 {
@@ -381,15 +391,18 @@ static void take_session(struct import *im, const char *theirs, const char *ours
     name_past(&r, name);
     char *history = path_join(ours, "history");
     char *to = path_join(history, r.id), *full = path_join(label, r.id);
-    if (import__is_dir(to)) {
+    if (import__is_dir(to) || is_shared(im->shelf, to)) {
         import__note(im, IMPORT_KEPT, "session", full, NULL);
     } else {
         int rc = read_meta(&r, theirs, entry, &e);
         rc = rc == 0 ? read_events(&r, theirs, entry, &e) : rc;
-        rc = rc == 0 ? choose_number(&r, ours, n, &e) : rc;
+        rc = rc == 0 ? choose_number(&r, im->shelf, ours, n, &e) : rc;
         rc = rc == 0 ? put_past(&r, history, label, &e) : rc;
-        import__note(im, rc < 0 ? IMPORT_FAILED : IMPORT_TAKEN, "session", full,
-                     rc < 0 ? "%s" : NULL, e.msg);
+        if (rc == 0 && im->shelf != NULL && (rc = shelf_add_session(im->shelf, to, &e)) < 0) {
+            import__drop(to);
+        }
+        enum import_outcome bad = rc == ERR_CONFLICT ? IMPORT_KEPT : IMPORT_FAILED;
+        import__note(im, rc < 0 ? bad : IMPORT_TAKEN, "session", full, rc < 0 ? "%s" : NULL, e.msg);
     }
     free(full);
     free(to);
@@ -428,7 +441,7 @@ void import__history(struct import *im, const char *theirs, const char *ours, co
         note_numbers(&used, history, &last);
         note_numbers(&theirs_used, theirs, &last);
         int rc = path_mkdirs(history, 0700, &e);
-        rc = rc == 0 ? history_number_raise(NULL, ours, last, &e) : rc;
+        rc = rc == 0 && im->shelf == NULL ? history_number_raise(NULL, ours, last, &e) : rc;
         if (rc < 0) {
             import__note(im, IMPORT_FAILED, "session", label, "%s", e.msg);
             import__free_list(entries, n);

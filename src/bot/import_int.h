@@ -8,7 +8,7 @@
 enum { IMPORT_ENTRIES = 100000, IMPORT_FILE_BYTES = 64 << 20 };
 
 struct import {
-    struct shelf *shelf; // for memory
+    struct shelf *shelf; // NULL: everything goes into files
     const char *home, *from;
     struct import_report *report;
 };

@@ -36,7 +36,6 @@ struct file {
 static void file_init(struct file *f, struct shelf *sh, const char *dir)
 {
     *f = (struct file){.sh = sh, .path = path_join(dir, "memory.json"), .lock = -1};
-    arena_init(&f->arena);
     buf_init(&f->text, MEMORY_BYTES);
 }
 
@@ -127,11 +126,10 @@ static int by_key(const void *a, const void *b)
 
 static struct str text_of(struct memory *m, const struct json *v)
 {
-    struct buf b;
+    struct buf b = {.max = SIZE_MAX};
     if (v->type == JSON_STR) {
         return v->s;
     }
-    buf_init(&b, SIZE_MAX);
     json_write(&b, v, 0);
     struct str text = arena_str(&m->arena, buf_str(&b));
     buf_fini(&b);
@@ -167,7 +165,6 @@ int memory_load(struct memory *m, struct shelf *sh, const char *dir, struct err 
     struct file f;
     struct err why = {0};
     *m = (struct memory){0};
-    arena_init(&m->arena);
     file_init(&f, sh, dir);
     int rc = file_read(&f, &why);
     if (rc == ERR_CORRUPT) {
@@ -200,32 +197,10 @@ const struct memory_entry *memory_find(const struct memory *m, struct str key)
 
 // ---- changing -----------------------------------------------------------------------------------
 
-/// A copy of `obj` (NULL: empty) with `key` set to `value`, or without it when that is NULL.
-static struct json *with_member(struct arena *a, const struct json *obj, struct str key,
-                                const struct json *value)
-{
-    struct json *out = arena_calloc(a, 1, sizeof *out);
-    bool found = false;
-    out->type = JSON_OBJ;
-    out->members = arena_calloc(a, (obj != NULL ? obj->n : 0) + 1, sizeof *out->members);
-    json_foreach_member (it, obj) {
-        bool same = str_eq(it->key, key);
-        found = found || same;
-        if (!same || value != NULL) {
-            out->members[out->n++] = same ? (struct json_member){key, *value} : *it;
-        }
-    }
-    if (!found && value != NULL) {
-        out->members[out->n++] = (struct json_member){key, *value};
-    }
-    return out;
-}
-
 static int file_save(struct file *f, const struct json *entries, struct err *e)
 {
-    struct buf out;
-    struct json *root = with_member(&f->arena, f->root, STR("entries"), entries);
-    buf_init(&out, MEMORY_BYTES);
+    struct buf out = {.max = MEMORY_BYTES};
+    struct json *root = json_with(&f->arena, f->root, STR("entries"), entries);
     json_write(&out, root, 2);
     buf_addc(&out, '\n');
     int rc = buf_ok(&out) ? shelf_write(f->sh, f->path, buf_str(&out), f->rev, e)
@@ -262,7 +237,7 @@ static int apply(struct file *f, void *arg, struct err *e)
         return err_set(e, ERR_TOO_LARGE, "the memory is full (%d entries): remove something first",
                        MEMORY_ENTRIES);
     }
-    return file_save(f, with_member(&f->arena, entries, ch->key, ch->value), e);
+    return file_save(f, json_with(&f->arena, entries, ch->key, ch->value), e);
 }
 
 /// What becomes of the memory that was read; writes it.
@@ -389,6 +364,7 @@ void memory_write(const struct memory *m, struct jw *w)
     jw_key(w, "entries");
     jw_obj(w);
     vec_foreach (it, &m->list) {
+        assert(it->value != NULL);
         jw_key_str(w, it->key);
         jw_value(w, it->value);
     }

@@ -127,6 +127,7 @@ static void write_skills_system(struct buf *out, const struct bot_prompt *p)
 
 void bot_prompt_write(struct buf *out, const struct bot_prompt *p)
 {
+    assert(p->instructions != NULL && p->project != NULL && p->skills_dir != NULL);
     struct str instructions = str_trim(str_of(p->instructions));
     buf_addf(out, STR_FMT "\n", STR_ARG(instructions));
     write_status(out, p);

@@ -4,12 +4,13 @@
 
 #include <assert.h>
 
+#include "base/slug.h"
 #include "base/time.h"
+#include "bot/config.h"
 
 void record_init(struct record *r)
 {
     *r = (struct record){0};
-    arena_init(&r->arena);
 #define X(name) r->name = "";
     RECORD_TEXTS(X)
 #undef X
@@ -26,6 +27,7 @@ void record_fini(struct record *r)
 
 const char *record_text(struct record *r, struct str s)
 {
+    assert(s.p != NULL || s.n == 0);
     return s.n != 0 ? arena_strdup(&r->arena, s) : "";
 }
 
@@ -58,11 +60,13 @@ const char *record_last_session(const struct record *r)
 
 char *record_name(const struct record *r)
 {
+    assert(r->bot[0] != '\0' && r->project[0] != '\0' && r->run_id[0] != '\0');
     return xasprintf("bots/%s/workspaces/%s/runs/%s.json", r->bot, r->project, r->run_id);
 }
 
 struct git_worktree record_worktree(const struct record *r, const char *home, struct arena *in)
 {
+    assert(record_id_valid(str_of(r->run_id)));
     return (struct git_worktree){.common = r->common,
                                  .dir = r->worktree,
                                  .quarantine = arena_printf(in, "%s/quarantine/%s/%s-%s", home,
@@ -133,8 +137,9 @@ int record_parse(struct record *r, struct str text, struct err *e)
     r->epoch = json_int(json_get(doc, "epoch"), 0);
     r->options = json_clone(&r->arena, json_get(doc, "options"));
     take_iterations(r, doc);
-    return record_id_valid(str_of(r->run_id)) ? 0
-                                              : err_set(e, ERR_CORRUPT, "it is no record of a run");
+    bool whole = record_id_valid(str_of(r->run_id)) && bot_name_valid(str_of(r->bot)) &&
+                 slug_valid(str_of(r->project)); // parts of paths, and a file or a store says them
+    return whole ? 0 : err_set(e, ERR_CORRUPT, "it is no record of a run");
 }
 
 // ---- writing ------------------------------------------------------------------------------------
@@ -204,10 +209,8 @@ void record_write(const struct record *r, struct jw *w, bool whole)
 
 char *record_print(const struct record *r)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     record_write(r, &w, true);
     jw_end_obj(&w);

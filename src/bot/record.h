@@ -59,6 +59,7 @@ enum { RECORD_BYTES = 64 << 20, RECORD_ID = 8 + 1 }; // texts of a few MB, each 
 #define RECORD_LISTS(X)                                                                            \
     X(notes)    /* lines for people */                                                             \
     X(not_kept) /* ignored files that went with the directory */                                   \
+    X(tried)    /* commits that the remote may have: their push failed after it began */           \
     X(link)     /* of [worktree], as it was made */
 
 struct record_list {

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "bot/run_int.h"
-#include "bot/runs.h"
+#include "bot/runs_int.h"
 #include "fleet/fleet.h"
 
 struct recovery {
@@ -52,6 +52,8 @@ static void on_looked(void *arg)
     }
     vec_fini(&c->left);
     free(c);
+    b->recovering = false;
+    runs__find_early(b);
     bots__release(b);
 }
 
@@ -59,6 +61,7 @@ void run_recover(struct bots *b, struct record *rec)
 {
     struct run *r = run__new(b, rec);
     int status = -1;
+    r->push.adopt = !fleet_shared(b->o.fleet);
     if (run__is_terminal(r)) { // it worked on without us
         r->step = RUN_PTY;
         if (b->o.terminal_runs == NULL || !b->o.terminal_runs(b->o.arg, r->rec.terminal, &status)) {
@@ -85,6 +88,7 @@ void bots_recover(struct bots *b)
     }
     struct recovery *c = xcalloc(1, sizeof *c);
     c->b = b;
+    b->recovering = true;
     bots__hold(b);
     work_submit(b->lane, 0, look, on_looked, c);
 }

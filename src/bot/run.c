@@ -9,6 +9,7 @@
 //   - every session that was made is closed, whatever the way out; so is every run, by RECORD or UNNOTE.
 //   - what others call back is counted in `n_away`; memory goes when all of it came.
 
+#include <assert.h>
 #include <stdarg.h>
 
 #include "base/log.h"
@@ -36,6 +37,7 @@ static void on_next(void *arg)
 {
     struct run *r = arg;
     r->next = NULL;
+    assert(!r->over && r->step < ARRAY_LEN(steps));
     r->step = r->lost ? RUN_DROP : r->step;
     if (r->stop_wanted && steps[r->step].iterates) {
         run__end(r, "interrupted");
@@ -47,12 +49,15 @@ static void on_next(void *arg)
 
 void run__go(struct run *r, enum run_step step)
 {
+    assert((size_t)step < ARRAY_LEN(steps));
+    assert(r->next == NULL && !r->over); // one step after the other
     r->step = step;
-    r->next = loop_defer(r->b->o.loop, on_next, r);
+    r->next = loop_defer(r->b->o.hub->loop, on_next, r);
 }
 
 void run__end(struct run *r, const char *reason)
 {
+    assert(reason[0] != '\0' && !r->in_turn);
     if (r->rec.end_reason[0] == '\0') {
         r->rec.end_reason = reason;
     }
@@ -67,7 +72,7 @@ void run__end(struct run *r, const char *reason)
 
 struct run *run__new(struct bots *b, struct record *rec)
 {
-    assert(record_id_valid(str_of(rec->run_id)));
+    assert(record_id_valid(str_of(rec->run_id)) && !b->stopping);
     struct run *r = xcalloc(1, sizeof *r);
     r->b = b;
     r->rec = *rec;
@@ -77,13 +82,13 @@ struct run *run__new(struct bots *b, struct record *rec)
     buf_init(&r->prompt, BOT_PROMPT_BYTES);
     buf_init(&r->input, SIZE_MAX);
     buf_init(&r->answer, SIZE_MAX);
-    arena_init(&r->arena);
     vec_push(&b->runs, r);
     return r;
 }
 
 static void run_free(struct run *r)
 {
+    assert(r->over && r->n_away == 0 && r->watches.n == 0 && r->next == NULL);
     record_fini(&r->rec);
     workspace_fini(&r->ws);
     run__lore_free(r->lore);
@@ -114,18 +119,30 @@ void run__back(struct run *r)
 void run__leave(struct run *r)
 {
     struct bots *b = r->b;
-    for (size_t i = 0; i < b->runs.n; i++) {
-        if (b->runs.p[i] == r) {
-            vec_remove(&b->runs, i);
-            break;
-        }
+    size_t i = 0;
+    assert(!r->over && r->awaiting.n == 0 && r->starter == NULL);
+    while (i < b->runs.n && b->runs.p[i] != r) {
+        i++;
     }
+    assert(i < b->runs.n); // from its making to its end
+    vec_remove(&b->runs, i);
     timer_stop(&r->timer);
     run__unwatch(r);
     r->over = true;
     run__away(r);
     run__back(r); // now, if nobody else has it
     bots__run_gone(b);
+}
+
+void run__leave_alone(struct run *r)
+{
+    assert(r->b->stopping);
+    vec_foreach (a, &r->awaiting) {
+        ask__no(*a, PROBLEM_STOPPING, "it goes on; ask again when the hub is back",
+                "the hub stops before run '%s' has ended", r->rec.run_id);
+    }
+    r->awaiting.n = 0;
+    run__leave(r);
 }
 
 // ---- what all steps need ------------------------------------------------------------------------
@@ -150,8 +167,7 @@ void run__note(struct run *r, const char *fmt, ...)
 
 void run__emit(struct run *r, unsigned event, struct str more)
 {
-    struct buf fields;
-    buf_init(&fields, SIZE_MAX);
+    struct buf fields = {.max = SIZE_MAX};
     buf_addf(&fields, "\"run_id\":\"%s\",\"bot\":\"%s\",\"project\":\"%s\"", r->rec.run_id,
              r->rec.bot, r->rec.project);
     if (more.n != 0) {
@@ -184,7 +200,7 @@ static void remove_tree(void *arg)
 
 void run__remove_tree(struct run *r, git_done_cb *done)
 {
-    assert(r->job == NULL);
+    assert(r->job == NULL && r->b->git != NULL && !r->rec.in_place);
     r->removed = done;
     run__away(r);
     turnstile_enter(&r->b->trees, r->rec.common, remove_tree, r);
@@ -218,7 +234,7 @@ void run__save(struct run *r, store_done *done)
     if (fleet_shared(r->b->o.fleet)) {
         run__save_shared(r, on_saved, s);
     } else {
-        store_doc_put(r->b->o.store, str_of(name), str_of(text), on_saved, s);
+        store_doc_put(r->b->o.hub->store, str_of(name), str_of(text), on_saved, s);
     }
     free(text);
     free(name);
@@ -226,8 +242,9 @@ void run__save(struct run *r, store_done *done)
 
 void run__alarm(struct run *r, uint64_t ms, timer_cb *cb)
 {
+    assert(cb != NULL && !r->over);
     timer_stop(&r->timer);
-    timer_init(&r->timer, r->b->o.loop, cb, r);
+    timer_init(&r->timer, r->b->o.hub->loop, cb, r);
     timer_start(&r->timer, ms);
 }
 
@@ -243,7 +260,7 @@ void run__lore_free(struct run_lore *l)
 
 struct git_worktree run__worktree(struct run *r)
 {
-    return record_worktree(&r->rec, r->b->o.home->dir, &r->arena);
+    return record_worktree(&r->rec, r->b->o.hub->home->dir, &r->arena);
 }
 
 const struct bot_config *run__config(const struct run *r)
@@ -294,6 +311,7 @@ static void on_grace(void *arg)
         log_warn(LOG_BOT, "run=%s turn=abandoned", r->rec.run_id);
         run__note(r, "the last turn did not end in time");
         r->in_turn = false;
+        run__cancel_push(r);
         run__end(r, "interrupted");
     }
 }
@@ -305,6 +323,9 @@ void run_stop(struct run *r, bool force)
     if (r->unsaved) { // the hub goes: the next one finds the record as it is, and ends the run again
         run__leave(r);
         return;
+    }
+    if (r->forced || r->step == RUN_SHARE) {
+        run__cancel_push(r);
     }
     if (r->step == RUN_PTY && r->next == NULL) {
         run__stop_terminal(r);
@@ -325,6 +346,7 @@ void run_stop(struct run *r, bool force)
 
 void run_await(struct run *r, struct ask *a)
 {
+    assert(!r->over && !r->unsaved);
     vec_push(&r->awaiting, a);
 }
 

@@ -34,7 +34,7 @@ static void launch(struct ask *a)
     struct record rec;
     record_init(&rec);
     run__fill_record(a, &rec);
-    rec.started_at = loop_wall(a->b->o.loop);
+    rec.started_at = loop_wall(a->b->o.hub->loop);
     rec.prompt = record_text(&rec, ask__str(a, "title"));
     rec.options = run__options(a, &rec);
     rec.running = true;
@@ -60,9 +60,10 @@ void run__start_chat(struct bots *b, const struct json *params, agent_session_cb
 
 // ---- its session --------------------------------------------------------------------------------
 
+/// Does it wait for the end of its session? One that the hub left alone does not.
 static bool is_waiting(const struct run *r)
 {
-    return r->step == RUN_CHAT && r->next == NULL && r->starter == NULL;
+    return !r->over && r->step == RUN_CHAT && r->next == NULL && r->starter == NULL;
 }
 
 static void end(struct run *r)
@@ -81,6 +82,7 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
         return;
     }
     struct asker *o = a->arg;
+    assert(r->session[0] == '\0' && r->rec.iterations.n == 0);
     struct record_iteration it = {.end_reason = "", .summary = ""};
     snprintf(r->session, sizeof r->session, "%s", agent_session_id(s));
     r->rec.chat = it.session_id = record_text(&r->rec, str_of(r->session));
@@ -107,7 +109,8 @@ void run__chat(struct run *r)
                                .dir = STR("sessions"),
                                .run_id = str_of(r->rec.run_id),
                                .branch = str_of(r->rec.branch),
-                               .worktree = str_of(r->rec.worktree)};
+                               .worktree = str_of(r->rec.worktree),
+                               .started_in = str_of(r->rec.working_dir)};
     struct json *params = make_obj(&a->arena, a->params->n + 2);
     struct json *writable = make_arr(&a->arena, (more != NULL ? more->n : 0) + 1);
     make_push(writable, make_strz(r->rec.worktree));
@@ -164,7 +167,7 @@ void run__stop_chat(struct run *r)
         return; // on_made() sees it
     }
     if (r->b->stopping) {
-        run__leave(r);
+        run__leave_alone(r);
         return;
     }
     run__away(r);

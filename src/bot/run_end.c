@@ -66,6 +66,11 @@ static const char *write_message(struct run *r)
 
 void run__keep(struct run *r)
 {
+    assert(r->rec.end_reason[0] != '\0' && r->starter == NULL);
+    if (r->push.job != NULL) { // of a turn that was abandoned
+        r->push.awaited = true;
+        return;
+    }
     if (!has_tree(r)) {
         run__go(r, r->rec.in_place || r->b->git == NULL ? RUN_CLOSE : RUN_REMOVE);
         return;
@@ -121,7 +126,7 @@ static void settle(struct run *r)
     bool merge = strcmp(wish, "merge") == 0;
     r->rec.action = merge ? "review" : wish;
     if (strcmp(wish, "discard") == 0) {
-        r->rec.discarded_at = loop_wall(r->b->o.loop);
+        r->rec.discarded_at = loop_wall(r->b->o.hub->loop);
     }
     run__go(r, RUN_CLOSE);
 }
@@ -148,6 +153,7 @@ static void on_counted(void *arg, int status, const struct err *e, const struct 
 void run__count(struct run *r)
 {
     struct git_diff_opts o = {.of = run__worktree(r)};
+    assert(has_tree(r) && r->job == NULL);
     o.of.dir = NULL;
     run__away(r);
     r->job = git_diff(r->b->git, &o, on_counted, r);
@@ -164,7 +170,7 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
     } else {
         r->rec.action = "merged";
         r->rec.merged_into = record_text(&r->rec, str_of(t->branch));
-        r->rec.merged_at = loop_wall(r->b->o.loop);
+        r->rec.merged_at = loop_wall(r->b->o.hub->loop);
         run__go(r, RUN_CLOSE);
     }
     run__back(r);
@@ -172,6 +178,7 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
 
 void run__merge(struct run *r)
 {
+    assert(r->touches != NULL && r->job == NULL); // its branch was counted
     const struct bot_config *c = run__config(r);
     // the wish of a terminal is that of the user's own Lua, not of a model
     enum bot_merge how = run__is_terminal(r) ? BOT_MERGE_AUTO
@@ -245,6 +252,7 @@ void run__close(struct run *r)
         go_record(r);
         return;
     }
+    assert(r->rec.iterations.n != 0); // its session is the last of them
     struct record_iteration *it = vec_last(&r->rec.iterations);
     it->end_reason = r->rec.end_reason;
     run__alarm(r, r->forced ? RUN_HURRY_MS : RUN_GRACE_MS, on_late);
@@ -254,12 +262,10 @@ void run__close(struct run *r)
 
 static void tell_end(struct run *r)
 {
-    struct buf more;
-    struct jw w;
-    buf_init(&more, SIZE_MAX);
+    struct buf more = {.max = SIZE_MAX};
     buf_addf(&more, "\"end_reason\":\"%s\",\"wants_merge\":%s,\"action\":", r->rec.end_reason,
              r->rec.wants_merge ? "true" : "false");
-    jw_init(&w, &more);
+    struct jw w = {.out = &more};
     jw_strz(&w, r->rec.action[0] != '\0' ? r->rec.action : NULL);
     buf_addz(&more, ",\"branch\":");
     jw_init(&w, &more);
@@ -310,11 +316,12 @@ static void on_recorded(void *arg, int status, const struct err *e)
 
 void run__record(struct run *r)
 {
+    assert(r->rec.end_reason[0] != '\0' && r->job == NULL);
     if (r->rec.summary[0] == '\0' && r->rec.iterations.n != 0) {
         r->rec.summary = vec_last(&r->rec.iterations)->summary;
     }
     r->rec.running = false;
-    r->rec.ended_at = loop_wall(r->b->o.loop);
+    r->rec.ended_at = loop_wall(r->b->o.hub->loop);
     r->rec.unread = record_text(&r->rec, buf_str(&r->input));
     run__save(r, on_recorded);
     r->rec.running = true; // who asks meanwhile: it can be taken over when that is on the disk

@@ -46,12 +46,13 @@ enum run_step {
 enum run_outcome { RUN_TURN_COMPLETED, RUN_TURN_FAILED, RUN_TURN_INTERRUPTED };
 
 enum {
-    RUN_GRACE_MS = 5000,    // for a turn that is to end
+    RUN_GRACE_MS = 5000,    // for a turn that is to end, or a push when somebody asked twice
     RUN_HURRY_MS = 700,     // the same, and for its session, when somebody asked twice
     RUN_AGAIN_MS = 1000,    // until a record that could not be written is tried again
     RUN_FAILURES = 3,       // failed turns in a row that end a run
     RUN_INPUT = 1 << 20,    // bytes of what was said and not read yet
     RUN_NOTES = 100,        // lines of the record for people
+    RUN_TRIED = 8,          // commits of rec.tried
     RUN_ITERATIONS = 1000,  // that the record names; all are in the history
     RUN_RENEW = 256 * 1024, // bytes of memory from which a record is made anew
     RUN_SUBJECT = 69,       // bytes of a commit's first line, and three dots
@@ -85,10 +86,17 @@ struct run {
     const char *dir; // in the worktree, or the user's
     bool has_tree;   // the worktree was made
     struct git_job *job;
-    git_done_cb *removed;    // waits for run__remove_tree()
-    struct pushing *pushing; // its record is being written; NULL: it is not
-    struct tool_job *call;   // of setup
-    size_t n_setup;          // commands run so far
+    git_done_cb *removed; // waits for run__remove_tree()
+    struct {
+        struct git_job *job; // NULL: the remote has answered
+        loop_fn *done;       // NULL: nothing is pushed, and no record of that is written
+        void *arg;
+        bool awaited; // by the step, which follows again
+        bool silent;  // the remote did not answer the last one
+        bool adopt;   // the hub was killed: it may have pushed what the record does not say
+    } push;
+    struct tool_job *call; // of setup
+    size_t n_setup;        // commands run so far
     // an iteration
     struct run_lore *lore;  // of the first only config.md, until it is gathered
     struct run_lore *fresh; // being read
@@ -123,8 +131,10 @@ struct run {
 /// Somebody will call back, and did: nothing of the run may be touched behind run__back().
 void run__away(struct run *r);
 void run__back(struct run *r);
-/// Not in the list any more; gone when the last callback came.
+/// Not in the list any more; gone when the last callback came. Who waits for it was answered.
 void run__leave(struct run *r);
+/// The hub stops and the run goes on without it: leave, and tell who waits for its end.
+void run__leave_alone(struct run *r);
 /// A new one in the list, with `rec` moved into it.
 struct run *run__new(struct bots *b, struct record *rec);
 
@@ -175,8 +185,14 @@ RUN_STEPS(X)
 void run__make_space(struct ask *a, const char *name, ask_fn *launch);
 /// A run with `rec`, which is moved, begins for `a`. `former` as in struct run.
 struct run *run__begin(struct ask *a, struct record *rec, char *former);
+/// The sandbox of a run that asked for one, or did not (NULL), under the settings and their [policy].
+const char *run__sandbox(const struct bots *b, const char *asked);
 /// Does a sandbox of that name, or that of the settings (NULL), let everything be written?
 bool run__has_full_access(const struct bots *b, const char *sandbox);
+
+// run_push.c
+/// Do not wait for the remote any more, if it is being waited for.
+void run__cancel_push(struct run *r);
 
 // run_terminal.c
 /// End its program; when the hub stops, leave that alone: it goes on, and the next hub finds both.

@@ -42,7 +42,7 @@ static void read_lore(void *arg) // on the lane
 /// The bot of the fresh catalog with the run's flags; false with `e` when it cannot be used.
 static bool judge_bot(struct run *r, struct run_lore *l, struct err *e)
 {
-    catalog_judge(&l->catalog, r->b->o.trust);
+    catalog_judge(&l->catalog, r->b->o.hub->trust);
     if (catalog_find(&l->catalog, str_of(r->rec.bot), &l->bot, e) < 0) {
         return false;
     }
@@ -57,6 +57,7 @@ static bool judge_bot(struct run *r, struct run_lore *l, struct err *e)
 static void keep_bot(struct run *r, const struct err *e)
 {
     struct run_lore *old = r->lore, *l = r->fresh;
+    assert(old != NULL && l != NULL); // the first config.md was read before the run was made
     struct catalog c = l->catalog;
     log_warn(LOG_BOT, "run=%s config=kept reason=%s", r->rec.run_id, LOGQ(str_of(e->msg)).z);
     run__note(r, "the last good config.md is used: %s", e->msg);
@@ -87,7 +88,7 @@ static void on_skills(void *arg)
 {
     struct gathering *g = arg;
     struct run *r = g->r;
-    skillset_judge(&g->l->skills, r->b->o.trust);
+    skillset_judge(&g->l->skills, r->b->o.hub->trust);
     note_faults(r, g->l);
     run__lore_free(r->lore);
     r->lore = g->l;
@@ -131,11 +132,12 @@ static void on_lore(void *arg)
 void run__gather(struct run *r)
 {
     struct gathering *g = xcalloc(1, sizeof *g);
+    assert(r->fresh == NULL && !r->in_turn && !r->resting);
     r->fresh = xcalloc(1, sizeof *r->fresh);
     *g = (struct gathering){.r = r,
                             .l = r->fresh,
-                            .shelf = store_shelf(r->b->o.store),
-                            .home = r->b->o.home->dir,
+                            .shelf = store_shelf(r->b->o.hub->store),
+                            .home = r->b->o.hub->home->dir,
                             .bot = r->rec.bot,
                             .dir = r->rec.working_dir,
                             .space = r->ws.dir};
@@ -153,7 +155,7 @@ static void on_recent(void *arg, int status, const struct history_page *p, const
     if (status < 0) {
         run__note(r, "the history could not be read: %s", e->msg);
     }
-    char *skills = xasprintf("%s/bots/%s/skills", r->b->o.home->dir, r->rec.bot);
+    char *skills = xasprintf("%s/bots/%s/skills", r->b->o.hub->home->dir, r->rec.bot);
     struct bot_prompt prompt = {.instructions = c->instructions,
                                 .project = r->rec.project,
                                 .session = l->number,
@@ -179,8 +181,9 @@ static void on_recent(void *arg, int status, const struct history_page *p, const
 
 void run__recall(struct run *r)
 {
+    assert(r->lore != NULL && r->fresh == NULL);
     run__away(r);
-    history_recent(r->b->o.store, str_of(r->ws.rel), BOT_RECENT, STR_NULL, on_recent, r);
+    history_recent(r->b->o.hub->store, str_of(r->ws.rel), BOT_RECENT, STR_NULL, on_recent, r);
 }
 
 // ---- session ------------------------------------------------------------------------------------
@@ -253,11 +256,9 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
 
 void run__tell_start(struct run *r)
 {
-    struct buf more;
-    struct jw w;
-    buf_init(&more, SIZE_MAX);
+    struct buf more = {.max = SIZE_MAX};
     buf_addz(&more, "\"branch\":");
-    jw_init(&w, &more);
+    struct jw w = {.out = &more};
     jw_strz(&w, r->rec.in_place ? NULL : r->rec.branch);
     buf_addz(&more, ",\"worktree\":");
     jw_init(&w, &more);
@@ -270,6 +271,7 @@ void run__tell_start(struct run *r)
 static void begin_turn(struct run *r, struct session *s)
 {
     char fields[160];
+    assert(!r->in_turn && r->n_read <= r->input.n);
     struct record_iteration it = {.number = (int64_t)r->lore->number,
                                   .session_id = record_text(&r->rec, str_of(agent_session_id(s))),
                                   .end_reason = "",
@@ -365,7 +367,8 @@ static const struct json *session_params(struct run *r, struct arena *a)
 
 void run__session(struct run *r)
 {
-    struct arena a;
+    struct arena a = {0};
+    assert(r->session[0] == '\0' && !r->in_turn);
     char *dir = xasprintf("%s/history", r->ws.rel);
     struct agent_role role = {.bot = str_of(r->rec.bot),
                               .project = str_of(r->rec.project),
@@ -376,14 +379,13 @@ void run__session(struct run *r)
                               .worktree = str_of(r->rec.worktree),
                               .before = str_of(record_last_session(&r->rec)),
                               .autonomous = true};
-    arena_init(&a);
     run__away(r);
     if (buf_ok(&r->prompt)) {
         agent_session_new(r->b->o.agent, session_params(r, &a), &role, on_made, r);
     } else {
         struct agent_no no;
-        bots__no(&no, PROBLEM_TOO_LARGE, "shorten its memory or skills",
-                 "the prompt is larger than %d bytes", BOT_PROMPT_BYTES);
+        agent_no_set(&no, PROBLEM_TOO_LARGE, "shorten its memory or skills",
+                     "the prompt is larger than %d bytes", BOT_PROMPT_BYTES);
         on_made(r, NULL, &no);
     }
     arena_fini(&a);
@@ -438,6 +440,7 @@ static void on_close(void *arg, struct session *s, const struct agent_no *no)
 
 void run__weigh(struct run *r)
 {
+    assert(!r->in_turn && r->rec.iterations.n != 0);
     struct record_iteration *it = vec_last(&r->rec.iterations);
     bool failed = r->outcome == RUN_TURN_FAILED;
     struct str said = str_trim(buf_str(&r->answer));

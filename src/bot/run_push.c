@@ -6,71 +6,127 @@
 // on from there. A push that fails is a note of the run and tried again after the next step; the run
 // continues, since its worktree has everything.
 //
-// Invariant: `rec.pushed` is on disk before the next push begins, so `--force-with-lease` always names what
-// the remote has, also after a restart.
+// A remote may never answer. Each command of git has its time (git/), a stop by force ends the push at once,
+// a hub that stops gives it a few seconds, and neither asks such a remote again. The branch is in the user's
+// repository, and the next push of the run carries what this one did not.
+//
+// Invariants:
+//   - one push at a time, and git pushes nothing while the work is kept: after a turn that was abandoned, KEEP
+//     waits for git, and PUSH for the record.
+//   - `rec.pushed` is on disk before the next push begins, so `--force-with-lease` always names what the
+//     remote has, also after a restart; so is `rec.tried`, what it may have in its place. A hub that is
+//     killed between a push and its record leaves neither, so a recovered run takes what it finds there for
+//     its own if the repository has it (where hubs share a store, the next one asks the remote at the start).
+
+#include <assert.h>
 
 #include "base/log.h"
 #include "bot/run_int.h"
 #include "git/git.h"
 
-struct pushing {
-    struct run *r;
-    loop_fn *done;
-    void *arg;
-};
+#define NOT_THERE "its work is not on the remote"
 
-static void finish(struct pushing *p)
+static void resume(struct run *r)
 {
-    struct pushing own = *p;
-    free(p);
-    own.done(own.arg);
-    run__back(own.r);
+    if (r->push.awaited) {
+        r->push.awaited = false;
+        run__go(r, r->step);
+    }
+}
+
+static void finish(struct run *r)
+{
+    loop_fn *done = r->push.done;
+    assert(done != NULL && r->push.job == NULL);
+    r->push.done = NULL;
+    resume(r);
+    done(r->push.arg);
+    run__back(r);
 }
 
 static void on_saved(void *arg, int status, const struct err *e)
 {
-    struct run *r = arg;
-    struct pushing *p = r->pushing;
     (void)status;
     (void)e; // logged; then the next push is refused, and says so
-    r->pushing = NULL;
-    finish(p);
+    finish(arg);
+}
+
+/// What the last push left to say is over.
+static bool drop_note(struct run *r)
+{
+    for (size_t i = 0; i < r->rec.notes.n; i++) {
+        if (str_starts(str_of(r->rec.notes.p[i]), NOT_THERE)) {
+            vec_remove(&r->rec.notes, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Returns whether the record is to be written.
+static bool take_failure(struct run *r, int status, const struct err *e, const char *commit)
+{
+    const char *why =
+        status == UV_ECANCELED ? "the run was stopped before the remote answered" : e->msg;
+    struct record_list *tried = &r->rec.tried;
+    r->push.silent = status == UV_ECANCELED || status == ERR_TIMEOUT;
+    log_warn(LOG_BOT, "run=%s push=failed reason=%s", r->rec.run_id, LOGQ(str_of(why)).z);
+    drop_note(r);
+    run__note(r, NOT_THERE ": %s", why);
+    if (commit[0] != '\0') {
+        // when there are too many, a later one goes: the first may have arrived, then the remote fell silent
+        tried->n = MIN(tried->n, (size_t)RUN_TRIED - 1);
+        record_add(&r->rec, tried, str_of(commit));
+    }
+    return commit[0] != '\0';
+}
+
+static bool take_success(struct run *r, const struct git_pushed *g)
+{
+    bool news = drop_note(r) || r->rec.tried.n != 0 || strcmp(r->rec.pushed, g->commit) != 0;
+    r->push.silent = r->push.adopt = false;
+    r->rec.tried.n = 0;
+    r->rec.remote = record_text(&r->rec, str_of(g->url));
+    r->rec.pushed = record_text(&r->rec, str_of(g->commit));
+    return news;
 }
 
 static void on_pushed(void *arg, int status, const struct err *e, const struct git_pushed *g)
 {
-    struct pushing *p = arg;
-    struct run *r = p->r;
-    if (status < 0) {
-        log_warn(LOG_BOT, "run=%s push=failed reason=%s", r->rec.run_id, LOGQ(str_of(e->msg)).z);
-        run__note(r, "its work is not on the remote: %s", e->msg);
-        finish(p);
-        return;
-    }
-    bool same = strcmp(r->rec.pushed, g->commit) == 0;
-    r->rec.remote = record_text(&r->rec, str_of(g->url));
-    r->rec.pushed = record_text(&r->rec, str_of(g->commit));
-    if (same) {
-        finish(p);
-    } else {
-        r->pushing = p;
+    struct run *r = arg;
+    r->push.job = NULL;
+    resume(r);
+    bool news = status < 0 ? take_failure(r, status, e, g->commit) : take_success(r, g);
+    if (news) {
         run__save(r, on_saved);
+    } else {
+        finish(r);
     }
 }
 
 static void push(struct run *r, bool live, loop_fn *done, void *arg)
 {
-    struct pushing *p = xmalloc(sizeof *p);
-    assert(r->pushing == NULL); // one step after the other
-    *p = (struct pushing){.r = r, .done = done, .arg = arg};
+    assert(r->push.done == NULL && done != NULL); // one after the other
     struct git_push o = {.of = run__worktree(r),
                          .remote = r->rec.remote,
                          .last = r->rec.pushed,
+                         .tried = arena_list(&r->arena, r->rec.tried.p, r->rec.tried.n),
+                         .adopt = r->push.adopt,
                          .message =
                              arena_printf(&r->arena, "work in progress of '%s'", r->rec.bot)};
     o.of.dir = live ? o.of.dir : NULL;
     run__away(r);
-    git_set_umask(git_push(r->b->git, &o, on_pushed, p), r->umask);
+    r->push.done = done;
+    r->push.arg = arg;
+    r->push.job = git_push(r->b->git, &o, on_pushed, r);
+    git_set_umask(r->push.job, r->umask);
+}
+
+void run__cancel_push(struct run *r)
+{
+    if (r->push.job != NULL) {
+        git_cancel(r->push.job);
+    }
 }
 
 static bool has_remote(const struct run *r)
@@ -89,7 +145,7 @@ void bots__stepped(void *arg, struct session *s, loop_fn *done, void *done_arg)
             return;
         }
     }
-    loop_defer(b->o.loop, done, done_arg);
+    loop_defer(b->o.hub->loop, done, done_arg);
 }
 
 static void go_setup(void *arg)
@@ -107,15 +163,28 @@ void run__share(struct run *r)
     }
 }
 
+static void on_late(void *arg)
+{
+    run__cancel_push(arg);
+}
+
 static void go_remove(void *arg)
 {
-    run__go(arg, RUN_REMOVE);
+    struct run *r = arg;
+    timer_stop(&r->timer);
+    run__go(r, RUN_REMOVE);
 }
 
 void run__push(struct run *r)
 {
-    if (has_remote(r)) {
+    bool hurry = r->forced || r->b->stopping;
+    if (r->push.done != NULL) {
+        r->push.awaited = true;
+    } else if (has_remote(r) && !(hurry && r->push.silent)) {
         push(r, false, go_remove, r);
+        if (r->forced) {
+            run__alarm(r, RUN_GRACE_MS, on_late);
+        }
     } else {
         go_remove(r);
     }

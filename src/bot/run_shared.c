@@ -46,7 +46,7 @@ struct shared_save {
 static void save_file(struct shared_save *s)
 {
     char *name = record_name(&s->r->rec);
-    store_doc_put(s->r->b->o.store, str_of(name), str_of(s->text), s->done, s->arg);
+    store_doc_put(s->r->b->o.hub->store, str_of(name), str_of(s->text), s->done, s->arg);
     free(name);
     free(s->text);
     free(s);
@@ -87,18 +87,14 @@ static void on_added(void *arg, int64_t epoch, const struct err *e)
 /// What other hubs may know of the client's environment: no key and no other secret.
 static void write_env(struct bots *b, const struct json *env, struct buf *out)
 {
-    size_t n;
-    const char *const *drop = config_strings(b->o.config->now, "tool_env.drop", &n);
-    struct arena a;
-    struct jw w;
-    arena_init(&a);
-    const char **patterns = arena_list(&a, drop, n);
-    jw_init(&w, out);
+    const char *const *patterns = config_strings(b->o.hub->config->now, "tool_env.drop");
+    struct arena a = {0};
+    struct jw w = {.out = out};
     jw_obj(&w);
     json_foreach_member (m, env) {
         bool own = str_starts(m->key, "AFLOAT_");
-        if (own ||
-            (!providers_owns_variable(b->o.config->now, m->key) && !tool_drops(m->key, patterns))) {
+        if (own || (!providers_owns_variable(b->o.hub->config->now, m->key) &&
+                    !tool_drops(m->key, patterns))) {
             jw_kstr(&w, arena_strdup(&a, m->key), json_str(&m->value, ""));
         }
     }
@@ -134,10 +130,9 @@ void run__save_shared(struct run *r, store_done *done, void *arg)
     r->rec.hub = record_text(&r->rec, str_of(fleet_name(f)));
     *s = (struct shared_save){.r = r, .done = done, .arg = arg, .text = record_print(&r->rec)};
     if (r->lost) {
-        loop_defer(r->b->o.loop, refuse_save, s);
+        loop_defer(r->b->o.hub->loop, refuse_save, s);
     } else if (r->rec.epoch == 0) {
-        struct buf env;
-        buf_init(&env, SIZE_MAX);
+        struct buf env = {.max = SIZE_MAX};
         write_env(r->b, r->env, &env);
         struct fleet_new n = new_of(&r->rec, &env, s->text);
         n.here = true;
@@ -181,7 +176,7 @@ bool run__must_wait(struct ask *a)
         return false;
     }
     return ask__str(a, "on").n != 0 || fleet_is_draining(b->o.fleet) ||
-           (int64_t)b->runs.n >= config_int(b->o.config->now, "store.max_runs");
+           (int64_t)b->runs.n >= config_int(b->o.hub->config->now, "store.max_runs");
 }
 
 static void on_queued(void *arg, int64_t epoch, const struct err *e)
@@ -201,8 +196,7 @@ static void on_queued(void *arg, int64_t epoch, const struct err *e)
 static void add_to_queue(struct ask *a)
 {
     struct record *rec = a->data;
-    struct buf env;
-    buf_init(&env, SIZE_MAX);
+    struct buf env = {.max = SIZE_MAX};
     write_env(a->b, json_get(a->params, "env"), &env);
     char *body = record_print(rec);
     struct fleet_new n = new_of(rec, &env, body);
@@ -227,7 +221,7 @@ void run__enqueue(struct ask *a, struct record *rec)
 {
     if (!run__has_begun(rec)) {
         run__fill_record(a, rec);
-        rec->started_at = loop_wall(a->b->o.loop);
+        rec->started_at = loop_wall(a->b->o.hub->loop);
     }
     rec->queued = true;
     rec->running = false;
@@ -357,14 +351,13 @@ char *run__clone_of(const struct bots *b, const char *remote)
     char hash[SHA256_HEX];
     sha256_of(str_of(remote), digest);
     sha256_hex(digest, hash);
-    return xasprintf("%s/clones/%.*s", b->o.home->dir, CLONE_HASH, hash);
+    return xasprintf("%s/clones/%.*s", b->o.hub->home->dir, CLONE_HASH, hash);
 }
 
 static void begin_here(struct bots *b, struct record *rec, const struct fleet_claim *c)
 {
     struct taking *t = xcalloc(1, sizeof *t);
-    struct arena arena;
-    arena_init(&arena);
+    struct arena arena = {0};
     t->b = b;
     t->epoch = c->epoch;
     snprintf(t->id, sizeof t->id, "%s", rec->run_id);
@@ -402,6 +395,7 @@ static void on_claimed(void *arg, const struct fleet_claim *c)
         fleet_run_return(b->o.fleet, c->id, c->epoch, e.code != 0);
     } else {
         rec.epoch = c->epoch;
+        rec.hub = record_text(&rec, str_of(fleet_name(b->o.fleet)));
         log_info(LOG_BOT, "run=%s bot=%s taken=true epoch=%lld", rec.run_id, rec.bot,
                  (long long)c->epoch);
         if (!moves(&rec) && (c->lost || run__has_begun(&rec))) {
@@ -458,6 +452,7 @@ static void on_dropped(void *arg, int status, const struct err *e)
 
 void run__drop(struct run *r)
 {
+    assert(r->lost && !r->unsaved);
     log_warn(LOG_BOT, "run=%s dropped=true", r->rec.run_id);
     if (r->has_tree && moves(&r->rec) && r->b->git != NULL) {
         agent_vacate(r->b->o.agent, str_of(r->session));

@@ -6,10 +6,10 @@
 // Until its first session is there a run can be refused, and then nothing of it is left: run__abort().
 
 #include <limits.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/random.h"
 #include "bot/run_int.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
@@ -130,10 +130,9 @@ const struct json *run__options(const struct ask *a, struct record *rec)
 
 const char *run__make_id(struct record *rec)
 {
-    uint32_t bits;
-    ssize_t n = getrandom(&bits, sizeof bits, 0);
-    assert(n == (ssize_t)sizeof bits); // cannot fail for so few, once the machine is up
-    return arena_printf(&rec->arena, "%08x", bits);
+    char id[RECORD_ID];
+    random_hex(id, sizeof id);
+    return arena_strdup(&rec->arena, str_of(id));
 }
 
 /// Where it works: in a worktree, where the user is, or not at all.
@@ -150,9 +149,10 @@ static bool choose_place(struct ask *a, const struct bot_config *c, struct recor
         return false;
     }
     if (!repo && !c->skip_git_check) {
-        bots__no(no, PROBLEM_CONFLICT, "`git init` there, or run with --skip-git-check",
-                 "'%s' is in no git repository, so nothing that a bot does there could be undone",
-                 a->dir);
+        agent_no_set(
+            no, PROBLEM_CONFLICT, "`git init` there, or run with --skip-git-check",
+            "'%s' is in no git repository, so nothing that a bot does there could be undone",
+            a->dir);
         return false;
     }
     return true;
@@ -175,7 +175,7 @@ void run__fill_record(struct ask *a, struct record *rec)
         rec->base =
             record_text(rec, str_of(a->git.head)); // a branch that is still there has no work
         rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, rec->run_id);
-        rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.home->dir,
+        rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.hub->home->dir,
                                      a->ws.slug, a->name, rec->run_id);
     }
 }
@@ -209,7 +209,7 @@ static void relocate(struct ask *a, struct record *rec)
     rec->root = record_text(rec, str_of(a->git.root));
     rec->repository = record_text(rec, str_of(a->git.main_root));
     rec->working_dir = record_text(rec, str_of(a->real));
-    rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.home->dir,
+    rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.hub->home->dir,
                                  a->ws.slug, a->name, rec->run_id);
     if (rec->iterations.n != 0 && vec_last(&rec->iterations)->end_reason[0] == '\0') {
         vec_last(&rec->iterations)->end_reason = "crashed";
@@ -221,12 +221,12 @@ bool run__may_resume(const struct ask *a, const struct record *rec, struct agent
 {
     struct bots *b = a->b;
     if (!a->taken && (rec->running || rec->queued || bots__is_running(b, str_of(rec->run_id)))) {
-        bots__no(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it", "run '%s' has not ended",
-                 rec->run_id);
+        agent_no_set(no, PROBLEM_CONFLICT, "`afloat runs attach` follows it",
+                     "run '%s' has not ended", rec->run_id);
     } else if (rec->branch_deleted) {
-        bots__no(no, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
+        agent_no_set(no, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
     } else if (map_get(&b->busy, str_of(rec->run_id)) != NULL) {
-        bots__no(no, PROBLEM_CONFLICT, NULL, "run '%s' is being taken over", rec->run_id);
+        agent_no_set(no, PROBLEM_CONFLICT, NULL, "run '%s' is being taken over", rec->run_id);
     } else {
         return true;
     }
@@ -240,16 +240,16 @@ static bool may_start(struct ask *a, const struct record *rec, struct agent_no *
     if (!fleet_may_start(a->b->o.fleet, ask__str(a, "on"), &e)) {
         bots__no_err(no, &e);
     } else if (a->b->stopping) {
-        bots__no(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        agent_no_set(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (a->bot->status < 0) {
-        bots__no(no, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
+        agent_no_set(no, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
     } else if (resumed && rec->terminal[0] != '\0') {
-        bots__no(no, PROBLEM_CONFLICT, NULL,
-                 "run '%s' is that of a program in a terminal: `afloat pty new --resume %s`",
-                 rec->run_id, rec->run_id);
+        agent_no_set(no, PROBLEM_CONFLICT, NULL,
+                     "run '%s' is that of a program in a terminal: `afloat pty new --resume %s`",
+                     rec->run_id, rec->run_id);
     } else if (resumed && rec->chat[0] != '\0') {
-        bots__no(no, PROBLEM_CONFLICT, NULL, "run '%s' was that of a conversation, which has ended",
-                 rec->run_id);
+        agent_no_set(no, PROBLEM_CONFLICT, NULL,
+                     "run '%s' was that of a conversation, which has ended", rec->run_id);
     } else {
         return !resumed || run__may_resume(a, rec, no);
     }
@@ -279,27 +279,43 @@ struct run *run__begin(struct ask *a, struct record *rec, char *former)
     return r;
 }
 
+const char *run__sandbox(const struct bots *b, const char *asked)
+{
+    const struct config *c = b->o.hub->config->now;
+    return asked != NULL ? config_allowed(c, "sandbox.mode", asked) : config_str(c, "sandbox.mode");
+}
+
 bool run__has_full_access(const struct bots *b, const char *sandbox)
 {
-    const char *mode = sandbox != NULL ? sandbox : config_str(b->o.config->now, "sandbox.mode");
-    return strcmp(mode, box_mode_name(BOX_FULL_ACCESS)) == 0;
+    return strcmp(run__sandbox(b, sandbox), box_mode_name(BOX_FULL_ACCESS)) == 0;
 }
 
 static void make_space(struct ask *a) // on the lane
 {
-    a->rc = workspace_of_path(&a->ws, a->b->o.home->dir, a->name, a->git.main_root, WORKSPACE_MAKE,
-                              &a->e);
+    struct workspace_project p = {
+        .path = a->git.main_root, .common = a->git.common, .sh = store_shelf(a->b->o.hub->store)};
+    a->rc = workspace_of_path(&a->ws, a->b->o.hub->home->dir, a->name, &p, WORKSPACE_MAKE, &a->e);
+}
+
+/// Now: the hub may have begun to stop meanwhile, and would wait for this run without end.
+static void on_space(struct ask *a)
+{
+    if (a->b->stopping) {
+        ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else {
+        a->located(a);
+    }
 }
 
 void run__make_space(struct ask *a, const char *name, ask_fn *launch)
 {
+    assert(a->ws.dir == NULL);
     a->name = name;
-    if (a->b->stopping) {
-        ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
-    } else if (a->git.status < 0) {
+    a->located = launch;
+    if (a->git.status < 0) {
         ask__fail(a, &a->git.e);
     } else {
-        ask__work(a, make_space, launch);
+        ask__work(a, make_space, on_space);
     }
 }
 
@@ -316,7 +332,7 @@ static void launch(struct ask *a, struct record *rec)
         former = run__reopen(rec);
     } else {
         run__fill_record(a, rec);
-        rec->started_at = rec->started_at != 0 ? rec->started_at : loop_wall(a->b->o.loop);
+        rec->started_at = rec->started_at != 0 ? rec->started_at : loop_wall(a->b->o.hub->loop);
     }
     rec->running = true;
     rec->queued = false;
@@ -369,6 +385,7 @@ static void on_noted(void *arg, int status, const struct err *e)
 
 void run__note_down(struct run *r)
 {
+    assert(r->starter != NULL && !r->has_tree);
     run__save(r, on_noted);
 }
 
@@ -422,6 +439,7 @@ static void take_added(struct run *r, const struct git_added *g)
     rec->head = record_text(rec, str_of(g->start)); // where its branch is now
     if (r->taken && r->former != NULL) {
         rec->pushed = rec->head; // as the remote had it
+        rec->tried.n = 0;
     }
     record_add_all(rec, &rec->notes, g->notes.p, g->notes.n);
 }
@@ -470,6 +488,7 @@ void run__tree(struct run *r)
         run__abort_err(r, &r->b->git_fault);
         return;
     }
+    assert(!r->has_tree && r->job == NULL && !r->rec.in_place);
     run__away(r);
     turnstile_enter(&r->b->trees, r->rec.common, add_tree, r);
 }

@@ -20,8 +20,7 @@ enum { BY_SIGNAL = 128 }; // a status from here on: a signal ended it
 /// The command line, for lists.
 static const char *command_of(const struct ask *a, struct record *rec)
 {
-    struct buf line;
-    buf_init(&line, RUN_INPUT);
+    struct buf line = {.max = RUN_INPUT};
     buf_adds(&line, ask__str(a, "cmd"));
     json_foreach_item (it, json_get(a->params, "args")) {
         buf_addc(&line, ' ');
@@ -65,7 +64,7 @@ static void launch(struct ask *a)
         record_init(&rec);
         run__fill_record(a, &rec);
         rec.terminal = rec.run_id;
-        rec.started_at = loop_wall(a->b->o.loop);
+        rec.started_at = loop_wall(a->b->o.hub->loop);
     }
     rec.prompt = command_of(a, &rec);
     rec.options = run__options(a, &rec);
@@ -176,7 +175,7 @@ void run__stop_terminal(struct run *r)
 {
     struct bots *b = r->b;
     if (b->stopping) {
-        run__leave(r);
+        run__leave_alone(r);
     } else if (b->o.terminal_end == NULL || !b->o.terminal_end(b->o.arg, r->rec.terminal)) {
         run__end(r, "interrupted"); // it is gone already
     }

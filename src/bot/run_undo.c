@@ -12,9 +12,9 @@ void run__abort(struct run *r, const struct agent_no *no)
 {
     r->why = *no;
     if (r->b->stopping) {
-        bots__no(&r->why, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        agent_no_set(&r->why, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (r->stop_wanted) { // what failed was cancelled
-        bots__no(&r->why, PROBLEM_CONFLICT, NULL, "the run was stopped before it began");
+        agent_no_set(&r->why, PROBLEM_CONFLICT, NULL, "the run was stopped before it began");
     }
     run__go(r, RUN_UNDO);
 }
@@ -35,6 +35,7 @@ static void on_removed(void *arg, int status, const struct err *e)
 
 void run__undo(struct run *r)
 {
+    assert(!r->in_turn && r->job == NULL);
     if (r->has_tree) {
         run__remove_tree(r, on_removed);
     } else {
@@ -58,6 +59,7 @@ void run__forget(struct run *r)
         run__go(r, RUN_UNNOTE);
         return;
     }
+    assert(r->has_tree && r->job == NULL);
     run__away(r);
     r->job =
         git_delete_branch(r->b->git, r->rec.common, r->rec.branch, r->rec.start, on_forgotten, r);
@@ -70,7 +72,7 @@ static void leave(struct run *r)
     r->rec.running = false;
     r->rec.undone = true;
     r->rec.end_reason = "interrupted";
-    r->rec.ended_at = loop_wall(r->b->o.loop);
+    r->rec.ended_at = loop_wall(r->b->o.hub->loop);
     vec_foreach (w, &r->awaiting) {
         if (!r->stop_wanted) {
             ask__refuse(*w, &r->why);
@@ -126,10 +128,10 @@ void run__unnote(struct run *r)
     char *name = record_name(&r->rec);
     run__away(r);
     if (r->former != NULL) {
-        store_doc_put(r->b->o.store, str_of(name), str_of(r->former), on_restored, r);
+        store_doc_put(r->b->o.hub->store, str_of(name), str_of(r->former), on_restored, r);
     } else {
         struct unnoting *u = xmalloc(sizeof *u);
-        *u = (struct unnoting){.r = r, .path = path_join(r->b->o.home->dir, name)};
+        *u = (struct unnoting){.r = r, .path = path_join(r->b->o.hub->home->dir, name)};
         work_submit(r->b->lane, 0, unlink_record, on_unlinked, u);
     }
     free(name);

@@ -4,6 +4,8 @@
 // user's files, so a change during a turn counts, too: the sleep after it is left out. Where the bot works in
 // place only changes while it sleeps do, or it would wake itself for ever.
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "base/path.h"
 #include "bot/run_int.h"
@@ -25,8 +27,10 @@ void run__wake(struct run *r)
 
 void run__rest(struct run *r)
 {
+    assert(!r->in_turn && !r->resting && run__config(r) != NULL);
     int64_t seconds = run__config(r)->sleep_secs;
     char fields[64];
+    assert(seconds >= 0);
     r->session[0] = '\0';
     r->complete = false; // said in a turn that failed: the next one says it again
     r->wish = NULL;

@@ -11,9 +11,8 @@
 
 int runs_load(struct record *out, const char *path, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = RECORD_BYTES};
     struct err own = {0};
-    buf_init(&text, RECORD_BYTES);
     int rc = path_read(path, &text, &own);
     if (rc == 0) {
         rc = record_parse(out, buf_str(&text), &own);
@@ -91,10 +90,11 @@ static int finish(struct search *s, struct record *out, struct err *e)
         rc = runs_load(out, s->path, e);
     } else {
         record_init(out);
-        rc = s->n == 0 ? err_set(e, ERR_NOT_FOUND, "there is no run '%.*s'",
-                                 (int)MIN(s->id.n, (size_t)64), s->id.p)
-                       : err_set(e, ERR_CONFLICT, "%zu runs begin with '%.*s': give more of the id",
-                                 s->n, (int)MIN(s->id.n, (size_t)64), s->id.p);
+        rc = s->n == 0
+                 ? err_set(e, ERR_NOT_FOUND, "there is no run '%.*s'; 'afloat runs' lists them",
+                           (int)MIN(s->id.n, (size_t)64), s->id.p)
+                 : err_set(e, ERR_CONFLICT, "%zu runs begin with '%.*s': give more of the id", s->n,
+                           (int)MIN(s->id.n, (size_t)64), s->id.p);
     }
     free(s->path);
     return rc;
@@ -157,6 +157,7 @@ static void find_one(struct ask *a) // on the lane
 
 struct record *runs__hold(struct ask *a)
 {
+    assert(a->data == NULL && a->free_data == NULL);
     struct record *rec = xmalloc(sizeof *rec);
     record_init(rec);
     a->data = rec;
@@ -170,9 +171,20 @@ void runs__find(struct ask *a, const char *key, ask_fn *then)
     a->sought = ask__str(a, key);
     if (fleet_shared(a->b->o.fleet)) {
         runs__find_shared(a, a->sought, then);
+    } else if (a->b->recovering) {
+        a->then = then;
+        vec_push(&a->b->early, a);
     } else {
         ask__work(a, find_one, then);
     }
+}
+
+void runs__find_early(struct bots *b)
+{
+    vec_foreach (a, &b->early) {
+        ask__work(*a, find_one, (*a)->then);
+    }
+    b->early.n = 0;
 }
 
 void runs__answer(struct ask *a, const struct record *rec)

@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/map.h"
 #include "base/path.h"
 #include "base/time.h"
@@ -216,10 +217,9 @@ static bool take_line(struct runs_place *p, struct str line)
 /// What is no such file, or is damaged, is as good as none.
 static void read_kept(struct runs_place *p)
 {
-    struct buf text;
+    struct buf text = {.max = KEPT_BYTES};
     uint64_t mtime = 0;
     char *path = kept_path(p);
-    buf_init(&text, KEPT_BYTES);
     struct str rest = path_read(path, &text, NULL) == 0 ? buf_str(&text) : STR_NULL;
     bool good = str_eqz(str_cut(&rest, '\n'), kept_head) &&
                 str_to_u64(str_cut(&rest, '\n'), &mtime) && mtime <= INT64_MAX;
@@ -239,9 +239,8 @@ static void read_kept(struct runs_place *p)
 /// A failure costs the next start some time; it is not worth a word.
 static void write_kept(struct runs_place *p)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     char *path = kept_path(p), *dir = xasprintf("%s/state/runs", p->index->home);
-    buf_init(&text, SIZE_MAX);
     buf_addf(&text, "%s\n%lld\n", kept_head, (long long)p->mtime);
     vec_foreach (r, &p->entries) {
         if (r->readable) {
@@ -321,15 +320,12 @@ static bool each_name(const char *dir, const char *only,
     if (only != NULL) {
         return cb(w, only);
     }
-    DIR *d = opendir(dir);
-    struct dirent *entry;
+    struct folder f = folder_open(dir);
     bool more = true;
-    while (more && d != NULL && (entry = readdir(d)) != NULL) {
-        more = entry->d_name[0] == '.' || cb(w, entry->d_name);
+    while (more && folder_next(&f)) {
+        more = f.name[0] == '.' || cb(w, f.name);
     }
-    if (d != NULL) {
-        closedir(d);
-    }
+    folder_close(&f);
     return more;
 }
 
@@ -402,6 +398,7 @@ void runs_index_each(struct runs_index *x, const char *bot, const char *project,
                      void *arg)
 {
     struct walk w = {.x = x, .project = project, .cb = cb, .arg = arg};
+    assert(cb != NULL);
     char *dir = xasprintf("%s/bots", x->home);
     pthread_mutex_lock(&x->lock);
     x->walks++;

@@ -5,7 +5,11 @@
 #include "store/store.h"
 
 /// Find the run that the parameter `key` names; then `then` with its record as a->data, which the ask ends.
+/// While a hub that has just started looks for the runs of the one before it, asks wait: a run that will live again is not
+/// one that has ended.
 void runs__find(struct ask *a, const char *key, ask_fn *then);
+/// It has looked: those that wait go on.
+void runs__find_early(struct bots *b);
 /// Let a->data be an empty record, which the ask ends.
 struct record *runs__hold(struct ask *a);
 enum { RUNS_DEFAULT_LIST = 50 };

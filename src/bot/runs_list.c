@@ -94,10 +94,8 @@ static void load_page(struct listed *l, struct str cursor, size_t limit)
 /// The repository, or directory, of the caller as records have it.
 static const char *repository_of(struct ask *a)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_strz(&w, a->git.main_root != NULL ? a->git.main_root : a->real);
     const char *out = arena_strdup(&a->arena, buf_str(&text));
     buf_fini(&text);

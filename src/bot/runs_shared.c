@@ -36,8 +36,8 @@ static void on_found(void *arg, const struct fleet_run *rows, size_t n, const st
         ask__no(a, PROBLEM_CONFLICT, NULL, "several runs begin with '%.*s': give more of the id",
                 (int)MIN(id.n, (size_t)64), id.p);
     } else if (n == 0 || !take_row(&found, &rows[0])) {
-        ask__no(a, PROBLEM_NOT_FOUND, NULL, "there is no run '%.*s'", (int)MIN(id.n, (size_t)64),
-                id.p);
+        ask__no(a, PROBLEM_NOT_FOUND, "`afloat runs` lists them", "there is no run '%.*s'",
+                (int)MIN(id.n, (size_t)64), id.p);
     } else {
         record_fini(rec);
         *rec = found;
@@ -90,8 +90,7 @@ static void on_listed(void *arg, const struct fleet_run *rows, size_t n, const s
         ask__fail(a, e);
         return;
     }
-    struct buf next;
-    buf_init(&next, SIZE_MAX);
+    struct buf next = {.max = SIZE_MAX};
     jw_obj(w);
     jw_karr(w, "runs");
     for (size_t i = 0; i < MIN(n, limit); i++) {
@@ -209,7 +208,7 @@ void runs__stop_shared(struct ask *a)
     const struct record *rec = a->data;
     struct ending *w = xcalloc(1, sizeof *w);
     w->a = a;
-    timer_init(&w->timer, a->b->o.loop, look_again, w);
+    timer_init(&w->timer, a->b->o.hub->loop, look_again, w);
     fleet_run_stop(a->b->o.fleet, str_of(rec->run_id),
                    json_bool(json_get(a->params, "force"), false), on_asked, w);
 }
@@ -217,14 +216,12 @@ void runs__stop_shared(struct ask *a)
 static void on_said(void *arg, int status, const struct err *e)
 {
     struct ask *a = arg;
-    if (status < 0) {
-        ask__fail(a, e);
-        return;
+    struct jw *w = ask__begin_answer(a, status, e);
+    if (w != NULL) {
+        jw_kstrz(w, "taken", "queued");
+        jw_end_obj(w);
+        ask__answer(a);
     }
-    jw_obj(&a->w);
-    jw_kstrz(&a->w, "taken", "queued");
-    jw_end_obj(&a->w);
-    ask__answer(a);
 }
 
 void runs__say_shared(struct ask *a)
@@ -248,7 +245,7 @@ static void on_kept(void *arg, int status, const struct err *e)
     if (status < 0) {
         k->done(k->arg, status, e);
     } else {
-        store_doc_put(k->b->o.store, str_of(k->name), str_of(k->text), k->done, k->arg);
+        store_doc_put(k->b->o.hub->store, str_of(k->name), str_of(k->text), k->done, k->arg);
     }
     free(k->name);
     free(k->text);

@@ -48,10 +48,9 @@ static bool is_elsewhere(const struct ask *a, const struct record *rec)
 /// Does the repository have the branch, in a file of its own or among the packed ones?
 static bool has_ref(const char *common, const char *branch)
 {
-    struct buf packed;
+    struct buf packed = {.max = PACKED_BYTES};
     char *file = xasprintf("%s/refs/heads/%s", common, branch);
     char *line = xasprintf(" refs/heads/%s\n", branch), *list = path_join(common, "packed-refs");
-    buf_init(&packed, PACKED_BYTES);
     bool found = access(file, F_OK) == 0 ||
                  (path_read(list, &packed, NULL) == 0 && strstr(buf_z(&packed), line) != NULL);
     buf_fini(&packed);
@@ -119,7 +118,7 @@ static void fetch_far(struct ask *a, const char *root, const char *common, bool 
 
 static struct git_worktree tree_of(struct ask *a, const struct record *rec)
 {
-    struct git_worktree w = record_worktree(rec, a->b->o.home->dir, &a->arena);
+    struct git_worktree w = record_worktree(rec, a->b->o.hub->home->dir, &a->arena);
     w.common = a->common != NULL ? a->common : w.common;
     return w;
 }
@@ -169,6 +168,15 @@ static void on_session(void *arg, struct session *s, const struct agent_no *no)
     }
 }
 
+static void tell_taken(struct bots *b, const struct record *rec)
+{
+    char fields[400];
+    snprintf(fields, sizeof fields,
+             "\"run_id\":\"%s\",\"bot\":\"%s\",\"project\":\"%s\",\"action\":\"%s\"", rec->run_id,
+             rec->bot, rec->project, rec->action);
+    bots__emit(b, EVENT_BOT_RUN_TAKEN, str_of(fields));
+}
+
 /// The metadata of its last session say the same as the record.
 static void on_written(void *arg, int status, const struct err *e)
 {
@@ -178,6 +186,7 @@ static void on_written(void *arg, int status, const struct err *e)
         bots__leave_run(a->b, str_of(rec->run_id));
         ask__fail(a, e);
     } else {
+        tell_taken(a->b, rec);
         agent_session_get(a->b->o.agent, str_of(record_last_session(rec)), on_session, a);
     }
 }
@@ -206,20 +215,44 @@ static void with_umask(const struct ask *a, struct git_job *j)
     }
 }
 
-/// The caller's checkout is known: `a->located` goes on. A branch that is on another hub is fetched into it when it
-/// is the same project, which is known by its name.
-static void bring_branch(struct ask *a)
+/// Is the caller's checkout one of the run's project? Its workspace is the same then, or it comes from the remote that
+/// has the branch.
+static void look_for_project(struct ask *a) // on the lane
 {
     const struct record *rec = a->data;
-    char slug[SLUG_TEXT];
-    bool same =
-        a->git.main_root != NULL && strcmp(slug_of(a->git.main_root, slug), rec->project) == 0;
-    if (!a->far) {
-        a->located(a);
-    } else if (!same && rec->remote[0] != '\0') {
+    struct workspace ws = {0};
+    struct workspace_project p = {
+        .path = a->git.main_root, .common = a->git.common, .sh = store_shelf(a->b->o.hub->store)};
+    if (p.path == NULL) {
+        return;
+    }
+    char *here = workspace_remote(p.common), *there = workspace_address(str_of(rec->remote));
+    a->rc = workspace_of_path(&ws, a->b->o.hub->home->dir, rec->bot, &p, WORKSPACE_LOOK, &a->e);
+    a->same = (a->rc == 0 && strcmp(ws.slug, rec->project) == 0) ||
+              (here != NULL && there != NULL && strcmp(here, there) == 0);
+    workspace_fini(&ws);
+    free(there);
+    free(here);
+}
+
+static void fetch_branch(struct ask *a)
+{
+    const struct record *rec = a->data;
+    if (!a->same && rec->remote[0] != '\0') {
         refuse_far(a, "in a checkout of the project here");
     } else {
         fetch_far(a, a->git.root, a->git.common, false, a->located);
+    }
+}
+
+/// The caller's checkout is known: `a->located` goes on. A branch that is on another hub is fetched into it when it
+/// is the same project.
+static void bring_branch(struct ask *a)
+{
+    if (a->far) {
+        ask__work(a, look_for_project, fetch_branch);
+    } else {
+        a->located(a);
     }
 }
 
@@ -316,12 +349,10 @@ static void on_diff(void *arg, int status, const struct err *e, const struct git
 {
     struct ask *a = arg;
     const struct record *rec = a->data;
-    struct jw *w = &a->w;
-    if (status < 0) {
-        ask__fail(a, e);
+    struct jw *w = ask__begin_answer(a, status, e);
+    if (w == NULL) {
         return;
     }
-    jw_obj(w);
     jw_kstrz(w, "run_id", rec->run_id);
     jw_kstrz(w, "branch", rec->branch);
     jw_kstrz(w, "rescue", rec->rescue[0] != '\0' ? rec->rescue : NULL);
@@ -383,7 +414,7 @@ static void on_applied(void *arg, int status, const struct err *e, const struct 
         refuse(a, e, t, false);
         return;
     }
-    rec->applied_at = loop_wall(a->b->o.loop);
+    rec->applied_at = loop_wall(a->b->o.hub->loop);
     rec->wants_merge = false;
     done(a);
 }
@@ -412,7 +443,7 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
         refuse(a, e, t, true);
         return;
     }
-    rec->merged_at = loop_wall(a->b->o.loop);
+    rec->merged_at = loop_wall(a->b->o.hub->loop);
     rec->merged_into = record_text(rec, str_of(t->branch));
     rec->action = "merged";
     rec->wants_merge = false;
@@ -439,7 +470,7 @@ void bots_run_merge(struct bots *b, const struct json *params, bots_text_cb *cb,
 static void discarded(struct ask *a)
 {
     struct record *rec = a->data;
-    rec->discarded_at = loop_wall(a->b->o.loop);
+    rec->discarded_at = loop_wall(a->b->o.hub->loop);
     rec->action = rec->merged_at != 0 ? rec->action : "discard"; // what is merged stays so
     rec->wants_merge = false;
     done(a);
@@ -499,7 +530,7 @@ void bots_run_discard(struct bots *b, const struct json *params, bots_text_cb *c
 
 static void unlink_record(struct ask *a) // on the lane
 {
-    char *name = record_name(a->data), *path = path_join(a->b->o.home->dir, name);
+    char *name = record_name(a->data), *path = path_join(a->b->o.hub->home->dir, name);
     if (unlink(path) != 0 && errno != ENOENT) {
         a->rc = err_sys(&a->e, "cannot remove '%s'", path);
     }

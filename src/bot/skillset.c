@@ -29,6 +29,7 @@ static const char *const origin_names[] = {
 
 const char *skill_origin_name(enum skill_origin o)
 {
+    assert(o < ARRAY_LEN(origin_names));
     return origin_names[o];
 }
 
@@ -102,6 +103,7 @@ static int by_name(const void *a, const void *b)
 
 void skillset_judge(struct skillset *s, const struct trust *t)
 {
+    assert(s->list.n == 0 && s->n_bot <= s->n_user && s->n_user <= s->skills.list.n);
     for (size_t i = 0; i < s->skills.list.n; i++) {
         const struct skill *sk = &s->skills.list.p[i];
         enum skill_origin origin = origin_of(s, i);
@@ -121,6 +123,7 @@ void skillset_judge(struct skillset *s, const struct trust *t)
 void skillset_add_shipped(struct skillset *s)
 {
     struct skills *own = &s->shipped;
+    assert(own->list.n == 0);
     skills_init(own);
     skills_add_shipped(own);
     vec_foreach (sk, &own->list) {
@@ -272,8 +275,7 @@ static int replace_shared(struct shelf *sh, const char *home, const char *path, 
     int rc;
     do { // what another hub has just written goes to the trash too
         int64_t rev;
-        struct buf old;
-        buf_init(&old, SKILL_BYTES);
+        struct buf old = {.max = SKILL_BYTES};
         rc = shelf_read(sh, path, &old, &rev, e);
         bool there = rc == 0;
         rc = there ? keep_text(home, path, buf_str(&old), e) : rc == -ENOENT ? 0 : rc;
@@ -312,11 +314,10 @@ int skillset_save(struct shelf *sh, const char *home, const char *bot, const str
     if (rc < 0) {
         return rc;
     }
-    struct buf text;
+    struct buf text = {.max = SKILL_BYTES};
     char *dir = skills_dir(home, bot);
     char *path = xasprintf("%s/" STR_FMT ".md", dir, STR_ARG(n->name));
     char *old = find_file(sh, dir, n->name);
-    buf_init(&text, SKILL_BYTES);
     write_skill(&text, n);
     if (sh != NULL) {
         rc = put_shared(sh, home, path, old, buf_str(&text), e);

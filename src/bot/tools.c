@@ -43,17 +43,16 @@ static struct tool_use *use_new(struct tool_call *c)
     struct session *s = tool_call_session(c);
     const struct agent_role *role = agent_session_role(s);
     struct tool_use *u = xcalloc(1, sizeof *u);
-    arena_init(&u->arena);
     buf_init(&u->out, SIZE_MAX);
     u->b = b;
-    u->shelf = store_shelf(b->o.store);
+    u->shelf = store_shelf(b->o.hub->store);
     u->ticket = tool_call_ticket(c);
     u->input = json_clone(&u->arena, tool_call_input(c));
     u->bot = arena_strdup(&u->arena, role->bot);
     u->run_id = arena_strdup(&u->arena, role->run_id);
     u->session = arena_strdup(&u->arena, str_of(agent_session_id(s)));
     u->rel = arena_strdup(&u->arena, path_dir(role->dir));
-    u->space = arena_printf(&u->arena, "%s/%s", b->o.home->dir, u->rel);
+    u->space = arena_printf(&u->arena, "%s/%s", b->o.hub->home->dir, u->rel);
     bots__hold(b);
     return u;
 }
@@ -148,14 +147,15 @@ static void on_found(void *arg, int status, const struct history_page *p, const 
         use_fail(u, e->msg);
         return;
     }
-    u->dir = arena_printf(&u->arena, "%s/" STR_FMT, u->b->o.home->dir, STR_ARG(p->rows[0].dir));
+    u->dir =
+        arena_printf(&u->arena, "%s/" STR_FMT, u->b->o.hub->home->dir, STR_ARG(p->rows[0].dir));
     use_work(u, view);
 }
 
 static void start_history(struct tool_call *c)
 {
     struct tool_use *u = use_new(c);
-    struct store *s = u->b->o.store;
+    struct store *s = u->b->o.hub->store;
     int64_t number = json_int(json_get(u->input, "session_number"), 0);
     if (str_eqz(input_str(u, "action"), "list")) {
         int64_t limit = json_int(json_get(u->input, "limit"), LISTED);
@@ -221,7 +221,7 @@ static void save(struct tool_use *u) // on the lane
     struct skillset_new n = {.name = input_str(u, "name"),
                              .description = input_str(u, "description"),
                              .body = input_str(u, "body")};
-    u->rc = skillset_save(u->shelf, u->b->o.home->dir, u->bot, &n, NULL, &u->e);
+    u->rc = skillset_save(u->shelf, u->b->o.hub->home->dir, u->bot, &n, NULL, &u->e);
     buf_addf(&u->out, "saved: later sessions have the skill '" STR_FMT "'", STR_ARG(n.name));
 }
 

@@ -5,6 +5,7 @@
 
 #include "bot/trash.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ enum { TRIES = 100 };
 
 int trash_room(const char *home, const char *name, char **where, struct err *e)
 {
+    assert(home[0] == '/' && strchr(name, '/') == NULL);
     char *trash = path_join(home, "trash");
     int64_t now = time_wall_ms();
     int rc = path_mkdirs(trash, 0700, e);

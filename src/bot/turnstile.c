@@ -2,6 +2,8 @@
 
 #include "bot/turnstile.h"
 
+#include <assert.h>
+
 /// The first guest of `repo`; NULL when there is none.
 static struct turnstile_guest *first_of(struct turnstile *t, const char *repo)
 {
@@ -15,6 +17,7 @@ static struct turnstile_guest *first_of(struct turnstile *t, const char *repo)
 
 void turnstile_enter(struct turnstile *t, const char *repo, turnstile_fn *enter, void *arg)
 {
+    assert(repo != NULL && repo[0] != '\0' && enter != NULL);
     struct turnstile_guest g = {.repo = xstrdup(repo), .enter = enter, .arg = arg};
     bool empty = first_of(t, repo) == NULL;
     vec_push(&t->guests, g);

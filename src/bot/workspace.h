@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/slug.h"
+#include "store/shelf.h"
 
 // What a bot keeps for one project: `$AFLOAT_HOME/bots/<bot>/workspaces/<slug>/` with
 //
@@ -25,12 +26,27 @@ enum workspace_how {
     WORKSPACE_MAKE,
 };
 
-/// The workspace of `bot` for the project at `path`: the real path of the main repository's root, or of
-/// the directory where there is no git. Found again by that path; else the slug that is free, claimed so
-/// that no other path can have it. Of two at once each gets his own. ERR_INVALID for a bad bot's name.
-/// The caller ends `*w` with workspace_fini(), on failure too.
-int workspace_of_path(struct workspace *w, const char *home, const char *bot, const char *path,
-                      enum workspace_how how, struct err *e) MUST_CHECK;
+/// A project, as this machine knows it. Everything is borrowed.
+struct workspace_project {
+    const char *
+        path; // the real path of the main repository's root, or of the directory where there is no git
+    const char *common; // the repository's .git; NULL: there is none
+    struct shelf
+        *sh; // where hubs that share a store say whose a workspace is; NULL: in files alone
+};
+
+/// The workspace of `bot` for the project `p`. Found again by its path; else the slug that is free, claimed so
+/// that no other path can have it. Hubs that share a store have one workspace for a repository: that of the same
+/// remote, or, when one of two has none, of the same path. Of two at once each gets his own. ERR_INVALID for a bad
+/// bot's name. The caller ends `*w` with workspace_fini(), on failure too.
+int workspace_of_path(struct workspace *w, const char *home, const char *bot,
+                      const struct workspace_project *p, enum workspace_how how,
+                      struct err *e) MUST_CHECK;
+/// What a repository is known by on every machine: host and path of its remote `origin`, or of the first one.
+/// `common` is its .git. Caller frees; NULL: it has none. Blocks.
+char *workspace_remote(const char *common);
+/// The address `url` of a remote in the same form. Caller frees; NULL: it says nothing on another machine.
+char *workspace_address(struct str url);
 /// The one that is called `slug` (--project), whoever it belongs to. ERR_INVALID for a bad slug.
 int workspace_of_slug(struct workspace *w, const char *home, const char *bot, const char *slug,
                       enum workspace_how how, struct err *e) MUST_CHECK;

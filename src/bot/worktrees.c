@@ -2,10 +2,9 @@
 // has a lease on its own; all others are left over (a hub that was killed, work that could not be committed) and
 // can be cleaned away: their work is committed to their branches first.
 
-#include <dirent.h>
-#include <errno.h>
 #include <sys/stat.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "bot/run.h"
 #include "bot/runs_int.h"
@@ -55,23 +54,19 @@ static void find_run(struct checkout *it, struct runs_index *x)
 
 static void read_slug(struct checkouts *t, struct bots *b, const char *slug)
 {
-    char *dir = xasprintf("%s/worktrees/%s", b->o.home->dir, slug);
-    DIR *d = opendir(dir);
-    struct dirent *entry;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
+    char *dir = xasprintf("%s/worktrees/%s", b->o.hub->home->dir, slug);
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
         struct stat st;
-        struct checkout it = {.path = xasprintf("%s/%s", dir, entry->d_name)};
-        if (entry->d_name[0] == '.' || lstat(it.path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        struct checkout it = {.path = xasprintf("%s/%s", dir, f.name)};
+        if (f.name[0] == '.' || lstat(it.path, &st) != 0 || !S_ISDIR(st.st_mode)) {
             free(it.path);
             continue;
         }
         it.slug = xstrdup(slug);
-        it.name = xstrdup(entry->d_name);
+        it.name = xstrdup(f.name);
         find_run(&it, b->index);
         vec_push(&t->all, it);
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     free(dir);
 }
@@ -84,16 +79,12 @@ static int compare(const void *a, const void *b)
 static void read_trees(struct ask *a) // on the lane
 {
     struct checkouts *t = a->data;
-    char *dir = xasprintf("%s/worktrees", a->b->o.home->dir);
-    DIR *d = opendir(dir);
-    struct dirent *entry;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        if (entry->d_name[0] != '.') {
-            read_slug(t, a->b, entry->d_name);
+    char *dir = xasprintf("%s/worktrees", a->b->o.hub->home->dir);
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        if (f.name[0] != '.') {
+            read_slug(t, a->b, f.name);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     if (t->all.n != 0) {
         qsort(t->all.p, t->all.n, sizeof *t->all.p, compare);
@@ -117,7 +108,7 @@ static bool is_live(const struct ask *a, const struct checkout *it)
 
 static struct git_worktree worktree_of(struct ask *a, const struct checkout *it)
 {
-    struct git_worktree w = record_worktree(&it->rec, a->b->o.home->dir, &a->arena);
+    struct git_worktree w = record_worktree(&it->rec, a->b->o.hub->home->dir, &a->arena);
     w.dir = it->path;
     return w;
 }
@@ -141,7 +132,7 @@ static void on_measured(void *arg, int status, const struct err *e, const struct
     jw_kstrz(w, "repository", it->known ? it->rec.repository : NULL);
     jw_kstrz(w, "state", is_live(a, it) ? "live" : "left");
     if (status == 0) {
-        int64_t age = (loop_wall(a->b->o.loop) - m->changed_ms) / 1000;
+        int64_t age = (loop_wall(a->b->o.hub->loop) - m->changed_ms) / 1000;
         jw_kint(w, "bytes", (int64_t)m->bytes);
         jw_kint(w, "files", (int64_t)m->files);
         jw_kint(w, "age_s", MAX(age, 0));

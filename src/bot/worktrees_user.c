@@ -9,8 +9,7 @@
 // with uncommitted files is not removed. What is there when the hub starts is read from git's own files, so that
 // the start does not wait for git.
 
-#include <dirent.h>
-
+#include "base/folder.h"
 #include "base/path.h"
 #include "base/slug.h"
 #include "bot/ask.h"
@@ -58,17 +57,16 @@ static void on_added(void *arg, int status, const struct err *e, const struct gi
     struct ask *a = arg;
     const char *branch = ask__z(a, "branch");
     turnstile_leave(&a->b->trees, a);
-    if (status < 0) {
-        ask__fail(a, e);
+    struct jw *w = ask__begin_answer(a, status, e);
+    if (w == NULL) {
         return;
     }
     bots__tell_worktree(a->b, BOTS_TREE_MADE, r->dir, branch, r->root);
-    jw_obj(&a->w);
-    jw_kstrz(&a->w, "path", r->dir);
-    jw_kstrz(&a->w, "branch", branch);
-    jw_kstrz(&a->w, "base", r->base);
-    jw_kstrz(&a->w, "repository", r->root);
-    jw_end_obj(&a->w);
+    jw_kstrz(w, "path", r->dir);
+    jw_kstrz(w, "branch", branch);
+    jw_kstrz(w, "base", r->base);
+    jw_kstrz(w, "repository", r->root);
+    jw_end_obj(w);
     ask__answer(a);
 }
 
@@ -78,7 +76,7 @@ static void add(void *arg)
     struct ask *a = arg;
     char slug[SLUG_TEXT];
     const char *branch = ask__z(a, "branch");
-    char *dir = arena_printf(&a->arena, "%s/worktrees/%s/%s", a->b->o.home->dir,
+    char *dir = arena_printf(&a->arena, "%s/worktrees/%s/%s", a->b->o.hub->home->dir,
                              slug_of(a->git.main_root, slug), branch);
     for (char *p = dir + strlen(dir) - strlen(branch); *p != '\0'; p++) {
         bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
@@ -118,15 +116,13 @@ static void on_removed(void *arg, int status, const struct err *e)
 {
     struct ask *a = arg;
     turnstile_leave(&a->b->trees, a);
-    if (status < 0) {
-        ask__fail(a, e);
-        return;
+    struct jw *w = ask__begin_answer(a, status, e);
+    if (w != NULL) {
+        bots__tell_worktree(a->b, BOTS_TREE_GONE, a->dir, a->git.branch, a->git.common);
+        jw_kstrz(w, "removed", a->dir);
+        jw_end_obj(w);
+        ask__answer(a);
     }
-    bots__tell_worktree(a->b, BOTS_TREE_GONE, a->dir, a->git.branch, a->git.common);
-    jw_obj(&a->w);
-    jw_kstrz(&a->w, "removed", a->dir);
-    jw_end_obj(&a->w);
-    ask__answer(a);
 }
 
 static void take_away(void *arg)
@@ -180,12 +176,10 @@ void bots_worktree_remove(struct bots *b, const struct json *params, bots_text_c
 static void on_listed(void *arg, int status, const struct err *e, const struct git_list *r)
 {
     struct ask *a = arg;
-    struct jw *w = &a->w;
-    if (status < 0) {
-        ask__fail(a, e);
+    struct jw *w = ask__begin_answer(a, status, e);
+    if (w == NULL) {
         return;
     }
-    jw_obj(w);
     jw_karr(w, "worktrees");
     for (size_t i = 0; i < r->n; i++) {
         jw_obj(w);
@@ -210,9 +204,8 @@ void bots__list_repository(struct bots *b, const struct json *params, bots_text_
 /// The first line of a small file, after `start`; NULL when it is not like that. Caller frees.
 static char *read_line(const char *path, const char *start)
 {
-    struct buf text;
+    struct buf text = {.max = LINE_MAX_BYTES};
     char *out = NULL;
-    buf_init(&text, LINE_MAX_BYTES);
     if (path_read(path, &text, NULL) == 0) {
         struct str rest = buf_str(&text), line = str_cut(&rest, '\n');
         bool fits = str_starts(line, start) && memchr(line.p, '\0', line.n) == NULL;
@@ -250,24 +243,20 @@ static void find_one(struct bots *b, const char *dir)
 /// Those of one repository, or with `deep` of all.
 static void find_all(struct bots *b, const char *dir, bool deep)
 {
-    DIR *d = opendir(dir);
-    struct dirent *entry;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        if (entry->d_name[0] != '.') {
-            char *path = path_join(dir, entry->d_name);
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        if (f.name[0] != '.') {
+            char *path = path_join(dir, f.name);
             deep ? find_all(b, path, false) : find_one(b, path);
             free(path);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
 }
 
 void bots__find_worktrees(struct bots *b)
 {
     if (b->o.worktree != NULL) {
-        char *all = path_join(b->o.home->dir, "worktrees");
+        char *all = path_join(b->o.hub->home->dir, "worktrees");
         find_all(b, all, true);
         free(all);
     }

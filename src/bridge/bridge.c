@@ -220,6 +220,7 @@ static bool cancel(struct bridge *b, const struct rpc_message *m)
         struct wire *w = *at;
         if (w->id != NULL && rpc_same_id(w->id, id)) {
             *at = w->next;
+            assert(b->n_wires != 0);
             b->n_wires--;
             wire__free(w);
             break;
@@ -459,6 +460,7 @@ static void run_wires(struct bridge *b, const struct pollfd *fds, size_t n)
         int rc = w != NULL && fds[i].revents != 0 ? wire__run(w, fds[i].revents) : 0;
         if (rc != 0) {
             *at = w->next;
+            assert(b->n_wires != 0);
             b->n_wires--;
             w->next = over;
             over = w;

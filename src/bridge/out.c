@@ -1,9 +1,8 @@
 // What the stdio bridge says to its client: one message a line, nothing else.
 
-#include <errno.h>
-#include <poll.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "bridge/bridge_int.h"
 
 void bridge__say(struct bridge *b, struct str message)
@@ -14,18 +13,7 @@ void bridge__say(struct bridge *b, struct str message)
         line.p[i] = (char)(line.p[i] == '\n' || line.p[i] == '\r' ? ' ' : line.p[i]);
     }
     buf_addc(&line, '\n');
-    struct str rest = buf_str(&line);
-    while (rest.n != 0 && !b->over) {
-        ssize_t n = write(STDOUT_FILENO, rest.p, rest.n);
-        if (n > 0) {
-            rest = str_from(rest, (size_t)n);
-        } else if (errno == EAGAIN) {
-            struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
-            poll(&p, 1, -1);
-        } else if (errno != EINTR) {
-            b->over = true; // the client is gone
-        }
-    }
+    b->over = b->over || path_write_fd(STDOUT_FILENO, buf_str(&line)) < 0; // the client is gone
     buf_fini(&line);
 }
 

@@ -56,7 +56,6 @@ struct wire *wire__open(const char *address, const char *method, const char *hea
     w->fd = fd;
     buf_init(&w->out, SIZE_MAX);
     buf_init(&w->body, CLIENT_BODY_MAX);
-    arena_init(&w->arena);
     http1_init(&w->http, HTTP1_RESPONSE, NULL, on_body, w);
     sse_init(&w->sse, CLIENT_EVENT_MAX, on_event, w);
     buf_addf(&w->out, "%s /mcp HTTP/1.1\r\nHost: afloat\r\nConnection: close\r\n%s", method,

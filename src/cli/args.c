@@ -227,6 +227,8 @@ static int take(struct walk *w, struct err *e)
     bool global = find_flag(w, name, arg[1] == '-' ? 0 : arg[1]) >= 0;
     if (w->a->cmd == NULL && w->noun != NULL && !global) {
         assume_default(w); // a flag of the command where a verb could stand
+    } else if (w->a->cmd == NULL && !global && (str_eqz(name, "plain") || str_eqz(name, "safe"))) {
+        w->a->cmd = command_find_noun(STR("tui")); // which `afloat` alone is
     }
     return take_flag(w, arg, e);
 }

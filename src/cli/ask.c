@@ -7,22 +7,28 @@
 //
 // The request is tried before a hub is started: usually one runs, and that costs one connection. A request is
 // sent a second time only when no hub received it, or when it only reads and the connection was lost: a hub
-// that was just killed accepts for a moment, and resets.
+// that was just killed accepts for a moment, and resets. On a terminal a line tells what takes more than 300 ms.
 
 #include "cli/ask.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
 
+#include "base/time.h"
 #include "client/holder.h"
+#include "client/interrupt.h"
 #include "client/start.h"
 #include "proto/problems.h"
 
-enum { REQUEST_MAX = 16 << 20 };
+enum { REQUEST_MAX = 16 << 20, WAIT_FIRST_MS = 300, WAIT_STEP_MS = 500 };
+
+#define CLEAR_LINE "\r\033[K"
 
 // ---- answers -------------------------------------------------------------------------------
 
-static int exit_of_status(int status)
+int ask_exit_of_status(int status)
 {
     switch (status) {
     case 401:
@@ -50,7 +56,7 @@ int ask_exit_of(const struct client_answer *a)
     struct arena arena = {0};
     const struct json *v = problem_of(&arena, a);
     const struct problem_info *known = problem_find(json_get_text(v, "code"));
-    int code = known != NULL ? known->exit_code : exit_of_status(a->status);
+    int code = known != NULL ? known->exit_code : ask_exit_of_status(a->status);
     arena_fini(&arena);
     return code;
 }
@@ -76,7 +82,8 @@ int ask_problem(struct cli *c, const struct client_answer *a)
 void ask_note_build(struct cli *c, const struct client_answer *a)
 {
     const char *ours = c->host->build_id();
-    if (a->build[0] != '\0' && strcmp(a->build, ours) != 0) {
+    if (a->build[0] != '\0' && strcmp(a->build, ours) != 0 && !c->build_noted) {
+        c->build_noted = true;
         out_note(
             &c->out,
             "note: this afloat (%.12s) is not the build the hub runs (%.12s); afloat stop, then "
@@ -96,13 +103,53 @@ struct json *ask_json(struct cli *c, struct arena *arena, const struct client_an
     return v;
 }
 
+// ---- while it takes long -------------------------------------------------------------------
+
+/// A line on the terminal that says what is waited for; it goes when the answer comes.
+struct waiting {
+    struct client_watch watch;
+    const struct command *cmd;
+    uint64_t since_ns;
+    bool shown;
+};
+
+/// Talking commands show by themselves what goes on.
+static bool shows_waiting(const struct cli *c)
+{
+    const char *term = getenv("TERM");
+    bool talks = c->cmd->op == OP_SESSION_MESSAGE || c->cmd->op == OP_RUN_START ||
+                 c->cmd->op == OP_SESSION_EVENTS;
+    return !talks && !c->out.quiet && !c->out.drawing && !c->out.gathers && term != NULL &&
+           strcmp(term, "dumb") != 0 && isatty(STDERR_FILENO) == 1;
+}
+
+static int on_waiting(struct client_watch *w)
+{
+    struct waiting *q = container_of(w, struct waiting, watch);
+    bool verb = q->cmd->verb[0] != '\0';
+    dprintf(STDERR_FILENO, CLEAR_LINE "afloat: %s%s%s still runs, %llu s", q->cmd->noun,
+            verb ? " " : "", q->cmd->verb,
+            (unsigned long long)((time_mono_ns() - q->since_ns) / 1000000000));
+    w->due_ns = interrupt_deadline(WAIT_STEP_MS);
+    q->shown = true;
+    return 0;
+}
+
 // ---- public: asking ------------------------------------------------------------------------
 
 int ask_start(struct cli *c, bool *already)
 {
     struct start_result r;
     struct err e = {0};
-    if (start_hub(&c->home, &r, &e) == 0) {
+    bool shown = shows_waiting(c);
+    if (shown) {
+        dprintf(STDERR_FILENO, "afloat: starting the hub");
+    }
+    int rc = start_hub(&c->home, &r, &e);
+    if (shown) {
+        dprintf(STDERR_FILENO, CLEAR_LINE);
+    }
+    if (rc == 0) {
         if (already != NULL) {
             *already = r.already;
         }
@@ -111,6 +158,8 @@ int ask_start(struct cli *c, bool *already)
     int code = cli__fail(c, &e);
     if (e.code == ERR_UNREACHABLE) {
         out_error(&c->out, "its log is '%s'", c->home.log);
+    } else if (code != EXIT_INTERRUPTED) {
+        out_error(&c->out, "no hub can start; 'afloat doctor' says what to do");
     }
     // a home that is not fit for a hub leaves us as much without one as a hub that died
     return code == EXIT_INTERRUPTED ? code : EXIT_UNREACHABLE;
@@ -120,6 +169,10 @@ int ask_ensure_hub(struct cli *c)
 {
     if ((c->cmd->mode & CMD_STARTS) != 0 && !args_has(&c->args, FLAG_NO_START)) {
         return ask_start(c, NULL);
+    }
+    struct err e = {0};
+    if (holder_look(&c->home, &e) < 0) {
+        return cli__fail(c, &e);
     }
     out_error(&c->out, "the hub is not running; 'afloat start' starts it");
     return EXIT_UNREACHABLE;
@@ -151,28 +204,36 @@ int ask_accepted(struct cli *c, const struct client_request *r, struct client_an
     return code != EXIT_OK || a->status / 100 == 2 ? code : ask_problem(c, a);
 }
 
-const struct json *ask_quietly(struct cli *c, enum op_id op, const struct ask_param *params,
-                               size_t n, unsigned timeout_ms, struct arena *arena)
+int ask_send(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+             unsigned timeout_ms, struct client_answer *a, struct err *e)
 {
     assert(op < OP__COUNT);
     struct client_peer to = {.socket = c->home.socket};
-    struct client_answer a;
     struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
-    struct json *v = NULL;
-    client_answer_init(&a);
-    if (ask_build(op, params, n, &path, &body, NULL) == 0) {
+    int rc = ask_build(op, params, n, &path, &body, e);
+    if (rc == 0) {
         struct client_request r = {.method = op_method_name(ops[op].method),
                                    .path = buf_z(&path),
                                    .body = buf_str(&body),
                                    .timeout_ms = timeout_ms};
-        bool good = client_call(&to, &r, &a, NULL) == 0 && a.status / 100 == 2;
-        if (!good || json_parse(&v, arena, arena_str(arena, buf_str(&a.body)), NULL, NULL) < 0) {
-            v = NULL;
-        }
+        rc = client_call(&to, &r, a, e);
     }
-    client_answer_fini(&a);
     buf_fini(&path);
     buf_fini(&body);
+    return rc;
+}
+
+const struct json *ask_quietly(struct cli *c, enum op_id op, const struct ask_param *params,
+                               size_t n, unsigned timeout_ms, struct arena *arena)
+{
+    struct client_answer a;
+    struct json *v = NULL;
+    client_answer_init(&a);
+    bool good = ask_send(c, op, params, n, timeout_ms, &a, NULL) == 0 && a.status / 100 == 2;
+    if (!good || json_parse(&v, arena, arena_str(arena, buf_str(&a.body)), NULL, NULL) < 0) {
+        v = NULL;
+    }
+    client_answer_fini(&a);
     return v;
 }
 
@@ -182,12 +243,21 @@ int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t 
     struct buf path = {.max = 32 << 10}, body = {.max = REQUEST_MAX};
     struct err e = {0};
     int rc = ask_build(op, params, n, &path, &body, &e);
+    struct waiting q = {.watch = {.fds = {{.fd = -1}, {.fd = -1}},
+                                  .due_ns = interrupt_deadline(WAIT_FIRST_MS),
+                                  .run = on_waiting},
+                        .cmd = c->cmd,
+                        .since_ns = time_mono_ns()};
+    bool tells = c->watch == NULL && shows_waiting(c);
     struct client_request r = {.method = op_method_name(ops[op].method),
                                .path = buf_z(&path),
                                .body = buf_str(&body),
                                .timeout_ms = c->patience_ms,
-                               .watch = c->watch};
+                               .watch = tells ? &q.watch : c->watch};
     int code = rc < 0 ? cli__fail(c, &e) : ask_request(c, &r, a);
+    if (q.shown) {
+        dprintf(STDERR_FILENO, CLEAR_LINE);
+    }
     buf_fini(&path);
     buf_fini(&body);
     if (code != EXIT_OK) {
@@ -201,15 +271,10 @@ int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t 
 
 void ask_nudge(struct cli *c, enum op_id op, const char *what)
 {
-    assert(op < OP__COUNT);
-    struct client_peer hub = {.socket = c->home.socket};
-    struct client_request r = {.method = op_method_name(ops[op].method),
-                               .path = ops[op].path,
-                               .body = op_takes_body(&ops[op]) ? STR("{}") : STR_NULL};
     struct client_answer a;
     struct err e;
     client_answer_init(&a);
-    int rc = client_call(&hub, &r, &a, &e);
+    int rc = ask_send(c, op, NULL, 0, 0, &a, &e);
     if (rc < 0 && rc != ERR_UNREACHABLE) {
         out_note(&c->out, "the hub did not answer (%s); it will notice the %s by itself", e.msg,
                  what);
@@ -219,9 +284,8 @@ void ask_nudge(struct cli *c, enum op_id op, const char *what)
 
 bool ask_health(struct cli *c, struct client_answer *a)
 {
-    struct client_peer to = {.socket = c->home.socket};
-    struct client_request r = {.method = "GET", .path = ops[OP_HEALTH].path, .timeout_ms = 2000};
-    return !holder_is_dormant(&c->home) && client_call(&to, &r, a, NULL) == 0 && a->status == 200;
+    return !holder_is_dormant(&c->home) && ask_send(c, OP_HEALTH, NULL, 0, 2000, a, NULL) == 0 &&
+           a->status == 200;
 }
 
 int ask_parsed(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,

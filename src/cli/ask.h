@@ -2,9 +2,9 @@
 
 #include "base/json.h"
 #include "cli/cli_int.h"
-#include "cli/table.h"
 #include "client/ask.h"
 #include "client/client.h"
+#include "view/table.h"
 
 // Asking the hub on behalf of a command. Results are exit codes: 0 to continue, else what the command
 // returns; whatever went wrong has been said.
@@ -30,11 +30,19 @@ int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t 
 int ask_problem(struct cli *c, const struct client_answer *a);
 /// The exit code for an answer: 0 for 2xx, else by its problem code, else by its status.
 int ask_exit_of(const struct client_answer *a);
+/// The exit code by the status alone, for `afloat api`.
+int ask_exit_of_status(int status);
 
-/// Call an operation without printing anything and without starting a hub. The answer, in `arena`; NULL unless it is a
-/// success. `timeout_ms` of 0 is the usual time.
+/// Call an operation over the socket and take any answer. Prints nothing and starts no hub. `timeout_ms` of 0 is the
+/// usual time. Returns 0, or a negative code with `e` (may be NULL).
+int ask_send(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
+             unsigned timeout_ms, struct client_answer *a, struct err *e);
+/// The same for who needs only a success: the answer, in `arena`, else NULL.
 const struct json *ask_quietly(struct cli *c, enum op_id op, const struct ask_param *params,
                                size_t n, unsigned timeout_ms, struct arena *arena);
+
+/// The parameter `after` of OP_EVENTS that is greater than every id: the answer's `next` is the newest.
+#define ASK_EVENTS_END "9007199254740991"
 
 /// Call an operation without parameters so that a running hub takes notice of changed files now; `what`
 /// names them in the note that tells of a failure. Without a hub nothing happens.

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "cli/chat_int.h"
+#include "cli/sent.h"
 #include "cli/sessions.h"
 #include "client/travel.h"
+#include "view/view.h"
 
 enum { PARAMS = 24, TEXT_MAX = 16 << 20 };
 
@@ -24,6 +25,7 @@ struct call {
     struct ask_param params[PARAMS];
     size_t n;
     const char *cursor; // of the next page; NULL for the first
+    bool lost;          // the current directory, which it would have named, is gone
 };
 
 // ---- texts ---------------------------------------------------------------------------------
@@ -39,7 +41,7 @@ int call_read_text(struct cli *c, const char *file, struct buf *out)
     int fd = piped ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         int code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
-        out_error(&c->out, "cannot read '%s': %s", file, err_text(-errno));
+        out_error(&c->out, "cannot open '%s': %s", file, err_text(-errno));
         return code;
     }
     int rc = cli__read_all(fd, out, &e);
@@ -146,7 +148,7 @@ static int take_word(struct call *k, size_t i, const char **out)
                 (strchr(word, '/') != NULL || access(word, F_OK) == 0))) {
         return make_absolute(k, word, out);
     } else if (i == 0 && k->form->session) {
-        char id[CHAT_ID_MAX];
+        char id[SESSION_ID_MAX];
         int code = sessions__resolve(k->c, word, id, sizeof id);
         *out = code == EXIT_OK ? arena_strdup(&k->arena, str_of(id)) : NULL;
         return code;
@@ -214,6 +216,7 @@ static const char *usual_value(struct call *k, struct str param)
     if ((str_eqz(param, "working_dir") && !f->anywhere) ||
         (f->here != NULL && str_eqz(param, f->here))) {
         char *here = getcwd(NULL, 0);
+        k->lost = here == NULL;
         const char *kept = here != NULL ? arena_strdup(&k->arena, str_of(here)) : NULL;
         free(here);
         return kept;
@@ -319,10 +322,12 @@ int call_with(struct cli *c, enum op_id op, const struct form *f)
     assert(op < OP__COUNT && f != NULL);
     struct call k = {.c = c, .form = f, .op = &ops[op]};
     const struct json *v = NULL;
-    arena_init(&k.arena);
     int code = gather(&k);
     if (code == EXIT_OK) {
         code = ask(&k, &v);
+    }
+    if (code != EXIT_OK && k.lost) {
+        out_error(&c->out, "the current directory is gone; go to one that exists");
     }
     if (code == EXIT_OK && !c->json) {
         code = show(&k, v);

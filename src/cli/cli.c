@@ -23,7 +23,7 @@ int cli__exit_of(int code)
         {ERR_DENIED, EXIT_NOT_ALLOWED},  {ERR_UNREACHABLE, EXIT_UNREACHABLE},
         {-ECONNRESET, EXIT_UNREACHABLE}, {-ETIMEDOUT, EXIT_UNREACHABLE},
         {ERR_CONFLICT, EXIT_CONFLICT},   {ERR_TIMEOUT, EXIT_TIMEOUT},
-        {-EINTR, EXIT_INTERRUPTED},
+        {-EINTR, EXIT_INTERRUPTED},      {-ENOENT, EXIT_NOT_FOUND},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (rows[i].code == code) {
@@ -40,6 +40,17 @@ int cli__fail(struct cli *c, const struct err *e)
         out_error(&c->out, "%s", e->msg);
     }
     return cli__exit_of(e->code);
+}
+
+char *cli__here(struct cli *c, int *code)
+{
+    char *here = getcwd(NULL, 0);
+    if (here == NULL) {
+        struct err e = {0};
+        err_sys(&e, "cannot use the current directory; go to one that exists");
+        *code = cli__fail(c, &e);
+    }
+    return here;
 }
 
 int cli__read_all(int fd, struct buf *out, struct err *e)

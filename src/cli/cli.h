@@ -22,6 +22,7 @@ struct cli_tui_opts {
     bool safe;
 };
 
+struct cli;
 struct cli_host {
     const char *version;
     const char *(*build_id)(void); // of this program
@@ -29,6 +30,12 @@ struct cli_host {
     int (*run_hub)(const struct cli_hub_opts *opts);
     /// Run the full-screen interface until the user leaves. Returns 0 or a negative code.
     int (*run_tui)(const struct cli_tui_opts *opts, struct err *e);
+    /// The commands with a dialogue, see chat/chat.h, and the tour. Each returns the exit code.
+    int (*chat)(struct cli *c);
+    int (*attach_session)(struct cli *c);
+    int (*run)(struct cli *c);
+    int (*attach_run)(struct cli *c);
+    int (*demo)(struct cli *c);
     /// Be the process that runs one improvement; returns the exit code.
     int (*run_host_lua)(const char *path);
     /// Be the process of a plugin in `lang` (python, node, c), or of its validation; returns the exit code.

@@ -31,6 +31,7 @@ struct cli {
     struct out out;
     struct home home;
     bool json;
+    bool build_noted;           // that the hub is of another build, once a command
     struct client_watch *watch; // while an operation is waited for; NULL: nothing else
     unsigned patience_ms;       // for an operation's answer; 0: the usual
 };
@@ -49,6 +50,9 @@ int cli__take_home(struct cli *c, int *fd) MUST_CHECK;
 
 /// Say `question` and wait for a yes. Without a terminal, or with --no-input, ERR_DENIED says what `needs` one.
 int cli__confirm(struct cli *c, const char *question, const char *needs, struct err *e) MUST_CHECK;
+
+/// The current directory, for the caller to free. NULL: it is gone; that was said, with `*code`.
+char *cli__here(struct cli *c, int *code);
 
 /// Read all of descriptor `fd` into `out`, whose maximum bounds it.
 int cli__read_all(int fd, struct buf *out, struct err *e) MUST_CHECK;

@@ -3,26 +3,28 @@
 #include <unistd.h>
 
 #include "acp/acp.h"
-#include "cli/chat_int.h"
+#include "cli/sent.h"
+#include "cli/sessions.h"
 #include "client/start.h"
 
 static int start(void *arg, struct err *e)
 {
     struct cli *c = arg;
     struct start_result r;
-    return start_hub(&c->home, &r, e);
+    int rc = start_hub(&c->home, &r, e);
+    e->code = rc < 0 ? ERR_UNREACHABLE : 0; // whatever kept it from starting
+    return e->code;
 }
 
 int cmd_acp(struct cli *c)
 {
     struct buf env = {.max = SIZE_MAX}, choices = {.max = SIZE_MAX};
-    struct jw w;
     struct err e = {0};
-    jw_init(&w, &env);
-    int code = chat__write_env(c, &w);
+    struct jw w = {.out = &env};
+    int code = sent_write_env(c, &w);
     jw_init(&w, &choices);
     jw_obj(&w);
-    chat__write_choices(c, &w);
+    sent_write_choices(c, &w);
     if (args_has(&c->args, FLAG_BOT)) {
         jw_kstrz(&w, "bot", args_value(&c->args, FLAG_BOT));
     }

@@ -72,7 +72,7 @@ static int call(struct cli *c, const struct client_request *r, struct client_ans
     }
     ask_note_build(c, a);
     out_body(&c->out, buf_str(&a->body));
-    return ask_exit_of(a);
+    return ask_exit_of_status(a->status);
 }
 
 int cmd_api(struct cli *c)

@@ -22,10 +22,13 @@
 #include "client/holder.h"
 #include "client/start.h"
 #include "config/config.h"
+#include "config/secrets.h"
 #include "loop/proc.h"
+#include "pg/pg.h"
 #include "proto/engines.h"
 #include "sandbox/box.h"
 #include "sandbox/policy.h"
+#include "settings/team.h"
 
 int cmd_version(struct cli *c)
 {
@@ -121,7 +124,11 @@ static void check_directory(struct doctor *d, const char *name, const char *path
         return;
     }
     bool shared = (st.st_mode & 0022) != 0;
-    snprintf(remedy, sizeof remedy, mine ? "chmod go-w '%s'" : "sudo chown $USER '%s'", path);
+    snprintf(remedy, sizeof remedy,
+             !dir   ? "move '%s' away, or set AFLOAT_HOME to a directory"
+             : mine ? "chmod go-w '%s'"
+                    : "sudo chown $USER '%s'",
+             path);
     report(d, name, dir && mine && !shared ? FINE : FAIL, remedy, "'%s'%s", path,
            !dir     ? " is not a directory"
            : !mine  ? " belongs to another user"
@@ -302,6 +309,62 @@ static void check_sandbox(struct doctor *d, const struct config *config)
     }
 }
 
+static const char *setting_of(const struct config *c, const char *pattern, const char *name)
+{
+    const struct config_entry *e = config_find_named(c, pattern, name);
+    return e != NULL ? json_str(e->value, "").p : NULL;
+}
+
+/// The model that a chat without flags asks: is its provider there, and its key?
+static void check_model(struct doctor *d, const struct config *config)
+{
+    const char *asked = getenv("AFLOAT_PROVIDER"), *provider = config_str(config, "model.provider");
+    provider = asked != NULL && asked[0] != '\0' ? asked : provider;
+    if (provider[0] == '\0') {
+        bool key = getenv("OPENAI_API_KEY") != NULL || getenv("ANTHROPIC_API_KEY") != NULL;
+        report(d, "model", FINE, NULL, "%s",
+               key ? "the first provider whose key is here"
+                   : "no key found: the offline model answers; 'afloat setup' finds others");
+        return;
+    }
+    const char *env = setting_of(config, "providers.*.api_key_env", provider);
+    const char *secret = setting_of(config, "providers.*.api_key_secret", provider);
+    char *value = NULL;
+    struct err e = {0};
+    if (setting_of(config, "providers.*.kind", provider) == NULL) {
+        report(d, "model", WARN, "'afloat models' lists those that there are",
+               "the settings have no provider '%s'", provider);
+    } else if (env != NULL && secret == NULL && getenv(env) == NULL &&
+               setting_of(config, "providers.*.api_key_file", provider) == NULL) {
+        report(d, "model", WARN, "set that variable, or run 'afloat setup'",
+               "provider '%s' takes its key from %s, which is not set here", provider, env);
+    } else if (secret != NULL && secrets_get(d->c->home.secrets, secret, &value, &e) < 0) {
+        report(d, "model", WARN, "store it with 'afloat secret set'", "provider '%s': %s", provider,
+               e.msg);
+    } else {
+        report(d, "model", FINE, NULL, "%s", provider);
+    }
+    free(value);
+}
+
+/// The database that the settings name: no hub starts that cannot use it.
+static void check_store(struct doctor *d, const struct config *config)
+{
+    struct team team = {0};
+    struct pg_link *pg = NULL;
+    struct err e = {0};
+    int rc = team_read(&team, config, &d->c->home, "", &e);
+    rc = rc == 0 && team.shared ? pg_link_open(&pg, team.url, &e) : rc;
+    if (rc < 0) {
+        report(d, "store", FAIL, "no hub starts without it: mend [store] in config.toml", "%s",
+               e.msg);
+    } else if (team.shared) {
+        report(d, "store", FINE, NULL, "%s", pg_link_shown(pg));
+    }
+    pg_link_close(pg);
+    team_fini(&team);
+}
+
 static void check_settings(struct doctor *d)
 {
     struct config_sources src = {
@@ -312,10 +375,19 @@ static void check_settings(struct doctor *d)
     config_diags_init(&diags);
     int rc = config_load(&config, &src, &diags, &e);
     enum verdict v = rc < 0 || diags.broken ? FAIL : diags.n != 0 ? WARN : FINE;
-    report(d, "settings", v, "see 'afloat config show'", "%s",
-           rc < 0         ? e.msg
-           : diags.n != 0 ? diags.p[0].message
-                          : "no fault found");
+    if (rc == 0 && diags.n != 0 && diags.p[0].line != 0) {
+        report(d, "settings", v, "see 'afloat config show'", "%s:%u: %s", diags.p[0].path,
+               (unsigned)diags.p[0].line, diags.p[0].message);
+    } else if (rc == 0 && diags.n != 0) {
+        report(d, "settings", v, "see 'afloat config show'", "%s", diags.p[0].message);
+    } else {
+        report(d, "settings", v, "see 'afloat config show'", "%s",
+               rc < 0 ? e.msg : "no fault found");
+    }
+    if (rc == 0) {
+        check_store(d, config);
+        check_model(d, config);
+    }
     check_sandbox(d, rc < 0 ? NULL : config);
     check_engines(d, rc < 0 ? NULL : config);
     config_free(config);
@@ -327,8 +399,11 @@ static void check_hub(struct doctor *d, bool answers)
     pid_t pid = holder_find(&d->c->home);
     bool crashed = pid == 0 && !answers && access(d->c->home.pid, F_OK) == 0;
     char *words = crashed ? start_last_words(&d->c->home) : NULL;
+    struct err e = {0};
     if (answers) {
         report(d, "hub", FINE, NULL, "running (pid %ld)", (long)pid);
+    } else if (holder_look(&d->c->home, &e) < 0) {
+        report(d, "hub", FAIL, "export AFLOAT_HOME=DIR", "%s", e.msg);
     } else if (pid != 0) {
         report(d, "hub", FAIL, "afloat stop; afloat start", "pid %ld does not answer", (long)pid);
     } else {

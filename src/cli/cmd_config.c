@@ -42,10 +42,8 @@ static int load_here(struct cli *c, const struct trust_settings *p, struct buf *
 static int ask_hub(struct cli *c, struct client_answer *a)
 {
     static const struct trust_settings none = {0};
-    struct client_peer to = {.socket = c->home.socket};
-    struct client_request r = {.method = "GET", .path = ops[OP_CONFIG_SHOW].path};
     struct err e = {0};
-    int rc = client_call(&to, &r, a, &e);
+    int rc = ask_send(c, OP_CONFIG_SHOW, NULL, 0, 0, a, &e);
     if (rc == ERR_UNREACHABLE) {
         return load_here(c, &none, &a->body);
     }

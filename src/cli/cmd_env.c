@@ -103,13 +103,7 @@ static int by_name(const void *a, const void *b)
 
 static const char *value_in(char *const *environment, const char *name)
 {
-    size_t n = strlen(name);
-    for (; *environment != NULL; environment++) {
-        if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=') {
-            return *environment + n + 1;
-        }
-    }
-    return NULL;
+    return str_env((const char *const *)environment, name);
 }
 
 static void add_change(changes *all, const struct env_once *o, char *const *after, const char *name)
@@ -425,10 +419,13 @@ static bool brings_more(const char *root)
 int cmd_env_init(struct cli *c)
 {
     struct err e = {0};
-    char cwd[PATH_MAX];
-    int rc = getcwd(cwd, sizeof cwd) == NULL ? err_sys(&e, "cannot find the working directory") : 0;
-    char *dir = path_join(rc == 0 ? cwd : "/", ".afloat"), *file = path_join(dir, "env.toml");
-    if (rc == 0 && access(file, F_OK) == 0) {
+    int code = EXIT_OK, rc = 0;
+    char *cwd = cli__here(c, &code);
+    if (cwd == NULL) {
+        return code;
+    }
+    char *dir = path_join(cwd, ".afloat"), *file = path_join(dir, "env.toml");
+    if (access(file, F_OK) == 0) {
         rc = err_set(&e, ERR_CONFLICT, "'%s' is there already", file);
     }
     rc = rc == 0 ? path_mkdirs(dir, 0755, &e) : rc;
@@ -443,6 +440,7 @@ int cmd_env_init(struct cli *c)
                               : "trusted as it is now; after an edit type 'afloat env allow', or "
                                 "'afloat trust --follow' if all of this project is yours");
     }
+    free(cwd);
     free(dir);
     free(file);
     return rc == 0 ? EXIT_OK : cli__fail(c, &e);

@@ -37,7 +37,11 @@ int cli__take_home(struct cli *c, int *fd)
     *fd = open_lock(c, &writable);
     if (*fd < 0) {
         int fault = errno; // telling it may change errno
-        out_error(&c->out, "cannot open '%s': %s", path, err_text(-fault));
+        if (fault == ENOENT) {
+            out_error(&c->out, "there is no home at '%s': nothing is stored yet", c->home.dir);
+        } else {
+            out_error(&c->out, "cannot open '%s': %s", path, err_text(-fault));
+        }
         return fault == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
     if (flock(*fd, LOCK_EX | LOCK_NB) < 0) {

@@ -2,14 +2,27 @@
 
 #include "cli/report.h"
 
-const struct form form_undo = {.print = report_show, .judge = report_judge};
+/// The report names plugins alone: what was chosen by command is in the row of the generation.
+static void show_undone(struct cli *c, const struct json *v)
+{
+    struct arena arena = {0};
+    const struct json *all = ask_quietly(c, OP_GENERATIONS, NULL, 0, 0, &arena);
+    const struct json *last = json_at(json_get(all, "generations"), 0);
+    report_show(c, v);
+    json_foreach_item (name, json_get(last, "choices")) {
+        out_addf(&c->out, "chosen as before: " STR_FMT "\n", STR_ARG(json_str(name, "")));
+    }
+    arena_fini(&arena);
+}
 
-/// "+a ~b -c": what a generation changed.
+const struct form form_undo = {.print = show_undone, .judge = report_judge};
+
+/// "+a ~b -c =d": what a generation changed; d is something that was chosen by command.
 static void add_changes(struct buf *out, const struct json *g)
 {
     static const struct {
         const char *key, *sign;
-    } kinds[] = {{"added", "+"}, {"changed", "~"}, {"removed", "-"}};
+    } kinds[] = {{"added", "+"}, {"changed", "~"}, {"removed", "-"}, {"choices", "="}};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         json_foreach_item (name, json_get(g, kinds[i].key)) {
             buf_addz(out, out->n != 0 ? " " : "");
@@ -63,6 +76,7 @@ int cmd_generation_diff(struct cli *c)
     int code = EXIT_OK;
     for (size_t i = 0; i < 2 && code == EXIT_OK; i++) {
         struct ask_param params[] = {{"generation", args_word(&c->args, i)}};
+        out_add(&c->out, i != 0 && c->json ? STR("\n") : STR("")); // one answer a line
         code = ask_value(c, OP_GENERATION_SHOW, params, ARRAY_LEN(params), &arena, &set[i]);
     }
     if (set[0] != NULL && set[1] != NULL) {

@@ -27,15 +27,14 @@ int cmd_hook(struct cli *c)
 {
     enum env_dialect d;
     struct err e = {0};
-    char program[PATH_MAX] = "", *place = NULL;
+    char *program, *place = NULL;
     const char *name = args_word(&c->args, 0);
     if (!env_dialect_of(name, &d) || d == ENV_SH) {
         err_set(&e, ERR_USAGE, "'hook' takes bash, zsh or fish, not '%s'", name);
         return cli__fail(c, &e);
     }
-    int rc = readlink("/proc/self/exe", program, sizeof program - 1) < 0
-                 ? err_sys(&e, "cannot find our own program")
-                 : meeting_place(c, &place, &e);
+    program = path_own_program(&e);
+    int rc = program == NULL ? e.code : meeting_place(c, &place, &e);
     if (rc == 0) {
         struct buf text = {.max = SIZE_MAX};
         hook_text(d, program, place, &text);
@@ -43,6 +42,7 @@ int cmd_hook(struct cli *c)
         buf_fini(&text);
     }
     free(place);
+    free(program);
     return rc == 0 ? EXIT_OK : cli__fail(c, &e);
 }
 

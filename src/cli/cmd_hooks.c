@@ -6,8 +6,7 @@
 // The lines go to stdout: the configuration is the user's to write. What has no counterpart is told on stderr.
 
 #include "base/json.h"
-#include "base/path.h"
-#include "cli/cli_int.h"
+#include "cli/call.h"
 
 enum { FILE_MAX = 4 << 20 };
 
@@ -85,17 +84,17 @@ int cmd_hooks_import(struct cli *c)
     struct json *settings = NULL;
     struct err e = {0};
     size_t n = 0;
-    int rc = path_read(path, &text, &e);
-    if (rc == 0 && json_parse(&settings, &a, buf_str(&text), NULL, &e) < 0) {
+    int rc = 0, code = call_read_text(c, path, &text);
+    if (code == EXIT_OK && json_parse(&settings, &a, buf_str(&text), NULL, &e) < 0) {
         rc = err_prefix(&e, "'%s'", path);
     }
-    json_foreach_member (m, rc == 0 ? json_get(settings, "hooks") : NULL) {
+    json_foreach_member (m, code == EXIT_OK && rc == 0 ? json_get(settings, "hooks") : NULL) {
         n += add_event(c, m->key, &m->value);
     }
-    if (rc == 0 && n == 0) {
+    if (code == EXIT_OK && rc == 0 && n == 0) {
         rc = err_set(&e, ERR_NOT_FOUND, "'%s' has no hooks that can be taken over", path);
     }
-    if (rc == 0) {
+    if (n != 0) {
         out_note(
             &c->out,
             "%zu hooks; append these lines to %s/config.toml. A hook that fails lets calls pass: "
@@ -104,5 +103,5 @@ int cmd_hooks_import(struct cli *c)
     }
     buf_fini(&text);
     arena_fini(&a);
-    return rc == 0 ? EXIT_OK : cli__fail(c, &e);
+    return rc == 0 ? code : cli__fail(c, &e);
 }

@@ -22,6 +22,10 @@ int cmd_hub(struct cli *c)
                                 .profile = args_value(&c->args, FLAG_PROFILE),
                                 .repo = repo != NULL || set == NULL || set[0] == '\0' ? repo : set,
                                 .safe = args_has(&c->args, FLAG_SAFE)};
+    if (opts.repo != NULL && access(opts.repo, F_OK) < 0) {
+        out_error(&c->out, "cannot find '%s': %s", opts.repo, err_text(-errno));
+        return EXIT_NOT_FOUND;
+    }
     return c->host->run_hub(&opts);
 }
 
@@ -81,6 +85,10 @@ int cmd_start(struct cli *c)
 static int tell_absence(struct cli *c)
 {
     pid_t pid = holder_find(&c->home);
+    struct err e = {0};
+    if (holder_look(&c->home, &e) < 0) {
+        return cli__fail(c, &e);
+    }
     if (pid != 0) {
         out_error(&c->out, "the hub (pid %ld) does not answer", (long)pid);
         return EXIT_UNREACHABLE;
@@ -121,13 +129,11 @@ enum { STOP_TAKEN = -1, STOP_UNHEARD = -2 }; // else an exit code: the hub has r
 
 static int ask_to_stop(struct cli *c)
 {
-    struct client_peer to = {.socket = c->home.socket};
-    struct client_request r = {.method = "POST", .path = ops[OP_HUB_STOP].path, .timeout_ms = 2000};
     struct client_answer a;
     client_answer_init(&a);
     int outcome = STOP_UNHEARD;
     // 503: too busy, or stopping already; a signal will do
-    if (client_call(&to, &r, &a, NULL) == 0 && a.status != 503) {
+    if (ask_send(c, OP_HUB_STOP, NULL, 0, 2000, &a, NULL) == 0 && a.status != 503) {
         bool taken = a.status / 100 == 2;
         if (c->json) {
             out_body(&c->out, buf_str(&a.body));
@@ -169,6 +175,10 @@ static int stop_hub(struct cli *c)
     int outcome = holder_is_dormant(&c->home) ? STOP_UNHEARD : ask_to_stop(c);
     if (outcome >= 0) {
         return outcome;
+    }
+    struct err e = {0};
+    if (outcome == STOP_UNHEARD && holder_look(&c->home, &e) < 0) {
+        return cli__fail(c, &e);
     }
     if (outcome == STOP_UNHEARD && pid == 0) {
         out_note(&c->out, "hub is not running");

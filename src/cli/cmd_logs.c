@@ -206,14 +206,13 @@ static int read_file(struct cli *c, int64_t lines)
 // True when the hub answered for us.
 static bool answer_from_hub(struct cli *c, int64_t lines, int *code)
 {
-    struct client_peer to = {.socket = c->home.socket};
-    char path[64];
+    char limit[24];
     struct client_answer a;
-    int64_t limit = lines < 1 ? 1 : MIN(lines, (int64_t)MOST_LINES);
-    snprintf(path, sizeof path, "%s?limit=%lld", ops[OP_LOGS].path, (long long)limit);
+    snprintf(limit, sizeof limit, "%lld",
+             (long long)(lines < 1 ? 1 : MIN(lines, (int64_t)MOST_LINES)));
     client_answer_init(&a);
-    struct client_request r = {.method = "GET", .path = path, .timeout_ms = HUB_MS};
-    bool there = client_call(&to, &r, &a, NULL) == 0;
+    bool there =
+        ask_send(c, OP_LOGS, &(struct ask_param){"limit", limit}, 1, HUB_MS, &a, NULL) == 0;
     if (there) {
         out_body(&c->out, buf_str(&a.body));
         *code = ask_exit_of(&a);

@@ -12,7 +12,6 @@
 #include "net/http1.h"
 #include "net/http_client.h"
 #include "oauth/oauth.h"
-#include "view/view.h"
 
 const struct form form_mcp_list = {
     .layout = {
@@ -50,15 +49,12 @@ const struct form form_mcp_show = {
 
 static void print_test(struct cli *c, const struct json *v)
 {
-    struct buf line = {.max = SIZE_MAX};
     if (json_bool(json_get(v, "ok"), false)) {
-        show_fill(
-            c, &line,
-            "{server}: {#tools} tools, {#prompts} prompts, revision {protocol}, {duration_ms} ms\n",
+        show_line(
+            c, OUT_PLAIN, NULL,
+            "{server}: {#tools} tools, {#prompts} prompts, revision {protocol}, {duration_ms} ms",
             v, STR_NULL);
-        view_text(&c->out, buf_str(&line));
     }
-    buf_fini(&line);
 }
 
 static int judge_test(struct cli *c, const struct json *v)
@@ -164,6 +160,7 @@ static void on_login(void *arg, const struct oauth_token *t, const struct err *w
         explicit_bzero(text.p, text.n);
     }
     l->code = e.code < 0 ? cli__fail(l->c, &e) : EXIT_OK;
+    l->code = l->code == EXIT_UNREACHABLE ? EXIT_FAILED : l->code; // it is not the hub
     buf_fini(&text);
     loop_stop(&l->loop);
 }

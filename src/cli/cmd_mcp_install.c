@@ -7,9 +7,7 @@
 // are often kept elsewhere.
 
 #include <assert.h>
-#include <limits.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/path.h"
@@ -20,21 +18,26 @@ enum { FILE_MAX = 16 << 20 };
 /// Where each client keeps its servers, and what it wants of one.
 static const struct client_file {
     const char *name, *title;
-    const char *path;    // below the home directory
+    const char *env;     // names another directory for its files, if it is set; NULL: nothing does
+    const char *dir;     // where they are else, below the home directory
+    const char *path;    // in there
     const char *key;     // of the object of servers; NULL: TOML
     const char *members; // more members of a server, as JSON with a comma at the end
 } clients[] = {
-    {"claude", "Claude Code", ".claude.json", "mcpServers", "\"type\":\"stdio\","},
-    {"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", ""},
-    {"vscode", "VS Code", ".config/Code/User/mcp.json", "servers", "\"type\":\"stdio\","},
-    {"zed", "Zed", ".config/zed/settings.json", "context_servers", "\"source\":\"custom\","},
-    {"codex", "Codex", ".codex/config.toml", NULL, ""},
+    {"claude", "Claude Code", "CLAUDE_CONFIG_DIR", ".", ".claude.json", "mcpServers",
+     "\"type\":\"stdio\","},
+    {"cursor", "Cursor", NULL, ".cursor", "mcp.json", "mcpServers", ""},
+    {"vscode", "VS Code", "XDG_CONFIG_HOME", ".config", "Code/User/mcp.json", "servers",
+     "\"type\":\"stdio\","},
+    {"zed", "Zed", "XDG_CONFIG_HOME", ".config", "zed/settings.json", "context_servers",
+     "\"source\":\"custom\","},
+    {"codex", "Codex", "CODEX_HOME", ".codex", "config.toml", NULL, ""},
 };
 
 struct install {
     struct cli *c;
     const struct client_file *client;
-    char program[PATH_MAX];
+    char *program;
     char *path; // of the file, links followed
     struct buf old, new;
     bool exists;
@@ -70,25 +73,6 @@ static void write_server(const struct install *in, struct buf *out)
     buf_addz(out, toml ? "" : "}");
 }
 
-/// An object with member `key` in its old place, or at the end.
-static struct json *with_member(struct arena *a, const struct json *obj, const char *key,
-                                const struct json *value)
-{
-    struct json *out = arena_calloc(a, 1, sizeof *out);
-    bool found = false;
-    out->type = JSON_OBJ;
-    out->members = arena_calloc(a, (obj != NULL ? obj->n : 0) + 1, sizeof *out->members);
-    json_foreach_member (m, obj) {
-        bool same = str_eqz(m->key, key);
-        out->members[out->n++] = (struct json_member){m->key, same ? *value : m->value};
-        found = found || same;
-    }
-    if (!found) {
-        out->members[out->n++] = (struct json_member){str_of(key), *value};
-    }
-    return out;
-}
-
 static int make_json(struct install *in, struct arena *a, struct err *e)
 {
     assert(in->client->key != NULL);
@@ -106,8 +90,8 @@ static int make_json(struct install *in, struct arena *a, struct err *e)
             in->path, why.msg[0] != '\0' ? why.msg : "not an object", in->client->name);
     }
     const struct json *servers = json_get(whole, in->client->key);
-    struct json *now = with_member(a, servers, "afloat", server);
-    json_write(&in->new, with_member(a, whole, in->client->key, now), 2);
+    struct json *now = json_with(a, servers, STR("afloat"), server);
+    json_write(&in->new, json_with(a, whole, str_of(in->client->key), now), 2);
     buf_addc(&in->new, '\n');
     return rc;
 }
@@ -163,8 +147,12 @@ static int read_old(struct install *in, struct err *e)
         return err_set(e, ERR_INVALID, "HOME is not set, so the files of %s cannot be found",
                        in->client->title);
     }
-    char *path = path_join(home, in->client->path);
+    const char *moved = in->client->env != NULL ? getenv(in->client->env) : NULL;
+    char *usual =
+        strcmp(in->client->dir, ".") != 0 ? path_join(home, in->client->dir) : xstrdup(home);
+    char *path = path_join(moved != NULL && moved[0] == '/' ? moved : usual, in->client->path);
     char *real = realpath(path, NULL);
+    free(usual);
     in->path = real != NULL ? real : path;
     if (real != NULL) {
         free(path);
@@ -245,8 +233,8 @@ int cmd_mcp_install(struct cli *c)
     buf_init(&in.old, FILE_MAX);
     buf_init(&in.new, SIZE_MAX);
     int rc = find_client(&in, &e);
-    if (rc == 0 && readlink("/proc/self/exe", in.program, sizeof in.program - 1) < 0) {
-        rc = err_sys(&e, "cannot find our own program");
+    if (rc == 0 && (in.program = path_own_program(&e)) == NULL) {
+        rc = e.code;
     }
     rc = rc == 0 ? read_old(&in, &e) : rc;
     if (rc == 0 && args_has(&c->args, FLAG_PRINT)) {
@@ -261,6 +249,7 @@ int cmd_mcp_install(struct cli *c)
         }
     }
     free(in.path);
+    free(in.program);
     buf_fini(&in.old);
     buf_fini(&in.new);
     arena_fini(&a);

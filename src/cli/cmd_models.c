@@ -5,7 +5,7 @@
 // a session is made for the question and removed after it.
 
 #include "cli/call.h"
-#include "cli/chat_int.h"
+#include "cli/sent.h"
 #include "cli/sessions.h"
 
 // ---- providers -----------------------------------------------------------------------------
@@ -23,7 +23,7 @@ static int list_providers(struct cli *c, const char *keys, struct arena *arena)
     const struct column *engines =
         COLUMNS(COL("ENGINE", ID, "{name}"), COL("KIND", WORD, NULL),
                 COL("VERSION", TEXT, "{version}||{installed?installed}||not installed"),
-                COL("PROGRAM", DIM, "{program}||{install}||set 'command' in [engines.{name}]"));
+                COL("PROGRAM", LONG, "{program}||{install}||set 'command' in [engines.{name}]"));
     const struct json *v;
     struct ask_param params[] = {{"keys", keys[0] != '\0' ? keys : NULL}, {"path", getenv("PATH")}};
     int code = ask_value(c, OP_PROVIDER_LIST, params, ARRAY_LEN(params), arena, &v);
@@ -42,9 +42,9 @@ static int list_providers(struct cli *c, const char *keys, struct arena *arena)
 static int make_session(struct cli *c, struct arena *arena, const char **id)
 {
     const struct json *row = NULL;
-    struct buf env = {.max = CHAT_TEXT_MAX};
+    struct buf env = {.max = SIZE_MAX};
     struct jw w = {.out = &env};
-    int code = chat__write_env(c, &w);
+    int code = sent_write_env(c, &w);
     if (code == EXIT_OK) {
         struct ask_param params[] = {{"provider", "scripted"}, {"env", buf_z(&env)}};
         code = sessions__ask(c, OP_SESSION_NEW, params, ARRAY_LEN(params), arena, &row);
@@ -93,7 +93,7 @@ int cmd_models(struct cli *c)
     struct arena arena = {0};
     struct buf keys = {.max = 64 << 10};
     const char *name = args_word(&c->args, 0);
-    int code = chat__write_keys(c, &keys);
+    int code = sent_write_keys(c, &keys);
     if (code == EXIT_OK) {
         code = name != NULL ? list_models(c, name, keys.n != 0, &arena)
                             : list_providers(c, buf_z(&keys), &arena);

@@ -4,7 +4,7 @@
 
 #include "cli/report.h"
 #include "client/interrupt.h"
-#include "view/view.h"
+#include "trust/trust.h"
 
 // ---- list ------------------------------------------------------------------------------------
 
@@ -55,10 +55,7 @@ static void print_plugins(struct cli *c, const struct json *v)
     table_fini(&t);
     json_foreach_item (row, plugins) {
         if (json_get_text(row, "error").n != 0 && is_shown(c, row)) {
-            out_tinted(&c->out, OUT_RED, json_get_text(row, "name"));
-            out_add(&c->out, STR(": "));
-            out_text(&c->out, json_get_text(row, "error"));
-            out_add(&c->out, STR("\n"));
+            show_line(c, OUT_RED, "{name}", ": {error_at}: {error}||: {error}", row, STR_NULL);
         }
     }
     if (hidden != 0) {
@@ -134,16 +131,19 @@ static size_t print_unused(struct cli *c, const struct json *v)
     } kinds[] = {
         {"hooks",
          "runs in the turns of sessions that have this plugin: 'afloat sessions pipeline ID'"},
-        {"tools", "runs when a model calls it; 'afloat tool run' tries it"},
-        {"routes", "answers below /api/plugins/; 'afloat api' tries it"},
-        {"commands", "runs as 'afloat PLUGIN:COMMAND'"}};
+        {"tools", "runs when a model calls it; 'afloat tool run {@}' tries it"},
+        {"routes", "answers below /api/plugins/{name}; 'afloat api' tries it"},
+        {"commands", "runs as 'afloat {name}:{@}'"}};
     size_t all = 0;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         json_foreach_member (it, json_get(json_get(v, "stats"), kinds[i].kind)) {
             all++;
             if (json_int(json_get(&it->value, "count"), 0) == 0) {
-                out_addf(&c->out, "not used yet: " STR_FMT " %s\n", STR_ARG(it->key),
-                         kinds[i].used);
+                struct buf line = {.max = SIZE_MAX};
+                buf_addf(&line, "not used yet: " STR_FMT " ", STR_ARG(it->key));
+                show_fill(c, &line, kinds[i].used, v, it->key);
+                table_print_text(&c->out, buf_str(&line), 0);
+                buf_fini(&line);
             }
         }
     }
@@ -152,13 +152,11 @@ static size_t print_unused(struct cli *c, const struct json *v)
 
 static void print_why(struct cli *c, const struct json *v)
 {
-    struct buf text = {.max = SIZE_MAX};
     struct str state = json_get_text(v, "state"),
                pending = json_get_text(json_get(v, "pending"), "error");
     if (json_bool(json_get(v, "serving"), false)) {
-        show_fill(c, &text, "it serves: revision {revision}, since generation {generation}\n", v,
-                  STR_NULL);
-        view_text(&c->out, buf_str(&text));
+        show_line(c, OUT_PLAIN, NULL,
+                  "it serves: revision {revision}, since generation {generation}", v, STR_NULL);
         if (pending.n != 0) {
             out_add(&c->out, STR("a newer version was refused, the last good one goes on\n"));
         }
@@ -172,12 +170,12 @@ static void print_why(struct cli *c, const struct json *v)
         for (size_t i = 0; i < ARRAY_LEN(states); i++) {
             means = str_eqz(state, states[i].state) ? states[i].means : means;
         }
+        struct buf text = {.max = SIZE_MAX};
         show_fill(c, &text, means, v, STR_NULL);
-        buf_addc(&text, '\n');
-        view_text(&c->out, buf_str(&text));
+        table_print_text(&c->out, buf_str(&text), 0);
+        buf_fini(&text);
         report_print_problems(&c->out, v);
     }
-    buf_fini(&text);
 }
 
 static int judge_why(struct cli *c, const struct json *v)
@@ -186,7 +184,43 @@ static int judge_why(struct cli *c, const struct json *v)
     return json_bool(json_get(v, "serving"), false) ? EXIT_OK : EXIT_FAILED;
 }
 
-const struct form form_plugin_why = {.print = print_why, .judge = judge_why};
+/// The hub knows a project's plugins while somebody works there: say so of one that this project has.
+static void explain_project(struct cli *c, const char *name)
+{
+    struct trust_place p = {0};
+    struct trust_scan s = {0};
+    struct trust *t = NULL;
+    if (trust_place_of(&p, c->home.dir, ".", NULL) == 0 && trust_scan(&s, p.root, NULL) == 0) {
+        int rc = trust_open(&t, c->home.dir, NULL);
+        (void)rc; // an empty book then
+        vec_foreach (it, &s.items) {
+            if (it->kind == TRUST_PLUGIN && strcmp(it->name, name) == 0) {
+                bool no = trust_ask(t, &p, it->kind, it->path, it->tree.hash) == TRUST_NO;
+                out_note(&c->out,
+                         no ? "this project has it in '%s', and is not trusted: 'afloat trust "
+                              "--diff' shows "
+                              "it, 'afloat trust' trusts it"
+                            : "this project has it in '%s': it serves while a session, run or "
+                              "shell is open "
+                              "here, for example 'afloat chat'",
+                         it->path);
+            }
+        }
+    }
+    trust_scan_fini(&s);
+    trust_close(t);
+    trust_place_fini(&p);
+}
+
+int cmd_plugin_why(struct cli *c)
+{
+    static const struct form form = {.print = print_why, .judge = judge_why};
+    int code = call_with(c, OP_PLUGIN_SHOW, &form);
+    if (code == EXIT_NOT_FOUND) {
+        explain_project(c, args_word(&c->args, 0));
+    }
+    return code;
+}
 
 // ---- logs ------------------------------------------------------------------------------------
 

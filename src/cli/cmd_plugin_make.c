@@ -88,6 +88,10 @@ int cmd_plugin_new(struct cli *c)
                   name);
         return EXIT_USAGE;
     }
+    if (op_has_path("/plugin/", str_of(name))) {
+        out_error(&c->out, "'%s' is reserved; choose another name", name);
+        return EXIT_USAGE;
+    }
     char *root = find_root(c);
     if (root == NULL) {
         out_error(&c->out, "'--repo' needs a repository; there is none around this directory");
@@ -178,12 +182,8 @@ static void print_registered(struct cli *c, const struct json *v)
             out_add(&c->out, STR("\n"));
         }
     }
-    struct str front = json_get_text(v, "front");
-    if (front.n != 0) {
-        out_tinted(&c->out, OUT_BOLD, STR("front"));
-        out_add(&c->out, STR("  "));
-        out_text(&c->out, front);
-        out_add(&c->out, STR("\n"));
+    if (json_get_text(v, "front").n != 0) {
+        show_line(c, OUT_BOLD, "front", "  {front}", v, STR_NULL);
     }
     json_foreach_item (d, json_get(v, "diagnostics")) {
         show_note(c, "{code}: {message}; {hint}", d);
@@ -276,14 +276,26 @@ int cmd_plugin_test(struct cli *c)
 static int compare(struct cli *c, const struct json *source, const struct json *built)
 {
     size_t differ = 0;
-    json_foreach_member (m, source) {
-        if (!json_equal(&m->value, json_get_str(built, m->key))) {
-            out_tinted(&c->out, OUT_RED, m->key);
-            out_addf(&c->out, ": source and built files contribute different things\n");
-            differ++;
-        }
+    struct jw w = {.out = &c->out.data}; // of --json
+    if (c->json) {
+        jw_obj(&w);
+        jw_karr(&w, "different");
     }
-    if (differ == 0) {
+    json_foreach_member (m, source) {
+        bool same = json_equal(&m->value, json_get_str(built, m->key));
+        if (!same && c->json) {
+            jw_str(&w, m->key);
+        } else if (!same) {
+            show_line(c, OUT_RED, "{@}", ": source and built files contribute different things",
+                      NULL, m->key);
+        }
+        differ += !same;
+    }
+    if (c->json) {
+        jw_end_arr(&w);
+        jw_end_obj(&w);
+        out_add(&c->out, STR("\n"));
+    } else if (differ == 0) {
         out_note(&c->out, "source and built files contribute the same");
     }
     return differ == 0 ? EXIT_OK : EXIT_FAILED;

@@ -1,8 +1,8 @@
 // Terminals that outlive the hub: start, list, attach, end.
 
-#include <dirent.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/pty_attach.h"
@@ -136,21 +136,19 @@ int cmd_pty_new(struct cli *c)
 static int resolve(struct cli *c, const char *given, char out[64])
 {
     char *dir = path_join(c->home.runtime, "pty");
-    DIR *d = opendir(dir);
-    const struct dirent *entry;
+    struct folder f = folder_open(dir);
     size_t n = 0;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        struct str name = str_of(entry->d_name);
+    while (folder_next(&f)) {
+        struct str name = str_of(f.name);
         if (str_ends(name, ".sock") && name.n < 60 && (given == NULL || str_starts(name, given))) {
             snprintf(out, 64, "%.*s", (int)name.n - 5, name.p);
             n++;
         }
     }
-    if (d != NULL) {
-        closedir(d);
-    }
     free(dir);
-    if (n != 1) {
+    if (n == 0 && given == NULL) {
+        out_error(&c->out, "no terminals; start one with 'afloat pty new'");
+    } else if (n != 1) {
         out_error(&c->out,
                   n == 0          ? "there is no terminal '%s'; 'afloat pty list' shows them"
                   : given != NULL ? "several terminals begin with '%s'; give more of the id"

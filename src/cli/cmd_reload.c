@@ -25,27 +25,16 @@ struct progress {
 /// Show what is new, or only note where it ends.
 static void read_events(struct progress *p)
 {
-    struct client_peer to = {.socket = p->c->home.socket};
-    struct client_answer a;
-    struct arena arena;
-    struct json *v = NULL;
-    char path[120];
-    snprintf(path, sizeof path, "/events?types=rollout.changed&limit=1000&after=%lld",
-             (long long)p->seen);
-    struct client_request r = {.method = "GET", .path = path, .timeout_ms = POLL_MS};
-    client_answer_init(&a);
-    arena_init(&arena);
-    if (client_call(&to, &r, &a, NULL) == 0 && a.status == 200 &&
-        json_parse(&v, &arena, buf_str(&a.body), NULL, NULL) == 0) {
-        p->seen = json_int(json_get(v, "next"), p->seen);
-        json_foreach_item (ev, json_get(v, "events")) {
-            struct str hub = json_get_text(ev, "hub"), state = json_get_text(ev, "state");
-            if (p->shows) {
-                out_note(&p->c->out, "%.*s: %.*s", (int)hub.n, hub.p, (int)state.n, state.p);
-            }
-        }
+    struct arena arena = {0};
+    char after[24];
+    snprintf(after, sizeof after, "%lld", (long long)p->seen);
+    const struct ask_param params[] = {
+        {"types", "rollout.changed"}, {"limit", "1000"}, {"after", after}};
+    const struct json *v = ask_quietly(p->c, OP_EVENTS, params, ARRAY_LEN(params), POLL_MS, &arena);
+    p->seen = json_int(json_get(v, "next"), p->seen);
+    json_foreach_item (ev, p->shows ? json_get(v, "events") : NULL) {
+        show_note(p->c, "{hub}: {state}", ev);
     }
-    client_answer_fini(&a);
     arena_fini(&arena);
 }
 

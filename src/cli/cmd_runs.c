@@ -1,10 +1,7 @@
 // Runs and worktrees of bots: list, show, diff, and taking over what a bot did.
 
-#include <unistd.h>
-
 #include "cli/call.h"
-#include "cli/pty_attach.h"
-#include "cli/run_int.h"
+#include "cli/run_end.h"
 
 // ---- list and show -------------------------------------------------------------------------
 
@@ -93,7 +90,7 @@ static void print_patch(struct cli *c, const struct json *v)
 
 static int judge_patch(struct cli *c, const struct json *v)
 {
-    if (c->json || !json_bool(json_get(v, "cut"), false)) {
+    if (!json_bool(json_get(v, "cut"), false)) {
         return EXIT_OK;
     }
     out_error(&c->out, "the patch is too long and was cut; use 'git diff' on the run's branch");
@@ -142,7 +139,7 @@ const struct form form_run_remove = {
 
 static void say_stopped(struct cli *c, const struct json *v)
 {
-    follow__say_end(c, v, NULL);
+    run_end_say(c, v, NULL);
 }
 
 const struct form form_run_stop = {.print = say_stopped};
@@ -171,40 +168,3 @@ const struct form form_worktree_clean = {
     .layout = {"removed", COLUMNS(COL("PATH", ID, "{}")), NULL},
     .print = say_kept,
     .said = "{#removed} {-dry-run?would be removed:removed}"};
-
-// ---- attach --------------------------------------------------------------------------------
-
-static int attach(struct chat *t, void *arg)
-{
-    struct run_follow f = {.chat = t, .watching = true, .look = true};
-    arena_init(&f.arena);
-    snprintf(f.id, sizeof f.id, "%s", (const char *)arg);
-    int code = follow__mark(t->c, &f.mark);
-    if (code == EXIT_OK) {
-        code = follow__run(&f);
-    }
-    if (code == EXIT_OK) {
-        code = follow__say_end(t->c, f.end, &t->view);
-    }
-    arena_fini(&f.arena);
-    return code;
-}
-
-int cmd_run_attach(struct cli *c)
-{
-    const struct ask_param params[] = {{"id", args_word(&c->args, 0)}};
-    const struct json *v = NULL;
-    struct arena arena = {0};
-    int code = ask_value(c, OP_RUN_SHOW, params, ARRAY_LEN(params), &arena, &v);
-    char *id = code == EXIT_OK ? str_dup(json_get_text(v, "run_id")) : NULL;
-    if (code == EXIT_OK && json_get_text(v, "terminal").n != 0) {
-        char *terminal = str_dup(json_get_text(v, "terminal"));
-        code = pty_attach(c, terminal);
-        free(terminal);
-    } else if (code == EXIT_OK) {
-        code = chat__with(c, true, attach, id);
-    }
-    free(id);
-    arena_fini(&arena);
-    return code;
-}

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cli/call.h"
-#include "cli/chat_int.h"
+#include "cli/sent.h"
 #include "cli/sessions.h"
 
 // ---- shared --------------------------------------------------------------------------------
@@ -19,9 +19,20 @@ int sessions__ask(struct cli *c, enum op_id op, const struct ask_param *params, 
     return code;
 }
 
+void sessions__note(struct cli *c, const struct json *row)
+{
+    struct str reason = json_get_text(row, "sandbox_reason");
+    if (json_bool(json_get(row, "fallback"), false)) {
+        out_note(&c->out, "no model key found: this is the scripted demo model");
+    }
+    if (reason.n != 0) {
+        out_note(&c->out, STR_FMT, STR_ARG(reason));
+    }
+}
+
 struct prefix {
     const char *given;
-    char found[CHAT_ID_MAX]; // the first id that begins like it
+    char found[SESSION_ID_MAX]; // the first id that begins like it
     size_t n;
 };
 
@@ -49,6 +60,15 @@ int sessions__resolve(struct cli *c, const char *given, char *out, size_t size)
     if (code == EXIT_OK && p.n == 0 && is_whole(given)) { // of a subagent: these are not listed
         snprintf(out, size, "%s", given);
         return EXIT_OK;
+    }
+    if (code == EXIT_OK && p.n == 0 && given[0] != '\0' &&
+        c->json) { // what the hub answers is the output
+        struct client_answer a;
+        client_answer_init(&a);
+        code = ask_op(c, OP_SESSION_SHOW, &(struct ask_param){"id", given}, 1, &a);
+        client_answer_fini(&a);
+        snprintf(out, size, "%s", given);
+        return code;
     }
     if (code == EXIT_OK && p.n != 1) {
         code = p.n == 0 ? EXIT_NOT_FOUND : EXIT_USAGE;
@@ -253,7 +273,7 @@ int cmd_session_decide(struct cli *c)
     bool answers = c->cmd->op == OP_SESSION_ANSWER;
     const char *key = answers ? "question_id" : "request_id";
     const char *waiting = args_word(a, answers ? 2 : 1);
-    char id[CHAT_ID_MAX];
+    char id[SESSION_ID_MAX];
     struct arena arena = {0};
     struct buf answer = {.max = SIZE_MAX};
     const struct json *v;

@@ -2,6 +2,8 @@
 //
 //     look ──> keys in the environment, servers on loopback, --url ──> choose ──> config.toml ──> ask for its models
 //
+// Codex and Claude, where they are installed, need none of it: they are named with the flag that uses them.
+//
 // A key is never read, only its name. config.toml is the user's: it is written where there is none, and otherwise the
 // lines to add are printed. A built-in provider whose key is set needs no line at all.
 
@@ -12,12 +14,12 @@
 
 #include "base/arena.h"
 #include "base/path.h"
-#include "cli/chat_int.h"
+#include "cli/sent.h"
 #include "cli/sessions.h"
 #include "client/client.h"
 #include "proto/engines.h"
 
-enum { FOUND_MAX = 16, MODELS_SHOWN = 3, PROBE_MS = 400 };
+enum { FOUND_MAX = 16, MODELS_SHOWN = 3, PROBE_MS = 400, NAMED_MS = 5000 };
 
 /// A provider that could be used. Strings live in the arena.
 struct found {
@@ -49,28 +51,37 @@ static void look_for_keys(struct setup *s)
     }
 }
 
-/// Is there a server at HOST:PORT that lists models below `base`? Then it is taken in.
-static bool probe(struct setup *s, const char *name, const char *tcp, const char *base)
+/// Take in the server at HOST:PORT if it lists models below `base`. Failing, `e` says why not.
+static int probe(struct setup *s, const char *name, const char *tcp, const char *base,
+                 unsigned timeout_ms, struct err *e)
 {
     struct client_peer to = {.tcp = tcp};
     struct client_request r = {.method = "GET",
                                .path = arena_printf(&s->arena, "%s/models", base),
-                               .timeout_ms = PROBE_MS};
+                               .timeout_ms = timeout_ms};
     struct client_answer a;
     struct json *v = NULL;
     client_answer_init(&a);
-    bool good = client_call(&to, &r, &a, NULL) == 0 && a.status == 200;
+    int rc = client_call(&to, &r, &a, e);
     struct str body = arena_str(&s->arena, buf_str(&a.body));
-    good = good && json_parse(&v, &s->arena, body, NULL, NULL) == 0 &&
-           json_at(json_get(v, "data"), 0) != NULL && s->n < FOUND_MAX;
-    if (good) {
+    bool listed = rc == 0 && a.status == 200 && json_parse(&v, &s->arena, body, NULL, NULL) == 0 &&
+                  json_at(json_get(v, "data"), 0) != NULL;
+    if (rc == 0 && (a.status == 401 || a.status == 403)) {
+        rc =
+            err_set(e, ERR_DENIED, "it wants a key: name it in config.toml ('afloat help config')");
+    } else if (rc == 0 && a.status != 200) {
+        rc = err_set(e, ERR_INVALID, "GET %s answered with status %d", r.path, a.status);
+    } else if (rc == 0 && !listed) {
+        rc = err_set(e, ERR_INVALID, "what GET %s answered lists no models", r.path);
+    }
+    if (rc == 0 && s->n < FOUND_MAX) {
         s->found[s->n++] = (struct found){.name = name,
                                           .kind = "openai-chat",
                                           .url = arena_printf(&s->arena, "http://%s%s", tcp, base),
                                           .models = json_get(v, "data")};
     }
     client_answer_fini(&a);
-    return good;
+    return rc;
 }
 
 static void look_on_loopback(struct setup *s)
@@ -82,7 +93,7 @@ static void look_on_loopback(struct setup *s)
                  {"llamacpp", "127.0.0.1:8080"},
                  {"vllm", "127.0.0.1:8000"}};
     for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
-        probe(s, usual[i].name, usual[i].tcp, "/v1");
+        (void)probe(s, usual[i].name, usual[i].tcp, "/v1", PROBE_MS, NULL); // most are not there
     }
 }
 
@@ -90,7 +101,7 @@ static void look_on_loopback(struct setup *s)
 static int look_at(struct setup *s, const char *url)
 {
     struct str rest = str_of(url), scheme = STR("http://");
-    if (!str_starts(rest, "http://")) {
+    if (!str_starts(rest, "http://") || strpbrk(url, "@?#") != NULL) {
         out_error(
             &s->c->out,
             "--url takes a server without a key, as in http://127.0.0.1:9000/v1; write others into "
@@ -104,9 +115,11 @@ static int look_at(struct setup *s, const char *url)
     struct str base = slash != NULL ? str_from(rest, host.n) : STR("/v1");
     base.n -= str_ends(base, "/");
     const char *port = memchr(host.p, ':', host.n) != NULL ? "" : ":80";
-    if (!probe(s, "local", arena_printf(&s->arena, STR_FMT "%s", STR_ARG(host), port),
-               arena_strdup(&s->arena, base))) {
-        out_error(&s->c->out, "no models at %s: GET %s/models must list some", url, url);
+    struct err e = {0};
+    int rc = probe(s, "local", arena_printf(&s->arena, STR_FMT "%s", STR_ARG(host), port),
+                   arena_strdup(&s->arena, base), NAMED_MS, &e);
+    if (rc < 0) {
+        out_error(&s->c->out, "no models at %s: %s", url, e.msg);
         return EXIT_FAILED;
     }
     return EXIT_OK;
@@ -231,6 +244,7 @@ static int try_key(struct setup *s, struct found *f)
     return code;
 }
 
+/// `chosen` is NULL when nothing was found.
 static void print_json(struct setup *s, const struct found *chosen, bool written)
 {
     struct jw w = {.out = &s->c->out.data};
@@ -246,25 +260,30 @@ static void print_json(struct setup *s, const struct found *chosen, bool written
         jw_end_obj(&w);
     }
     jw_end_arr(&w);
-    jw_kstrz(&w, "chosen", chosen->name);
-    jw_kint(&w, "models", chosen->models != NULL ? (int64_t)chosen->models->n : 0);
+    jw_kstrz(&w, "chosen", chosen != NULL ? chosen->name : NULL);
+    jw_kint(&w, "models",
+            chosen != NULL && chosen->models != NULL ? (int64_t)chosen->models->n : 0);
     jw_kbool(&w, "written", written);
     jw_end_obj(&w);
     out_add(&s->c->out, STR("\n"));
 }
 
-/// Is there an outside agent that could run the turns with this provider?
-static void show_engine(struct setup *s, const struct found *f)
+/// Name the outside agents that are installed and could run the turns, with a login of their own. False: none is.
+static bool show_engines(struct setup *s)
 {
-    const char *name = strcmp(f->kind, "anthropic") == 0          ? ENGINE_CLAUDE
-                       : strcmp(f->kind, "openai-responses") == 0 ? ENGINE_CODEX
-                                                                  : NULL;
-    char *program = name != NULL ? path_find_program(str_of(getenv("PATH")), name) : NULL;
-    if (program != NULL) {
-        out_addf(&s->c->out, "%s is installed: 'afloat chat --engine %s' lets it run the turns.\n",
-                 name, name);
+    static const char *const names[] = {ENGINE_CODEX, ENGINE_CLAUDE};
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char *program = path_find_program(str_of(getenv("PATH")), names[i]);
+        if (program != NULL && !s->c->json) {
+            out_addf(&s->c->out,
+                     "%s is installed: 'afloat chat --engine %s' lets it run the turns.\n",
+                     names[i], names[i]);
+        }
+        any |= program != NULL;
+        free(program);
     }
-    free(program);
+    return any;
 }
 
 static int set_up(struct setup *s)
@@ -286,7 +305,10 @@ static int set_up(struct setup *s)
                               "a local server (ollama, "
                               "LM Studio, llama.cpp, vLLM), or name one with --url; until then the "
                               "offline model answers");
-        return EXIT_FAILED;
+        if (s->c->json) {
+            print_json(s, NULL, false);
+        }
+        return show_engines(s) ? EXIT_OK : EXIT_FAILED;
     }
     if (!s->c->json) {
         out_add(&s->c->out, STR("Found:\n"));
@@ -306,7 +328,7 @@ static int set_up(struct setup *s)
                  : f->key != NULL ? "; nothing need be configured"
                                   : "");
         out_add(&s->c->out, STR("Type 'afloat chat' to talk to it.\n"));
-        show_engine(s, f);
+        show_engines(s);
     }
     return code;
 }
@@ -314,7 +336,6 @@ static int set_up(struct setup *s)
 int cmd_setup(struct cli *c)
 {
     struct setup s = {.c = c};
-    arena_init(&s.arena);
     int code = set_up(&s);
     arena_fini(&s.arena);
     return code;

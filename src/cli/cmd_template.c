@@ -7,7 +7,7 @@
 const struct form form_template_list = {
     .layout = {
         "templates",
-        COLUMNS(COL("NAME", ID, NULL), COL("FOR", DIM, "{target}"), COL("DESCRIPTION", TEXT, NULL)),
+        COLUMNS(COL("NAME", ID, NULL), COL("FOR", DIM, "{target}"), COL("DESCRIPTION", LONG, NULL)),
         NULL}};
 
 static void print_files(struct cli *c, const struct json *v)

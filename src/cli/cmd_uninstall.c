@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -32,10 +31,10 @@ struct uninstall {
 /// Read the list of an installation.
 static void find_programs(struct uninstall *u)
 {
-    char exe[PATH_MAX] = "";
     struct buf list = {.max = LIST_MAX};
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    u->dir = str_dup(path_dir((struct str){exe, n > 0 ? (size_t)n : 0}));
+    char *program = path_own_program(NULL);
+    u->dir = str_dup(path_dir(str_of(program)));
+    free(program);
     char *file = path_join(u->dir, "files"), *prefix = xasprintf("%s/../..", u->dir);
     char *root = path_clean(prefix);
     if (path_read(file, &list, NULL) == 0) {

@@ -8,9 +8,11 @@
 #include <assert.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "base/visible.h"
-#include "cli/chat_int.h"
+#include "cli/sent.h"
 #include "cli/sessions.h"
+#include "client/travel.h"
 #include "config/secrets.h"
 #include "env/env.h"
 #include "env/spec.h"
@@ -21,6 +23,7 @@ struct typed {
     const struct command *row;  // NULL while the verb is missing
     const struct flag *flag;    // whose value is being typed, or NULL
     size_t n;                   // arguments before this one
+    struct str before;          // the last of them
     bool program;               // what follows belongs to another program
     const char *start;          // of the word that is being typed
 };
@@ -54,16 +57,16 @@ static const struct names {
     enum op_id op;
     const char *rows, *id, *help;
 } names[] = {
-    {"bot", OP_BOT_LIST, "bots", "name", "description"},
+    {"bots", OP_BOT_LIST, "bots", "name", "description"},
     {"runs", OP_RUN_LIST, "runs", "run_id", "summary"},
-    {"session", OP_SESSION_LIST, "sessions", "id", "title"},
+    {"sessions", OP_SESSION_LIST, "sessions", "id", "title"},
     {"plugin", OP_PLUGIN_LIST, "plugins", "name", "state"},
     {"tool", OP_TOOL_LIST, "tools", "name", NULL},
-    {"skill", OP_SKILL_LIST, "skills", "name", "description"},
+    {"skills", OP_SKILL_LIST, "skills", "name", "description"},
     {"feature", OP_FEATURE_LIST, "features", "name", "description"},
-    {"generation", OP_GENERATIONS, "generations", "generation", "at"},
+    {"generations", OP_GENERATIONS, "generations", "generation", "at"},
     {"permission", OP_PERMISSION_LIST, "rules", "id", "match"},
-    {"model", OP_PROVIDER_LIST, "providers", "name", "kind"},
+    {"models", OP_PROVIDER_LIST, "providers", "name", "kind"},
     {"type", OP_SESSION_TYPES, "types", "name", "description"},
     {"template", OP_TEMPLATE_LIST, "templates", "name", "description"},
     {"mcp", OP_MCP_LIST, "servers", "name", "state"},
@@ -134,9 +137,9 @@ static void offer_secrets(struct cli *c, const struct typed *t)
     secret_names_fini(&found);
 }
 
-/// Rows of an operation that have a provider and a model, as PROVIDER/MODEL.
+/// Rows of an operation that have a provider and a model, as PROVIDER/MODEL, each once.
 static void offer_used(struct cli *c, const struct typed *t, enum op_id op, const char *rows,
-                       const char *provider)
+                       const char *provider, struct map *seen)
 {
     const struct json *v = NULL;
     struct arena arena = {0};
@@ -147,7 +150,10 @@ static void offer_used(struct cli *c, const struct typed *t, enum op_id op, cons
             if (model.n != 0 && of.n != 0) {
                 const char *whole =
                     arena_printf(&arena, STR_FMT "/" STR_FMT, STR_ARG(of), STR_ARG(model));
-                offer(c, t, "", str_of(whole), NULL);
+                if (map_get(seen, str_of(whole)) == NULL) {
+                    map_set(seen, str_of(whole), seen);
+                    offer(c, t, "", str_of(whole), NULL);
+                }
             }
         }
     }
@@ -160,11 +166,12 @@ static void offer_models(struct cli *c, const struct typed *t)
     const char *slash = strchr(t->start, '/');
     struct arena arena = {0};
     struct buf keys = {.max = 64 << 10};
+    struct map seen = {0};
     const struct json *v = NULL;
     if (slash == NULL) {
-        offer_used(c, t, OP_PROVIDER_LIST, "providers", "name");
-        offer_used(c, t, OP_SESSION_LIST, "sessions", "provider");
-    } else if (chat__write_keys(c, &keys) == EXIT_OK) {
+        offer_used(c, t, OP_PROVIDER_LIST, "providers", "name", &seen);
+        offer_used(c, t, OP_SESSION_LIST, "sessions", "provider", &seen);
+    } else if (sent_write_keys(c, &keys) == EXIT_OK) {
         char *provider = xstrndup(t->start, (size_t)(slash - t->start));
         char *before = xstrndup(t->start, (size_t)(slash - t->start) + 1);
         models__of(c, provider, keys.n != 0, &arena, &v);
@@ -175,7 +182,23 @@ static void offer_models(struct cli *c, const struct typed *t)
         free(provider);
     }
     buf_fini(&keys);
+    map_fini(&seen);
     arena_fini(&arena);
+}
+
+/// Those that are built in, and the tables [engines.NAME].
+static void offer_engines(struct cli *c, const struct typed *t)
+{
+    struct config *config = travel_config(&c->home, false, NULL);
+    size_t at = 0;
+    offer_choices(c, t, STR("native|codex|claude"));
+    for (const char *name;
+         config != NULL && (name = config_next_name(config, "engines", &at)) != NULL;) {
+        if (strcmp(name, "codex") != 0 && strcmp(name, "claude") != 0) {
+            offer(c, t, "", str_of(name), NULL);
+        }
+    }
+    config_free(config);
 }
 
 // ---- what may stand at a place -------------------------------------------------------------
@@ -186,6 +209,15 @@ static void offer_nouns(struct cli *c, const struct typed *t)
         bool first = i == 0 || strcmp(commands[i].noun, commands[i - 1].noun) != 0;
         if (first && commands[i].group != GROUP_INNER) {
             offer(c, t, "", str_of(commands[i].noun), commands[i].help);
+        }
+    }
+}
+
+static void offer_verbs(struct cli *c, const struct typed *t, const struct command *noun)
+{
+    for (const struct command *v = noun; v != NULL; v = command_next_verb(v)) {
+        if (v->verb[0] != '\0' && v->group != GROUP_INNER) {
+            offer(c, t, "", str_of(v->verb), v->help);
         }
     }
 }
@@ -215,12 +247,16 @@ static void offer_value(struct cli *c, const struct typed *t)
     static const struct {
         enum flag_id flag;
         const char *noun;
-    } of[] = {{FLAG_BOT, "bot"},        {FLAG_RESUME, "session"}, {FLAG_RESUME_RUN, "runs"},
-              {FLAG_PLUGINS, "plugin"}, {FLAG_PROVIDER, "model"}, {FLAG_SESSION, "session"},
-              {FLAG_TO, "generation"},  {FLAG_TYPE, "type"},      {FLAG_RESUME_PTY, "runs"}};
+    } of[] = {{FLAG_BOT, "bots"},       {FLAG_RESUME, "sessions"}, {FLAG_RESUME_RUN, "runs"},
+              {FLAG_PLUGINS, "plugin"}, {FLAG_PROVIDER, "models"}, {FLAG_SESSION, "sessions"},
+              {FLAG_TO, "generations"}, {FLAG_TYPE, "type"},       {FLAG_RESUME_PTY, "runs"}};
     offer_choices(c, t, flag_choices(t->flag));
     if (t->flag == &flags[FLAG_MODEL]) {
         offer_models(c, t);
+    } else if (t->flag == &flags[FLAG_ENGINE]) {
+        offer_engines(c, t);
+    } else if (t->flag == &flags[FLAG_LANG]) { // which takes 'py' and 'mjs' too
+        offer_choices(c, t, STR("lua|python|node|c"));
     }
     for (size_t i = 0; i < ARRAY_LEN(of); i++) {
         if (t->flag == &flags[of[i].flag]) {
@@ -243,8 +279,10 @@ static void offer_argument(struct cli *c, const struct typed *t)
         offer_choices(c, t, word);
     } else if (str_starts(word, "COMMAND")) {
         offer_nouns(c, t);
+    } else if (str_starts(word, "VERB")) {
+        offer_verbs(c, t, command_find_noun(t->before));
     } else if (str_starts(word, "BOT") || str_starts(word, "RUN")) {
-        offer_names(c, t, word.p[0] == 'B' ? "bot" : "runs");
+        offer_names(c, t, word.p[0] == 'B' ? "bots" : "runs");
     } else if (strcmp(t->row->verb, "task") == 0) {
         offer_tasks(c, t);
     } else if (strcmp(t->row->noun, "secret") == 0) {
@@ -289,6 +327,7 @@ static void take_word(struct typed *t, struct str word)
     t->row =
         t->row != NULL ? t->row : command_default(t->noun); // its subject may stand before the verb
     t->n++;
+    t->before = word;
     t->program = t->row != NULL && (t->row->mode & CMD_PROGRAM) != 0;
 }
 
@@ -318,11 +357,8 @@ int cmd_complete(struct cli *c)
     } else if (t.noun == NULL) {
         offer_nouns(c, &t);
     } else {
-        for (const struct command *v = t.noun; v != NULL && t.n == 0; v = command_next_verb(v)) {
-            if (v->verb[0] != '\0' && v->group != GROUP_INNER &&
-                (t.row == NULL || t.row->verb[0] == '\0')) {
-                offer(c, &t, "", str_of(v->verb), v->help);
-            }
+        if (t.n == 0 && (t.row == NULL || t.row->verb[0] == '\0')) {
+            offer_verbs(c, &t, t.noun);
         }
         if (t.row != NULL) {
             offer_argument(c, &t);

@@ -119,7 +119,6 @@ static int build(struct env_once *o, struct cli *c, struct err *e)
 int env_once_build(struct env_once *o, struct cli *c, const char *dir, int wrapper, struct err *e)
 {
     *o = (struct env_once){0};
-    arena_init(&o->arena);
     int rc = env_project_find(&o->project, dir != NULL ? dir : ".", e);
     if (rc != 0) {
         return rc;

@@ -112,10 +112,19 @@ static void print_group(struct out *o, enum command_group group, bool all)
     table_fini(&t);
 }
 
+static void print_sentence(struct out *o, const char *text)
+{
+    struct table t;
+    table_init(&t, 1);
+    table_add(&t, OUT_PLAIN, str_of(text));
+    table_print(&t, o);
+    table_fini(&t);
+}
+
 void help__print_all(struct out *o, bool all)
 {
-    out_add(o, STR("afloat: a workbench for AI agents; plugins, tools and environments change "
-                   "while it runs\n"));
+    print_sentence(o, "afloat: a workbench for AI agents; plugins, tools and environments change "
+                      "while it runs");
     out_add(o, all ? STR("\nUsage: afloat COMMAND [ARGUMENTS] [FLAGS]\n") : STR(""));
     for (int g = 0; g < GROUP_INNER; g++) {
         print_group(o, (enum command_group)g, all);
@@ -123,9 +132,11 @@ void help__print_all(struct out *o, bool all)
     if (all) {
         print_flags(o, NULL);
     }
-    out_add(o, all ? STR("\n'afloat help COMMAND' shows its flags and examples.\n")
-                   : STR("\n'afloat help --all' lists all commands, 'afloat help COMMAND' explains "
-                         "one.\n"));
+    out_add(o, STR("\n"));
+    print_sentence(o,
+                   all ? "'afloat help COMMAND' shows its flags and examples."
+                       : "'afloat help --all' lists all commands, 'afloat help COMMAND' explains "
+                         "one.");
 }
 
 void help__print(struct out *o, const struct command *row, bool all_verbs)
@@ -138,6 +149,28 @@ void help__print(struct out *o, const struct command *row, bool all_verbs)
 }
 
 // ---- for programs --------------------------------------------------------------------------
+
+// `help`: what it does in this command.
+static void write_flag(struct jw *w, const struct flag *f, const char *help)
+{
+    jw_obj(w);
+    jw_kstrz(w, "name", f->name);
+    jw_kstr(w, "letter", (struct str){&f->letter, f->letter != 0});
+    jw_key(w, "value");
+    if (f->value != NULL) {
+        jw_str(w, flag_value_name(f));
+    } else {
+        jw_null(w);
+    }
+    jw_karr(w, "choices");
+    for (struct str rest = flag_choices(f); rest.n != 0;) {
+        jw_str(w, str_cut(&rest, '|'));
+    }
+    jw_end_arr(w);
+    jw_kbool(w, "global", f->global);
+    jw_kstrz(w, "help", help);
+    jw_end_obj(w);
+}
 
 static void write_command(struct jw *w, const struct command *row)
 {
@@ -155,38 +188,17 @@ static void write_command(struct jw *w, const struct command *row)
         jw_strz(w, flags[f->id].name);
     }
     jw_end_arr(w);
-    jw_kobj(w, "flag_help");
+    jw_karr(w, "options");
     for (const struct flag_use *f = row->flags; f->id != FLAG__COUNT; f++) {
-        jw_kstrz(w, flags[f->id].name, f->help != NULL ? f->help : flags[f->id].help);
+        write_flag(w, &flags[f->id], f->help != NULL ? f->help : flags[f->id].help);
     }
-    jw_end_obj(w);
+    jw_end_arr(w);
     jw_kstrz(w, "help", row->help);
     jw_karr(w, "examples");
     for (struct str rest = str_of(row->examples); rest.n != 0;) {
         jw_str(w, str_cut(&rest, '\n'));
     }
     jw_end_arr(w);
-    jw_end_obj(w);
-}
-
-static void write_flag(struct jw *w, const struct flag *f)
-{
-    jw_obj(w);
-    jw_kstrz(w, "name", f->name);
-    jw_kstr(w, "letter", (struct str){&f->letter, f->letter != 0});
-    jw_key(w, "value");
-    if (f->value != NULL) {
-        jw_str(w, flag_value_name(f));
-    } else {
-        jw_null(w);
-    }
-    jw_karr(w, "choices");
-    for (struct str rest = flag_choices(f); rest.n != 0;) {
-        jw_str(w, str_cut(&rest, '|'));
-    }
-    jw_end_arr(w);
-    jw_kbool(w, "global", f->global);
-    jw_kstrz(w, "help", f->help);
     jw_end_obj(w);
 }
 
@@ -201,7 +213,7 @@ static void print_json(struct out *o)
     jw_end_arr(&w);
     jw_karr(&w, "flags");
     for (size_t i = 0; i < FLAG__COUNT; i++) {
-        write_flag(&w, &flags[i]);
+        write_flag(&w, &flags[i], flags[i].help);
     }
     jw_end_arr(&w);
     jw_karr(&w, "verb_aliases");

@@ -17,8 +17,10 @@ static void print_problem(struct out *o, enum out_tint tint, struct str what, st
     out_tinted(o, tint, what);
     out_add(o, STR(" "));
     out_text(o, kind);
-    out_add(o, STR(" "));
-    out_tinted(o, OUT_BOLD, json_get_text(v, "plugin"));
+    if (json_get_text(v, "plugin").n != 0) {
+        out_add(o, STR(" "));
+        out_tinted(o, OUT_BOLD, json_get_text(v, "plugin"));
+    }
     out_add(o, STR(": "));
     out_text(o, json_get_text(v, text));
 }
@@ -76,7 +78,7 @@ void report_print(struct out *o, const struct json *report)
 }
 
 /// What became of the plugins on each hub (`reload --all-hubs`).
-static void print_hubs(struct out *o, const struct json *report)
+static void print_hubs(struct cli *c, const struct json *report)
 {
     struct table t;
     table_init(&t, 4);
@@ -89,30 +91,27 @@ static void print_hubs(struct out *o, const struct json *report)
                    (long long)json_int(json_get(h, "generation_after"), 0));
         table_add(&t, OUT_PLAIN, json_get_text(h, "reason"));
     }
-    table_print(&t, o);
+    table_print(&t, &c->out);
     table_fini(&t);
     json_foreach_item (h, json_get(report, "hubs")) {
         json_foreach_item (conflict, json_get(h, "conflicts")) {
-            out_tinted(o, OUT_RED, STR("conflict"));
-            out_add(o, STR(" "));
-            out_tinted(o, OUT_BOLD, json_get_text(h, "name"));
-            out_add(o, STR(": "));
-            out_text(o, json_str(conflict, ""));
-            out_add(o, STR("; its file was kept\n"));
+            show_line(c, OUT_RED, "conflict", " {name}: {@}; its file was kept", h,
+                      json_str(conflict, ""));
         }
     }
+    json_foreach_item (change, json_get(report, "changes")) {
+        show_line(c, show_tint(json_get_text(change, "change")), "{change}", " {plugin}", change,
+                  STR_NULL);
+    }
     if (json_get_text(report, "stopped").n != 0) {
-        out_tinted(o, OUT_RED, STR("stopped"));
-        out_add(o, STR(" "));
-        out_text(o, json_get_text(report, "stopped"));
-        out_add(o, STR("\n"));
+        show_line(c, OUT_RED, "stopped", " {stopped}", report, STR_NULL);
     }
 }
 
 void report_show(struct cli *c, const struct json *v)
 {
     report_print(&c->out, report_of(v));
-    print_hubs(&c->out, report_of(v));
+    print_hubs(c, report_of(v));
 }
 
 int report_judge(struct cli *c, const struct json *v)

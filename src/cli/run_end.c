@@ -1,10 +1,10 @@
 // What is said when a run has ended, or continues without us: notes to read, and lines to paste.
 
+#include "cli/run_end.h"
+
 #include <assert.h>
 
-#include "cli/run_int.h"
 #include "cli/show.h"
-#include "client/travel.h"
 
 enum { SHOWN_LOST = 10 };
 
@@ -62,7 +62,7 @@ static void say_next(struct cli *c, const struct json *r)
     free(home);
 }
 
-void follow__say_detached(struct cli *c, const char *id, const char *bot)
+void run_end_say_detached(struct cli *c, const char *id, const char *bot)
 {
     char *home = home_words(c);
     out_note(&c->out, "run %s of %s continues in the hub", id, bot);
@@ -118,7 +118,7 @@ static void say_how(struct cli *c, const struct json *r, const struct view *seen
     }
 }
 
-int follow__say_end(struct cli *c, const struct json *r, const struct view *seen)
+int run_end_say(struct cli *c, const struct json *r, const struct view *seen)
 {
     assert(r != NULL);
     if (json_bool(json_get(r, "undone"), false)) {
@@ -144,37 +144,7 @@ int follow__say_end(struct cli *c, const struct json *r, const struct view *seen
     return exit_of(json_get_text(r, "end_reason"));
 }
 
-const struct json *follow__record(struct cli *c, const char *id, struct arena *arena)
+const struct json *run_end_record(struct cli *c, const char *id, struct arena *arena)
 {
     return ask_quietly(c, OP_RUN_SHOW, &(struct ask_param){"id", id}, 1, 0, arena);
-}
-
-// ---- merge? --------------------------------------------------------------------------------
-
-int follow__ask_merge(struct run_follow *f)
-{
-    assert(f->end != NULL);
-    struct chat *t = f->chat;
-    const struct json *v, *record = f->end;
-    char question[256], id[CHAT_ID_MAX], into[256];
-    struct str branch = json_get_text(record, "branch"),
-               base = json_get_text(record, "base_branch");
-    if (!t->person || !json_bool(json_get(record, "wants_merge"), false)) {
-        return EXIT_OK;
-    }
-    snprintf(question, sizeof question, "merge " STR_FMT "%s" STR_FMT "? [y/N] ", STR_ARG(branch),
-             base.n != 0 ? " into " : "", STR_ARG(base));
-    enum chat_line line = chat__ask(t, question);
-    struct str answer = str_trim(edit_text(&t->reply));
-    if (line != CHAT_LINE || (!str_caseeqz(answer, "y") && !str_caseeqz(answer, "yes"))) {
-        return EXIT_OK;
-    }
-    snprintf(id, sizeof id, STR_FMT, STR_ARG(json_get_text(record, "run_id")));
-    snprintf(into, sizeof into, STR_FMT, STR_ARG(base)); // where it began, as the question says
-    char mask[TRAVEL_UMASK];
-    const struct ask_param params[] = {
-        {"id", id}, {"umask", travel_umask(mask)}, {"into", into[0] != '\0' ? into : NULL}};
-    int code = ask_value(t->c, OP_RUN_MERGE, params, ARRAY_LEN(params), &f->arena, &v);
-    f->end = code == EXIT_OK ? v : record;
-    return code;
 }

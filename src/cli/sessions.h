@@ -4,6 +4,8 @@
 
 // Sessions, asked for by commands. Results are exit codes; what went wrong has been said.
 
+enum { SESSION_ID_MAX = 64 }; // bytes of an id, with its NUL
+
 /// ask_value(), but with --json nothing is printed and the answer is given all the same.
 int sessions__ask(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
                   struct arena *arena, const struct json **out);
@@ -17,6 +19,8 @@ int sessions__each(struct cli *c, sessions_row_fn *fn, void *arg);
 int sessions__events(struct cli *c, const char *id, uint64_t after, struct arena *arena,
                      const struct json **out);
 
+/// Say what was chosen for a session that begins and nobody asked for.
+void sessions__note(struct cli *c, const struct json *row);
 /// Print what a rewind did, or on trial would do, a line for each file.
 void sessions__print_rewound(struct cli *c, const struct json *v);
 

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "base/time.h"
+#include "view/view.h"
 
 // ---- templates -----------------------------------------------------------------------------
 
@@ -138,6 +139,32 @@ void show_note(struct cli *c, const char *template, const struct json *v)
     }
 }
 
+void show_line(struct cli *c, enum out_tint tint, const char *head, const char *rest,
+               const struct json *v, struct str key)
+{
+    struct buf text = {.max = SIZE_MAX};
+    show_fill(c, &text, head != NULL ? head : "", v, key);
+    out_tinted(&c->out, tint, buf_str(&text));
+    buf_clear(&text);
+    show_fill(c, &text, rest, v, key);
+    out_text(&c->out, buf_str(&text));
+    out_add(&c->out, STR("\n"));
+    buf_fini(&text);
+}
+
+void show_output(struct cli *c, const struct json *v)
+{
+    const struct json *output = json_get(v, "output");
+    if (output != NULL && output->type == JSON_STR) {
+        view_text(&c->out, output->s);
+    } else if (output != NULL && output->type != JSON_NULL) {
+        struct buf text = {.max = SIZE_MAX};
+        json_write(&text, output, 2);
+        view_text(&c->out, buf_str(&text));
+        buf_fini(&text);
+    }
+}
+
 // ---- cells ---------------------------------------------------------------------------------
 
 enum out_tint show_tint(struct str state)
@@ -252,6 +279,19 @@ static enum out_tint tint_of(const struct column *col, struct str text)
                                                              : OUT_PLAIN;
 }
 
+/// On a terminal a cell is one line: line ends become spaces.
+static void fold_lines(struct buf *text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text->n; i++) {
+        bool space = text->p[i] == '\n' || text->p[i] == '\t' || text->p[i] == ' ';
+        if (!space || (n > 0 && text->p[n - 1] != ' ')) {
+            text->p[n++] = space ? ' ' : text->p[i];
+        }
+    }
+    text->n = n;
+}
+
 void show_add_row(struct cli *c, struct table *t, const struct column *columns,
                   const struct json *row, struct str key)
 {
@@ -259,6 +299,9 @@ void show_add_row(struct cli *c, struct table *t, const struct column *columns,
     for (const struct column *col = columns; col->head != NULL; col++) {
         struct buf text = {.max = SIZE_MAX};
         make_cell(c, &text, col, row, key);
+        if (c->out.terminal && (col->kind == CELL_TEXT || col->kind == CELL_DIM)) {
+            fold_lines(&text);
+        }
         table_add(t, tint_of(col, buf_str(&text)), buf_str(&text));
         buf_fini(&text);
     }

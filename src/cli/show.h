@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "cli/cli_int.h"
-#include "cli/table.h"
+#include "view/table.h"
 
 // How an answer is shown: a layout is data, and there is one way to print it.
 //
@@ -71,6 +71,12 @@ void show_fill(const struct cli *c, struct buf *out, const char *template, const
                struct str key);
 /// Say a template as a note; NULL says nothing.
 void show_note(struct cli *c, const char *template, const struct json *v);
+
+/// Print a line: `head` in its tint (NULL: none), then `rest`, both templates over `v`. `key` is what {@} stands for.
+void show_line(struct cli *c, enum out_tint tint, const char *head, const char *rest,
+               const struct json *v, struct str key);
+/// Print the member `output` of an answer: a text as it is, anything else as indented JSON.
+void show_output(struct cli *c, const struct json *v);
 
 /// A table for the columns, and its rows: the items or members of `rows`. End it with table_fini().
 void show_begin(struct table *t, const struct column *columns);

@@ -47,12 +47,13 @@ static int add_value(struct jw *w, const struct op_param *p, const char *value, 
         jw_value(w, v);
     }
     arena_fini(&a);
-    if (rc < 0) {
+    bool text = p->type == 'j' || p->type == 'o' || p->type == 'a';
+    if (rc < 0 && text) {
         return err_set(e, ERR_USAGE, "'" STR_FMT "' is not JSON: %s", STR_ARG(p->name), why.msg);
     }
     return fits ? 0
-                : err_set(e, ERR_USAGE, "'" STR_FMT "' must be of type %s", STR_ARG(p->name),
-                          op_type_name(p->type));
+                : err_set(e, ERR_USAGE, "'" STR_FMT "' must be of type %s, not '%.60s'",
+                          STR_ARG(p->name), op_type_name(p->type), value);
 }
 
 int ask_build(enum op_id op, const struct ask_param *params, size_t n, struct buf *path,

@@ -131,6 +131,7 @@ static int wait_for(struct exchange *x, short events)
         bool ready = p[1].revents != 0 || p[2].revents != 0;
         bool late = due && time_mono_ns() >= w->due_ns; // also when the hub never pauses
         int stop = late || ready ? w->run(w) : 0;
+        assert(stop <= 0);
         if (stop != 0) {
             return err_set(x->e, stop, "something else came");
         }

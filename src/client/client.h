@@ -21,8 +21,8 @@ struct client_peer {
 };
 
 /// What else is waited for while an answer is on its way. When one of `fds` is ready, or the monotonic
-/// clock has reached `due_ns` (0: never), `run` is called; it may change both. Anything but 0 from it
-/// ends the request and is its result.
+/// clock has reached `due_ns` (0: never), `run` is called; it may change both. A negative code
+/// from it ends the request and is its result; else it returns 0.
 struct client_watch {
     struct pollfd fds[2]; // a negative descriptor is left out
     uint64_t due_ns;

@@ -1,19 +1,15 @@
 // Connections that can be waited for and given up.
-//
-// The kernel takes 107 bytes of socket path, homes may be deeper than that: the directory is then
-// opened and named through /proc/self/fd, which is always short.
 
 #include "client/dial.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/path.h"
+#include "base/sock.h"
+#include "base/str.h"
 #include "client/interrupt.h"
 
 enum { RETRY_MS = 5 };
@@ -63,34 +59,20 @@ static int dial_sockaddr(const struct sockaddr_un *sa, const char *path, uint64_
     return unreachable(e, path);
 }
 
-static int dial_through_proc(const char *path, uint64_t deadline_ns, struct err *e)
-{
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    struct str base = path_base(str_of(path));
-    char *dir = str_dup(path_dir(str_of(path)));
-    int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    free(dir);
-    if (dirfd < 0) {
-        return unreachable(e, path);
-    }
-    int n = snprintf(sa.sun_path, sizeof sa.sun_path, "/proc/self/fd/%d/" STR_FMT, dirfd,
-                     STR_ARG(base));
-    int fd = n < (int)sizeof sa.sun_path
-                 ? dial_sockaddr(&sa, path, deadline_ns, e)
-                 : err_set(e, -ENAMETOOLONG, "the name of the socket '%s' is too long", path);
-    close(dirfd);
-    return fd;
-}
-
 int dial_unix(const char *path, uint64_t deadline_ns, struct err *e)
 {
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    size_t n = strlen(path);
-    if (n >= sizeof sa.sun_path) {
-        return dial_through_proc(path, deadline_ns, e);
+    struct sockaddr_un sa;
+    int dir, rc = sock_address(&sa, path, &dir, e);
+    if (rc == 0) {
+        rc = dial_sockaddr(&sa, path, deadline_ns, e);
+    } else if (rc != -ENAMETOOLONG) { // its directory cannot be entered
+        errno = -rc;
+        rc = unreachable(e, path);
     }
-    memcpy(sa.sun_path, path, n);
-    return dial_sockaddr(&sa, path, deadline_ns, e);
+    if (dir >= 0) {
+        close(dir);
+    }
+    return rc;
 }
 
 // ---- TCP -----------------------------------------------------------------------------------

@@ -6,13 +6,13 @@
 
 #include "client/holder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "client/interrupt.h"
 
@@ -34,17 +34,14 @@ static bool has_open(pid_t pid, const struct stat *file)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
-    DIR *d = opendir(path);
-    if (d == NULL) {
-        return false;
-    }
+    struct folder f = folder_open(path);
     bool found = false;
-    for (struct dirent *f = readdir(d); f != NULL && !found; f = readdir(d)) {
+    while (!found && folder_next(&f)) {
         struct stat st;
-        found = fstatat(dirfd(d), f->d_name, &st, 0) == 0 && st.st_dev == file->st_dev &&
+        found = fstatat(dirfd(f.stream), f.name, &st, 0) == 0 && st.st_dev == file->st_dev &&
                 st.st_ino == file->st_ino;
     }
-    closedir(d);
+    folder_close(&f);
     return found;
 }
 
@@ -53,6 +50,24 @@ pid_t holder_find(const struct home *h)
     struct stat lock;
     pid_t pid = read_pid(h->lock);
     return pid > 0 && stat(h->lock, &lock) == 0 && has_open(pid, &lock) ? pid : 0;
+}
+
+int holder_look(const struct home *h, struct err *e)
+{
+    if (access(h->lock, R_OK) == 0 || errno != EACCES) {
+        return 0;
+    }
+    struct stat st;
+    bool known = stat(h->dir, &st) == 0;
+    char owner[40] = "another user";
+    if (known) {
+        snprintf(owner, sizeof owner, "user %u", (unsigned)st.st_uid);
+    }
+    return err_set(
+        e, ERR_DENIED,
+        "cannot look into the home '%s': permission denied; it belongs to %s: run afloat "
+        "as that user, or set AFLOAT_HOME to a directory of yours",
+        h->dir, owner);
 }
 
 bool holder_is_dormant(const struct home *h)

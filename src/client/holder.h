@@ -9,6 +9,10 @@
 /// behind and now belongs to somebody else is nobody's hub.
 pid_t holder_find(const struct home *h);
 
+/// Returns 0 when holder_find() can know, also when there is no home, else ERR_DENIED with `e`: the home belongs to another
+/// user, and nothing can be said about its hub.
+int holder_look(const struct home *h, struct err *e) MUST_CHECK;
+
 /// Is there no hub, but systemd listens in its place, so that a connection would start one? The unit afloat.socket
 /// makes HOLDER_SYSTEMD in the runtime directory, a link to the socket that is there as long as it listens.
 bool holder_is_dormant(const struct home *h);

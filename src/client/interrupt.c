@@ -56,6 +56,12 @@ int interrupt_take(void)
     return signum;
 }
 
+int interrupt_raise(void)
+{
+    seen = SIGINT;
+    return -EINTR;
+}
+
 uint64_t interrupt_deadline(uint64_t ms)
 {
     return time_mono_ns() + ms * 1000000;

@@ -15,6 +15,9 @@ int interrupt_seen(void);
 /// The same, and it is forgotten: the waits below wait again. For who has dealt with it.
 int interrupt_take(void);
 
+/// Act as if SIGINT came, for a Ctrl-C that was read as a key. Returns -EINTR, with which the caller ends its wait.
+int interrupt_raise(void) MUST_CHECK;
+
 /// Wait until one of `fds` is ready (returns 1), the monotonic clock has reached `deadline_ns` (0;
 /// a deadline of 0 is never) or a caught signal came (-EINTR, also when it came earlier).
 int interrupt_wait(struct pollfd *fds, nfds_t n, uint64_t deadline_ns) MUST_CHECK;

@@ -97,7 +97,7 @@ static int describe_child(posix_spawn_file_actions_t *fa, posix_spawnattr_t *att
     posix_spawnattr_setsigmask(attr, &none);
     posix_spawnattr_setflags(attr,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW;
+    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
     int rc = posix_spawn_file_actions_addopen(fa, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     rc = rc != 0 ? rc : posix_spawn_file_actions_addopen(fa, STDOUT_FILENO, out, flags, 0600);
     rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(fa, STDOUT_FILENO, STDERR_FILENO);
@@ -254,7 +254,7 @@ static int wait_for_hub(struct starting *s, struct err *e)
 
 static char *read_tail(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not hang us
     if (fd < 0) {
         return NULL;
     }

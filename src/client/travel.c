@@ -37,15 +37,14 @@ bool travel_is_key(const struct config *config, struct str name)
 
 static bool is_dropped(const struct config *config, struct str name)
 {
-    size_t n;
-    const char *const *patterns = config_strings(config, "tool_env.drop", &n);
+    const char *const *pattern = config_strings(config, "tool_env.drop");
     char *upper = str_dup(name);
     bool dropped = false;
     for (size_t i = 0; i < name.n; i++) {
         upper[i] = (char)toupper((unsigned char)upper[i]);
     }
-    for (size_t i = 0; i < n && !dropped; i++) {
-        dropped = str_glob(str_of(patterns[i]), (struct str){upper, name.n});
+    for (; *pattern != NULL && !dropped; pattern++) {
+        dropped = str_glob(str_of(*pattern), (struct str){upper, name.n});
     }
     free(upper);
     return dropped;

@@ -45,7 +45,6 @@ static int by_key(const void *a, const void *b)
 struct config *config__new(void)
 {
     struct config *c = xcalloc(1, sizeof *c);
-    arena_init(&c->arena);
     map_init(&c->index);
     return c;
 }
@@ -114,11 +113,10 @@ bool config_bool(const struct config *c, const char *key)
     return v->b;
 }
 
-const char *const *config_strings(const struct config *c, const char *key, size_t *n)
+const char *const *config_strings(const struct config *c, const char *key)
 {
     const struct config__slot *s = slot_of(c, key);
     assert(s->key->type == SCHEMA_STRINGS || s->key->type == SCHEMA_CHOICE);
-    *n = s->list != NULL ? s->entry.value->n : 0;
     return s->list;
 }
 
@@ -173,6 +171,20 @@ enum config_origin config_origin(const struct config *c, const char *key)
     return slot_of(c, key)->entry.origin;
 }
 
+bool config_is_policy(const struct config *c, const char *key)
+{
+    return config_origin(c, key) == CONFIG_POLICY;
+}
+
+const char *config_allowed(const struct config *c, const char *key, const char *asked)
+{
+    struct json wish = {.type = JSON_STR, .s = str_of(asked)};
+    const struct config_entry *e = &slot_of(c, key)->entry;
+    bool wider = e->origin == CONFIG_POLICY &&
+                 !schema__not_wider(schema__find(str_of(key)), &wish, e->value);
+    return wider ? e->value->s.p : asked;
+}
+
 const char *config_origin_name(enum config_origin origin)
 {
     return origin_names[origin];
@@ -183,7 +195,9 @@ const char *config_origin_name(enum config_origin origin)
 /// Keys of options end in a NUL, as all text out of TOML does.
 static bool looks_secret(struct str key)
 {
-    static const char *const words[] = {"key", "secret", "token", "password", "authorization"};
+    static const char *const words[] = {"key",    "secret",     "token",
+                                        "passw",  "passphrase", "credential",
+                                        "cookie", "bearer",     "authorization"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (strcasestr(key.p, words[i]) != NULL) {
             return true;
@@ -192,19 +206,60 @@ static bool looks_secret(struct str key)
     return false;
 }
 
-/// Replace members of objects whose name looks secret. Bounded by the depth of TOML.
-static void blank_secrets(struct json *v)
+/// The query of a URL, without the values of parameters whose name looks secret.
+static void add_query(struct buf *out, struct arena *a, struct str query)
+{
+    while (query.n != 0) {
+        bool more = memchr(query.p, '&', query.n) != NULL;
+        struct str value = str_cut(&query, '&'), name = str_cut(&value, '=');
+        bool hide = value.n != 0 && looks_secret(str_of(arena_strdup(a, name)));
+        buf_addf(out, value.p != NULL ? STR_FMT "=" : STR_FMT, STR_ARG(name));
+        buf_adds(out, hide ? STR("[redacted]") : value);
+        buf_addz(out, more ? "&" : "");
+    }
+}
+
+/// A text that is a URL, without the password and the secret parameters in it. In `a` when it had to change.
+static struct str without_password(struct arena *a, struct str text)
+{
+    const char *scheme = text.n != 0 ? memmem(text.p, text.n, "://", 3) : NULL;
+    if (scheme == NULL) {
+        return text;
+    }
+    struct buf out = {.max = SIZE_MAX};
+    struct str query = str_from(text, (size_t)(scheme - text.p) + 3), place = str_cut(&query, '?');
+    struct str path = place, host = str_cut(&path, '/');
+    const char *at = memrchr(host.p, '@', host.n), *colon = memchr(host.p, ':', host.n);
+    buf_add(&out, text.p, (size_t)(place.p - text.p));
+    if (at != NULL && colon != NULL && colon < at) {
+        buf_add(&out, place.p, (size_t)(colon + 1 - place.p));
+        buf_addz(&out, "[redacted]");
+        place = str_from(place, (size_t)(at - place.p));
+    }
+    buf_adds(&out, place);
+    buf_addz(&out, query.p != NULL ? "?" : "");
+    add_query(&out, a, query);
+    text = str_of(arena_strdup(a, buf_str(&out)));
+    buf_fini(&out);
+    return text;
+}
+
+/// Replace members of objects whose name looks secret, and passwords in URLs. Bounded by the depth of TOML.
+static void blank_secrets(struct arena *a, struct json *v)
 {
     for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n; i++) {
         struct json_member *m = &v->members[i];
         if (looks_secret(m->key)) {
             m->value = (struct json){.type = JSON_STR, .s = STR("[redacted]")};
         } else {
-            blank_secrets(&m->value);
+            blank_secrets(a, &m->value);
         }
     }
     for (uint32_t i = 0; v->type == JSON_ARR && i < v->n; i++) {
-        blank_secrets(&v->items[i]);
+        blank_secrets(a, &v->items[i]);
+    }
+    if (v->type == JSON_STR) {
+        v->s = without_password(a, v->s);
     }
 }
 
@@ -216,7 +271,7 @@ struct json *config_values(const struct config *c, struct arena *a)
     all->members = arena_alloc(a, (c->n + 1) * sizeof *all->members);
     for (size_t at = 0; (e = config_next(c, &at)) != NULL;) {
         struct json *v = json_clone(a, e->value);
-        blank_secrets(v);
+        blank_secrets(a, v);
         all->members[all->n++] = (struct json_member){str_of(e->key), *v};
     }
     return all;

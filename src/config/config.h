@@ -71,6 +71,8 @@ void config_diags_add(struct config_diags *d, enum config_severity severity, str
 bool config_diags_full(const struct config_diags *d);
 /// The first that lets no session begin; NULL: none does.
 const struct config_diag *config_diags_refusal(const struct config_diags *d);
+/// Nothing stands in for the files that have errors: let no session begin until they are mended.
+void config_diags_refuse(struct config_diags *d);
 /// Write [{severity, path, line?, col?, message, hint?}]; NULL is an empty list.
 void config_diags_write(const struct config_diags *d, struct jw *w);
 
@@ -127,8 +129,8 @@ const char *config_str(const struct config *c, const char *key);
 int64_t config_int(const struct config *c, const char *key);
 /// A switch.
 bool config_bool(const struct config *c, const char *key);
-/// The list and its length. `session.plugins = "*"` is NULL with `*n` 0; an empty list is not NULL.
-const char *const *config_strings(const struct config *c, const char *key, size_t *n);
+/// A list, NULL at its end. `session.plugins = "*"` is NULL; an empty list is not.
+const char *const *config_strings(const struct config *c, const char *key);
 
 /// One effective setting.
 struct config_entry {
@@ -155,9 +157,13 @@ const struct config_entry *config_next(const struct config *c, size_t *at);
 /// The layer that a setting of keys.def came from.
 enum config_origin config_origin(const struct config *c, const char *key);
 const char *config_origin_name(enum config_origin origin); // "default", "system", ... "policy"
+/// Whether [policy] decides a setting of keys.def: nothing that a command or a choice asks for wins over it.
+bool config_is_policy(const struct config *c, const char *key);
+/// What [policy] leaves of a wish for an ENUM of keys.def: `asked`, or the policy's own choice where that is narrower.
+const char *config_allowed(const struct config *c, const char *key, const char *asked);
 
-/// All settings as one object {key: value}, made in `a`; keys are borrowed from `c`. Plugin options whose
-/// name looks like a secret's are "[redacted]".
+/// All settings as one object {key: value}, made in `a`; keys are borrowed from `c`. Members whose name looks like a
+/// secret's, passwords in URLs and such parameters of URLs are "[redacted]".
 struct json *config_values(const struct config *c, struct arena *a);
 
 /// Write {"values": [{key, value, origin, path?, line?}], "diagnostics": [{severity, path, line?,

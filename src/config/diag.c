@@ -92,6 +92,13 @@ const struct config_diag *config_diags_refusal(const struct config_diags *d)
     return NULL;
 }
 
+void config_diags_refuse(struct config_diags *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        d->p[i].refuses |= d->p[i].severity == CONFIG_ERROR;
+    }
+}
+
 bool config_diags_full(const struct config_diags *d)
 {
     return d->n > DIAGS_MAX;

@@ -100,14 +100,6 @@ static int prepare_dir(const char *what, const char *path, struct err *e)
     return 0;
 }
 
-static int prepare_logs(const struct home *h, struct err *e)
-{
-    char *logs = str_dup(path_dir(str_of(h->log)));
-    int rc = path_mkdirs(logs, 0700, e);
-    free(logs);
-    return rc;
-}
-
 int home_resolve(struct home *h, const char *dir, struct err *e)
 {
     *h = (struct home){0};
@@ -144,18 +136,16 @@ void home_fini(struct home *h)
 
 int home_prepare(const struct home *h, struct err *e)
 {
+    char *logs = str_dup(path_dir(str_of(h->log)));
+    const char *const inside[] = {logs, h->state, h->sessions};
     int rc = prepare_dir("home directory", h->dir, e);
-    if (rc == 0) {
-        rc = prepare_dir("runtime directory", h->runtime, e);
+    rc = rc == 0 ? prepare_dir("runtime directory", h->runtime, e) : rc;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(inside); i++) {
+        rc = path_mkdirs(inside[i], 0700, e);
+        if (rc == -ENOTDIR) {
+            err_set(e, rc, "'%s' is not a directory; run 'afloat fsck --repair'", inside[i]);
+        }
     }
-    if (rc == 0) {
-        rc = prepare_logs(h, e);
-    }
-    if (rc == 0) {
-        rc = path_mkdirs(h->state, 0700, e);
-    }
-    if (rc == 0) {
-        rc = path_mkdirs(h->sessions, 0700, e);
-    }
+    free(logs);
     return rc;
 }

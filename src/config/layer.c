@@ -142,15 +142,6 @@ static bool convert(struct layer *l, const struct schema__key *k, const char *ke
     return false;
 }
 
-static void stage(struct layer *l, const struct schema__key *k, const struct table *t,
-                  const char *key, const struct toml *v)
-{
-    struct json *json = arena_calloc(&l->c->arena, 1, sizeof *json);
-    if (convert(l, k, key, v, json)) {
-        vec_push(&l->values, ((struct layer__value){k, key, t->name, NULL, json, v->line, v->col}));
-    }
-}
-
 // ---- arrays of tables -----------------------------------------------------------------------
 
 /// Each member as written, else its default, else absent.
@@ -211,6 +202,7 @@ static void read_element(struct layer *l, const struct schema__array *array,
     if (lacks != NULL) {
         config_diags_add(l->d, CONFIG_ERROR, place(l, item->line, item->col), mend_hint(l),
                          "expected %s in [[%s]]", lacks, array->name);
+        mark_strict(l, array->name);
         l->broken = true;
     }
     struct json *json = element_to_json(l, array, item);
@@ -256,7 +248,12 @@ static void read_known(struct layer *l, const struct table *t, const struct toml
     struct table below = {step.prefix, arena_printf(&l->c->arena, "%s.", key),
                           step.any ? m->key.p : t->name};
     if (step.key != NULL) {
-        stage(l, step.key, &below, key, &m->value);
+        const struct toml *v = &m->value;
+        struct json *json = arena_calloc(&l->c->arena, 1, sizeof *json);
+        if (convert(l, step.key, key, v, json)) {
+            vec_push(&l->values, ((struct layer__value){step.key, key, below.name, NULL, json,
+                                                        v->line, v->col}));
+        }
     } else if (m->value.type == TOML_TABLE) {
         walk(l, &below, &m->value);
     } else {
@@ -333,15 +330,6 @@ static struct toml *read_file(struct layer *l)
 
 static const struct table top = {.text = ""};
 
-static void read_policy(struct layer *policy, const struct toml *v)
-{
-    if (v->type == TOML_TABLE) {
-        walk(policy, &top, v);
-    } else {
-        add_wrong_value(policy, NULL, "policy", "a table", v);
-    }
-}
-
 void layer__init(struct layer *l, struct config *c, struct config_diags *d,
                  enum config_origin origin, const char *path)
 {
@@ -363,7 +351,11 @@ void layer__read(struct layer *l, struct layer *policy)
     walk(l, &top, root);
     const struct toml *part = toml_get(root, "policy");
     if (policy != NULL && part != NULL) {
-        read_policy(policy, part);
+        if (part->type == TOML_TABLE) {
+            walk(policy, &top, part);
+        } else {
+            add_wrong_value(policy, NULL, "policy", "a table", part);
+        }
         l->broken = policy->broken = l->broken || policy->broken;
     }
 }

@@ -163,21 +163,10 @@ static int put_said(struct config *c, const struct schema__key *k, struct config
     return code;
 }
 
-static const char *env_find(const char *const *env, const char *name)
-{
-    size_t n = strlen(name);
-    for (; *env != NULL; env++) {
-        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=') {
-            return *env + n + 1;
-        }
-    }
-    return NULL;
-}
-
 static int load_env(struct config *c, const char *const *env, bool hub, struct err *e)
 {
     for (const struct schema__variable *v = schema__variables; v->name != NULL; v++) {
-        const char *text = v->client_only && hub ? NULL : env_find(env, v->name);
+        const char *text = v->client_only && hub ? NULL : str_env(env, v->name);
         if (text == NULL || text[0] == '\0') {
             continue; // set but empty counts as unset
         }

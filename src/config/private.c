@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "config/private_int.h"
 
 static int check_owner(const char *path, const struct stat *st, struct err *e)
@@ -22,22 +23,6 @@ static int check_owner(const char *path, const struct stat *st, struct err *e)
     }
     if ((st->st_mode & 077) != 0) {
         return err_set(e, ERR_DENIED, "file is open to others; mend it with: chmod 600 '%s'", path);
-    }
-    return 0;
-}
-
-static int read_all(int fd, const char *path, struct buf *out, struct err *e)
-{
-    char chunk[4096];
-    ssize_t n;
-    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
-        if (n < 0 && errno != EINTR) {
-            return err_sys(e, "cannot read '%s'", path);
-        }
-        buf_add(out, chunk, n > 0 ? (size_t)n : 0);
-        if (!buf_ok(out)) {
-            return err_set(e, ERR_TOO_LARGE, "'%s' is too large", path);
-        }
     }
     return 0;
 }
@@ -58,8 +43,8 @@ int private__read(const char *path, struct buf *out, struct err *e)
     }
     int rc =
         fstat(fd, &st) == 0 ? check_owner(path, &st, e) : err_sys(e, "cannot look at '%s'", path);
-    if (rc == 0) {
-        rc = read_all(fd, path, out, e);
+    if (rc == 0 && (rc = path_read_fd(fd, out, &st)) < 0) {
+        err_set(e, rc, "cannot read '%s': %s", path, err_text(rc));
     }
     close(fd);
     return rc;

@@ -6,7 +6,7 @@
 //     kind = "anthropic"                                        ──"kind"──> the row providers.*.kind
 //
 // so a name is only compared with what may stand in its own table, and the nearest known name is
-// looked for there. An exact name comes before a `*` row (features.plugins before features.*).
+// looked for there. An exact name comes before a `*` row.
 //
 // Each type has one row in `types`: what it accepts, how it reads from text, how it is called.
 //

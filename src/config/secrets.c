@@ -57,7 +57,7 @@ static bool is_object_of_strings(const struct json *v)
 /// Read `path`; a missing file is an empty object. Call doc_fini() whatever is returned.
 static int doc_read(struct doc *d, const char *path, struct err *e)
 {
-    arena_init(&d->arena);
+    d->arena = (struct arena){0};
     buf_init(&d->text, FILE_MAX);
     int rc = private__read(path, &d->text, e);
     if (rc == ERR_NOT_FOUND) {
@@ -148,11 +148,6 @@ static bool is_name(const char *name)
     return n != 0 && n <= SECRET_NAME_MAX && strspn(name, allowed) == n;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int secrets_set(const char *path, const char *name, struct str value, struct err *e)
 {
     if (!is_name(name)) {
@@ -219,9 +214,7 @@ int secrets_list(const char *path, struct secret_names *out, struct err *e)
             vec_push(out, str_dup(m->key));
         }
     }
-    if (out->n != 0) {
-        qsort(out->p, out->n, sizeof *out->p, by_name);
-    }
+    str_sort((void *)out->p, out->n);
     doc_fini(&d);
     return rc;
 }
@@ -240,8 +233,5 @@ void secrets_know(const char *path)
 
 void secret_names_fini(struct secret_names *names)
 {
-    vec_foreach (it, names) {
-        free(*it);
-    }
-    vec_fini(names);
+    vec_fini_each(names, free);
 }

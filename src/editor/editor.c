@@ -56,8 +56,7 @@ struct editors {
 
 static void send_event(struct editor *ed, const char *event, struct str data)
 {
-    struct buf frame;
-    buf_init(&frame, SIZE_MAX);
+    struct buf frame = {.max = SIZE_MAX};
     sse_write(&frame, STR_NULL, str_of(event), data);
     mount_send(ed->m, buf_str(&frame));
     buf_fini(&frame);
@@ -104,7 +103,7 @@ static void ask(void *arg, const char *method, struct str params, agent_editor_c
 {
     struct editor *ed = arg;
     struct editor_ask *q = xcalloc(1, sizeof *q);
-    struct buf data;
+    struct buf data = {.max = SIZE_MAX};
     bool reads = strcmp(method, "read") == 0, writes = strcmp(method, "write") == 0;
     assert(ed->serving && ed->m != NULL);
     *q = (struct editor_ask){.ed = ed, .id = ++ed->last, .done = done, .arg = done_arg};
@@ -113,7 +112,6 @@ static void ask(void *arg, const char *method, struct str params, agent_editor_c
         timer_start(&q->timer, reads ? READ_MS : WRITE_MS);
     }
     vec_push(&ed->asks, q);
-    buf_init(&data, SIZE_MAX);
     buf_addf(&data, "{\"request\":%lld,\"method\":\"%s\",\"params\":", (long long)q->id, method);
     buf_adds(&data, params);
     buf_addc(&data, '}');
@@ -156,12 +154,7 @@ static void editor_free(struct editor *ed)
 {
     struct editors *e = ed->all;
     assert(!ed->serving && ed->asks.n == 0);
-    for (size_t i = 0; i < e->list.n; i++) {
-        if (e->list.p[i] == ed) {
-            vec_remove(&e->list, i);
-            break;
-        }
-    }
+    vec_drop(&e->list, ed);
     vec_fini(&ed->asks);
     arena_fini(&ed->arena);
     free(ed->session);
@@ -192,8 +185,7 @@ static void drop(struct editor *ed)
 
 static void refuse(struct mount_call *m, enum problem p, const char *detail)
 {
-    struct buf body;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     problem_write(&body, p, str_of(detail), NULL);
     mount_reply(m, problems[p].status, "application/problem+json", NULL, buf_str(&body));
     buf_fini(&body);
@@ -299,14 +291,13 @@ static void on_request(void *arg, struct mount_call *m)
         const char *method;
         void (*run)(struct editors *e, struct mount_call *m, const struct json *v, struct arena *a);
     } runs[] = {{"POST", post}, {"PUT", put}};
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     struct err why = {0};
     size_t i = 0;
     while (i < ARRAY_LEN(runs) && strcmp(mount_method(m), runs[i].method) != 0) {
         i++;
     }
-    arena_init(&a);
     if (i == ARRAY_LEN(runs)) {
         refuse(m, PROBLEM_METHOD_NOT_ALLOWED, "POST connects an editor, PUT answers a request");
     } else if (json_parse(&v, &a, arena_str(&a, mount_body(m)), NULL, &why) < 0) {

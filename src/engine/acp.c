@@ -12,7 +12,6 @@
 // What the agent sends is not believed: a line that is no message ends it, answers to nothing are passed over.
 
 #include <assert.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -34,7 +33,7 @@ static void end_request(struct acp_thread *t, struct engine_line *m)
 {
     jw_end_obj(&m->w);
     rpc_end(&m->w);
-    engine_line_flush(t->child, m);
+    engine_line_flush(t->base.child, m);
 }
 
 void acp__reply(struct acp_thread *t, const struct json *id, const char *result)
@@ -43,38 +42,38 @@ void acp__reply(struct acp_thread *t, const struct json *id, const char *result)
     rpc_begin_result(engine_line_new(&m), id);
     jw_raw(&m.w, str_of(result));
     rpc_end(&m.w);
-    engine_line_flush(t->child, &m);
+    engine_line_flush(t->base.child, &m);
 }
 
 // ---- the end ------------------------------------------------------------------------------------
 
 void acp__flush(struct acp_thread *t)
 {
-    if (t->message.n != 0 && t->cb != NULL) {
+    if (t->message.n != 0 && t->base.cb != NULL) {
         struct buf said = t->message;
         buf_init(&t->message, SIZE_MAX);
-        t->cb->on_message(t->arg, buf_str(&said));
+        t->base.cb->on_message(t->base.arg, buf_str(&said));
         buf_fini(&said);
     }
 }
 
 static void end_turn(struct acp_thread *t, enum engine_end end, struct str why)
 {
-    if (t->in_turn && t->cb != NULL) {
+    if (t->in_turn && t->base.cb != NULL) {
         acp__flush(t);
         t->in_turn = t->begun = t->stopping = t->over = t->unfit = false;
         t->n_ours = 0;
         buf_clear(&t->input);
         acp__forget_calls(t);
         acp__tools_end(t);
-        t->cb->on_end(t->arg, end, why);
+        t->base.cb->on_end(t->base.arg, end, why);
     }
 }
 
 static void on_later(void *arg)
 {
     struct acp_thread *t = arg;
-    t->task = NULL;
+    t->base.task = NULL;
     if (t->unfit && !t->stopping) {
         end_turn(t, ENGINE_FAILED, STR("this agent takes no pictures: describe them in words"));
     } else {
@@ -99,19 +98,19 @@ static void begin_prompt(struct acp_thread *t)
     assert(t->ready && t->in_turn && !t->begun);
     t->unfit = t->pictures.n != 0 && !t->can_see;
     if (t->unfit) {
-        t->task = t->task != NULL ? t->task : loop_defer(t->world->loop, on_later, t);
+        t->base.task =
+            t->base.task != NULL ? t->base.task : loop_defer(t->base.world->loop, on_later, t);
         return;
     }
     struct jw *w = begin_request(t, &m, ACP_PROMPT, "session/prompt");
     jw_kstrz(w, "sessionId", t->thread);
     jw_karr(w, "prompt");
-    if (t->fresh && t->system[0] != '\0') {
-        write_block(w, "<instructions>\n", str_of(t->system), "\n</instructions>\n\n");
+    if (t->fresh && t->base.system[0] != '\0') {
+        write_block(w, "<instructions>\n", str_of(t->base.system), "\n</instructions>\n\n");
     }
-    if (t->fresh && t->past[0] != '\0') {
-        struct buf past;
-        buf_init(&past, SIZE_MAX);
-        engine_add_past(&past, t->past);
+    if (t->fresh && t->base.past[0] != '\0') {
+        struct buf past = {.max = SIZE_MAX};
+        engine_add_past(&past, t->base.past);
         write_block(w, "", buf_str(&past), "");
         buf_fini(&past);
     }
@@ -131,12 +130,12 @@ static void take_stop(struct acp_thread *t, const struct json *result)
 {
     struct str reason = json_str(json_get(result, "stopReason"), "");
     const struct json *usage = json_get(result, "usage");
-    if (usage != NULL && t->in_turn && t->cb != NULL) {
+    if (usage != NULL && t->in_turn && t->base.cb != NULL) {
         struct provider_usage u = {.input = json_int(json_get(usage, "inputTokens"), -1),
                                    .cached = json_int(json_get(usage, "cachedReadTokens"), -1),
                                    .output = json_int(json_get(usage, "outputTokens"), -1),
                                    .reasoning = json_int(json_get(usage, "thoughtTokens"), -1)};
-        t->cb->on_usage(t->arg, &u, 0);
+        t->base.cb->on_usage(t->base.arg, &u, 0);
     }
     t->begun = false;
     if (str_eqz(reason, "cancelled") || t->stopping) {
@@ -166,7 +165,6 @@ static void write_pair(struct jw *w, const char *name, const char *value)
 /// Where the agent finds our tools: at the gateway, or, where it cannot speak HTTP, through `afloat mcp`, which can.
 static void write_server(const struct acp_thread *t, struct jw *w)
 {
-    char program[PATH_MAX] = "";
     char *bearer = xasprintf("Bearer %s", gateway_key(t->gateway));
     jw_obj(w);
     jw_kstrz(w, "name", "afloat");
@@ -177,8 +175,9 @@ static void write_server(const struct acp_thread *t, struct jw *w)
         jw_karr(w, "headers");
         write_pair(w, "Authorization", bearer);
     } else {
-        ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-        jw_kstr(w, "command", n > 0 ? (struct str){program, (size_t)n} : STR("afloat"));
+        char *program = path_own_program(NULL);
+        jw_kstrz(w, "command", program != NULL ? program : "afloat");
+        free(program);
         jw_karr(w, "args");
         jw_str(w, STR("mcp"));
         jw_end_arr(w);
@@ -193,9 +192,9 @@ static void write_server(const struct acp_thread *t, struct jw *w)
 
 static void write_place(const struct acp_thread *t, struct jw *w)
 {
-    jw_kstrz(w, "cwd", t->cwd);
+    jw_kstrz(w, "cwd", t->base.cwd);
     jw_karr(w, "mcpServers");
-    if (t->gateway != NULL && t->tools != NULL && t->tools->n != 0) {
+    if (t->gateway != NULL && t->base.tools != NULL && t->base.tools->n != 0) {
         write_server(t, w);
     }
     jw_end_arr(w);
@@ -213,15 +212,15 @@ static void take_thread(struct acp_thread *t, struct str id, bool fresh)
     struct err e;
     if (id.n == 0) {
         err_set(&e, ERR_INVALID, "the agent began no session");
-        engine_die(&t->cb, t->arg, &e);
+        engine_die(&t->base, &e);
         return;
     }
     free(t->thread);
     t->thread = str_dup(id);
     t->ready = true;
     t->fresh = fresh;
-    t->cb->on_thread(t->arg, str_of(t->thread), !fresh);
-    if (t->in_turn && !t->stopping && t->cb != NULL) {
+    t->base.cb->on_thread(t->base.arg, str_of(t->thread), !fresh);
+    if (t->in_turn && !t->stopping && t->base.cb != NULL) {
         begin_prompt(t);
     }
 }
@@ -235,7 +234,7 @@ static void take_hello(struct acp_thread *t, const struct json *result)
     if (version != 1) {
         err_set(&e, ERR_UNSUPPORTED, "the agent speaks version %lld of ACP, and not version 1",
                 (long long)version);
-        engine_die(&t->cb, t->arg, &e);
+        engine_die(&t->base, &e);
         return;
     }
     t->can_http = json_bool(json_ptr(can, "/mcpCapabilities/http"), false);
@@ -279,7 +278,7 @@ static void take_error(struct acp_thread *t, enum acp_ask what, struct str messa
     } else {
         err_set(&e, ERR_INVALID, "the agent refused: %.*s%s", (int)MIN(message.n, (size_t)300),
                 message.p, t->boxed ? " (it has no network; --network gives the session one)" : "");
-        engine_die(&t->cb, t->arg, &e);
+        engine_die(&t->base, &e);
     }
 }
 
@@ -309,18 +308,25 @@ static void take_chunk(struct acp_thread *t, const struct json *update, bool tho
     }
     if (thought) {
         acp__flush(t);
-        t->cb->on_delta(t->arg, &(struct provider_delta){.reasoning = text});
+        t->base.cb->on_delta(t->base.arg, &(struct provider_delta){.reasoning = text});
     } else {
         buf_adds(&t->message, text);
-        t->cb->on_delta(t->arg, &(struct provider_delta){.text = text});
+        t->base.cb->on_delta(t->base.arg, &(struct provider_delta){.text = text});
     }
+}
+
+/// Is it about our session? An agent may have more of its own.
+static bool is_ours(const struct acp_thread *t, const struct json *params)
+{
+    return t->thread != NULL && str_eqz(json_get_text(params, "sessionId"), t->thread);
 }
 
 static void take_update(struct acp_thread *t, const struct json *params)
 {
     const struct json *update = json_get(params, "update");
     struct str kind = json_str(json_get(update, "sessionUpdate"), "");
-    if (t->loading || !t->in_turn || t->cb == NULL) { // the past, or what nobody asked for
+    if (t->loading || !t->in_turn || t->base.cb == NULL || !is_ours(t, params)) {
+        // the past, or what nobody asked for
     } else if (str_eqz(kind, "agent_message_chunk")) {
         take_chunk(t, update, false);
     } else if (str_eqz(kind, "agent_thought_chunk")) {
@@ -338,38 +344,37 @@ static void take_request(struct acp_thread *t, const struct rpc_message *m)
 {
     struct engine_line line;
     if (str_eqz(m->method, "session/request_permission")) {
-        acp__permission(t, m->id, m->params);
+        acp__permission(t, m->id, is_ours(t, m->params) ? m->params : NULL);
     } else if (str_eqz(m->method, "elicitation/create")) {
         acp__reply(t, m->id, "{\"action\":\"decline\"}");
     } else {
         rpc_error(engine_line_new(&line), m->id, RPC_METHOD_NOT_FOUND,
                   "this client does not offer that");
-        engine_line_flush(t->child, &line);
+        engine_line_flush(t->base.child, &line);
     }
 }
 
 static void on_line(void *arg, struct str line)
 {
     struct acp_thread *t = arg;
-    struct arena a;
+    struct arena a = {0};
     struct rpc_packet packet;
     struct err e = {0};
     if (str_trim(line).n == 0) {
         return;
     }
-    arena_init(&a);
     if (rpc_parse(&packet, &a, line, &e) < 0 || packet.n != 1) { // ACP has no batches
         err_set(&e, ERR_PARSE, "the agent printed a line that is no message: %.*s",
                 (int)MIN(line.n, (size_t)100), line.p);
-        engine_die(&t->cb, t->arg, &e);
-    } else if (t->cb != NULL) {
+        engine_die(&t->base, &e);
+    } else if (t->base.cb != NULL) {
         const struct rpc_message *m = &packet.messages[0];
-        if (m->kind == RPC_RESULT || m->kind == RPC_ERROR) {
-            take_answer(t, m);
-        } else if (m->kind == RPC_REQUEST) {
+        if (m->kind == RPC_REQUEST) {
             take_request(t, m);
         } else if (m->kind == RPC_NOTIFICATION && str_eqz(m->method, "session/update")) {
             take_update(t, m->params);
+        } else {
+            take_answer(t, m); // also one that makes no sense, as an error: no other follows
         }
     }
     arena_fini(&a);
@@ -378,17 +383,17 @@ static void on_line(void *arg, struct str line)
 static void on_child_end(void *arg, const struct err *e)
 {
     struct acp_thread *t = arg;
-    engine_die(&t->cb, t->arg, e);
+    engine_die(&t->base, e);
 }
 
 // ---- what it is told ----------------------------------------------------------------------------
 
 static struct acp_thread *of(struct engine_thread *t)
 {
-    return container_of(t, struct acp_thread, base);
+    return container_of(t, struct acp_thread, base.thread);
 }
 
-static void op_turn(struct engine_thread *base, const struct engine_turn *in)
+static void acp_turn(struct engine_thread *base, const struct engine_turn *in)
 {
     struct acp_thread *t = of(base);
     assert(!t->in_turn);
@@ -402,7 +407,7 @@ static void op_turn(struct engine_thread *base, const struct engine_turn *in)
                  STR_ARG(in->pictures[i].data));
     }
     if (in->system.n != 0) {
-        t->system = arena_strdup(&t->arena, in->system);
+        t->base.system = arena_strdup(&t->base.arena, in->system);
         if (!t->fresh) {
             buf_addf(&t->input, "<instructions>\n" STR_FMT "\n</instructions>\n\n",
                      STR_ARG(in->system));
@@ -414,13 +419,13 @@ static void op_turn(struct engine_thread *base, const struct engine_turn *in)
     }
 }
 
-static void op_steer(struct engine_thread *base, struct str text)
+static void acp_steer(struct engine_thread *base, struct str text)
 {
     struct acp_thread *t = of(base);
     buf_addf(&t->input, "%s" STR_FMT, t->input.n != 0 ? "\n\n" : "", STR_ARG(text));
 }
 
-static void op_interrupt(struct engine_thread *base)
+static void acp_interrupt(struct engine_thread *base)
 {
     struct acp_thread *t = of(base);
     struct engine_line m;
@@ -431,72 +436,63 @@ static void op_interrupt(struct engine_thread *base)
         jw_kstrz(&m.w, "sessionId", t->thread);
         jw_end_obj(&m.w);
         rpc_end(&m.w);
-        engine_line_flush(t->child, &m);
+        engine_line_flush(t->base.child, &m);
         acp__cancel_questions(t);
-    } else if (t->task == NULL) { // it has not heard of the turn yet
-        t->task = loop_defer(t->world->loop, on_later, t);
+    } else if (t->base.task == NULL) { // it has not heard of the turn yet
+        t->base.task = loop_defer(t->base.world->loop, on_later, t);
     }
 }
 
-static void op_pause(struct engine_thread *base, bool paused)
-{
-    engine_child_pause(of(base)->child, paused);
-}
-
-static void op_allow(struct engine_thread *base, struct str id, const struct json *input)
+static void acp_allow(struct engine_thread *base, struct str id, const struct json *input)
 {
     (void)input; // the one that it asked about
     acp__decide(of(base), id, true);
 }
 
-static void op_refuse(struct engine_thread *base, struct str id, struct str reason)
+static void acp_refuse(struct engine_thread *base, struct str id, struct str reason)
 {
     (void)reason; // the protocol has no place for it
     acp__decide(of(base), id, false);
 }
 
-static void op_answer(struct engine_thread *base, struct str id, struct str output, bool success)
+static void acp_answer(struct engine_thread *base, struct str id, struct str output, bool success)
 {
     struct acp_thread *t = of(base);
     if (acp__tool_answer(t, id, output, success)) {
         return;
     }
     t->n_ours -= t->n_ours != 0;
-    if (t->over && t->n_ours == 0 && t->task == NULL) {
-        t->task = loop_defer(t->world->loop, on_later, t);
+    if (t->over && t->n_ours == 0 && t->base.task == NULL) {
+        t->base.task = loop_defer(t->base.world->loop, on_later, t);
     }
 }
 
-static void op_close(struct engine_thread *base)
+static void acp_close(struct engine_thread *base)
 {
     struct acp_thread *t = of(base);
-    if (t->task != NULL) {
-        loop_cancel(t->world->loop, t->task);
-    }
     acp__forget_calls(t);
     acp__tools_end(t);
     if (t->gateway != NULL) {
         gateway_serve(t->gateway, NULL, NULL);
     }
-    engine_child_close(t->child);
+    engine_base_fini(&t->base);
     vec_fini(&t->calls);
     vec_fini(&t->tool_calls);
     buf_fini(&t->input);
     buf_fini(&t->pictures);
     buf_fini(&t->message);
     free(t->thread);
-    arena_fini(&t->arena);
     free(t);
 }
 
-static const struct engine_ops ops = {.turn = op_turn,
-                                      .steer = op_steer,
-                                      .interrupt = op_interrupt,
-                                      .pause = op_pause,
-                                      .allow = op_allow,
-                                      .refuse = op_refuse,
-                                      .answer = op_answer,
-                                      .close = op_close};
+static const struct engine_ops ops = {.turn = acp_turn,
+                                      .steer = acp_steer,
+                                      .interrupt = acp_interrupt,
+                                      .pause = engine_base_pause,
+                                      .allow = acp_allow,
+                                      .refuse = acp_refuse,
+                                      .answer = acp_answer,
+                                      .close = acp_close};
 
 // ---- open ---------------------------------------------------------------------------------------
 
@@ -514,31 +510,23 @@ static void say_hello(struct acp_thread *t)
     jw_end_obj(w);
     jw_kobj(w, "clientInfo");
     jw_kstrz(w, "name", "afloat");
-    jw_kstrz(w, "version", t->world->version);
+    jw_kstrz(w, "version", t->base.world->version);
     jw_end_obj(w);
     end_request(t, &m);
 }
 
-static struct engine_thread *open_thread(struct engine_world *w, const struct engine_spec *spec,
-                                         const struct engine_cb *cb, void *arg)
+static struct engine_thread *acp_open(struct engine_world *w, const struct engine_spec *spec,
+                                      const struct engine_cb *cb, void *arg)
 {
     static const struct engine_child_cb child_cb = {.on_line = on_line, .on_end = on_child_end};
     static const char *const none[] = {NULL};
     struct acp_thread *t = xcalloc(1, sizeof *t);
-    t->base.ops = &ops;
-    t->world = w;
-    t->cb = cb;
-    t->arg = arg;
-    arena_init(&t->arena);
+    engine_base_init(&t->base, &ops, w, spec, cb, arg);
     buf_init(&t->input, SIZE_MAX);
     buf_init(&t->pictures, SIZE_MAX);
     buf_init(&t->message, SIZE_MAX);
-    t->cwd = arena_strdup(&t->arena, str_of(spec->env->policy->working_dir));
-    t->system = arena_strdup(&t->arena, spec->system);
-    t->past = arena_strdup(&t->arena, spec->past);
-    t->resume = spec->thread != NULL ? arena_strdup(&t->arena, str_of(spec->thread)) : NULL;
+    t->resume = spec->thread != NULL ? arena_strdup(&t->base.arena, str_of(spec->thread)) : NULL;
     t->boxed = engine_child_boxed(spec->env);
-    t->tools = json_clone(&t->arena, spec->tools);
     struct engine_spec no_model = {.session = spec->session}; // it has its own
     t->gateway =
         gateway_open(w, &no_model, t->boxed, NULL); // without it the agent has only its own tools
@@ -547,7 +535,7 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     }
     assert(spec->command != NULL); // there is no program of its own
     const char *const own[] = {spec->command, NULL};
-    struct engine_child_spec q = {.argv = engine_argv(&t->arena, own, spec->args),
+    struct engine_child_spec q = {.argv = engine_argv(&t->base.arena, own, spec->args),
                                   .env = none,
                                   .without = none,
                                   .place = spec->env,
@@ -555,10 +543,10 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
                                   .gateway = t->gateway,
                                   .owner = cb,
                                   .owner_arg = arg};
-    t->child = engine_child_start(w, &q, &child_cb, t);
+    t->base.child = engine_child_start(w, &q, &child_cb, t);
     say_hello(t);
-    return &t->base;
+    return &t->base.thread;
 }
 
 const struct engine_kind engine_acp = {
-    .name = "acp", .own_model = true, .fixed_tools = true, .open = open_thread};
+    .name = "acp", .own_model = true, .fixed_tools = true, .open = acp_open};

@@ -58,12 +58,7 @@ void acp__forget_calls(struct acp_thread *t)
 
 static void drop(struct acp_thread *t, struct acp_call *c)
 {
-    for (size_t i = 0; i < t->calls.n; i++) {
-        if (t->calls.p[i] == c) {
-            vec_remove(&t->calls, i);
-            break;
-        }
-    }
+    vec_drop(&t->calls, c);
     call_free(c);
 }
 
@@ -86,7 +81,6 @@ static struct acp_call *find_or_new(struct acp_thread *t, struct str id)
         c->ours = xasprintf("call-%u", ++t->n_calls);
         buf_init(&c->text, TEXT_MAX);
         buf_init(&c->diff, DIFF_MAX);
-        arena_init(&c->arena);
         vec_push(&t->calls, c);
     }
     return c;
@@ -163,12 +157,11 @@ static const struct json *make_input(const struct acp_thread *t, struct acp_call
     struct json *v = arena_calloc(&c->arena, 1, sizeof *v);
     struct json_member *m = arena_calloc(&c->arena, 2, sizeof *m);
     const struct json *given = json_get(c->input, k->about);
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = {.max = TEXT_MAX};
     if (strcmp(k->tool, "shell") == 0) {
         add_command(&text, c);
     } else if (strcmp(k->about, "path") == 0 && c->path != NULL) {
-        const char *below = path_below(t->cwd, c->path); // as our own tools are called
+        const char *below = path_below(t->base.cwd, c->path); // as our own tools are called
         buf_addz(&text, below != NULL && below[0] != '\0' ? below : c->path);
     } else if (given != NULL && given->type == JSON_STR) {
         buf_adds(&text, given->s);
@@ -197,7 +190,7 @@ static void tell(struct acp_thread *t, struct acp_call *c, enum engine_runner ru
                                .runner = runner,
                                .effect = k->effect,
                                .diff = buf_str(&c->diff)};
-    t->cb->on_call(t->arg, &call);
+    t->base.cb->on_call(t->base.arg, &call);
 }
 
 // ---- updates ------------------------------------------------------------------------------------
@@ -206,16 +199,15 @@ static void tell(struct acp_thread *t, struct acp_call *c, enum engine_runner ru
 static void finish(struct acp_thread *t, struct acp_call *c, const struct json *update, bool good)
 {
     const struct json *raw = json_get(update, "rawOutput");
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     buf_adds(&out, buf_str(&c->text));
     if (out.n == 0 && raw != NULL && raw->type == JSON_STR) {
         buf_adds(&out, raw->s);
     } else if (out.n == 0 && raw != NULL && raw->type != JSON_NULL) {
         json_write(&out, raw, 0);
     }
-    t->cb->on_result(t->arg, str_of(c->ours), buf_str(&out), good ? STR("") : STR("it failed"),
-                     buf_str(&c->diff));
+    t->base.cb->on_result(t->base.arg, str_of(c->ours), buf_str(&out),
+                          good ? STR("") : STR("it failed"), buf_str(&c->diff));
     buf_fini(&out);
     drop(t, c);
 }
@@ -240,25 +232,22 @@ void acp__call_update(struct acp_thread *t, const struct json *update, bool begi
     if (!c->told && c->ask == NULL && (over || runs)) {
         tell(t, c, ENGINE_RAN);
     }
-    if (t->cb == NULL || find(t, json_str(json_get(update, "toolCallId"), "")) != c) {
+    if (t->base.cb == NULL || find(t, json_str(json_get(update, "toolCallId"), "")) != c) {
         return; // the turn was ended over it
     }
     if (c->told && over) {
         finish(t, c, update, good);
     } else if (c->told && c->text.n > before) {
-        t->cb->on_progress(t->arg, str_of(c->ours), str_from(buf_str(&c->text), before));
+        t->base.cb->on_progress(t->base.arg, str_of(c->ours), str_from(buf_str(&c->text), before));
     }
 }
 
 void acp__plan(struct acp_thread *t, const struct json *update)
 {
-    struct arena a;
-    struct buf text;
-    struct jw w;
+    struct arena a = {0};
+    struct buf text = {.max = SIZE_MAX};
     struct json *input;
-    arena_init(&a);
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_karr(&w, "items");
     json_foreach_item (it, json_get(update, "entries")) {
@@ -276,12 +265,12 @@ void acp__plan(struct acp_thread *t, const struct json *update)
     char id[32];
     snprintf(id, sizeof id, "plan-%u", ++t->n_calls);
     acp__flush(t);
-    if (json_parse(&input, &a, buf_str(&text), NULL, NULL) == 0 && t->cb != NULL) {
+    if (json_parse(&input, &a, buf_str(&text), NULL, NULL) == 0 && t->base.cb != NULL) {
         t->n_ours++;
-        t->cb->on_call(t->arg, &(struct engine_call){.id = str_of(id),
-                                                     .tool = STR("todo"),
-                                                     .input = input,
-                                                     .runner = ENGINE_OURS});
+        t->base.cb->on_call(t->base.arg, &(struct engine_call){.id = str_of(id),
+                                                               .tool = STR("todo"),
+                                                               .input = input,
+                                                               .runner = ENGINE_OURS});
     }
     buf_fini(&text);
     arena_fini(&a);
@@ -291,10 +280,9 @@ void acp__plan(struct acp_thread *t, const struct json *update)
 
 static void answer(struct acp_thread *t, struct acp_call *c, const char *option)
 {
-    struct buf text;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    assert(c->ask != NULL);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kobj(&w, "outcome");
     jw_kstrz(&w, "outcome", option != NULL ? "selected" : "cancelled");

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "base/arena.h"
-#include "engine/child.h"
+#include "engine/base.h"
 #include "rpc/rpc.h"
 
 // What the files of engine acp share.
@@ -27,16 +26,10 @@ struct acp_call {
 enum acp_ask { ACP_INIT, ACP_NEW, ACP_LOAD, ACP_PROMPT };
 
 struct acp_thread {
-    struct engine_thread base;
-    struct engine_world *world;
-    const struct engine_cb *cb; // NULL: nothing is told any more
-    void *arg;
-    struct engine_child *child;
+    struct engine_base base; // its task ends the turn
     struct gateway *gateway; // the child's; NULL: there is none
-    const struct json *tools;
     vec(struct acp_tool_call *) tool_calls;
-    struct arena arena; // of what it was opened with
-    const char *cwd, *system, *past, *resume;
+    const char *resume;
     bool boxed; // it runs in a box without network
     // under way
     int64_t last_id;
@@ -56,7 +49,6 @@ struct acp_thread {
     bool over;            // the prompt is, and the turn when they are
     unsigned n_calls;     // told in this turn, for ids
     vec(struct acp_call *) calls;
-    struct loop_task *task;
 };
 
 // acp.c

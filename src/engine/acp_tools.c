@@ -70,12 +70,11 @@ static void call_tool(struct acp_thread *t, const struct rpc_message *m,
                       struct gateway_ticket *ticket)
 {
     struct str name = json_str(json_get(m->params, "name"), "");
-    if (!t->in_turn || t->cb == NULL || t->tool_calls.n >= TOOL_CALLS_MAX) {
+    if (!t->in_turn || t->base.cb == NULL || t->tool_calls.n >= TOOL_CALLS_MAX) {
         refuse(ticket, m->id, RPC_INTERNAL_ERROR, "no turn is under way");
         return;
     }
     struct acp_tool_call *c = xcalloc(1, sizeof *c);
-    arena_init(&c->arena);
     c->ours = xasprintf("tool-%u", ++t->n_calls);
     c->id = json_clone(&c->arena, m->id);
     c->ticket = ticket;
@@ -85,16 +84,15 @@ static void call_tool(struct acp_thread *t, const struct rpc_message *m,
                                .tool = name,
                                .input = offer_input(m->params),
                                .runner = ENGINE_OURS};
-    t->cb->on_call(t->arg, &call);
+    t->base.cb->on_call(t->base.arg, &call);
 }
 
 void acp__tools_request(void *arg, struct str body, struct gateway_ticket *ticket)
 {
     struct acp_thread *t = arg;
-    struct arena a;
+    struct arena a = {0};
     struct rpc_packet packet;
     struct engine_line line;
-    arena_init(&a);
     bool good = rpc_parse(&packet, &a, body, NULL) == 0 && packet.n == 1;
     const struct rpc_message *m = good ? &packet.messages[0] : NULL;
     if (m == NULL || m->kind == RPC_INVALID) {
@@ -109,9 +107,9 @@ void acp__tools_request(void *arg, struct str body, struct gateway_ticket *ticke
         if (hello || list || str_eqz(m->method, "ping")) {
             rpc_begin_result(w, m->id);
             if (hello) {
-                offer_write_hello(w, m->params, t->world->version);
+                offer_write_hello(w, m->params, t->base.world->version);
             } else if (list) {
-                offer_write_tools(w, t->tools);
+                offer_write_tools(w, t->base.tools);
             } else {
                 jw_raw(w, STR("{}"));
             }

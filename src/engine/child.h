@@ -60,12 +60,6 @@ void engine_line_flush(struct engine_child *c, struct engine_line *line);
 /// The same for a line that is one object: members follow. engine_line_send() ends and sends it.
 struct jw *engine_line_begin(struct engine_line *line);
 void engine_line_send(struct engine_child *c, struct engine_line *line);
-/// A program and its arguments: `own`, then `more` (may be NULL), both NULL at the end. In `a`, as a copy.
-const char *const *engine_argv(struct arena *a, const char *const *own, const char *const *more);
-/// What a thread that begins anew is told before the first message: `past`, unless that is empty.
-void engine_add_past(struct buf *out, const char *past);
-/// on_died, once: `*cb` is NULL from then on, and nothing more is told.
-void engine_die(const struct engine_cb **cb, void *arg, const struct err *e);
 /// Stop reading it, or go on.
 void engine_child_pause(struct engine_child *c, bool paused);
 /// No callback but on_reaped of its owner follows. Its stdin is closed; what does not end by that is ended.

@@ -40,11 +40,12 @@ static struct jw *begin_control(struct claude *c, struct engine_line *m, const c
 static void end_control(struct claude *c, struct engine_line *m)
 {
     jw_end_obj(&m->w);
-    engine_line_send(c->child, m);
+    engine_line_send(c->base.child, m);
 }
 
 static void say(struct claude *c, struct str text, const struct engine_picture *pictures, size_t n)
 {
+    assert(c->base.child != NULL && c->in_turn);
     struct engine_line m;
     struct jw *w = begin_message(&m, "user");
     jw_kobj(w, "message");
@@ -69,7 +70,7 @@ static void say(struct claude *c, struct str text, const struct engine_picture *
     jw_key(w, "parent_tool_use_id");
     jw_null(w);
     jw_kstrz(w, "session_id", "default");
-    engine_line_send(c->child, &m);
+    engine_line_send(c->base.child, &m);
 }
 
 static void send_interrupt(struct claude *c)
@@ -89,7 +90,7 @@ static void take_stream(struct claude *c, const struct json *ev)
                                .reasoning = json_str(json_get(delta, "thinking"), "")};
     if (str_eqz(type, "message_start")) {
         if (c->message_open) { // begun anew
-            c->cb->on_void(c->arg, STR(""));
+            c->base.cb->on_void(c->base.arg, STR(""));
         }
         c->message_open = false;
         const struct json *u = json_ptr(ev, "/message/usage");
@@ -101,11 +102,11 @@ static void take_stream(struct claude *c, const struct json *ev)
                                     .cached = read};
     } else if (str_eqz(type, "content_block_delta") && (d.text.n != 0 || d.reasoning.n != 0)) {
         c->message_open = c->message_open || d.text.n != 0;
-        c->cb->on_delta(c->arg, &d);
+        c->base.cb->on_delta(c->base.arg, &d);
     } else if (str_eqz(type, "message_delta")) {
         c->usage.output = json_int(json_ptr(ev, "/usage/output_tokens"), c->usage.output);
     } else if (str_eqz(type, "message_stop")) {
-        c->cb->on_usage(c->arg, &c->usage, 0);
+        c->base.cb->on_usage(c->base.arg, &c->usage, 0);
     }
 }
 
@@ -118,7 +119,7 @@ static void take_assistant(struct claude *c, const struct json *message)
         struct str text = json_str(json_get(it, "text"), "");
         if (str_eqz(json_str(json_get(it, "type"), ""), "text") && text.n != 0) {
             c->message_open = false;
-            c->cb->on_message(c->arg, text);
+            c->base.cb->on_message(c->base.arg, text);
         }
     }
 }
@@ -126,11 +127,10 @@ static void take_assistant(struct claude *c, const struct json *message)
 /// The text of a result, which is one or a list of blocks.
 static struct str result_text(struct claude *c, const struct json *content)
 {
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     if (content != NULL && content->type == JSON_STR) {
         return content->s;
     }
-    buf_init(&out, SIZE_MAX);
     json_foreach_item (it, content) {
         buf_adds(&out, json_str(json_get(it, "text"), ""));
     }
@@ -163,7 +163,8 @@ static void take_results(struct claude *c, const struct json *message)
         struct str output = result_text(c, json_get(it, "content"));
         bool failed = json_bool(json_get(it, "is_error"), false);
         struct str error = failed ? failure_of(c, &output) : STR("");
-        c->cb->on_result(c->arg, json_str(json_get(it, "tool_use_id"), ""), output, error, STR(""));
+        c->base.cb->on_result(c->base.arg, json_str(json_get(it, "tool_use_id"), ""), output, error,
+                              STR(""));
         claude__forget_call(c, call);
     }
 }
@@ -183,21 +184,22 @@ static void take_end(struct claude *c, const struct json *msg)
     c->in_turn = c->stopping = c->message_open = false;
     buf_clear(&c->again);
     claude__forget_calls(c);
-    c->cb->on_end(c->arg,
-                  stopped  ? ENGINE_INTERRUPTED
-                  : failed ? ENGINE_FAILED
-                           : ENGINE_COMPLETED,
-                  failed && !stopped ? why : STR(""));
+    c->base.cb->on_end(c->base.arg,
+                       stopped  ? ENGINE_INTERRUPTED
+                       : failed ? ENGINE_FAILED
+                                : ENGINE_COMPLETED,
+                       failed && !stopped ? why : STR(""));
 }
 
 static void take_system(struct claude *c, const struct json *msg)
 {
     struct str subtype = json_str(json_get(msg, "subtype"), "");
     if (str_eqz(subtype, "init")) {
-        c->cb->on_thread(c->arg, json_str(json_get(msg, "session_id"), ""), c->resumed);
+        c->base.cb->on_thread(c->base.arg, json_str(json_get(msg, "session_id"), ""), c->resumed);
     } else if (str_eqz(subtype, "api_retry")) {
         c->message_open = false;
-        c->cb->on_void(c->arg, json_str(json_get(msg, "error"), "the request is repeated"));
+        c->base.cb->on_void(c->base.arg,
+                            json_str(json_get(msg, "error"), "the request is repeated"));
     }
 }
 
@@ -226,15 +228,8 @@ static void take_line(struct claude *c, const struct json *msg)
 static void on_line(void *arg, struct str line)
 {
     struct claude *c = arg;
-    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
-    struct json *msg;
-    struct err e;
-    arena_fini(&c->line);
-    arena_init(&c->line);
-    if (json_parse(&msg, &c->line, line, &opts, &e) < 0 || msg->type != JSON_OBJ) {
-        err_set(&e, ERR_PARSE, "Claude Code sent a line that is no JSON object");
-        engine_die(&c->cb, c->arg, &e);
-    } else if (c->cb != NULL) {
+    struct json *msg = engine_read_line(&c->base, &c->line, line, "Claude Code");
+    if (msg != NULL && c->base.cb != NULL) {
         take_line(c, msg);
     }
 }
@@ -242,7 +237,7 @@ static void on_line(void *arg, struct str line)
 static void on_child_end(void *arg, const struct err *e)
 {
     struct claude *c = arg;
-    engine_die(&c->cb, c->arg, e);
+    engine_die(&c->base, e);
 }
 
 // ---- open ---------------------------------------------------------------------------------------
@@ -251,8 +246,8 @@ static void on_later(void *arg)
 {
     struct claude *c = arg;
     struct err e = c->why;
-    c->task = NULL;
-    engine_die(&c->cb, c->arg, &e);
+    c->base.task = NULL;
+    engine_die(&c->base, &e);
 }
 
 /// Is there a conversation of that id? Claude Code keeps them by the directory in which they were begun.
@@ -261,13 +256,13 @@ static bool has_conversation(struct claude *c, const struct engine_spec *q)
     if (q->thread == NULL || strchr(q->thread, '/') != NULL) {
         return false;
     }
-    char *place = arena_strdup(&c->arena, str_of(c->cwd));
+    char *place = arena_strdup(&c->base.arena, str_of(c->base.cwd));
     for (char *p = place; *p != '\0'; p++) {
         bool plain =
             (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9');
         *p = plain ? *p : '-';
     }
-    return access(arena_printf(&c->arena, "%s/projects/%s/%s.jsonl", q->dir, place, q->thread),
+    return access(arena_printf(&c->base.arena, "%s/projects/%s/%s.jsonl", q->dir, place, q->thread),
                   R_OK) == 0;
 }
 
@@ -300,14 +295,14 @@ static const char *const *make_argv(struct claude *c, const struct engine_spec *
         own[ARRAY_LEN(own) - 3] = "--resume";
         own[ARRAY_LEN(own) - 2] = q->thread;
     }
-    return engine_argv(&c->arena, own, q->args);
+    return engine_argv(&c->base.arena, own, q->args);
 }
 
 static void initialize(struct claude *c)
 {
     struct engine_line m;
     struct jw *w = begin_control(c, &m, "initialize");
-    jw_kstrz(w, "appendSystemPrompt", c->system);
+    jw_kstrz(w, "appendSystemPrompt", c->base.system);
     jw_karr(w, "sdkMcpServers");
     jw_strz(w, "afloat");
     jw_end_arr(w);
@@ -330,7 +325,7 @@ static void start_child(struct claude *c, const struct engine_spec *q, struct ga
 {
     static const struct engine_child_cb cb = {.on_line = on_line, .on_end = on_child_end};
     static const char *const without[] = {"ANTHROPIC_", "CLAUDE", NULL};
-    struct arena *a = &c->arena;
+    struct arena *a = &c->base.arena;
     const char *env[] = {arena_printf(a, "CLAUDE_CONFIG_DIR=%s", q->dir),
                          arena_printf(a, "ANTHROPIC_BASE_URL=%s", gateway_url(g)),
                          arena_printf(a, "ANTHROPIC_API_KEY=%s", gateway_key(g)),
@@ -346,64 +341,54 @@ static void start_child(struct claude *c, const struct engine_spec *q, struct ga
                                      .place = q->env,
                                      .dir = q->dir,
                                      .gateway = g,
-                                     .owner = c->cb,
-                                     .owner_arg = c->arg};
-    c->child = engine_child_start(c->world, &spec, &cb, c);
+                                     .owner = c->base.cb,
+                                     .owner_arg = c->base.arg};
+    c->base.child = engine_child_start(c->base.world, &spec, &cb, c);
     initialize(c);
 }
 
 static const struct engine_ops ops;
 
-static struct engine_thread *open_thread(struct engine_world *w, const struct engine_spec *q,
+static struct engine_thread *claude_open(struct engine_world *w, const struct engine_spec *q,
                                          const struct engine_cb *cb, void *arg)
 {
     struct claude *c = xcalloc(1, sizeof *c);
-    arena_init(&c->arena);
-    arena_init(&c->line);
+    engine_base_init(&c->base, &ops, w, q, cb, arg);
     buf_init(&c->again, SIZE_MAX);
-    c->base.ops = &ops;
-    c->world = w;
-    c->cb = cb;
-    c->arg = arg;
-    c->cwd = arena_strdup(&c->arena, str_of(q->env->policy->working_dir));
-    c->past = arena_strdup(&c->arena, q->past);
-    c->system = arena_strdup(&c->arena, q->system);
-    c->tools = json_clone(&c->arena, q->tools);
     struct gateway *g = gateway_open(w, q, engine_child_boxed(q->env), &c->why);
     if (g == NULL) {
-        c->task = loop_defer(w->loop, on_later, c);
+        c->base.task = loop_defer(w->loop, on_later, c);
     } else {
         start_child(c, q, g);
     }
-    return &c->base;
+    return &c->base.thread;
 }
 
 // ---- what the session does ----------------------------------------------------------------------
 
-static void take_turn(struct engine_thread *t, const struct engine_turn *in)
+static void claude_turn(struct engine_thread *t, const struct engine_turn *in)
 {
-    struct claude *c = container_of(t, struct claude, base);
-    struct buf text;
+    struct claude *c = container_of(t, struct claude, base.thread);
+    struct buf text = {.max = SIZE_MAX};
     assert(!c->in_turn);
     c->in_turn = true;
-    buf_init(&text, SIZE_MAX);
-    engine_add_past(&text, c->told_past ? "" : c->past);
+    engine_add_past(&text, c->told_past ? "" : c->base.past);
     c->told_past = true;
     if (in->system.n != 0) {
         buf_addf(&text, "Your instructions have changed. They are now:\n\n" STR_FMT "\n\n",
                  STR_ARG(in->system));
     }
     buf_adds(&text, in->text);
-    if (c->child != NULL) {
+    if (c->base.child != NULL) {
         say(c, buf_str(&text), in->pictures, in->n_pictures);
     }
     buf_fini(&text);
 }
 
-static void steer(struct engine_thread *t, struct str text)
+static void claude_steer(struct engine_thread *t, struct str text)
 {
-    struct claude *c = container_of(t, struct claude, base);
-    if (c->child == NULL || c->stopping) {
+    struct claude *c = container_of(t, struct claude, base.thread);
+    if (c->base.child == NULL || c->stopping) {
         return;
     }
     if (c->calls.n != 0) {
@@ -417,53 +402,38 @@ static void steer(struct engine_thread *t, struct str text)
     }
 }
 
-static void interrupt(struct engine_thread *t)
+static void claude_interrupt(struct engine_thread *t)
 {
-    struct claude *c = container_of(t, struct claude, base);
+    struct claude *c = container_of(t, struct claude, base.thread);
     c->stopping = true;
-    if (c->child != NULL) {
+    if (c->base.child != NULL) {
         send_interrupt(c);
     }
 }
 
-static void pause_thread(struct engine_thread *t, bool paused)
+static void claude_close(struct engine_thread *t)
 {
-    struct claude *c = container_of(t, struct claude, base);
-    if (c->child != NULL) {
-        engine_child_pause(c->child, paused);
-    }
-}
-
-static void close_thread(struct engine_thread *t)
-{
-    struct claude *c = container_of(t, struct claude, base);
-    c->cb = NULL;
-    if (c->task != NULL) {
-        loop_cancel(c->world->loop, c->task);
-    }
-    if (c->child != NULL) {
-        engine_child_close(c->child);
-    }
+    struct claude *c = container_of(t, struct claude, base.thread);
+    engine_base_fini(&c->base);
     claude__forget_calls(c);
     vec_fini(&c->calls);
     buf_fini(&c->again);
     arena_fini(&c->line);
-    arena_fini(&c->arena);
     free(c);
 }
 
-static const struct engine_ops ops = {.turn = take_turn,
-                                      .steer = steer,
-                                      .interrupt = interrupt,
-                                      .pause = pause_thread,
+static const struct engine_ops ops = {.turn = claude_turn,
+                                      .steer = claude_steer,
+                                      .interrupt = claude_interrupt,
+                                      .pause = engine_base_pause,
                                       .allow = claude__allow,
                                       .refuse = claude__refuse,
                                       .answer = claude__answer,
-                                      .close = close_thread};
+                                      .close = claude_close};
 
 const struct engine_kind engine_claude = {.name = ENGINE_CLAUDE,
                                           .program = ENGINE_CLAUDE,
                                           .install = ENGINE_CLAUDE_INSTALL,
                                           .provider = "anthropic",
                                           .edits = true,
-                                          .open = open_thread};
+                                          .open = claude_open};

@@ -7,6 +7,8 @@
 // Invariant: a call is in the list until its result came, it was refused, or the turn is over; `request` is the question
 // that still waits for an answer.
 
+#include <assert.h>
+
 #include "engine/claude_int.h"
 #include "engine/offer.h"
 #include "rpc/rpc.h"
@@ -53,8 +55,8 @@ static const struct tool_map *find_map(struct str name)
 /// A path below the working directory is told without it, as rules and people know it.
 static struct json short_path(const struct claude *c, const char *name, struct json v)
 {
-    size_t n = strlen(c->cwd);
-    if (strcmp(name, "path") == 0 && v.type == JSON_STR && str_starts(v.s, c->cwd) &&
+    size_t n = strlen(c->base.cwd);
+    if (strcmp(name, "path") == 0 && v.type == JSON_STR && str_starts(v.s, c->base.cwd) &&
         v.s.n > n + 1 && v.s.p[n] == '/') {
         v.s = str_from(v.s, n + 1);
     }
@@ -99,7 +101,7 @@ static void write_theirs(struct claude *c, struct jw *w, const struct claude_cal
         jw_key_str(w, m->key);
         bool path = str_eqz(m->key, "file_path") || str_eqz(m->key, "notebook_path");
         if (path && now != NULL && now->type == JSON_STR && now->s.n != 0 && now->s.p[0] != '/') {
-            jw_str(w, str_of(arena_printf(&c->line, "%s/" STR_FMT, c->cwd, STR_ARG(now->s))));
+            jw_str(w, str_of(arena_printf(&c->line, "%s/" STR_FMT, c->base.cwd, STR_ARG(now->s))));
         } else {
             jw_value(w, now != NULL ? now : &m->value);
         }
@@ -125,7 +127,7 @@ static void end_answer(struct claude *c, struct engine_line *m)
 {
     jw_end_obj(&m->w);
     jw_end_obj(&m->w);
-    engine_line_send(c->child, m);
+    engine_line_send(c->base.child, m);
 }
 
 // ---- calls --------------------------------------------------------------------------------------
@@ -144,7 +146,6 @@ static struct claude_call *add_call(struct claude *c, struct str id, struct str 
                                     const struct json *input)
 {
     struct claude_call *call = xcalloc(1, sizeof *call);
-    arena_init(&call->arena);
     call->id = str_dup(id);
     call->request = str_dup(request);
     call->input = json_clone(&call->arena, input);
@@ -199,7 +200,7 @@ static void decide(struct claude *c, const char *request, bool allow, struct str
 
 void claude__allow(struct engine_thread *t, struct str id, const struct json *input)
 {
-    struct claude *c = container_of(t, struct claude, base);
+    struct claude *c = container_of(t, struct claude, base.thread);
     struct claude_call *call = claude__find_call(c, id);
     if (call != NULL && call->request != NULL) {
         decide(c, call->request, true, STR("allowed by Afloat"), call, input);
@@ -210,7 +211,7 @@ void claude__allow(struct engine_thread *t, struct str id, const struct json *in
 
 void claude__refuse(struct engine_thread *t, struct str id, struct str reason)
 {
-    struct claude *c = container_of(t, struct claude, base);
+    struct claude *c = container_of(t, struct claude, base.thread);
     struct claude_call *call = claude__find_call(c, id);
     if (call != NULL && call->request != NULL) {
         decide(c, call->request, false, reason, call, NULL);
@@ -220,12 +221,13 @@ void claude__refuse(struct engine_thread *t, struct str id, struct str reason)
 
 void claude__answer(struct engine_thread *t, struct str id, struct str output, bool success)
 {
-    struct claude *c = container_of(t, struct claude, base);
+    struct claude *c = container_of(t, struct claude, base.thread);
     struct claude_call *call = claude__find_call(c, id);
     struct engine_line m;
     if (call == NULL || !call->ours) {
         return;
     }
+    assert(call->request != NULL); // of ours it is answered here
     struct jw *w = begin_answer(&m, call->request);
     jw_key(w, "mcp_response");
     rpc_begin_result(w, &call->rpc_id);
@@ -248,7 +250,7 @@ static void take_hook(struct claude *c, struct str request, const struct json *i
         decide(c, asked, true, STR("a tool of Afloat"), NULL, NULL);
         return;
     }
-    if (!c->in_turn || c->cb == NULL || id.n == 0 || id.n > CLAUDE_ID_MAX ||
+    if (!c->in_turn || c->base.cb == NULL || id.n == 0 || id.n > CLAUDE_ID_MAX ||
         claude__find_call(c, id) != NULL) {
         decide(c, asked, false, STR("no turn runs"), NULL, NULL);
         return;
@@ -261,7 +263,7 @@ static void take_hook(struct claude *c, struct str request, const struct json *i
                             .runner = ENGINE_ASKS,
                             .effect = call->map->effect,
                             .diff = STR("")};
-    c->cb->on_call(c->arg, &q);
+    c->base.cb->on_call(c->base.arg, &q);
 }
 
 // ---- our tools, as an MCP server ------------------------------------------------------------------
@@ -274,9 +276,9 @@ static void answer_mcp(struct claude *c, struct str request, const struct rpc_me
     jw_key(w, "mcp_response");
     rpc_begin_result(w, q->id != NULL ? q->id : &none); // a notification is answered, too
     if (str_eqz(q->method, "initialize")) {
-        offer_write_hello(w, q->params, c->world->version);
+        offer_write_hello(w, q->params, c->base.world->version);
     } else if (str_eqz(q->method, "tools/list")) {
-        offer_write_tools(w, c->tools);
+        offer_write_tools(w, c->base.tools);
     } else {
         jw_raw(w, STR("{}"));
     }
@@ -288,7 +290,7 @@ static void call_tool(struct claude *c, struct str request, const struct rpc_mes
 {
     struct str id = json_str(json_ptr(q->params, "/_meta/claudecode~1toolUseId"), "");
     id = id.n != 0 && id.n <= CLAUDE_ID_MAX ? id : request;
-    if (!c->in_turn || c->cb == NULL || claude__find_call(c, id) != NULL) {
+    if (!c->in_turn || c->base.cb == NULL || claude__find_call(c, id) != NULL) {
         answer_mcp(c, request, q);
         return;
     }
@@ -300,7 +302,7 @@ static void call_tool(struct claude *c, struct str request, const struct rpc_mes
                             .input = call->input,
                             .runner = ENGINE_OURS,
                             .diff = STR("")};
-    c->cb->on_call(c->arg, &e);
+    c->base.cb->on_call(c->base.arg, &e);
 }
 
 void claude__questioned(struct claude *c, const struct json *msg)

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "base/arena.h"
-#include "engine/child.h"
+#include "engine/base.h"
 
 // What the files of engine claude share: claude.c is the thread and its stream, claude_calls.c the calls of tools.
 
@@ -20,14 +19,8 @@ struct claude_call {
 };
 
 struct claude {
-    struct engine_thread base;
-    struct engine_world *world;
-    const struct engine_cb *cb; // NULL: nothing is told any more
-    void *arg;
-    struct engine_child *child;
-    struct arena arena, line;
-    const char *past, *cwd, *system;
-    const struct json *tools;
+    struct engine_base base; // its task tells `why`
+    struct arena line;       // of the message under way
     bool resumed, told_past;
     vec(struct claude_call *) calls;
     bool in_turn, stopping;
@@ -35,7 +28,6 @@ struct claude {
     struct buf again;  // said to the turn: it goes on with this when it was interrupted
     struct provider_usage usage;
     unsigned n_requests; // of ours to Claude
-    struct loop_task *task;
     struct err why;
 };
 

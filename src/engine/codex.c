@@ -34,7 +34,7 @@ static struct jw *begin_request(struct codex *c, struct engine_line *m, enum cod
 static void end_request(struct codex *c, struct engine_line *m)
 {
     jw_end_obj(&m->w);
-    engine_line_send(c->child, m);
+    engine_line_send(c->base.child, m);
 }
 
 static void write_input(struct jw *w, struct str text, struct str pictures)
@@ -59,7 +59,7 @@ void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w,
     jw_kobj(w, "result");
     write(w, arg);
     jw_end_obj(w);
-    engine_line_send(c->child, &m);
+    engine_line_send(c->base.child, &m);
 }
 
 // ---- told later ---------------------------------------------------------------------------------
@@ -67,10 +67,10 @@ void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w,
 static void on_later(void *arg)
 {
     struct codex *c = arg;
-    c->task = NULL;
+    c->base.task = NULL;
     if (c->why.code != 0) {
         struct err e = c->why;
-        engine_die(&c->cb, c->arg, &e);
+        engine_die(&c->base, &e);
     } else if (c->in_turn) {
         codex__end(c, c->end, STR(""));
     }
@@ -79,19 +79,19 @@ static void on_later(void *arg)
 /// From inside a call of ours nothing may be told.
 static void tell_later(struct codex *c)
 {
-    if (c->task == NULL) {
-        c->task = loop_defer(c->world->loop, on_later, c);
+    if (c->base.task == NULL) {
+        c->base.task = loop_defer(c->base.world->loop, on_later, c);
     }
 }
 
 void codex__end(struct codex *c, enum engine_end end, struct str why)
 {
-    if (c->in_turn && c->cb != NULL) {
+    if (c->in_turn && c->base.cb != NULL) {
         c->in_turn = c->begun = c->stopping = c->message_open = false;
         free(c->turn);
         c->turn = NULL;
         codex__forget_calls(c);
-        c->cb->on_end(c->arg, end, why);
+        c->base.cb->on_end(c->base.arg, end, why);
     }
 }
 
@@ -100,12 +100,12 @@ void codex__end(struct codex *c, enum engine_end end, struct str why)
 /// What thread/start and thread/resume have in common.
 static void write_thread(const struct codex *c, struct jw *w)
 {
-    jw_kstrz(w, "cwd", c->cwd);
+    jw_kstrz(w, "cwd", c->base.cwd);
     jw_kstrz(w, "model", c->model);
     jw_kstrz(w, "modelProvider", "afloat");
     jw_kstrz(w, "approvalPolicy", "untrusted");
     jw_kstrz(w, "sandbox", "danger-full-access");
-    jw_kstrz(w, "developerInstructions", c->system);
+    jw_kstrz(w, "developerInstructions", c->base.system);
 }
 
 static void start_thread(struct codex *c)
@@ -114,7 +114,7 @@ static void start_thread(struct codex *c)
     struct jw *w = begin_request(c, &m, ASK_THREAD, "thread/start");
     write_thread(c, w);
     jw_karr(w, "dynamicTools");
-    json_foreach_item (it, c->tools) {
+    json_foreach_item (it, c->base.tools) {
         jw_obj(w);
         jw_kstrz(w, "type", "function");
         jw_kvalue(w, "name", json_get(it, "name"));
@@ -139,10 +139,9 @@ static void resume_thread(struct codex *c)
 static void begin_turn(struct codex *c)
 {
     struct engine_line m;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     assert(c->ready && c->in_turn && !c->begun);
-    buf_init(&text, SIZE_MAX);
-    engine_add_past(&text, c->told_past ? "" : c->past);
+    engine_add_past(&text, c->told_past ? "" : c->base.past);
     c->told_past = true;
     buf_adds(&text, buf_str(&c->input));
     struct jw *w = begin_request(c, &m, ASK_TURN, "turn/start");
@@ -185,14 +184,14 @@ static void take_thread(struct codex *c, const struct json *result, bool resumed
     struct err e;
     if (id.n == 0) {
         err_set(&e, ERR_INVALID, "Codex began no thread");
-        engine_die(&c->cb, c->arg, &e);
+        engine_die(&c->base, &e);
         return;
     }
     free(c->thread);
     c->thread = str_dup(id);
     c->ready = true;
     c->told_past = resumed;
-    c->cb->on_thread(c->arg, id, resumed);
+    c->base.cb->on_thread(c->base.arg, id, resumed);
     if (c->in_turn && !c->stopping) {
         begin_turn(c);
     }
@@ -203,7 +202,7 @@ static void take_result(struct codex *c, enum codex_ask what, const struct json 
     struct engine_line m;
     if (what == ASK_INIT) {
         jw_kstrz(engine_line_begin(&m), "method", "initialized");
-        engine_line_send(c->child, &m);
+        engine_line_send(c->base.child, &m);
         if (c->resume != NULL) {
             resume_thread(c);
         } else {
@@ -232,7 +231,7 @@ static void take_error(struct codex *c, enum codex_ask what, struct str message)
     } else if (what == ASK_INIT || what == ASK_THREAD) {
         err_set(&e, ERR_INVALID, "Codex refused: %.*s", (int)MIN(message.n, (size_t)300),
                 message.p);
-        engine_die(&c->cb, c->arg, &e);
+        engine_die(&c->base, &e);
     } // else the turn has ended meanwhile
 }
 
@@ -261,14 +260,8 @@ static void take_answer(struct codex *c, const struct json *msg)
 static void on_line(void *arg, struct str line)
 {
     struct codex *c = arg;
-    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
-    struct json *msg;
-    struct err e;
-    arena_fini(&c->line);
-    arena_init(&c->line);
-    if (json_parse(&msg, &c->line, line, &opts, &e) < 0 || msg->type != JSON_OBJ) {
-        err_set(&e, ERR_PARSE, "Codex sent a line that is no JSON object");
-        engine_die(&c->cb, c->arg, &e);
+    const struct json *msg = engine_read_line(&c->base, &c->line, line, "Codex");
+    if (msg == NULL) {
         return;
     }
     const struct json *id = json_get(msg, "id"), *params = json_get(msg, "params");
@@ -288,7 +281,7 @@ static void on_child_end(void *arg, const struct err *e)
     if (c->check != NULL) { // it knows better why
         c->why = *e;
     } else {
-        engine_die(&c->cb, c->arg, e);
+        engine_die(&c->base, e);
     }
 }
 
@@ -298,7 +291,6 @@ static void on_child_end(void *arg, const struct err *e)
 /// as one of JSON: its basic strings are the same but for a slash.
 static void write_config(const struct codex *c, struct buf *out)
 {
-    struct jw w;
     buf_addz(out, "model_provider = \"afloat\"\n"
                   "check_for_update_on_startup = false\n"
                   "project_doc_max_bytes = 0\n" // our instructions have what is trusted of these
@@ -310,8 +302,8 @@ static void write_config(const struct codex *c, struct buf *out)
                   "[model_providers.afloat]\nname = \"Afloat\"\nwire_api = \"responses\"\n"
                   "env_key = \"AFLOAT_ENGINE_KEY\"\n");
     buf_addf(out, "base_url = \"%s/v1\"\n[projects.", gateway_url(c->gateway));
-    jw_init(&w, out);
-    jw_strz(&w, c->cwd);
+    struct jw w = {.out = out};
+    jw_strz(&w, c->base.cwd);
     buf_addz(out, "]\ntrust_level = \"untrusted\"\n");
 }
 
@@ -321,12 +313,11 @@ static void start_child(struct codex *c, const struct tool_env *place)
     static const struct engine_child_cb cb = {.on_line = on_line, .on_end = on_child_end};
     static const char *const without[] = {"CODEX_", "OPENAI_", NULL};
     struct engine_line m;
-    struct buf config;
-    buf_init(&config, SIZE_MAX);
+    struct buf config = {.max = SIZE_MAX};
     write_config(c, &config);
-    const char *env[] = {arena_printf(&c->arena, "CODEX_HOME=%s", c->dir),
-                         arena_printf(&c->arena, "AFLOAT_ENGINE_KEY=%s", gateway_key(c->gateway)),
-                         NULL};
+    const char *env[] = {
+        arena_printf(&c->base.arena, "CODEX_HOME=%s", c->dir),
+        arena_printf(&c->base.arena, "AFLOAT_ENGINE_KEY=%s", gateway_key(c->gateway)), NULL};
     const struct engine_file file = {"config.toml", buf_str(&config)};
     struct engine_child_spec q = {.argv = c->argv,
                                   .env = env,
@@ -336,16 +327,16 @@ static void start_child(struct codex *c, const struct tool_env *place)
                                   .files = &file,
                                   .n_files = 1,
                                   .gateway = c->gateway,
-                                  .owner = c->cb,
-                                  .owner_arg = c->arg};
+                                  .owner = c->base.cb,
+                                  .owner_arg = c->base.arg};
     c->gateway = NULL;
-    c->child = engine_child_start(c->world, &q, &cb, c);
+    c->base.child = engine_child_start(c->base.world, &q, &cb, c);
     buf_fini(&config);
     struct jw *w = begin_request(c, &m, ASK_INIT, "initialize");
     jw_kobj(w, "clientInfo");
     jw_kstrz(w, "name", "afloat");
     jw_kstrz(w, "title", "Afloat");
-    jw_kstrz(w, "version", c->world->version);
+    jw_kstrz(w, "version", c->base.world->version);
     jw_end_obj(w);
     jw_kobj(w, "capabilities");
     jw_kbool(w, "experimentalApi", true); // dynamicTools
@@ -359,7 +350,7 @@ static void on_checked(struct codex *c, const struct err *why)
     if (why != NULL) {
         struct err e;
         err_set(&e, why->code, "%s: %s", why->msg, ENGINE_CODEX_INSTALL);
-        engine_die(&c->cb, c->arg, &e);
+        engine_die(&c->base, &e);
     } else if (c->why.code != 0) {
         tell_later(c);
     }
@@ -367,24 +358,15 @@ static void on_checked(struct codex *c, const struct err *why)
 
 static const struct engine_ops ops;
 
-static struct engine_thread *open_thread(struct engine_world *w, const struct engine_spec *q,
-                                         const struct engine_cb *cb, void *arg)
+static struct engine_thread *codex_open(struct engine_world *w, const struct engine_spec *q,
+                                        const struct engine_cb *cb, void *arg)
 {
     struct codex *c = xcalloc(1, sizeof *c);
-    struct arena *a = &c->arena;
-    arena_init(a);
-    arena_init(&c->line);
-    c->base.ops = &ops;
-    c->world = w;
-    c->cb = cb;
-    c->arg = arg;
+    struct arena *a = &c->base.arena;
+    engine_base_init(&c->base, &ops, w, q, cb, arg);
     c->program = arena_strdup(a, str_of(q->command != NULL ? q->command : ENGINE_CODEX));
     c->dir = arena_strdup(a, str_of(q->dir));
-    c->cwd = arena_strdup(a, str_of(q->env->policy->working_dir));
     c->model = arena_strdup(a, str_of(q->choice->model));
-    c->system = arena_strdup(a, q->system);
-    c->past = arena_strdup(a, q->past);
-    c->tools = json_clone(a, q->tools);
     c->argv = engine_argv(a,
                           (const char *const[]){c->program, "app-server", "--disable", "plugins",
                                                 "--disable", "apps", NULL},
@@ -397,21 +379,21 @@ static struct engine_thread *open_thread(struct engine_world *w, const struct en
     c->gateway = gateway_open(w, q, engine_child_boxed(q->env), &c->why);
     if (c->gateway == NULL) {
         tell_later(c);
-        return &c->base;
+        return &c->base.thread;
     }
     c->check = codex_check_start(c, q->env, on_checked);
     start_child(c, q->env);
-    return &c->base;
+    return &c->base.thread;
 }
 
 // ---- what the session does ----------------------------------------------------------------------
 
 static struct codex *of(struct engine_thread *t)
 {
-    return container_of(t, struct codex, base);
+    return container_of(t, struct codex, base.thread);
 }
 
-static void take_turn(struct engine_thread *t, const struct engine_turn *in)
+static void codex_turn(struct engine_thread *t, const struct engine_turn *in)
 {
     struct codex *c = of(t);
     assert(!c->in_turn);
@@ -435,7 +417,7 @@ static void take_turn(struct engine_thread *t, const struct engine_turn *in)
     }
 }
 
-static void steer(struct engine_thread *t, struct str text)
+static void codex_steer(struct engine_thread *t, struct str text)
 {
     struct codex *c = of(t);
     if (c->in_turn && !c->begun) {
@@ -447,7 +429,7 @@ static void steer(struct engine_thread *t, struct str text)
     }
 }
 
-static void interrupt(struct engine_thread *t)
+static void codex_interrupt(struct engine_thread *t)
 {
     struct codex *c = of(t);
     c->stopping = true;
@@ -459,21 +441,13 @@ static void interrupt(struct engine_thread *t)
     }
 }
 
-static void pause_thread(struct engine_thread *t, bool paused)
-{
-    struct codex *c = of(t);
-    if (c->child != NULL) {
-        engine_child_pause(c->child, paused);
-    }
-}
-
-static void allow(struct engine_thread *t, struct str id, const struct json *input)
+static void codex_allow(struct engine_thread *t, struct str id, const struct json *input)
 {
     (void)input;
     codex__decide(of(t), id, true);
 }
 
-static void refuse(struct engine_thread *t, struct str id, struct str reason)
+static void codex_refuse(struct engine_thread *t, struct str id, struct str reason)
 {
     struct codex *c = of(t);
     if (reason.n == 0 || c->turn == NULL || c->stopping) {
@@ -482,8 +456,7 @@ static void refuse(struct engine_thread *t, struct str id, struct str reason)
     }
     // Codex has no place for a reason: it is said to the model while Codex waits for the decision, so that no request
     // is cut short for it
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     buf_addf(&text, "[Afloat: the call was not run: " STR_FMT "]", STR_ARG(reason));
     send_steer(c, buf_str(&text), id);
     buf_fini(&text);
@@ -506,7 +479,7 @@ static void write_result(struct jw *w, void *arg)
     jw_kbool(w, "success", r->success);
 }
 
-static void answer(struct engine_thread *t, struct str id, struct str output, bool success)
+static void codex_answer(struct engine_thread *t, struct str id, struct str output, bool success)
 {
     struct codex *c = of(t);
     struct result r = {output, success};
@@ -520,19 +493,13 @@ static void answer(struct engine_thread *t, struct str id, struct str output, bo
     }
 }
 
-static void close_thread(struct engine_thread *t)
+static void codex_close(struct engine_thread *t)
 {
     struct codex *c = of(t);
-    c->cb = NULL;
-    if (c->task != NULL) {
-        loop_cancel(c->world->loop, c->task);
-    }
     if (c->check != NULL) {
         codex_check_cancel(c->check);
     }
-    if (c->child != NULL) {
-        engine_child_close(c->child);
-    }
+    engine_base_fini(&c->base);
     gateway_close(c->gateway);
     codex__forget_calls(c);
     vec_fini(&c->calls);
@@ -548,21 +515,20 @@ static void close_thread(struct engine_thread *t)
     free(c->turn);
     free(c->message);
     arena_fini(&c->line);
-    arena_fini(&c->arena);
     free(c);
 }
 
-static const struct engine_ops ops = {.turn = take_turn,
-                                      .steer = steer,
-                                      .interrupt = interrupt,
-                                      .pause = pause_thread,
-                                      .allow = allow,
-                                      .refuse = refuse,
-                                      .answer = answer,
-                                      .close = close_thread};
+static const struct engine_ops ops = {.turn = codex_turn,
+                                      .steer = codex_steer,
+                                      .interrupt = codex_interrupt,
+                                      .pause = engine_base_pause,
+                                      .allow = codex_allow,
+                                      .refuse = codex_refuse,
+                                      .answer = codex_answer,
+                                      .close = codex_close};
 
 const struct engine_kind engine_codex = {.name = ENGINE_CODEX,
                                          .program = ENGINE_CODEX,
                                          .install = ENGINE_CODEX_INSTALL,
                                          .fixed_tools = true,
-                                         .open = open_thread};
+                                         .open = codex_open};

@@ -5,10 +5,6 @@
 // `codex app-server` is experimental and changes from version to version, so nothing is taken for granted: before a program
 // is used for the first time the names of all methods that we send and hear are looked up in what it says of itself.
 
-#include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/path.h"
 #include "engine/codex_int.h"
 
@@ -53,8 +49,7 @@ static void check_free(struct codex_check *k)
 static int look_into(const struct codex_check *k, size_t i, struct err *e)
 {
     char *path = path_join(k->dir, needs[i].file);
-    struct buf text;
-    buf_init(&text, SCHEMA_MAX);
+    struct buf text = {.max = SCHEMA_MAX};
     int rc = path_read(path, &text, e);
     if (rc < 0) {
         err_set(e, ERR_UNSUPPORTED,
@@ -75,23 +70,6 @@ static int look_into(const struct codex_check *k, size_t i, struct err *e)
     return rc;
 }
 
-/// Files, and directories of files.
-static void remove_files(const char *dir)
-{
-    DIR *d = opendir(dir);
-    for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        char *path = path_join(dir, e->d_name);
-        if (e->d_name[0] != '.' && unlink(path) != 0 && e->d_type == DT_DIR) {
-            remove_files(path);
-        }
-        free(path);
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    rmdir(dir);
-}
-
 static void look(void *arg)
 {
     struct codex_check *k = arg;
@@ -102,7 +80,7 @@ static void look(void *arg)
     }
     k->why = e;
     k->why.code = rc;
-    remove_files(k->dir);
+    (void)!path_remove_tree(k->dir, NULL);
 }
 
 // ---- on the loop --------------------------------------------------------------------------------
@@ -148,14 +126,14 @@ struct codex_check *codex_check_start(struct codex *c, const struct tool_env *pl
 {
     static const struct engine_child_cb cb = {.on_line = on_line, .on_end = on_end};
     struct codex_check *k = xcalloc(1, sizeof *k);
-    k->world = c->world;
+    k->world = c->base.world;
     k->done = done;
     k->c = c;
     k->program = xstrdup(c->program);
     k->dir = path_join(c->dir, "schema");
-    vec_foreach (it, &c->world->checked) {
+    vec_foreach (it, &c->base.world->checked) {
         if (strcmp(*it, c->program) == 0) {
-            k->task = loop_defer(c->world->loop, on_known, k);
+            k->task = loop_defer(c->base.world->loop, on_known, k);
             return k;
         }
     }
@@ -167,9 +145,9 @@ struct codex_check *codex_check_start(struct codex *c, const struct tool_env *pl
                                   .env = env,
                                   .place = place,
                                   .dir = c->dir,
-                                  .owner = c->cb,
-                                  .owner_arg = c->arg};
-    k->child = engine_child_start(c->world, &q, &cb, k);
+                                  .owner = c->base.cb,
+                                  .owner_arg = c->base.arg};
+    k->child = engine_child_start(c->base.world, &q, &cb, k);
     free(home);
     return k;
 }

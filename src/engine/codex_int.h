@@ -1,7 +1,6 @@
 #pragma once
 
-#include "base/arena.h"
-#include "engine/child.h"
+#include "engine/base.h"
 
 // What the files of engine codex share.
 //
@@ -28,17 +27,11 @@ struct codex_asked {
 };
 
 struct codex {
-    struct engine_thread base;
-    struct engine_world *world;
-    const struct engine_cb *cb;
-    void *arg;
-    struct engine_child *child;
+    struct engine_base base; // its task tells `why`, or ends the turn
     struct gateway *gateway; // until the child has it
-    struct arena arena;      // of what it was opened with
     struct arena line;       // of the message under way
-    const char *program, *dir, *cwd, *model, *system, *past;
+    const char *program, *dir, *model;
     const char *const *argv;
-    const struct json *tools;
     char *resume;
     // under way
     int64_t last_id;
@@ -58,9 +51,8 @@ struct codex {
     int64_t tokens;      // total of the thread, as told last
     char error[400];     // what Codex said last of a failure
     struct codex_check *check;
-    struct loop_task *task; // something is told in the loop's next turn
-    enum engine_end end;    // this, when the turn is to end
-    struct err why;         // or that it is of no more use; code 0: it is
+    enum engine_end end; // this, when the turn is to end
+    struct err why;      // or that it is of no more use; code 0: it is
 };
 
 // codex.c

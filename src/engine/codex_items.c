@@ -33,7 +33,6 @@ static struct codex_call *add_call(struct codex *c, struct str item)
     struct codex_call *call = xcalloc(1, sizeof *call);
     call->item = str_dup(item);
     call->request = -1;
-    arena_init(&call->arena);
     vec_push(&c->calls, call);
     return call;
 }
@@ -60,6 +59,7 @@ static void write_decision(struct jw *w, void *arg)
 
 static void decide(struct codex *c, struct codex_call *call)
 {
+    assert(c->base.child != NULL);
     bool accept = !call->refused;
     if (call->request >= 0 && call->waiting == 0) {
         codex__answer(c, call->request, write_decision, &accept);
@@ -105,7 +105,7 @@ static void tell_command(struct codex *c, struct str id, const struct json *of,
     struct json_member members[2] = {
         {STR("cmd"), member(unwrap(&c->line, json_str(json_get(of, "command"), "")))},
         {STR("cwd"), member(cwd)}};
-    bool elsewhere = cwd.n != 0 && !str_eqz(cwd, c->cwd);
+    bool elsewhere = cwd.n != 0 && !str_eqz(cwd, c->base.cwd);
     struct json input = {.type = JSON_OBJ, .n = elsewhere ? 2 : 1, .members = members};
     struct engine_call call = {.id = id,
                                .tool = STR("shell"),
@@ -113,7 +113,7 @@ static void tell_command(struct codex *c, struct str id, const struct json *of,
                                .runner = runner,
                                .effect = TOOL_RUNS,
                                .diff = STR("")};
-    c->cb->on_call(c->arg, &call);
+    c->base.cb->on_call(c->base.arg, &call);
 }
 
 // ---- changes of files ---------------------------------------------------------------------------
@@ -131,7 +131,7 @@ static void tell_file(struct codex *c, const struct codex_call *call, size_t i,
     const struct json *change = &call->changes->items[i];
     struct str path = json_str(json_get(change, "path"), "");
     bool adds = str_eqz(json_str(json_ptr(change, "/kind/type"), ""), "add");
-    const char *below = path_below(c->cwd, arena_strdup(&c->line, path));
+    const char *below = path_below(c->base.cwd, arena_strdup(&c->line, path));
     struct json_member members[1] = {
         {STR("path"), member(below != NULL && below[0] != '\0' ? str_of(below) : path)}};
     struct json input = {.type = JSON_OBJ, .n = 1, .members = members};
@@ -141,7 +141,7 @@ static void tell_file(struct codex *c, const struct codex_call *call, size_t i,
                             .runner = runner,
                             .effect = TOOL_WRITES,
                             .diff = json_str(json_get(change, "diff"), "")};
-    c->cb->on_call(c->arg, &q);
+    c->base.cb->on_call(c->base.arg, &q);
 }
 
 static void tell_files(struct codex *c, struct codex_call *call, enum engine_runner runner)
@@ -208,7 +208,7 @@ static void call_tool(struct codex *c, int64_t id, const struct json *params)
                             .input = input != NULL && input->type == JSON_OBJ ? input : &nothing,
                             .runner = ENGINE_OURS,
                             .diff = STR("")};
-    c->cb->on_call(c->arg, &q);
+    c->base.cb->on_call(c->base.arg, &q);
 }
 
 static const struct {
@@ -220,7 +220,7 @@ static const struct {
 
 void codex__questioned(struct codex *c, int64_t id, struct str method, const struct json *params)
 {
-    for (size_t i = 0; i < ARRAY_LEN(questions) && c->cb != NULL && c->in_turn; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(questions) && c->base.cb != NULL && c->in_turn; i++) {
         if (str_eqz(method, questions[i].method)) {
             questions[i].take(c, id, params);
             return;
@@ -243,7 +243,7 @@ static void begin_message(struct codex *c, struct str id)
     c->message = str_dup(id);
     c->message_open = false;
     if (was_open) {
-        c->cb->on_void(c->arg, str_of(c->error));
+        c->base.cb->on_void(c->base.arg, str_of(c->error));
     }
 }
 
@@ -278,7 +278,7 @@ static void command_over(struct codex *c, const struct json *item, struct str id
         tell_command(c, id, item, ENGINE_RAN);
     }
     if (c->in_turn) {
-        c->cb->on_result(c->arg, id, output, error, STR(""));
+        c->base.cb->on_result(c->base.arg, id, output, error, STR(""));
     }
 }
 
@@ -295,8 +295,8 @@ static void files_over(struct codex *c, const struct json *item, struct str id)
     }
     for (size_t i = 0; i < call->changes->n && c->in_turn; i++) {
         struct str diff = json_str(json_get(&call->changes->items[i], "diff"), "");
-        c->cb->on_result(c->arg, file_id(c, call, i), done ? STR("changed") : STR(""),
-                         done ? STR("") : status, done ? diff : STR(""));
+        c->base.cb->on_result(c->base.arg, file_id(c, call, i), done ? STR("changed") : STR(""),
+                              done ? STR("") : status, done ? diff : STR(""));
     }
 }
 
@@ -307,7 +307,7 @@ static void completed(struct codex *c, const struct json *params)
     if (str_eqz(type, "agentMessage")) {
         begin_message(c, id);
         c->message_open = false;
-        c->cb->on_message(c->arg, json_str(json_get(item, "text"), ""));
+        c->base.cb->on_message(c->base.arg, json_str(json_get(item, "text"), ""));
     } else if (str_eqz(type, "commandExecution")) {
         command_over(c, item, id);
     } else if (str_eqz(type, "fileChange")) {
@@ -324,7 +324,7 @@ static void text_delta(struct codex *c, const struct json *params)
     begin_message(c, json_str(json_get(params, "itemId"), ""));
     if (d.text.n != 0) {
         c->message_open = true;
-        c->cb->on_delta(c->arg, &d);
+        c->base.cb->on_delta(c->base.arg, &d);
     }
 }
 
@@ -333,14 +333,14 @@ static void reasoning_delta(struct codex *c, const struct json *params)
     struct provider_delta d = {.text = STR(""),
                                .reasoning = json_str(json_get(params, "delta"), "")};
     if (d.reasoning.n != 0) {
-        c->cb->on_delta(c->arg, &d);
+        c->base.cb->on_delta(c->base.arg, &d);
     }
 }
 
 static void output_delta(struct codex *c, const struct json *params)
 {
-    c->cb->on_progress(c->arg, json_str(json_get(params, "itemId"), ""),
-                       json_str(json_get(params, "delta"), ""));
+    c->base.cb->on_progress(c->base.arg, json_str(json_get(params, "itemId"), ""),
+                            json_str(json_get(params, "delta"), ""));
 }
 
 /// One request to the model is over. The same numbers may come twice.
@@ -357,7 +357,7 @@ static void usage(struct codex *c, const struct json *params)
                                   .output = json_int(json_get(last, "outputTokens"), -1),
                                   .reasoning =
                                       json_int(json_get(last, "reasoningOutputTokens"), -1)};
-    c->cb->on_usage(c->arg, &used, json_int(json_get(u, "modelContextWindow"), 0));
+    c->base.cb->on_usage(c->base.arg, &used, json_int(json_get(u, "modelContextWindow"), 0));
 }
 
 static void failed(struct codex *c, const struct json *params)
@@ -369,7 +369,7 @@ static void failed(struct codex *c, const struct json *params)
         free(c->message);
         c->message = NULL;
         c->message_open = false;
-        c->cb->on_void(c->arg, str_of(c->error));
+        c->base.cb->on_void(c->base.arg, str_of(c->error));
         c->error[0] = '\0';
     }
 }
@@ -403,7 +403,7 @@ static const struct {
 
 void codex__notified(struct codex *c, struct str method, const struct json *params)
 {
-    for (size_t i = 0; i < ARRAY_LEN(notices) && c->cb != NULL && c->begun; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(notices) && c->base.cb != NULL && c->begun; i++) {
         if (str_eqz(method, notices[i].method)) {
             notices[i].take(c, params);
             return;

@@ -20,9 +20,9 @@
 #include "engine/gateway.h"
 
 #include <assert.h>
-#include <sys/random.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "loop/launch.h"
 #include "net/http1.h"
 #include "net/http_client.h"
@@ -97,6 +97,7 @@ static void on_conn_closed(uv_handle_t *h)
     struct conn *c = h->data;
     struct gateway *g = c->g;
     size_t i = 0;
+    assert(c->over && c->call == NULL && c->ticket == NULL);
     while (g->conns.p[i] != c) {
         i++;
     }
@@ -164,11 +165,8 @@ static void send_bytes(struct conn *c, struct buf *bytes)
 /// An answer of our own, in the form that both kinds of providers have.
 static void answer(struct conn *c, int status, const char *text)
 {
-    struct buf out, body;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct buf out = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstrz(&w, "type", "error");
     jw_kobj(&w, "error");
@@ -206,9 +204,8 @@ static bool is_ours(struct str name)
 static void on_head(struct http_call *call, const struct http_reply *r, void *arg)
 {
     struct conn *c = arg;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     (void)call;
-    buf_init(&out, SIZE_MAX);
     buf_addf(&out, "HTTP/1.1 %d Provider\r\nconnection: close\r\n", r->status);
     for (size_t i = 0; i < r->n_headers; i++) {
         if (!is_ours(r->headers[i].name)) {
@@ -224,9 +221,8 @@ static void on_head(struct http_call *call, const struct http_reply *r, void *ar
 static void on_body(struct http_call *call, struct str bytes, void *arg)
 {
     struct conn *c = arg;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     (void)call;
-    buf_init(&out, SIZE_MAX);
     buf_addf(&out, "%zx\r\n", bytes.n);
     buf_adds(&out, bytes);
     buf_addz(&out, "\r\n");
@@ -412,13 +408,13 @@ void gateway_serve(struct gateway *g, gateway_request *request, void *arg)
 void gateway_answer(struct gateway_ticket *t, struct str json)
 {
     struct conn *c = t->c;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
+    assert(c == NULL || c->ticket == t);
     free(t);
     if (c == NULL) {
         return;
     }
     c->ticket = NULL;
-    buf_init(&out, SIZE_MAX);
     buf_addf(&out, "HTTP/1.1 %s\r\n%scontent-length: %zu\r\nconnection: close\r\n\r\n",
              json.n != 0 ? "200 OK" : "202 Accepted",
              json.n != 0 ? "content-type: application/json\r\n" : "", json.n);
@@ -446,7 +442,6 @@ struct gateway *gateway_open(struct engine_world *w, const struct engine_spec *q
                              struct err *e)
 {
     const struct provider_choice *choice = q->choice;
-    unsigned char random[KEY_BYTES];
     struct gateway *g = xcalloc(1, sizeof *g);
     const char *key = choice != NULL ? provider_choice_key(choice) : NULL;
     const char *base_url = choice != NULL ? choice->base_url : NULL;
@@ -459,11 +454,8 @@ struct gateway *gateway_open(struct engine_world *w, const struct engine_spec *q
     g->server.data = g;
     g->n_handles = 1;
     snprintf(g->url, sizeof g->url, "http://127.0.0.1:%d", LAUNCH_PORT);
-    int rc = getrandom(random, sizeof random, 0) == (ssize_t)sizeof random ? 0 : UV_EIO;
-    for (size_t i = 0; i < sizeof random; i++) {
-        snprintf(g->key + 2 * i, 3, "%02x", random[i]);
-    }
-    rc = rc == 0 && !boxed ? listen_here(g) : rc;
+    random_hex(g->key, sizeof g->key);
+    int rc = boxed ? 0 : listen_here(g);
     if (rc < 0) {
         err_set(e, rc, "cannot listen for the engine: %s", uv_strerror(rc));
         gateway_close(g);

@@ -389,7 +389,6 @@ static struct env_build *build_start(const struct env_build_opts *o)
     struct env_build *b = xcalloc(1, sizeof *b);
     b->o = *o;
     b->root = xstrdup(o->root);
-    arena_init(&b->arena);
     env_vars_init(&b->base, &b->arena);
     env_vars_init(&b->now, &b->arena);
     env_vars_add_environ(&b->base, o->base);
@@ -419,7 +418,6 @@ static bool build_runs_programs(const struct env_build *b)
 const struct env_builder env_builder = {
     .name = "afloat",
     .build = build_start,
-    .rebuild = build_start,
     .cancel = build_cancel,
     .runs_programs = build_runs_programs,
 };

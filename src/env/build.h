@@ -28,8 +28,6 @@ struct env_builder {
     const char *name;
     /// Start. Never NULL; every failure comes by on_done. May never call back from inside.
     struct env_build *(*build)(const struct env_build_opts *o);
-    /// The same when there was a build before of the same project.
-    struct env_build *(*rebuild)(const struct env_build_opts *o);
     /// End it; no callback follows, memory goes by itself.
     void (*cancel)(struct env_build *b);
     /// True when programs run in it, which may write files themselves.

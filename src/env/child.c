@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "loop/proc.h"
 #include "loop/timer.h"
 #include "sandbox/box.h"
@@ -205,10 +206,8 @@ static int spawn(struct env_child *c, int side, struct err *e)
     if (text.n != 0 && input < 0) {
         return err_sys(e, "cannot make a file in memory");
     }
-    for (size_t done = 0; rc == 0 && done < text.n;) {
-        ssize_t n = pwrite(input, text.p + done, text.n - done, (off_t)done);
-        rc = n < 0 ? err_sys(e, "cannot write to memory") : 0;
-        done += n > 0 ? (size_t)n : 0;
+    if (input >= 0 && (path_write_fd(input, text) < 0 || lseek(input, 0, SEEK_SET) != 0)) {
+        rc = err_sys(e, "cannot write to memory");
     }
     struct proc_opts o = {.argv = c->o.argv,
                           .env = c->o.env,

@@ -32,6 +32,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/json.h"
 #include "base/time.h"
 #include "env/build.h"
 #include "env/env.h"
@@ -45,6 +46,7 @@ enum {
     CALM_MS = 250, // without a change: a storm is over
     PATIENT = 4,   // from here on a running build is not killed
     PACE_MAX = 4,  // of a storm
+    CHANGED_BYTES = 16 << 10,
 };
 
 // How long nothing runs before the next build, by how many in a row were no answer yet.
@@ -247,12 +249,12 @@ static void begin(void *arg)
     c->disturbed = false;
     c->pace++;
     env_inputs_begin(&c->inputs);
-    bool first = c->generation++ == 0;
+    c->generation++;
     c->began_ms = loop_now(c->o.loop);
     c->began_ns = wall_ns();
     c->ended_ns = 0;
     c->state = ENV_BUILDING;
-    c->build = first ? c->o.builder->build(&o) : c->o.builder->rebuild(&o);
+    c->build = c->o.builder->build(&o);
     struct env_building m = {.generation = c->generation,
                              .changed = (const char *const *)c->changed.p,
                              .n_changed = c->changed.n};
@@ -317,6 +319,15 @@ static void free_coord(void *arg)
 }
 
 // ---- public ----------------------------------------------------------------------------------
+
+void env_write_changed(struct jw *w, const char *const *files, size_t n)
+{
+    jw_karr(w, "changed_files");
+    for (size_t i = 0, begin = w->out->n; i < n && w->out->n - begin < CHANGED_BYTES; i++) {
+        jw_strz(w, files[i]);
+    }
+    jw_end_arr(w);
+}
 
 struct env_coord *env_coord_open(const struct env_coord_opts *o)
 {

@@ -8,7 +8,7 @@
 
 // The environment of a project: found, built, watched, merged into a shell.
 //
-//     coordinator ── build, rebuild ──> builder          (env.toml, script, direnv, devenv, nix, mise)
+//     coordinator ── build ──> builder                   (env.toml, script, direnv, devenv, nix, mise)
 //         │  building, ready, failed
 //         v
 //     the owner of a shell: env_session_render() ──> text for bash, zsh, fish or sh
@@ -18,6 +18,7 @@
 struct loop;
 struct watcher;
 struct lane;
+struct jw;
 
 // ---- the project -----------------------------------------------------------------------------
 
@@ -124,6 +125,10 @@ struct env_failed {
     const char *const *changed;
     size_t n_changed;
 };
+
+/// Write the member `changed_files`: the first of `files`, up to 16 KiB and one name. A list of all, after a change of
+/// branch say, would make a report or an event too large, and it would be lost.
+void env_write_changed(struct jw *w, const char *const *files, size_t n);
 
 /// Called from the loop, never from inside a call of ours. A callback may call any function below,
 /// env_coord_close() too.

@@ -178,8 +178,7 @@ void env_gate_unattended_init(struct env_gate *g, const char *home, const char *
     guard->runtime = xstrdup(runtime);
 }
 
-void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const char *const *hide,
-                             size_t n_hide)
+void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const char *const *hide)
 {
     struct guard *guard = g->arg;
     assert(guard->unattended);
@@ -187,8 +186,8 @@ void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const
     guard->boxed = boxed;
     guard->network = network;
     vec_fini_each(&guard->hide, free);
-    for (size_t i = 0; i < n_hide; i++) {
-        vec_push(&guard->hide, xstrdup(hide[i]));
+    for (; *hide != NULL; hide++) {
+        vec_push(&guard->hide, xstrdup(*hide));
     }
     pthread_mutex_unlock(&guard->lock);
 }

@@ -20,9 +20,9 @@ void env_gate_trust_fini(struct env_gate *g);
 /// They must have been trusted as they are; and since they may read others that nobody hashed, they run in
 /// a box (env_spec.box), see env_gate_unattended_set(). `runtime` is AFLOAT_RUNTIME, copied.
 void env_gate_unattended_init(struct env_gate *g, const char *home, const char *runtime);
-/// What the box is from the next build on: none at all without `boxed`; `hide` is copied. On the loop thread.
-void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const char *const *hide,
-                             size_t n_hide);
+/// What the box is from the next build on: none at all without `boxed`; `hide`, NULL at its end, is copied. On the
+/// loop thread.
+void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const char *const *hide);
 
 /// Trust the environment files of the project at `root` as they are now, and with `follow` whatever they
 /// will be. Blocks. ERR_NOT_FOUND when there are none.

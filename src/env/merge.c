@@ -294,7 +294,6 @@ struct env_session *env_session_new(const char *const *outer)
 {
     struct env_session *s = xcalloc(1, sizeof *s);
     struct merge_state nothing = {0};
-    arena_init(&s->arena);
     env_vars_init(&s->outer, &s->arena);
     env_vars_add_environ(&s->outer, outer);
     vec_push(&s->states, nothing);
@@ -338,7 +337,6 @@ void env_session_merge(struct env_session *s, const struct env_result *r, struct
     struct env_vars names;
     size_t n;
     *ops = (struct env_ops){.count = r != NULL ? s->count + 1 : 0};
-    arena_init(&ops->arena);
     env_vars_init(&names, &ops->arena);
     vec_foreach (st, &s->states) {
         add_names(&names, st->result);

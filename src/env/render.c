@@ -113,19 +113,11 @@ static int open_private(const char *dir, struct err *e)
 // Not synced: these files live no longer than their shell.
 static int write_new(int dirfd, const char *name, struct str text)
 {
-    int rc = 0;
     int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return -errno;
     }
-    while (rc == 0 && text.n != 0) {
-        ssize_t n = write(fd, text.p, text.n);
-        if (n >= 0) {
-            text = str_from(text, (size_t)n);
-        } else if (errno != EINTR) {
-            rc = -errno;
-        }
-    }
+    int rc = path_write_fd(fd, text);
     if (close(fd) != 0 && rc == 0) {
         rc = -errno;
     }

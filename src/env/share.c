@@ -103,13 +103,7 @@ static bool is_alike(char *const *a, char *const *b)
 
 static const char *find(char *const *vars, const char *name)
 {
-    size_t n = strlen(name);
-    for (; *vars != NULL; vars++) {
-        if (strncmp(*vars, name, n) == 0 && (*vars)[n] == '=') {
-            return *vars + n + 1;
-        }
-    }
-    return NULL;
+    return str_env((const char *const *)vars, name);
 }
 
 static const char *const *environ_of(const struct env_guest *g)
@@ -322,14 +316,10 @@ static struct env_place *open_place(struct env_share *s, const char *root, char 
 static void leave_place(struct env_guest *g)
 {
     struct env_place *p = g->place;
-    size_t i = 0;
     if (p == NULL) {
         return;
     }
-    while (p->guests.p[i] != g) {
-        i++;
-    }
-    vec_remove(&p->guests, i);
+    vec_drop(&p->guests, g);
     if (p->guests.n != 0) {
         return;
     }

@@ -270,6 +270,21 @@ static int read_unit(struct spec_reading *r, const char *path, const char *by)
 
 // ---- the delegate ----------------------------------------------------------------------------
 
+// direnv takes the .envrc of the nearest directory upwards, and without one answers that nothing changes: other
+// programs fail without their file.
+static bool has_envrc(const char *root)
+{
+    bool found = false;
+    for (struct str dir = str_of(root), last = STR_NULL; !found && dir.n != last.n;
+         last = dir, dir = path_dir(dir)) {
+        char *at = str_dup(dir), *file = path_join(at, ".envrc");
+        found = access(file, F_OK) == 0;
+        free(file);
+        free(at);
+    }
+    return found;
+}
+
 static int choose_delegate(struct spec_reading *r)
 {
     struct env_spec *s = r->s;
@@ -299,6 +314,13 @@ static int choose_delegate(struct spec_reading *r)
             (void)note_code(s, file, NULL);
         }
         free(program);
+    }
+    if (!automatic && strcmp(r->provider, "direnv") == 0 && !has_envrc(s->root)) {
+        return err_set(
+            r->e, ERR_INVALID,
+            "provider \"direnv\" needs a file '.envrc' in '%s' or above it: write one, then run "
+            "'direnv allow'",
+            s->root);
     }
     if (s->delegate != NULL && strcmp(s->delegate, "devenv") == 0) {
         (void)note_code(s, env__path(&s->arena, s->root, "devenv.yaml"), NULL);
@@ -362,10 +384,7 @@ const char *env__path(struct arena *a, const char *dir, const char *path)
 int env__known(const struct env_unit *u, const struct toml *table, const char *what,
                const char *const *keys, struct err *e)
 {
-    size_t n = 0;
-    while (keys[n] != NULL) {
-        n++;
-    }
+    size_t n = str_count(keys);
     if (table == NULL) {
         return 0;
     }

@@ -51,12 +51,11 @@ static int eval_env(const struct env_unit *u, struct env_vars *vars, struct err 
         return env__bad(u, table, e, "'env' is not a table");
     }
     toml_foreach (m, table) {
-        struct buf value;
+        struct buf value = {.max = ENV_SPEC_FILE_MAX};
         if (!env_name_ok(m->key) || !env_name_is_free(m->key)) {
             return env__bad(u, &m->value, e, "'" STR_FMT "' is not a name that can be set",
                             STR_ARG(m->key));
         }
-        buf_init(&value, ENV_SPEC_FILE_MAX);
         int rc = value_text(u, m, vars, &value, e);
         if (rc == 0) {
             env_vars_set(vars, m->key, buf_str(&value));

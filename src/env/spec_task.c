@@ -212,19 +212,6 @@ static int place(struct drafts *d, size_t at)
     return 0;
 }
 
-static const char **copy_words(struct arena *a, const char **words)
-{
-    size_t n = 0;
-    while (words[n] != NULL) {
-        n++;
-    }
-    const char **copy = arena_calloc(a, n + 1, sizeof *copy);
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = arena_strdup(a, str_of(words[i]));
-    }
-    return copy;
-}
-
 int env__tasks_read(struct env_spec *s, const struct env_vars *vars, struct err *e)
 {
     struct drafts d = {.s = s, .vars = vars, .e = e};
@@ -254,8 +241,8 @@ void env__tasks_copy(struct env_result *r, const struct env_spec *s)
         copy.run = arena_strdup(a, str_of(t->run));
         copy.status = t->status != NULL ? arena_strdup(a, str_of(t->status)) : NULL;
         copy.cwd = arena_strdup(a, str_of(t->cwd));
-        copy.after = copy_words(a, t->after);
-        copy.inputs = copy_words(a, t->inputs);
+        copy.after = arena_copy_list(a, t->after);
+        copy.inputs = arena_copy_list(a, t->inputs);
         copy.env = arena_calloc(a, t->n_env + 1, sizeof *copy.env);
         for (size_t i = 0; i < t->n_env; i++) {
             copy.env[i].name = arena_strdup(a, str_of(t->env[i].name));

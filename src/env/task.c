@@ -391,6 +391,9 @@ static void pump_soon(struct env_tasks *t)
 
 static void want(struct env_tasks *t, struct task_job *j)
 {
+    if (j->wanted) {
+        return; // by another way, with all that it comes after
+    }
     j->wanted = true;
     for (const char **name = j->task->after; *name != NULL; name++) {
         want(t, job_of(t, *name));

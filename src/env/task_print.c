@@ -4,9 +4,7 @@
 // that is missing counts as missing. It is kept in the project's state directory after a success, one
 // small file a task, so that the next shell does not run what is done.
 
-#include <dirent.h>
-#include <errno.h>
-
+#include "base/folder.h"
 #include "base/path.h"
 #include "env/task.h"
 
@@ -30,14 +28,11 @@ static void add_matches(struct sha256 *h, const char *pattern)
     char *dir = str_dup(path_dir(str_of(pattern)));
     struct str base = path_base(str_of(pattern));
     vec(const char *) names = {0};
-    DIR *d = opendir(dir);
-    for (struct dirent *it; d != NULL && names.n < MATCHES_MAX && (it = readdir(d)) != NULL;) {
-        if (it->d_name[0] != '.' && str_glob(base, str_of(it->d_name))) {
-            vec_push(&names, path_join(dir, it->d_name));
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        if (f.name[0] != '.' && str_glob(base, str_of(f.name)) && names.n < MATCHES_MAX) {
+            vec_push(&names, path_join(dir, f.name));
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     str_sort(names.p, names.n);
     vec_foreach (name, &names) {

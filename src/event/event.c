@@ -92,7 +92,7 @@ static void on_doc(void *arg, int status, struct str text, const struct err *e)
 {
     struct event_log *log = arg;
     struct err why;
-    struct arena a;
+    struct arena a = {0};
     struct json *doc = NULL;
 
     log->asked = 0;
@@ -100,7 +100,6 @@ static void on_doc(void *arg, int status, struct str text, const struct err *e)
         log_free(log);
         return;
     }
-    arena_init(&a);
     if (status == 0 && text.n != 0) {
         status = json_parse(&doc, &a, text, NULL, &why);
         e = &why;
@@ -156,9 +155,8 @@ struct ring_entry event__encode(struct buf *b, uint64_t number, const struct eve
     add_type(b, ev->type);
     buf_addc(b, '"');
     if (ev->session.n != 0) {
-        struct jw w;
         buf_addz(b, ",\"session\":");
-        jw_init(&w, b);
+        struct jw w = {.out = b};
         jw_str(&w, ev->session);
         entry.session = event__session_hash(ev->session);
     }
@@ -315,12 +313,21 @@ uint64_t event_emit(struct event_log *log, struct str type, struct str session, 
     return event_emit_ask(log, type, session, fields, NULL, NULL);
 }
 
+void event_emit_object(struct event_log *log, enum event_id id, struct buf *object)
+{
+    if (buf_ok(object)) {
+        assert(object->n >= 2 && object->p[0] == '{');
+        event_emit(log, str_of(event_infos[id].type), STR_NULL,
+                   (struct str){object->p + 1, object->n - 2});
+    }
+    buf_fini(object);
+}
+
 uint64_t event_emit_ask(struct event_log *log, struct str type, struct str session,
                         struct str fields, event_emitted *cb, void *arg)
 {
-    struct buf clean;
+    struct buf clean = {.max = SIZE_MAX};
     struct event__channel *ch = session.n != 0 ? map_get(&log->channels, session) : NULL;
-    buf_init(&clean, SIZE_MAX);
     if (redact_json_to(&clean, fields)) {
         fields = buf_str(&clean);
     }

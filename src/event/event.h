@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "loop/loop.h"
+#include "proto/events.h"
 
 // The hub's one stream of events: ids that are never reused, a bounded ring in memory, readers with
 // a cursor each. An event is encoded once, as the server-sent-events frame that readers get:
@@ -41,6 +42,10 @@ void event_close(struct event_log *log);
 /// they could not be reserved on disk (which is logged, and tried again every second).
 /// Of a stream that hubs share ids come from the store, later: EVENT_ID_LATER.
 uint64_t event_emit(struct event_log *log, struct str type, struct str session, struct str fields);
+
+/// The same for an event of events.def that belongs to no session. `object` is a whole JSON object, which is
+/// emptied; one that outgrew its maximum is dropped.
+void event_emit_object(struct event_log *log, enum event_id id, struct buf *object);
 
 #define EVENT_ID_LATER UINT64_MAX
 /// Called once when the event is on the stream, or with why it is not. Borrowed for the call.

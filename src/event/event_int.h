@@ -107,6 +107,8 @@ void event__touch(struct event_log *log, struct event__channel *ch);
 void event__wake_now(void *log);
 /// Tell this reader in the next slice, unless it is parked or told.
 void event__wake_reader(struct event_reader *r);
+/// The page that the reader waited for has come. NULL: it was closed meanwhile, and is freed.
+struct event_reader *event__end_read(struct event_reader *r);
 struct event__channel *event__channel_new(struct str session);
 /// `id` is the newest event of `ch`: link the one before it, so that its readers pass over all others.
 void event__link(struct event_log *log, struct event__channel *ch, uint64_t id);

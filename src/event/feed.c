@@ -38,12 +38,11 @@ static bool is_turn_end(struct str type)
 /// Does an event end the turn that `r` waits for?
 static bool ends_turn(const struct event_reader *r, struct str type, struct str data)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *ev;
     if (r->turn[0] == '\0' || !is_turn_end(type)) {
         return false;
     }
-    arena_init(&a);
     bool ends = json_parse(&ev, &a, data, NULL, NULL) == 0 &&
                 str_eqz(json_str(json_get(ev, "turn"), ""), r->turn);
     arena_fini(&a);
@@ -70,18 +69,15 @@ static struct str type_of(struct str line, struct arena *a)
 
 static void on_page(void *arg, int status, const struct store_page *p, const struct err *e)
 {
-    struct event_reader *r = arg;
+    struct event_reader *r = event__end_read(arg);
     (void)e;
-    r->reading = false;
-    if (r->closed) {
-        free(r);
+    if (r == NULL) {
         return;
     }
-    assert(r->own.n == 0 && !r->ended);
+    assert(!r->ended);
     struct str lines = status == 0 ? p->lines : STR_NULL;
     while (lines.n != 0 && r->seq < r->channel->shown && !r->ended) {
-        struct arena a;
-        arena_init(&a);
+        struct arena a = {0};
         struct str line = str_cut(&lines, '\n'), type = type_of(line, &a);
         buf_addf(&r->own, "id: %llu\nevent: " STR_FMT "\ndata: ", (unsigned long long)++r->seq,
                  STR_ARG(type));

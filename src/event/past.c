@@ -30,17 +30,12 @@ static bool fits(const struct event_reader *r, const struct store_stream_event *
 
 static void on_page(void *arg, int status, const struct store_stream_page *p, const struct err *e)
 {
-    struct event_reader *r = arg;
+    struct event_reader *r = event__end_read(arg);
     (void)e; // the next event asks again
-    r->reading = false;
-    if (r->closed) {
-        free(r);
+    if (r == NULL || status < 0) {
         return;
     }
-    assert(r->own.n == 0 && !r->past);
-    if (status < 0) {
-        return;
-    }
+    assert(!r->past);
     if (r->unsure && r->cursor > p->last + 1) {
         event__set_gap(r, 1, p->last);
         r->cursor = p->last + 1;

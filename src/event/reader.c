@@ -297,6 +297,17 @@ void event__wake_reader(struct event_reader *r)
     }
 }
 
+struct event_reader *event__end_read(struct event_reader *r)
+{
+    assert(r->reading && r->own.n == 0);
+    r->reading = false;
+    if (r->closed) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
 static void wait_for_more(struct event_reader *r)
 {
     if (!is_listed(&r->node) && !r->parked && !r->told) {

@@ -48,8 +48,7 @@ static void on_choices(void *arg, int status, const struct err *e)
 {
     struct fleet *f = arg;
     struct channel *c = &f->channel;
-    struct buf now;
-    buf_init(&now, SIZE_MAX);
+    struct buf now = {.max = SIZE_MAX};
     json_write(&now, choices_all(f->o.choices), 0);
     c->reading = false;
     if (status < 0) {
@@ -170,11 +169,9 @@ static void on_said(void *arg, const struct pg_result *r, const struct err *e)
 static void say(struct job *j, const char *state)
 {
     struct fleet *f = j->f;
-    struct buf answer;
-    struct jw w;
+    struct buf answer = {.max = SIZE_MAX};
     struct pg_number n;
-    buf_init(&answer, SIZE_MAX);
-    jw_init(&w, &answer);
+    struct jw w = {.out = &answer};
     jw_obj(&w);
     jw_kstrz(&w, "state", state);
     jw_kint(&w, "generation_before", j->generation_before);
@@ -404,12 +401,11 @@ static void plan_work(void *arg) // on the lane
 static void on_planned(void *arg)
 {
     struct job *j = arg;
-    struct buf list;
+    struct buf list = {.max = SIZE_MAX};
     size_t n = 0;
     vec_foreach (s, &j->plan) {
         n += s->what == CHANNEL_WRITE;
     }
-    buf_init(&list, SIZE_MAX);
     pg_array_begin(&list, n);
     vec_foreach (s, &j->plan) {
         if (s->what == CHANNEL_WRITE) {
@@ -425,9 +421,8 @@ static void on_set(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct job *j = arg;
     struct fleet *f = j->f;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     if (e != NULL || pg_rows(r) != 1) {
         job_free(j);
     } else if (json_parse(&v, &a, pg_get(r, 0, 0), NULL, &j->e) < 0 ||

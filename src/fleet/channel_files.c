@@ -78,13 +78,11 @@ void channel_state_fini(struct channel_state *s)
 
 int channel_state_load(struct channel_state *s, const char *home, struct err *e)
 {
-    struct buf text;
-    struct arena a;
+    struct buf text = {.max = STATE_MAX};
+    struct arena a = {0};
     struct json *v = NULL;
     char *path = path_join(home, STATE_FILE);
     *s = (struct channel_state){0};
-    buf_init(&text, STATE_MAX);
-    arena_init(&a);
     int rc = path_read(path, &text, e);
     if (rc == -ENOENT) {
         rc = 0;
@@ -115,11 +113,9 @@ int channel_state_load(struct channel_state *s, const char *home, struct err *e)
 
 int channel_state_save(const struct channel_state *s, const char *home, struct err *e)
 {
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     char *path = path_join(home, STATE_FILE);
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "channel", s->channel);
     jw_kint(&w, "number", s->number);
@@ -189,7 +185,7 @@ static int collect_one(const char *home, const struct channel_path *from, struct
     const char *place = path_below(root, from->path);
     struct set_item it = {.place = place, .project = from->project};
     struct tree t;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (place == NULL || !plugin_set_may_hold(str_of(place), from->project) ||
         plugin_set_find(set, &it) != NULL) {
         return 0; // [[plugins]] and `plugin add` name paths of this machine
@@ -198,7 +194,6 @@ static int collect_one(const char *home, const struct channel_path *from, struct
     if (rc < 0 || it.hash[0] == '\0') {
         return rc;
     }
-    buf_init(&text, SIZE_MAX);
     tree_to_text(&t, &text);
     *total += text.n;
     if (from->project != NULL && !is_trusted(home, &it, it.hash)) {
@@ -454,8 +449,7 @@ int channel_take(const channel_plan *plan, const char *home, struct channel_stat
         }
     }
     if (rc < 0) {
-        struct buf kept;
-        buf_init(&kept, SIZE_MAX);
+        struct buf kept = {.max = SIZE_MAX};
         (void)!channel_revert(home, s, &kept, NULL); // tried again at the next start
         buf_fini(&kept);
     }

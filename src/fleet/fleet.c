@@ -118,15 +118,14 @@ bool fleet_is_draining(const struct fleet *f)
 static void write_labels(const struct fleet *f, struct jw *w)
 {
     const struct json *chosen = choices_get(f->o.choices, STR("hub.labels"));
-    size_t n;
-    const char *const *labels = config_strings(f->o.config->now, "store.labels", &n);
+    const char *const *label = config_strings(f->o.config->now, "store.labels");
     if (chosen != NULL) {
         jw_value(w, chosen);
         return;
     }
     jw_arr(w);
-    for (size_t i = 0; i < n; i++) {
-        jw_strz(w, labels[i]);
+    for (; *label != NULL; label++) {
+        jw_strz(w, *label);
     }
     jw_end_arr(w);
 }
@@ -158,15 +157,13 @@ struct answer {
 static void give(void *arg)
 {
     struct answer a = *(struct answer *)arg;
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     free(arg);
     if (a.e.code != 0) {
         a.cb(a.arg, STR_NULL, &a.e);
         return;
     }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     if (a.list) {
         buf_addz(&out, "{\"hubs\":[");
     }
@@ -257,15 +254,13 @@ void fleet_label(struct fleet *f, struct str name, const struct json *labels, fl
                  void *arg)
 {
     struct err e = {0};
-    struct buf text;
-    struct jw w;
+    struct buf text = {.max = SIZE_MAX};
     if (f->shared) {
         team__label(f, name, labels, cb, arg);
         return;
     }
     fleet__check_labels(labels, &e);
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     if (labels != NULL) {
         jw_value(&w, labels);
     } else {
@@ -286,15 +281,12 @@ void fleet_drain(struct fleet *f, struct str name, bool on, fleet_text_cb *cb, v
 
 static bool has_label(const struct fleet *f, struct str label)
 {
-    struct buf text;
-    struct jw w;
-    struct arena a;
+    struct buf text = {.max = SIZE_MAX};
+    struct arena a = {0};
     struct json *labels;
     bool found = false;
-    buf_init(&text, SIZE_MAX);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     write_labels(f, &w);
-    arena_init(&a);
     int rc = json_parse(&labels, &a, buf_str(&text), NULL, NULL);
     assert(rc == 0); // we wrote it
     json_foreach_item (it, labels) {

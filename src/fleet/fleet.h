@@ -116,11 +116,20 @@ void fleet_drain(struct fleet *f, struct str name, bool on, fleet_text_cb *cb, v
 /// "stopped": null or why`. `ok`: every hub that was there has all of it.
 typedef void fleet_rolled_cb(void *arg, bool ok, struct str fields, const struct err *e);
 
+/// What is rolled out. Copied.
+struct fleet_roll {
+    int64_t previous;        // the generation before the reload
+    const struct str *names; // of plugins: all others stay on the other hubs as they are
+    size_t n_names;          // 0: all plugins
+    /// Send nothing: the hubs are `planned` or `skipped`, and there is a member `"changes": [{plugin, project?,
+    /// change: added|changed|removed}]`, `plugin` being the path below home or project.
+    bool dry_run;
+};
 /// Publish the plugins of this hub, whose reload is done, and bring them to the other hubs of its user, one after
 /// the other, this one first. When a hub cannot commit them, is lost, or its plugins fail as they did not before, all go
-/// back. `previous` is the generation before the reload. `cb` comes once, also when this hub stops meanwhile.
-/// ERR_UNSUPPORTED for a hub alone, ERR_CONFLICT when a roll-out is under way or this hub is not up to date.
-void fleet_roll_out(struct fleet *f, int64_t previous, fleet_rolled_cb *cb, void *arg);
+/// back. `cb` comes once, also when this hub stops meanwhile. ERR_UNSUPPORTED for a hub alone, ERR_CONFLICT when a
+/// roll-out is under way or this hub is not up to date, ERR_INVALID for a name that no plugin here has that travels.
+void fleet_roll_out(struct fleet *f, const struct fleet_roll *what, fleet_rolled_cb *cb, void *arg);
 
 // ---- runs of a shared store ----------------------------------------------------------------------
 

@@ -12,7 +12,7 @@
 //
 //     fleet.c    a hub alone; opened and closed      team.c   hubs that share a store: list, label, drain
 //     lease.c    the runs that this hub holds        runs.c   runs read and written by any hub
-//     channel.c  what other hubs chose and published  rollout.c  publishing, hub by hub
+//     channel.c  what other hubs chose and published  rollout*.c  publishing, hub by hub
 //     channel_files.c  plugins of a set as files here  plugin_set.c  sets of plugins
 
 /// A run that this hub holds.

@@ -13,8 +13,7 @@
 //   - `leases` holds a run from the answer that gave it to this hub until it ends, is given back or lost.
 //   - only runs that were held before a look was asked for can be missing in its answer.
 
-#include <dirent.h>
-
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "config/config.h"
@@ -75,14 +74,14 @@ static void lose(struct fleet *f, size_t i, const char *why)
 
 // ---- looking ------------------------------------------------------------------------------------
 
-struct look {
+struct lease_look {
     struct fleet *f;
     uint64_t number, asked_ms;
     char *home;
     vec(char *) bots;
 };
 
-static void look_free(struct look *k)
+static void look_free(struct lease_look *k)
 {
     free(k->home);
     vec_fini_each(&k->bots, free);
@@ -150,7 +149,7 @@ static void compare(struct fleet *f, uint64_t number, const struct pg_result *r)
 
 static void on_looked(void *arg, const struct pg_result *r, const struct err *e)
 {
-    struct look *k = arg;
+    struct lease_look *k = arg;
     struct fleet *f = k->f;
     if (e != NULL) {
         log_warn(LOG_BOT, "fleet=unreachable reason=%s", LOGQ(str_of(e->msg)).z);
@@ -184,27 +183,23 @@ static void on_claimed(void *arg, const struct pg_result *r, const struct err *e
 
 static void read_bots(void *arg) // on the lane
 {
-    struct look *k = arg;
+    struct lease_look *k = arg;
     char *dir = path_join(k->home, "bots");
-    DIR *d = opendir(dir);
-    struct dirent *entry;
-    while (d != NULL && (entry = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe)
-        if (entry->d_name[0] != '.') {
-            vec_push(&k->bots, xstrdup(entry->d_name));
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        if (f.name[0] != '.') {
+            vec_push(&k->bots, xstrdup(f.name));
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     free(dir);
 }
 
 static void ask(void *arg)
 {
-    struct look *k = arg;
+    struct lease_look *k = arg;
     struct fleet *f = k->f;
     struct pg_number n[3];
-    struct buf bots;
+    struct buf bots = {.max = SIZE_MAX};
     const struct pg_param look[] = {pg_text(str_of(f->hub.name)), pg_int(&n[0], f->hub.epoch),
                                     pg_int(&n[1], f->hub.lease_s),
                                     pg_int(&n[2], f->o.generation(f->o.arg))};
@@ -216,7 +211,6 @@ static void ask(void *arg)
     }
     k->number = ++f->looks;
     k->asked_ms = loop_now(f->o.loop);
-    buf_init(&bots, SIZE_MAX);
     pg_array_begin(&bots, k->bots.n);
     vec_foreach (b, &k->bots) {
         pg_array_add(&bots, str_of(*b));
@@ -245,7 +239,7 @@ static void on_tick(void *arg)
         timer_start(&f->tick, POLL_MS);
         return;
     }
-    struct look *k = xcalloc(1, sizeof *k);
+    struct lease_look *k = xcalloc(1, sizeof *k);
     k->f = f;
     k->home = xstrdup(f->o.home->dir);
     f->looking = true;

@@ -61,9 +61,8 @@ void fleet_run_add(struct fleet *f, const struct fleet_new *n, fleet_epoch_cb *c
 {
     struct adding *q = xmalloc(sizeof *q);
     struct pg_number room[2];
-    struct buf wants;
+    struct buf wants = {.max = SIZE_MAX};
     *q = (struct adding){.f = f, .id = str_dup(n->id), .cb = cb, .arg = arg};
-    buf_init(&wants, SIZE_MAX);
     pg_array_begin(&wants, n->on.n != 0 ? 1 : 0);
     if (n->on.n != 0) {
         pg_array_add(&wants, n->on);

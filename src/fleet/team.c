@@ -62,10 +62,8 @@ static void finish(struct team_ask *q, struct str json, const struct err *e)
 static void on_rows(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct team_ask *q = arg;
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     if (e == NULL && q->name == NULL) {
         write_rows(&w, r);
     } else if (e == NULL && pg_rows(r) == 1) {
@@ -101,14 +99,13 @@ void team__label(struct fleet *f, struct str name, const struct json *labels, fl
                  void *arg)
 {
     struct team_ask *q = ask_new(f, name, cb, arg);
-    struct buf list;
+    struct buf list = {.max = SIZE_MAX};
     fleet__check_labels(labels, &q->e);
     if (q->e.code != 0) {
         f->n_asked++;
         loop_defer(f->o.loop, refuse, q);
         return;
     }
-    buf_init(&list, SIZE_MAX);
     pg_array_begin(&list, labels != NULL ? labels->n : 0);
     json_foreach_item (it, labels) {
         pg_array_add(&list, json_str(it, ""));

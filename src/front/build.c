@@ -30,8 +30,7 @@ static void write_text(struct buf *out, uint32_t id, bool is_request, struct str
 void build__request(const struct build *b, struct buf *out)
 {
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "command", "build");
     jw_kint(&w, "key", (int64_t)b->id);
@@ -117,8 +116,7 @@ void build__answer(const struct build *b, const struct packet *q, struct buf *ou
         return;
     }
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     if (str_eqz(command, "on-resolve")) {
         answer_resolve(b, q->value, &w);
@@ -163,10 +161,8 @@ static struct str declared(struct str line)
 /// The module, with its components and hooks exported by name before the source map.
 static char *with_names(struct str js, size_t *n)
 {
-    struct buf out, names;
+    struct buf out = {.max = SIZE_MAX}, names = {.max = SIZE_MAX};
     struct str rest = js;
-    buf_init(&out, SIZE_MAX);
-    buf_init(&names, SIZE_MAX);
     while (rest.n != 0) {
         struct str name = declared(str_cut(&rest, '\n'));
         if (name.n != 0) {
@@ -192,6 +188,7 @@ struct front_output *front_output_ref(struct front_output *o)
 
 void front_output_unref(struct front_output *o)
 {
+    assert(o == NULL || o->refs != 0);
     if (o != NULL && --o->refs == 0) {
         free(o->js);
         free(o->css);

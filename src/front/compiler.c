@@ -117,8 +117,7 @@ static void on_packet(struct service *s, struct str body)
     uint32_t id = q.is_request ? (uint32_t)json_int(json_get(q.value, "key"), 0) : q.id;
     for (size_t i = 0; i < f->builds.n; i++) {
         if (f->builds.p[i]->id == id && q.is_request) {
-            struct buf out;
-            buf_init(&out, SIZE_MAX);
+            struct buf out = {.max = SIZE_MAX};
             build__answer(f->builds.p[i], &q, &out);
             if (proc_write(s->proc, buf_str(&out)) < 0) {
                 proc_kill(s->proc, SIGKILL);

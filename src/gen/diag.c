@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "base/redact.h"
+
 static const struct {
     const char *name;
     enum gen_severity severity;
@@ -107,9 +109,11 @@ void gen_diag_write(const struct gen_diag *d, struct jw *w)
     if (d->line > 0) {
         jw_kint(w, "line", d->line);
     }
-    jw_kstrz(w, "message", d->message != NULL ? d->message : "");
+    redact_member(w, "message", str_of(d->message != NULL ? d->message : ""));
     write_known(w, "hint", d->hint);
     write_known(w, "hook", d->hook);
-    write_known(w, "traceback", d->traceback);
+    if (d->traceback != NULL && d->traceback[0] != '\0') {
+        redact_member(w, "traceback", str_of(d->traceback));
+    }
     jw_end_obj(w);
 }

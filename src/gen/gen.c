@@ -128,7 +128,7 @@ static void note_hook(struct gen *g, const struct hook *h, enum gen_code code,
                       const struct hook_run *run)
 {
     char *message = xasprintf("hook '%s': %s", h->point, run->fault.msg);
-    struct gen_unit *u = h->owner;
+    struct gen_unit *u = h->terms.owner;
     struct gen_diag d = {
         .code = code,
         .path = run->fault.path[0] != '\0' ? run->fault.path : u->path,

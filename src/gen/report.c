@@ -93,6 +93,14 @@ static void add_rows(struct view *v)
             add_row(v, t->name, t->state, NULL);
         }
     }
+    vec_foreach (d, &v->engine->warnings) { // beside the row of the one that has the name, if any
+        if (d->code == DIAG_NAME_DUPLICATE) {
+            struct str rest = str_of(d->plugin), name = str_cut(&rest, '@');
+            struct gen_report_row row = {
+                .name = arena_strdup(&v->r->arena, name), .state = GEN_FAILED, .change = GEN_KEPT};
+            vec_push(&v->rows, row);
+        }
+    }
 }
 
 // ---- diagnostics and needs ----------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/url.h"
 #include "gen/route.h"
 
 /// Set a member: one that is there already gets `joint` and the value behind it, or (NULL) is replaced.
@@ -44,29 +45,14 @@ struct json gen_route_headers(const struct gen_route_call *c, struct arena *a)
     return out;
 }
 
-static int hex_of(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = c != '\0' ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
 /// A part of a query: `+` is a space, %XX a byte; a `%` that is neither stays.
 static struct str decode(struct arena *a, struct str s)
 {
-    char *to = arena_alloc(a, s.n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++) {
-        int high = s.p[i] == '%' && i + 2 < s.n ? hex_of(s.p[i + 1]) : -1;
-        int low = high >= 0 ? hex_of(s.p[i + 2]) : -1;
-        if (low >= 0) {
-            to[n++] = (char)(high << 4 | low);
-            i += 2;
-        } else {
-            to[n++] = s.p[i] == '+' ? ' ' : s.p[i];
-        }
-    }
-    return (struct str){to, n};
+    struct buf text = {.max = SIZE_MAX};
+    url_decode(&text, s, true);
+    struct str out = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return out;
 }
 
 struct json gen_route_query(const struct gen_route_call *c, struct arena *a)

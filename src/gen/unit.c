@@ -303,8 +303,8 @@ int gen_unit_hook(struct gen_unit *u, const struct hook_spec *spec, struct gen_i
     if (rc < 0) {
         return rc;
     }
-    mine.owner = u;
-    mine.order = u->engine->order++;
+    mine.terms.owner = u;
+    mine.terms.order = u->engine->order++;
     rc = hook_new(&h, &mine, e);
     if (rc < 0) {
         return rc;
@@ -353,7 +353,7 @@ uint64_t gen_item_id(const struct gen_item *it)
 
 struct gen_item *gen_item_of(const struct hook *h)
 {
-    struct gen_unit *u = h->owner;
+    struct gen_unit *u = h->terms.owner;
     vec_foreach (it, &u->items) {
         if ((*it)->hook == h) {
             return *it;

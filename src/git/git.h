@@ -49,6 +49,9 @@ void git_close(struct git *g);
 /// with UV_ECANCELED (or with its result, when that was already certain).
 void git_cancel(struct git_job *j);
 
+/// The caller stops soon: a command that waits for a remote has `ms` from now on, and so has each later one.
+void git_hurry(struct git *g, uint64_t ms);
+
 /// The umask of its commands, for a job that was just started; else that of proc_umask().
 void git_set_umask(struct git_job *j, mode_t mask);
 
@@ -172,19 +175,23 @@ struct git_job *git_remove(struct git *g, const struct git_worktree *w, git_done
 struct git_push {
     struct git_worktree of; // `dir` NULL: its branch; else its files as they are now
     const char *remote;     // an address, a path, or the name of a remote of the repository
-    const char *last;    // what we pushed before; NULL or "": the remote must not have the branch
+    const char *last; // what we pushed before; NULL or "": the remote must not have the branch
+    /// What it may have in its place, pushes that failed after they began; ends with NULL. May be NULL.
+    const char *const *tried;
+    bool adopt;          // or any commit that the repository has: what was pushed last is not known
     const char *message; // of the commit that holds uncommitted files
 };
 
 struct git_pushed {
-    const char *commit; // that the remote's branch is now
-    const char *url;    // of the remote, as other machines can use it
+    /// That the remote's branch is now. After a failure: that it may be all the same, or "".
+    const char *commit;
+    const char *url; // of the remote, as other machines can use it
 };
 
 typedef void git_push_cb(void *arg, int status, const struct err *e, const struct git_pushed *r);
 /// Make the branch of the same name in `remote` the work as it is now. What is uncommitted goes along in a
 /// commit that no branch of the repository names; the worktree may be in use and does not change.
-/// ERR_CONFLICT when the remote's branch is not `last`: somebody else works on it.
+/// ERR_CONFLICT when the remote's branch is none of these: somebody else works on it.
 struct git_job *git_push(struct git *g, const struct git_push *p, git_push_cb *cb, void *arg);
 
 typedef void git_url_cb(void *arg, int status, const struct err *e, const char *url);

@@ -55,6 +55,7 @@ struct git_command {
         *id; // after exit code 0: gets the id of the commit or tree that it printed; may be NULL
     const char *gone; // another exit code means that this is gone: ERR_NOT_FOUND; needs `may_fail`
     bool outlives_us; // it writes the user's files: it may finish after we have died
+    bool far;         // it talks to a remote, which may never answer: see git_hurry()
     struct buf out;   // what it printed
     struct buf grumble; // the beginning of its stderr
     int code;
@@ -75,7 +76,7 @@ struct git {
     struct lane *lane;
     struct git_job *jobs;
     char *program, *path, *user_home, *xdg_config_home, *home, *runtime, *tmp_dir;
-    uint64_t timeout_ms;
+    uint64_t timeout_ms, far_ms; // of a command; of one that talks to a remote
     bool closing;
 };
 
@@ -146,6 +147,10 @@ void job__env(struct git_job *j, const char *name, const char *value);
 void job__only_reads(struct git_job *j);
 /// The step asks for the commit that `rev` names: exit code 0, see git_command.id, or another code.
 void job__ask_commit(struct git_job *j, const char *rev);
+/// Ask for the commit that is checked out; job__take_head() gives it, or `fallback` when there is none, and has STATE_STEPS
+/// compare with it.
+void job__ask_head(struct git_job *j);
+const char *job__take_head(struct git_job *j, const char *fallback);
 /// The step asks whether `old` is an ancestor of `commit`: exit code 0, or 1 for no.
 void job__ask_ancestor(struct git_job *j, const char *old, const char *commit);
 /// Hand `names` to its stdin, each with a NUL.
@@ -154,6 +159,10 @@ void job__feed(struct git_job *j, const struct git_names *names);
 const char *job__line(struct git_job *j);
 /// The same, when it is the id of a commit or tree; ERR_CORRUPT otherwise.
 int job__id(struct git_job *j, const char **out, struct err *e) MUST_CHECK;
+/// Is this the line in which git says what is wrong?
+bool job__is_fault(struct str line);
+/// What that line says; without one the first line, borrowed from the command.
+struct str job__fault(const struct git_job *j);
 /// It has failed: `what` and what git said.
 int job__grumble(struct git_job *j, int code, const char *what, struct err *e);
 
@@ -304,9 +313,6 @@ int take__compared(struct git_job *j, struct err *e);
 
 // ---- files.c: what needs no git --------------------------------------------------------------
 
-/// Remove a directory and all in it. Links are removed, not followed; other file systems are left.
-/// Nothing there is fine.
-int files__remove(const char *path, struct err *e) MUST_CHECK;
 /// Copy a regular file with its mode and times; `flags` for opening it. Nothing there is fine: then
 /// there is no copy either.
 int files__copy(const char *from, const char *to, int flags, struct err *e) MUST_CHECK;

@@ -92,7 +92,7 @@ static void remove_tmp(void *arg)
 {
     struct git_job *j = arg;
     struct err e = {0};
-    if (files__remove(j->tmp, &e) < 0) {
+    if (path_remove_tree(j->tmp, &e) < 0) {
         log_warn(LOG_GIT, "temporary=%s error=%s", LOGQ(str_of(j->tmp)).z, LOGQ(str_of(e.msg)).z);
     }
 }
@@ -180,11 +180,18 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
     }
 }
 
+static uint64_t limit_of(const struct git_job *j)
+{
+    return j->cmd.far ? j->git->far_ms : j->git->timeout_ms;
+}
+
 static void on_limit(void *arg)
 {
     struct git_job *j = arg;
-    j->step_status = err_set(&j->step_err, ERR_TIMEOUT, "git took longer than %llu s",
-                             (unsigned long long)(j->git->timeout_ms / 1000));
+    j->step_status =
+        err_set(&j->step_err, ERR_TIMEOUT,
+                j->cmd.far ? "the remote took longer than %llu s" : "git took longer than %llu s",
+                (unsigned long long)(limit_of(j) / 1000));
     proc_end(j->proc, GRACE_MS);
 }
 
@@ -259,7 +266,7 @@ static int spawn(struct git_job *j)
     if (rc < 0) {
         return rc;
     }
-    timer_start(&j->limit, j->git->timeout_ms);
+    timer_start(&j->limit, limit_of(j));
     if (c->in.n != 0) {
         rc = proc_write(j->proc, c->in);
         proc_close_stdin(j->proc);
@@ -451,6 +458,18 @@ void job__ask_commit(struct git_job *j, const char *rev)
     j->cmd.may_fail = true;
 }
 
+void job__ask_head(struct git_job *j)
+{
+    job__ask_commit(j, "HEAD");
+}
+
+const char *job__take_head(struct git_job *j, const char *fallback)
+{
+    const char *head = job__line(j);
+    j->look.head = j->cmd.code == 0 && job__is_id(head) ? head : fallback;
+    return j->look.head;
+}
+
 void job__ask_ancestor(struct git_job *j, const char *old, const char *commit)
 {
     job__run(j, "merge-base", "--is-ancestor", old, commit, NULL);
@@ -480,7 +499,7 @@ static char *copy_or(const char *given, const char *ours)
 int git_open(struct git **out, const struct git_config *c, struct err *e)
 {
     *out = NULL;
-    int rc = files__remove(c->tmp_dir, e);
+    int rc = path_remove_tree(c->tmp_dir, e);
     if (rc == 0) {
         rc = path_mkdirs(c->tmp_dir, 0700, e);
     }
@@ -497,7 +516,7 @@ int git_open(struct git **out, const struct git_config *c, struct err *e)
     g->home = copy_or(c->home, NULL);
     g->runtime = copy_or(c->runtime, NULL);
     g->tmp_dir = xstrdup(c->tmp_dir);
-    g->timeout_ms = c->timeout_ms != 0 ? c->timeout_ms : TIMEOUT_MS;
+    g->timeout_ms = g->far_ms = c->timeout_ms != 0 ? c->timeout_ms : TIMEOUT_MS;
     *out = g;
     return 0;
 }
@@ -513,6 +532,16 @@ void git_close(struct git *g)
     }
     if (g->jobs == NULL) {
         git_free(g);
+    }
+}
+
+void git_hurry(struct git *g, uint64_t ms)
+{
+    g->far_ms = MIN(g->far_ms, ms);
+    for (struct git_job *j = g->jobs; j != NULL; j = j->next) {
+        if (j->proc != NULL && j->cmd.far && j->step_status == 0) {
+            timer_start(&j->limit, g->far_ms);
+        }
     }
 }
 

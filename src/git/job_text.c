@@ -34,21 +34,27 @@ int job__id(struct git_job *j, const char **out, struct err *e)
                : err_set(e, ERR_CORRUPT, "git answered '%.60s' for the id of an object", *out);
 }
 
+bool job__is_fault(struct str line)
+{
+    return str_starts(line, "fatal: ") || str_starts(line, "error: ");
+}
+
+struct str job__fault(const struct git_job *j)
+{
+    struct str rest = buf_str(&j->cmd.grumble), first = STR_NULL;
+    while (rest.n != 0) {
+        struct str line = str_trim(str_cut(&rest, '\n'));
+        if (job__is_fault(line)) {
+            return str_from(line, strlen("fatal: "));
+        }
+        first = first.n == 0 ? line : first;
+    }
+    return first.n != 0 ? first : STR("it gave no reason");
+}
+
 int job__grumble(struct git_job *j, int code, const char *what, struct err *e)
 {
-    // the line in which git says what is wrong; others come before it
-    static const char *const marks[] = {"fatal: ", "error: "};
-    struct str rest = buf_str(&j->cmd.grumble), said = STR_NULL;
-    for (bool marked = false; rest.n != 0 && !marked;) {
-        struct str line = str_trim(str_cut(&rest, '\n'));
-        for (size_t i = 0; i < ARRAY_LEN(marks) && !marked; i++) {
-            marked = str_starts(line, marks[i]);
-            line = marked ? str_from(line, strlen(marks[i])) : line;
-        }
-        said = marked || said.n == 0 ? line : said;
-    }
-    said = said.n != 0 ? said : STR("it gave no reason");
-    return err_set(e, code, "%s: " STR_FMT, what, STR_ARG(said));
+    return err_set(e, code, "%s: " STR_FMT, what, STR_ARG(job__fault(j)));
 }
 
 char *job__dup(struct git_job *j, const char *z)
@@ -58,15 +64,7 @@ char *job__dup(struct git_job *j, const char *z)
 
 const char *const *job__dup_list(struct git_job *j, const char *const *list)
 {
-    size_t n = 0;
-    while (list != NULL && list[n] != NULL) {
-        n++;
-    }
-    const char **copy = arena_calloc(&j->arena, n + 1, sizeof *copy);
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = job__dup(j, list[i]);
-    }
-    return copy;
+    return arena_copy_list(&j->arena, list);
 }
 
 void job__note(struct git_job *j, const char *fmt, ...)

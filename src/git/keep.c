@@ -134,20 +134,11 @@ static int take_tip(struct git_job *j, struct err *e)
     return 0;
 }
 
-static void ask_head(struct git_job *j)
-{
-    job__ask_commit(j, "HEAD");
-}
-
 static int take_head(struct git_job *j, struct err *e)
 {
     struct keep_job *k = self(j);
     (void)e;
-    k->parent = job__line(j);
-    if (j->cmd.code != 0 || !job__is_id(k->parent)) {
-        k->parent = k->tip[0] != '\0' ? k->tip : k->of.start;
-    }
-    j->look.head = k->parent; // what STATE_STEPS compare with
+    k->parent = job__take_head(j, k->tip[0] != '\0' ? k->tip : k->of.start);
     return 0;
 }
 
@@ -472,7 +463,7 @@ static int added(struct git_job *j, struct err *e)
 #define WORK_STEPS                                              \
     STEP_WORK("enter", enter),                                  \
     STEP_COMMAND("tip", ask_tip, take_tip),                     \
-    STEP_COMMAND("head", ask_head, take_head),                  \
+    STEP_COMMAND("head", job__ask_head, take_head),             \
     STEP_COMMAND("order", ask_order, take_order),               \
     STEP_WORK("look for index", look_at_index),                 \
     STEP_COMMAND("index", check_index, NULL),                   \

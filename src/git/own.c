@@ -6,12 +6,11 @@
 // since what a model has written there may make git start programs.
 
 #include <assert.h>
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "git/git_int.h"
 
@@ -36,19 +35,15 @@ static bool names(const char *own, const char *link)
 char *own__find(const char *common, const char *dir)
 {
     char *all = path_join(common, "worktrees"), *link = path_join(dir, ".git"), *own = NULL;
-    DIR *d = opendir(all);
-    struct dirent *entry;
-    while (d != NULL && own == NULL &&
-           (entry = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): a stream of our own
-        char *candidate = path_join(all, entry->d_name);
-        if (entry->d_name[0] != '.' && names(candidate, link)) {
+    struct folder f = folder_open(all);
+    while (own == NULL && folder_next(&f)) {
+        char *candidate = path_join(all, f.name);
+        if (f.name[0] != '.' && names(candidate, link)) {
             own = xstrdup(candidate);
         }
         free(candidate);
     }
-    if (d != NULL) {
-        closedir(d);
-    }
+    folder_close(&f);
     free(link);
     free(all);
     return own;
@@ -166,13 +161,13 @@ int own__remake(struct git_job *j, const struct git_worktree *w, struct err *e)
 
 int own__forget(const struct git_worktree *w, struct err *e)
 {
-    int rc = files__remove(w->dir, e);
+    int rc = path_remove_tree(w->dir, e);
     if (rc == 0 && w->quarantine != NULL) {
-        rc = files__remove(w->quarantine, e);
+        rc = path_remove_tree(w->quarantine, e);
     }
     char *own = rc == 0 ? own__find(w->common, w->dir) : NULL;
     if (own != NULL) {
-        rc = files__remove(own, e);
+        rc = path_remove_tree(own, e);
     }
     if (rc == 0 && own != NULL) {
         char *all = path_join(w->common, "worktrees");

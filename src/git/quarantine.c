@@ -182,7 +182,7 @@ int quarantine__make(const struct git_job *j, const struct quarantine *q, struct
                  {q->common, "shallow"},
                  {q->git_dir, "info/sparse-checkout"}};
     assert(q->registration != NULL && q->tip != NULL);
-    int rc = files__remove(q->dir, e);
+    int rc = path_remove_tree(q->dir, e);
     for (size_t i = 0; i < ARRAY_LEN(dirs) && rc == 0; i++) {
         char *path = path_join(q->dir, dirs[i]);
         rc = path_mkdirs(path, 0700, e);

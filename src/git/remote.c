@@ -7,7 +7,10 @@
 //
 // The commit of uncommitted files is a child of HEAD, not of the last one that was pushed: the remote's
 // branch is replaced, and the user's branch shows none of them. `--force-with-lease` names what we pushed
-// last, so a hub that lost a run cannot overwrite what the next hub pushed.
+// last, so a hub that lost a run cannot overwrite what the next hub pushed. A push that is cut off may have
+// arrived all the same: when the remote is not as we left it, it is asked what it has, and if that is one of
+// the pushes that were cut off, the lease names that. After a crash nobody knows which those are: then it is
+// any commit that the repository has.
 //
 // Git outside the box reads only the user's repository; a remote is the user's own setting.
 
@@ -15,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/path.h"
+#include "base/visible.h"
 #include "git/git_int.h"
 
 /// What git needs to reach a remote as the user would.
@@ -22,6 +26,42 @@ static void reach(struct git_job *j)
 {
     job__env(j, "SSH_AUTH_SOCK", getenv("SSH_AUTH_SOCK")); // NOLINT(concurrency-mt-unsafe)
     j->cmd.may_fail = true;
+    j->cmd.far = true;
+}
+
+/// What git says of a branch that was refused, as in "! [remote rejected] x -> y (hook declined)", without the names.
+static struct str refusal_of(struct git_job *j, struct str line)
+{
+    struct str rest = str_from(line, strlen("! [")), kind = str_cut(&rest, ']');
+    ptrdiff_t at = str_index(rest, '(');
+    struct str why = at < 0 ? STR("") : str_from(rest, (size_t)at);
+    return str_of(arena_printf(&j->arena, STR_FMT " " STR_FMT, STR_ARG(kind), STR_ARG(why)));
+}
+
+/// Tell why a remote did not do it: what git says, then the lines before that, which are those of the remote or of ssh.
+/// They come from elsewhere, so they are made visible.
+static int complain(struct git_job *j, int code, const char *what, struct err *e)
+{
+    struct str rest = buf_str(&j->cmd.grumble), refusal = STR_NULL;
+    struct buf words = {.max = SIZE_MAX};
+    bool over = false;
+    while (rest.n != 0 && !over) {
+        struct str line = str_trim(str_cut(&rest, '\n'));
+        over = job__is_fault(line);
+        if (str_starts(line, "! [")) {
+            refusal = refusal_of(j, line);
+        } else if (!over && !str_starts(line, "To ")) {
+            bool theirs = str_starts(line, "remote:");
+            line = theirs ? str_trim(str_from(line, strlen("remote:"))) : line;
+            buf_addz(&words, words.n == 0 ? "; " : line.n != 0 ? " " : "");
+            visible_add(&words, line, false);
+        }
+    }
+    struct str said = refusal.n != 0 ? refusal : job__fault(j);
+    bool more = refusal.n != 0 || over; // else the first of the words is what git says
+    err_set(e, code, "%s: " STR_FMT "%s", what, STR_ARG(said), more ? buf_z(&words) : "");
+    buf_fini(&words);
+    return code;
 }
 
 // ---- there -----------------------------------------------------------------------------------
@@ -31,6 +71,10 @@ struct push_job {
     struct git_push ask;
     const char *ref;
     const char *parent; // HEAD of the worktree
+    const char *lease;  // what the remote has, as far as we know
+    bool begun;         // the remote may have it
+    bool doubt;         // it is not as we left it, and one of our pushes may be why
+    bool strange;       // `lease` is none that we know of
     struct git_pushed out;
     git_push_cb *cb;
     void *arg;
@@ -58,20 +102,11 @@ static int enter(struct git_job *j, struct err *e)
     return own__peek(j, &self(j)->ask.of, e);
 }
 
-static void ask_head(struct git_job *j)
-{
-    job__ask_commit(j, "HEAD");
-}
-
 static int take_head(struct git_job *j, struct err *e)
 {
     struct push_job *k = self(j);
     (void)e;
-    k->parent = job__line(j);
-    if (j->cmd.code != 0 || !job__is_id(k->parent)) {
-        k->parent = k->ask.of.start;
-    }
-    j->look.head = k->parent;
+    k->parent = job__take_head(j, k->ask.of.start);
     return 0;
 }
 
@@ -109,13 +144,21 @@ static void ask_tip(struct git_job *j)
 static void push(struct git_job *j)
 {
     struct push_job *k = self(j);
-    if (strcmp(k->out.commit, k->ask.last) == 0) {
+    bool sure = k->ask.tried[0] == NULL && !k->ask.adopt;
+    if (sure && strcmp(k->out.commit, k->ask.last) == 0) {
         return;
     }
     job__run(j, "push", "-q", "--no-verify",
-             arena_printf(&j->arena, "--force-with-lease=%s:%s", k->ref, k->ask.last), "--",
+             arena_printf(&j->arena, "--force-with-lease=%s:%s", k->ref, k->lease), "--",
              k->out.url, arena_printf(&j->arena, "%s:%s", k->out.commit, k->ref), NULL);
     reach(j);
+    k->begun = true;
+}
+
+static int refuse(const struct push_job *k, struct err *e)
+{
+    return err_set(e, ERR_CONFLICT, "somebody else moved '%s' in '%s'", k->ask.of.branch,
+                   k->out.url);
 }
 
 static int pushed(struct git_job *j, struct err *e)
@@ -124,21 +167,76 @@ static int pushed(struct git_job *j, struct err *e)
     if (j->cmd.code == 0) {
         return 0;
     }
-    bool stale = strstr(buf_z(&j->cmd.grumble), "stale info") != NULL;
-    return stale ? err_set(e, ERR_CONFLICT, "somebody else moved '%s' in '%s'", k->ask.of.branch,
-                           k->out.url)
-                 : job__grumble(j, UV_EIO, "cannot push the work", e);
+    if (strstr(buf_z(&j->cmd.grumble), "stale info") == NULL) {
+        return complain(j, UV_EIO, "cannot push the work", e);
+    }
+    k->begun = false; // it was refused
+    if ((k->ask.tried[0] != NULL || k->ask.adopt) && !k->doubt) {
+        k->doubt = true;
+        return 0;
+    }
+    return refuse(k, e);
+}
+
+static void ask_there(struct git_job *j)
+{
+    struct push_job *k = self(j);
+    if (k->doubt) {
+        job__run(j, "ls-remote", "--", k->out.url, k->ref, NULL);
+        reach(j);
+    }
+}
+
+static int take_there(struct git_job *j, struct err *e)
+{
+    struct push_job *k = self(j);
+    struct str line = buf_str(&j->cmd.out), id = str_cut(&line, '\t');
+    if (j->cmd.code != 0) {
+        return complain(j, UV_EIO, "cannot ask the remote what it has", e);
+    }
+    for (const char *const *it = k->ask.tried; *it != NULL; it++) {
+        if (str_eqz(id, *it)) {
+            k->lease = *it;
+            return 0;
+        }
+    }
+    k->lease = arena_strdup(&j->arena, id);
+    k->strange = k->ask.adopt && job__is_id(k->lease);
+    return k->strange ? 0 : refuse(k, e);
+}
+
+/// What the repository does not have, somebody else pushed.
+static void ask_ours(struct git_job *j)
+{
+    if (self(j)->strange) {
+        job__ask_commit(j, self(j)->lease);
+    }
+}
+
+static int take_ours(struct git_job *j, struct err *e)
+{
+    return j->cmd.code == 0 ? 0 : refuse(self(j), e);
+}
+
+static void push_again(struct git_job *j)
+{
+    if (self(j)->doubt) {
+        push(j);
+    }
 }
 
 // clang-format off
 #define PUSH_STEPS                                                 \
     STEP_COMMAND("address", ask_url, take_url),                    \
-    STEP_COMMAND("push", push, pushed)
+    STEP_COMMAND("push", push, pushed),                            \
+    STEP_COMMAND("there", ask_there, take_there),                  \
+    STEP_COMMAND("ours", ask_ours, take_ours),                     \
+    STEP_COMMAND("push again", push_again, pushed)
 
 static const struct git_step of_worktree[] = {
     STEP_COMMAND("settings", look__ask, look__read),
     STEP_WORK("temporary index", enter),
-    STEP_COMMAND("head", ask_head, take_head),
+    STEP_COMMAND("head", job__ask_head, take_head),
     STEP_COMMAND("add", state__add, state__added),
     STEP_COMMAND("state", state__ask_changes, state__changes),
     STEP_COMMAND("nested", state__drop_nested, NULL),
@@ -161,7 +259,7 @@ static const struct git_step undo_steps[] = {STEP_WORK("temporary index away", o
 static void report(struct git_job *j, int status, const struct err *e)
 {
     struct push_job *k = self(j);
-    static const struct git_pushed nothing = {.commit = "", .url = ""};
+    struct git_pushed nothing = {.commit = k->begun ? k->out.commit : "", .url = ""};
     k->cb(k->arg, status, e, status == 0 ? &k->out : &nothing);
 }
 
@@ -175,7 +273,10 @@ struct git_job *git_push(struct git *g, const struct git_push *p, git_push_cb *c
     k->ask = (struct git_push){.of = own__dup(j, &p->of),
                                .remote = job__dup(j, p->remote),
                                .last = job__dup(j, p->last != NULL ? p->last : ""),
+                               .tried = job__dup_list(j, p->tried),
+                               .adopt = p->adopt,
                                .message = job__dup(j, p->message)};
+    k->lease = k->ask.last;
     k->ref = arena_printf(&j->arena, "refs/heads/%s", p->of.branch);
     j->place.dir = j->place.git_dir = k->ask.of.common;
     return j;
@@ -247,7 +348,7 @@ static void make_clone(struct git_job *j)
 static int cloned(struct git_job *j, struct err *e)
 {
     j->place.dir = puller(j)->ask.root;
-    return j->cmd.code == 0 ? 0 : job__grumble(j, UV_EIO, "cannot clone the repository", e);
+    return j->cmd.code == 0 ? 0 : complain(j, UV_EIO, "cannot clone the repository", e);
 }
 
 /// Also into a branch that a worktree has: what that one holds is older.
@@ -267,13 +368,8 @@ static int fetched(struct git_job *j, struct err *e)
 {
     bool none = strstr(buf_z(&j->cmd.grumble), "find remote ref") != NULL;
     return j->cmd.code == 0 ? 0
-                            : job__grumble(j, none ? ERR_NOT_FOUND : UV_EIO,
-                                           "cannot fetch the branch of the run", e);
-}
-
-static void ask_own_head(struct git_job *j)
-{
-    job__ask_commit(j, "HEAD");
+                            : complain(j, none ? ERR_NOT_FOUND : UV_EIO,
+                                       "cannot fetch the branch of the run", e);
 }
 
 static int take_own_head(struct git_job *j, struct err *e)
@@ -307,7 +403,7 @@ struct git_job *git_pull(struct git *g, const struct git_pull *p, git_done_cb *c
         STEP_WORK("directory", look_for_clone),
         STEP_COMMAND("clone", make_clone, cloned),
         STEP_COMMAND("fetch", fetch, fetched),
-        STEP_COMMAND("head", ask_own_head, take_own_head),
+        STEP_COMMAND("head", job__ask_head, take_own_head),
         STEP_COMMAND("checkout", check_out, NULL),
         STEPS_END
     };

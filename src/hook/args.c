@@ -18,16 +18,6 @@
 
 #include <assert.h>
 
-enum shape { SHAPE_NONE, SHAPE_TEXT, SHAPE_REQUEST, SHAPE_RESPONSE, SHAPE_CALL, SHAPE_RESULT };
-
-/// What the answer of a handler has to be; SHAPE_NONE: it has none.
-static const enum shape answers[POINT__COUNT] = {
-    [POINT_USER_MESSAGE] = SHAPE_TEXT,    [POINT_BEFORE_MODEL] = SHAPE_REQUEST,
-    [POINT_AFTER_MODEL] = SHAPE_RESPONSE, [POINT_TOOL_CALL] = SHAPE_CALL,
-    [POINT_RESOLVE_TOOL] = SHAPE_RESULT,  [POINT_TOOL_RESULT] = SHAPE_RESULT,
-    [POINT_COMPACT] = SHAPE_TEXT,         [POINT_FINAL] = SHAPE_TEXT,
-};
-
 // ---- checks -----------------------------------------------------------------------------------
 
 /// One member that a value must have, or (`optional`) has of this type when it has it.
@@ -132,9 +122,11 @@ static int check_request(const struct json *v, struct err *e)
 
 typedef int check_fn(const struct json *v, struct err *e);
 
-static check_fn *const checks[] = {
-    [SHAPE_TEXT] = check_text, [SHAPE_REQUEST] = check_request, [SHAPE_RESPONSE] = check_response,
-    [SHAPE_CALL] = check_call, [SHAPE_RESULT] = check_result,
+/// For each value that can be an answer.
+static check_fn *const checks[HOOK_SHAPE__COUNT] = {
+    [HOOK_SHAPE_TEXT] = check_text,       [HOOK_SHAPE_SUMMARY] = check_text,
+    [HOOK_SHAPE_REQUEST] = check_request, [HOOK_SHAPE_RESPONSE] = check_response,
+    [HOOK_SHAPE_CALL] = check_call,       [HOOK_SHAPE_RESULT] = check_result,
 };
 
 /// An empty table of Lua is an object.
@@ -188,18 +180,18 @@ static struct json *complete_result(struct json *v, const struct hook_args *a)
 
 int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
 {
-    enum shape shape = answers[a->point];
-    if (shape == SHAPE_NONE) {
+    enum hook_shape answer = hook_points[a->point].answer;
+    if (answer == HOOK_SHAPE_NONE) {
         return err_set(e, ERR_INVALID, "handlers of '%s' have no answer to give",
                        hook_points[a->point].name);
     }
-    int rc = checks[shape](value, e);
+    assert(checks[answer] != NULL && a->n != 0);
+    int rc = checks[answer](value, e);
     if (rc < 0) {
         return rc;
     }
-    assert(a->n != 0);
     struct json *mine = json_clone(a->arena, value);
-    a->values[a->n - 1] = shape == SHAPE_RESULT ? complete_result(mine, a) : mine;
+    a->values[a->n - 1] = answer == HOOK_SHAPE_RESULT ? complete_result(mine, a) : mine;
     return 0;
 }
 

@@ -48,8 +48,6 @@ struct hook_ctx {
     const struct json *client; // {name?, version?, capabilities}: what the caller is; NULL: unknown
 };
 
-enum { HOOK_ARGS = 2 }; // behind ctx, at most
-
 struct hook_args {
     enum hook_point_id point;
     struct hook_ctx *ctx;

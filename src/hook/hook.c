@@ -52,16 +52,12 @@ int hook_new(struct hook **out, const struct hook_spec *spec, struct err *e)
         .kind = spec->kind,
         .name = dup_or_null(spec->name),
         .filter = dup_or_null(spec->filter),
-        .priority = spec->priority,
-        .timeout_ms = spec->timeout_ms,
-        .limit_ms = spec->limit_ms != NULL ? spec->limit_ms : &usual_ms,
-        .on_error = spec->on_error,
-        .target = spec->target,
-        .data = spec->data,
-        .owner = spec->owner,
-        .order = spec->order,
+        .terms = spec->terms,
         .refs = 1,
     };
+    if (h->terms.limit_ms == NULL) {
+        h->terms.limit_ms = &usual_ms;
+    }
     *out = h;
     return 0;
 }
@@ -81,8 +77,8 @@ void hook_unref(struct hook *h)
     if (--h->refs != 0) {
         return;
     }
-    if (h->target->release != NULL) {
-        h->target->release(h->data);
+    if (h->terms.target->release != NULL) {
+        h->terms.target->release(h->terms.data);
     }
     free(h->point);
     free(h->name);

@@ -44,13 +44,9 @@ enum hook_on_error {
 
 enum { HOOK_TIMEOUT_MS = 1000, HOOK_STRIKES = 3 };
 
-/// What a registration says. Strings are copied.
-struct hook_spec {
-    struct str point; // a point of points.def by its full name, or a free event
-    enum hook_kind kind;
-    struct str name;   // a later handler of the same (point, kind, name) replaces it; may be empty
-    struct str filter; // glob on the run's subject (a tool's name); empty: everything
-    int priority;      // higher runs first
+/// How a handler is run, and by whom.
+struct hook_terms {
+    int priority;        // higher runs first
     uint32_t timeout_ms; // 0: *limit_ms
     /// Read at every call, so that it may change; borrowed. NULL: HOOK_TIMEOUT_MS.
     const uint32_t *limit_ms;
@@ -61,20 +57,22 @@ struct hook_spec {
     uint64_t order; // of registration: decides among equals, and the highest replaces
 };
 
+/// What a registration says. Strings are copied.
+struct hook_spec {
+    struct str point; // a point of points.def by its full name, or a free event
+    enum hook_kind kind;
+    struct str name;   // a later handler of the same (point, kind, name) replaces it; may be empty
+    struct str filter; // glob on the run's subject (a tool's name); empty: everything
+    struct hook_terms terms;
+};
+
 /// Shared: sets hold references. Read-only outside hook/.
 struct hook {
     char *point;
     enum hook_kind kind;
-    char *name;   // NULL: none
-    char *filter; // NULL: everything
-    int priority;
-    uint32_t timeout_ms; // 0: *limit_ms
-    const uint32_t *limit_ms;
-    enum hook_on_error on_error;
-    const struct hook_target *target;
-    void *data;
-    void *owner;
-    uint64_t order;
+    char *name;              // NULL: none
+    char *filter;            // NULL: everything
+    struct hook_terms terms; // its limit_ms is not NULL
 
     unsigned refs;
     bool gone;       // taken back: never entered again, whatever set still lists it

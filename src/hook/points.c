@@ -6,10 +6,28 @@
 #include "hook/points.h"
 
 const struct hook_point hook_points[POINT__COUNT] = {
-#define POINT(id, n, k, wait, a, h)                                                                \
-    [POINT_##id] = {.name = n, .kind = HOOK_##k, .may_wait = wait, .args = a, .help = h},
+#define POINT(id, n, k, wait, all, first, second, back, h)                                         \
+    [POINT_##id] = {.name = n,                                                                     \
+                    .kind = HOOK_##k,                                                              \
+                    .may_wait = wait,                                                              \
+                    .open = all,                                                                   \
+                    .args = {HOOK_SHAPE_##first, HOOK_SHAPE_##second},                             \
+                    .answer = HOOK_SHAPE_##back,                                                   \
+                    .help = h},
 #include "hook/points.def"
 #undef POINT
+};
+
+const char *const hook_shape_names[HOOK_SHAPE__COUNT] = {
+    [HOOK_SHAPE_NONE] = "",
+    [HOOK_SHAPE_TEXT] = "text",
+    [HOOK_SHAPE_SUMMARY] = "summary",
+    [HOOK_SHAPE_REQUEST] = "request",
+    [HOOK_SHAPE_RESPONSE] = "response",
+    [HOOK_SHAPE_DELTA] = "delta",
+    [HOOK_SHAPE_CALL] = "call",
+    [HOOK_SHAPE_RESULT] = "result",
+    [HOOK_SHAPE_ERROR] = "error",
 };
 
 static const char prefix[] = "on_";

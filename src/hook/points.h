@@ -18,13 +18,33 @@ enum hook_point_id {
     POINT__COUNT
 };
 
+/// What a handler gets after ctx, and what it may answer.
+enum hook_shape {
+    HOOK_SHAPE_NONE,
+    HOOK_SHAPE_TEXT,
+    HOOK_SHAPE_SUMMARY, // a text
+    HOOK_SHAPE_REQUEST,
+    HOOK_SHAPE_RESPONSE,
+    HOOK_SHAPE_DELTA,
+    HOOK_SHAPE_CALL,
+    HOOK_SHAPE_RESULT,
+    HOOK_SHAPE_ERROR,
+    HOOK_SHAPE__COUNT
+};
+/// What each is called: "call", ...; "" of HOOK_SHAPE_NONE.
+extern const char *const hook_shape_names[HOOK_SHAPE__COUNT];
+
+enum { HOOK_ARGS = 2 }; // after ctx, at most
+
 /// One of the agent's points. Every other name is a free event of the hub's modules: observers
 /// (HOOK_OBSERVE) and interceptors (HOOK_CHAIN) may be set on any.
 struct hook_point {
     const char *name;
     enum hook_kind kind;
-    bool may_wait;    // handlers may answer later
-    const char *args; // "ctx, call"
+    bool may_wait;                   // handlers may answer later
+    bool open;                       // improvements may use it
+    enum hook_shape args[HOOK_ARGS]; // HOOK_SHAPE_NONE after the last
+    enum hook_shape answer;          // of a chain and of FIRST; else HOOK_SHAPE_NONE
     const char *help;
 };
 extern const struct hook_point hook_points[POINT__COUNT];

@@ -23,6 +23,7 @@
 #include <stdarg.h>
 
 #include "base/log.h"
+#include "base/redact.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "hook/hook_int.h"
@@ -34,7 +35,7 @@ static bool fits(const struct hook *h, struct str subject)
 
 static bool is_enforcing(const struct hook *h)
 {
-    return h->kind == HOOK_VETO || h->on_error == HOOK_BLOCK;
+    return h->kind == HOOK_VETO || h->terms.on_error == HOOK_BLOCK;
 }
 
 static bool is_fault(const struct hook *h, enum hook_answer a)
@@ -64,12 +65,15 @@ static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
     h->stats.errors++;
     bool switched_off = how == HOOK_TIMEOUT && !is_enforcing(h) && ++h->strikes >= HOOK_STRIKES;
     h->struck_out = h->struck_out || switched_off;
-    if (switched_off || h->last_error == NULL || strcmp(h->last_error, r->fault.msg) != 0) {
+    struct buf clean = {.max = SIZE_MAX};
+    redact_text(&clean, str_of(r->fault.msg)); // other plugins may read it
+    if (switched_off || h->last_error == NULL || strcmp(h->last_error, buf_z(&clean)) != 0) {
         log_warn(LOG_HUB, "hook=%s name=%s fault=%s off=%d", LOGQ(str_of(h->point)).z,
                  LOGQ(str_of(h->name)).z, LOGQ(str_of(r->fault.msg)).z, switched_off);
     }
     free(h->last_error);
-    h->last_error = xstrdup(r->fault.msg);
+    h->last_error = xstrdup(buf_z(&clean));
+    buf_fini(&clean);
     if (k->fault != NULL) {
         k->fault(k->arg, h, how, r, switched_off);
     }
@@ -127,7 +131,7 @@ static void on_deadline(void *arg)
 {
     struct hook_run *r = arg;
     struct hook *h = r->hook;
-    h->target->cancel(h->data, r);
+    h->terms.target->cancel(h->terms.data, r);
     hook_run_answer(r, HOOK_TIMEOUT);
 }
 
@@ -141,13 +145,13 @@ static bool advance(struct hook_run *r)
             continue;
         }
         r->hook = h;
-        r->timeout_ms = h->timeout_ms != 0 ? h->timeout_ms : *h->limit_ms;
+        r->timeout_ms = h->terms.timeout_ms != 0 ? h->terms.timeout_ms : *h->terms.limit_ms;
         clear_fault(r);
         r->entering = true;
-        enum hook_answer a = h->target->enter(h->data, r);
+        enum hook_answer a = h->terms.target->enter(h->terms.data, r);
         r->entering = false;
         if (a == HOOK_LATER) {
-            assert(r->may_wait && h->target->cancel != NULL);
+            assert(r->may_wait && h->terms.target->cancel != NULL);
             r->waiting = true;
             timer_init(&r->deadline, r->loop, on_deadline, r);
             timer_start(&r->deadline, r->timeout_ms);
@@ -207,7 +211,7 @@ void hook_run_cancel(struct hook_run *run)
     assert(run->waiting);
     run->waiting = false;
     timer_stop(&run->deadline);
-    run->hook->target->cancel(run->hook->data, run);
+    run->hook->terms.target->cancel(run->hook->terms.data, run);
     unpin(run);
 }
 

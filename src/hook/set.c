@@ -41,7 +41,7 @@ static int by_name(const void *pa, const void *pb)
     if (c == 0) {
         c = strcmp(a->name != NULL ? a->name : "", b->name != NULL ? b->name : "");
     }
-    return c != 0 ? c : (a->order < b->order) - (a->order > b->order);
+    return c != 0 ? c : (a->terms.order < b->terms.order) - (a->terms.order > b->terms.order);
 }
 
 /// By list, then as they run.
@@ -51,12 +51,12 @@ static int by_turn(const void *pa, const void *pb)
     const struct hook *a = x->hook, *b = y->hook;
     int c = compare_lists(a, b);
     if (c == 0) {
-        c = (a->priority < b->priority) - (a->priority > b->priority);
+        c = (a->terms.priority < b->terms.priority) - (a->terms.priority > b->terms.priority);
     }
     if (c == 0) {
         c = (x->rank > y->rank) - (x->rank < y->rank);
     }
-    return c != 0 ? c : (a->order > b->order) - (a->order < b->order);
+    return c != 0 ? c : (a->terms.order > b->terms.order) - (a->terms.order < b->terms.order);
 }
 
 /// Keep what is to run; returns how many.

@@ -1,17 +1,17 @@
 // What handlers cost: a histogram that is cheap to fill.
 //
-//     bucket   0     1     2     3   |  4      5      6      7   |  8 ...
-//     ns      ..79  ..95 ..111 ..127 | ..159  ..191  ..223  ..255| ..319
+//     bucket   0     1     2    ...   7   |  8      9     10    ...  15   | 16 ...
+//     ns      ..71  ..79  ..87  ... ..127 | ..143  ..159  ..175  ... ..255| ..287
 //             └ all below 64 too
 //
-// The index of a time is its highest bit and the two bits behind it, so filling costs no search and
+// The index of a time is its highest bit and the three bits after it, so filling costs no search and
 // no division. A percentile is the upper end of the bucket in which it falls.
 
 #include "hook/stats.h"
 
 enum {
     LOW_BIT = 6,  // 64 ns
-    SUB_BITS = 2, // four buckets for each doubling
+    SUB_BITS = 3, // eight buckets for each doubling
     SUB = 1 << SUB_BITS,
 };
 

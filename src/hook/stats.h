@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 
-enum { HOOK_STATS_BUCKETS = 120 };
+enum { HOOK_STATS_BUCKETS = 240 };
 
 /// What a handler cost so far: a histogram of times, four buckets for each doubling from 64 ns to
 /// over a minute, so that a percentile is right to about a fifth. Zeroed memory is an empty one.

@@ -1,13 +1,11 @@
 // A plugin's C sources made into a library.
 //
-//     texts of `load` ── hash ──> CACHE/c-NAME-HASH.so is there: done
+//     texts of `load`, or the file at its path ── hash ──> CACHE/c-NAME-HASH.so is there: done
 //                               ── written to a directory beside it ── cc ──> renamed into place
 //
 // The compiler gets the texts that were hashed, not the plugin's files. What it says about them is told with the names that
 // the author knows. Libraries of a plugin that were not used for a day go when a new one is made.
 
-#include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -17,13 +15,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "base/sha256.h"
 #include "base/vec.h"
 #include "host/c_int.h"
 #include "host/runtime.h"
 
-enum { SAID_MAX = 64 * 1024, OLD_S = 24 * 3600 };
+enum { SOURCE_MAX = 16 << 20, OLD_S = 24 * 3600 };
 
 void c_fault_fini(struct c_fault *f)
 {
@@ -51,7 +50,7 @@ static char *cache_dir(void)
     return mkdtemp(own) != NULL ? xstrdup(own) : NULL;
 }
 
-static char *library_path(const char *dir, const struct json *load)
+static char *library_path(const char *dir, const struct json *load, const struct json *files)
 {
     const struct shipped *header = host_runtime_find("plugin.h");
     struct sha256 sum;
@@ -59,7 +58,7 @@ static char *library_path(const char *dir, const struct json *load)
     char hex[SHA256_HEX];
     sha256_init(&sum);
     sha256_add(&sum, header->text, header->n);
-    json_foreach_member (m, json_get(load, "files")) {
+    json_foreach_member (m, files) {
         struct str text = json_str(&m->value, "");
         sha256_add(&sum, m->key.p, m->key.n);
         sha256_add(&sum, "", 1);
@@ -88,12 +87,12 @@ static int write_file(const char *dir, struct str rel, struct str text)
     return rc;
 }
 
-static int write_all(const char *work, const struct json *load)
+static int write_all(const char *work, const struct json *files)
 {
     const struct shipped *header = host_runtime_find("plugin.h");
     int rc =
         write_file(work, STR("include/afloat/plugin.h"), (struct str){header->text, header->n});
-    json_foreach_member (m, json_get(load, "files")) {
+    json_foreach_member (m, files) {
         char *rel = xasprintf("src/" STR_FMT, STR_ARG(m->key));
         rc = rc == 0 ? write_file(work, str_of(rel), json_str(&m->value, "")) : rc;
         free(rel);
@@ -105,20 +104,15 @@ static int write_all(const char *work, const struct json *load)
 static void prune(const char *dir, struct str name, const char *keep)
 {
     char *prefix = xasprintf("c-" STR_FMT "-", STR_ARG(name));
-    DIR *d = opendir(dir);
-    struct dirent *it;
-    while (d != NULL && (it = readdir(d)) != NULL) {
-        char *path = path_join(dir, it->d_name);
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        char *path = path_join(dir, f.name);
         struct stat st;
-        if (str_starts(str_of(it->d_name), prefix) && strcmp(path, keep) != 0 &&
-            stat(path, &st) == 0 && st.st_mtime + OLD_S < time(NULL)) {
-            int rc = path_remove_tree(path, NULL); // what stays is pruned later
-            (void)rc;
+        if (str_starts(str_of(f.name), prefix) && strcmp(path, keep) != 0 && stat(path, &st) == 0 &&
+            st.st_mtime + OLD_S < time(NULL)) {
+            (void)!path_remove_tree(path, NULL); // what stays is pruned later
         }
         free(path);
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     free(prefix);
 }
@@ -162,7 +156,7 @@ static int run_compiler(char *const *argv, const char *cwd, struct buf *said)
     return rc == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
-static int compile(const char *work, const char *out, const struct json *load, struct buf *said)
+static int compile(const char *work, const char *out, const struct json *files, struct buf *said)
 {
     char *cwd = path_join(work, "src"), *include = xasprintf("-I%s/include", work);
     char *map = xasprintf("-ffile-prefix-map=%s/=", cwd);
@@ -185,7 +179,7 @@ static int compile(const char *work, const char *out, const struct json *load, s
     vec_push(&argv, map);
     vec_push(&argv, xstrdup("-o"));
     vec_push(&argv, xstrdup(out));
-    json_foreach_member (m, json_get(load, "files")) {
+    json_foreach_member (m, files) {
         if (str_ends(m->key, ".c")) {
             vec_push(&argv, str_dup(m->key));
         }
@@ -235,16 +229,39 @@ static char *explain(int rc, struct str said, const struct json *load, struct c_
                 xasprintf("the compiler failed with %d: %.*s", rc, (int)MIN(said.n, 400), said.p));
 }
 
+/// The texts by name. The hub sends what it hashed; who does not means the file at `path`. NULL and `fault`.
+static const struct json *files_of(const struct json *load, struct arena *a, struct c_fault *f)
+{
+    const struct json *sent = json_get(load, "files");
+    char *path = str_dup(json_get_text(load, "path"));
+    struct buf text = {.max = SOURCE_MAX};
+    struct json *files = NULL;
+    struct err e = {0};
+    if (sent == NULL && path_read(path, &text, &e) < 0) {
+        f->message = xstrdup(e.msg);
+    } else if (sent == NULL) {
+        struct json_member *m = arena_calloc(a, 1, sizeof *m);
+        files = arena_calloc(a, 1, sizeof *files);
+        m->key = arena_str(a, path_base(str_of(path)));
+        m->value = (struct json){.type = JSON_STR, .s = arena_str(a, buf_str(&text))};
+        *files = (struct json){.type = JSON_OBJ, .n = 1, .members = m};
+    }
+    buf_fini(&text);
+    free(path);
+    return sent != NULL ? sent : files;
+}
+
 /// Make the library `so`; NULL and `fault`.
-static char *make(const char *so, const struct json *load, struct buf *warnings, struct c_fault *f)
+static char *make(const char *so, const struct json *load, const struct json *files,
+                  struct buf *warnings, struct c_fault *f)
 {
     char *work = xasprintf("%s.d-%d", so, (int)getpid()),
          *out = xasprintf("%s.new-%d", so, (int)getpid());
     char *made = NULL;
-    if (write_all(work, load) < 0) {
+    if (write_all(work, files) < 0) {
         fail(f, xasprintf("cannot write to '%s'", work));
     } else {
-        int rc = compile(work, out, load, warnings);
+        int rc = compile(work, out, files, warnings);
         made = rc != 0                ? explain(rc, buf_str(warnings), load, f)
                : rename(out, so) == 0 ? xstrdup(so)
                                       : fail(f, xasprintf("cannot make '%s'", so));
@@ -258,16 +275,20 @@ static char *make(const char *so, const struct json *load, struct buf *warnings,
 
 char *c_build(const struct json *load, struct buf *warnings, struct c_fault *fault)
 {
-    char *dir = cache_dir();
-    if (dir == NULL) {
-        return fail(fault, xstrdup("there is no place for compiled plugins"));
+    struct arena a = {0};
+    const struct json *files = files_of(load, &a, fault);
+    char *dir = files != NULL ? cache_dir() : NULL, *so = NULL, *made = NULL;
+    if (dir != NULL) {
+        so = library_path(dir, load, files);
+        made = access(so, R_OK) == 0 ? xstrdup(so) : make(so, load, files, warnings, fault);
+    } else if (files != NULL) {
+        fail(fault, xstrdup("there is no place for compiled plugins"));
     }
-    char *so = library_path(dir, load);
-    char *made = access(so, R_OK) == 0 ? xstrdup(so) : make(so, load, warnings, fault);
     if (made != NULL) {
         prune(dir, json_str(json_get(load, "name"), "plugin"), so);
     }
     free(so);
     free(dir);
+    arena_fini(&a);
     return made;
 }

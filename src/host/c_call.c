@@ -72,8 +72,7 @@ static struct json *reach(struct afloat_call *c, const char *path, bool create)
 
 static char *json_text(struct afloat_call *c, const struct json *v)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     json_write(&text, v, 0);
     char *out = arena_strdup(&c->arena, buf_str(&text));
     buf_fini(&text);
@@ -180,7 +179,6 @@ struct afloat_call *c_call_new(int64_t id)
 {
     struct afloat_call *c = xcalloc(1, sizeof *c);
     c->id = id;
-    arena_init(&c->arena);
     buf_init(&c->answer, SIZE_MAX);
     c->root = arena_calloc(&c->arena, 1, sizeof *c->root);
     c->root->type = JSON_OBJ;

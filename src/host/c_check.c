@@ -1,5 +1,6 @@
 // A plugin in C looked at without any effect: what it would register, and what its tests say.
 
+#include "hook/points.h"
 #include "host/c_far.h"
 #include "host/c_int.h"
 #include "host/validate.h"
@@ -67,9 +68,9 @@ static void write_account(struct jw *w, const struct json *request)
     jw_kobj(w, "value");
     jw_kstr(w, "name", json_str(json_get(request, "name"), ""));
     jw_karr(w, "hooks");
-    for (size_t i = 0; i < C_POINTS; i++) {
-        if (c_find("hook", c_points[i].name) != 0) {
-            jw_strz(w, c_points[i].name);
+    for (size_t i = 0; i < POINT__COUNT; i++) {
+        if (c_find("hook", hook_points[i].name) != 0) {
+            jw_strz(w, hook_points[i].name);
         }
     }
     jw_end_arr(w);
@@ -91,10 +92,9 @@ static void write_account(struct jw *w, const struct json *request)
 
 void c_validate(struct jw *w)
 {
-    struct buf in;
+    struct buf in = {.max = HOST_REQUEST_MAX};
     struct json *request = NULL;
     struct c_fault fault = {0};
-    buf_init(&in, HOST_REQUEST_MAX);
     bool ok = host_read_request(&in) == 0 &&
               json_parse(&request, &far.arena, buf_str(&in), NULL, NULL) == 0 &&
               c_load(request, &fault);

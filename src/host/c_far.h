@@ -61,15 +61,6 @@ struct c_far {
 };
 extern struct c_far far;
 
-/// The hook points and how their arguments are called.
-struct c_point {
-    const char *name, *args[2];
-};
-enum { C_POINTS = 13 };
-extern const struct c_point c_points[C_POINTS];
-/// NULL: there is none of that name.
-const struct c_point *c_point_find(const char *name);
-
 // ---- c_wire.c -------------------------------------------------------------------------------
 
 /// Begin a message; members follow, then c_send(), which frees it.

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "hook/points.h"
 #include "host/c_far.h"
 #include "host/c_int.h"
 #include "host/validate.h"
@@ -138,17 +139,35 @@ static struct afloat_call *new_call(const struct json *m)
 
 static void on_hook(const struct json *m)
 {
-    const struct c_entry *n = c_entry_at(json_int(json_get(m, "handler"), 0));
-    const struct c_point *p = n != NULL ? c_point_find(n->name) : NULL;
+    const struct json *handler = json_get(m, "handler"); // a hub need not say which
+    const struct c_entry *n = handler != NULL ? c_entry_at(json_int(handler, 0))
+                                              : c_entry_find("hook", json_get_text(m, "point"));
+    const struct hook_point *p = n != NULL ? hook_point_find(str_of(n->name)) : NULL;
     if (p == NULL) {
         c_send_error(json_int(json_get(m, "id"), 0), "there is no such handler");
         return;
     }
     struct afloat_call *c = new_call(m);
-    for (size_t i = 0; i < ARRAY_LEN(p->args) && p->args[i] != NULL; i++) {
-        c_call_arg(c, p->args[i], json_at(json_get(m, "args"), i));
+    for (size_t i = 0; i < HOOK_ARGS && p->args[i] != HOOK_SHAPE_NONE; i++) {
+        c_call_arg(c, hook_shape_names[p->args[i]], json_at(json_get(m, "args"), i));
     }
     run_here(c, c_entry_run(n));
+}
+
+/// The route that takes a request of a hub that does not name it; NULL: none does.
+static const struct c_entry *route_of(const struct json *m)
+{
+    const struct c_entry *n, *found = NULL;
+    for (size_t at = 0; found == NULL && (n = c_entry_next("route", &at)) != NULL;) {
+        struct str pattern = str_of(n->name), path = json_get_text(m, "path");
+        bool fits = str_eq(str_cut(&pattern, ' '), json_get_text(m, "method"));
+        while (fits && (pattern.n != 0 || path.n != 0)) {
+            struct str part = str_cut(&pattern, '/'), given = str_cut(&path, '/');
+            fits = str_eq(part, given) || (str_starts(part, ":") && given.n != 0);
+        }
+        found = fits ? n : NULL;
+    }
+    return found;
 }
 
 /// A call by name, in a thread of its own. Its arguments are members of the message.
@@ -169,7 +188,9 @@ static void on_offer(const struct json *m)
         at++;
         assert(at < ARRAY_LEN(offers));
     }
-    const struct c_entry *n = c_entry_find(offers[at].kind, json_str(json_get(m, "name"), ""));
+    bool named = json_get(m, "name") != NULL || !str_eqz(kind, "route");
+    const struct c_entry *n =
+        named ? c_entry_find(offers[at].kind, json_get_text(m, "name")) : route_of(m);
     struct afloat_call *c = new_call(m);
     for (size_t i = 0; i < ARRAY_LEN(offers[at].args) && offers[at].args[i] != NULL; i++) {
         c_call_arg(c, offers[at].args[i], json_get(m, offers[at].args[i]));
@@ -310,9 +331,8 @@ static void limit_memory(void)
 
 bool c_load(const struct json *m, struct c_fault *fault)
 {
-    struct buf warnings;
+    struct buf warnings = {.max = 64 * 1024};
     struct err e = {0};
-    buf_init(&warnings, 64 * 1024);
     far.state = json_clone(&far.arena, json_get(m, "state"));
     if (far.state == NULL) {
         far.state = arena_calloc(&far.arena, 1, sizeof *far.state);
@@ -355,6 +375,10 @@ static void on_load(const struct json *m)
     struct c_fault fault = {0};
     struct buf line;
     struct jw w;
+    if (far.loaded) {
+        c_send_error(0, "it was loaded already");
+        return;
+    }
     bool ok = c_load(m, &fault);
     c_begin(&w, &line, ok ? "loaded" : "failed", 0);
     if (ok) {
@@ -382,9 +406,8 @@ static void dispatch(char *line)
                     {"mcp_prompt", on_offer}, {"mcp_resource", on_offer}, {"event", on_event},
                     {"watch", on_watch},      {"cancel", on_cancel},      {"shutdown", on_shutdown},
                     {"load", on_load}};
-    struct arena a;
+    struct arena a = {0};
     struct json *m = NULL;
-    arena_init(&a);
     bool known = json_parse(&m, &a, str_of(line), NULL, NULL) < 0 || c_take_answer(m);
     for (size_t i = 0; i < ARRAY_LEN(handlers) && !known; i++) {
         if (str_eqz(json_str(json_get(m, "type"), ""), handlers[i].type)) {
@@ -423,7 +446,6 @@ int host_c_main(bool validating)
     pthread_cond_init(&far.answered, NULL);
     buf_init(&far.held, SIZE_MAX);
     buf_init(&far.in, HOST_LINE_MAX + 2 * READ_SIZE);
-    arena_init(&far.arena);
     if (!validating && fcntl(HOST_FD, F_GETFD) < 0) {
         fputs("afloat host is started by the hub, not by hand\n", stderr);
         return 2;

@@ -13,33 +13,8 @@
 
 #include "base/schema.h"
 #include "base/time.h"
+#include "hook/points.h"
 #include "host/c_far.h"
-
-const struct c_point c_points[C_POINTS] = {
-    {"on_begin", {NULL}},
-    {"on_user_message", {"text"}},
-    {"on_before_model", {"request"}},
-    {"on_model_delta", {"delta"}},
-    {"on_after_model", {"response"}},
-    {"on_tool_call", {"call"}},
-    {"on_permission", {"call"}},
-    {"on_resolve_tool", {"call"}},
-    {"on_tool_result", {"call", "result"}},
-    {"on_compact", {"summary"}},
-    {"on_final", {"text"}},
-    {"on_done", {NULL}},
-    {"on_error", {"error"}},
-};
-
-const struct c_point *c_point_find(const char *name)
-{
-    for (size_t i = 0; i < C_POINTS; i++) {
-        if (strcmp(c_points[i].name, name) == 0) {
-            return &c_points[i];
-        }
-    }
-    return NULL;
-}
 
 afloat_fn *c_exported(const char *name)
 {
@@ -71,7 +46,8 @@ static const char *or_empty(const char *text)
 static int write_hook(struct jw *w, const void *entry, struct err *e)
 {
     const struct afloat_hook *h = entry;
-    if (c_point_find(h->point) == NULL) {
+    const struct hook_point *p = hook_point_find(str_of(h->point));
+    if (p == NULL || strcmp(p->name, h->point) != 0) {
         return err_set(e, ERR_INVALID, "there is no hook point '%s'", h->point);
     }
     WRITE_TEXTS(w, "point", h->point, "on_error", h->block ? "block" : "continue");
@@ -86,9 +62,8 @@ static int write_hook(struct jw *w, const void *entry, struct err *e)
 static int write_tool(struct jw *w, const void *entry, struct err *e)
 {
     const struct afloat_tool *t = entry;
-    struct arena a;
+    struct arena a = {0};
     struct json *input = NULL;
-    arena_init(&a);
     struct str text = arena_str(&a, str_of(t->input != NULL ? t->input : "{\"type\":\"object\"}"));
     int rc = json_parse(&input, &a, text, NULL, e);
     if (rc < 0 || input->type != JSON_OBJ) {
@@ -174,9 +149,8 @@ static int write_provider(struct jw *w, const void *entry, struct err *e)
 static int write_mcp_prompt(struct jw *w, const void *entry, struct err *e)
 {
     const struct afloat_mcp_prompt *p = entry;
-    struct arena a;
+    struct arena a = {0};
     struct json *list = NULL;
-    arena_init(&a);
     struct str text = str_of(p->arguments != NULL ? p->arguments : "[]");
     bool ok = json_parse(&list, &a, text, NULL, NULL) == 0 && list->type == JSON_ARR;
     WRITE_TEXTS(w, "name", p->name, "description", or_empty(p->description));
@@ -407,9 +381,9 @@ bool c_off(long long id)
 
 int c_register_all(struct err *e)
 {
-    for (size_t i = 0; i < C_POINTS; i++) {
-        afloat_fn *fn = c_exported(c_points[i].name);
-        const struct afloat_hook h = {.point = c_points[i].name, .run = fn};
+    for (size_t i = 0; i < POINT__COUNT; i++) {
+        afloat_fn *fn = c_exported(hook_points[i].name);
+        const struct afloat_hook h = {.point = hook_points[i].name, .run = fn};
         if (fn != NULL && add(kind_find("hook"), &h, sizeof h, e) < 0) {
             return e->code;
         }

@@ -104,12 +104,7 @@ void c_running(int64_t id)
 void c_over(int64_t id)
 {
     pthread_mutex_lock(&far.lock);
-    for (size_t i = 0; i < far.running.n; i++) {
-        if (far.running.p[i] == id) {
-            vec_remove(&far.running, i);
-            break;
-        }
-    }
+    vec_drop(&far.running, id);
     pthread_mutex_unlock(&far.lock);
 }
 
@@ -139,10 +134,9 @@ bool c_emit_text(struct afloat_call *c, const char *text)
 
 bool c_emit(struct afloat_call *c, const char *json)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *event = NULL;
     struct err e = {0};
-    arena_init(&a);
     int rc = json_parse(&event, &a, str_of(json), NULL, &e);
     if (rc < 0) {
         c_call_fail(c, "afloat_emit: this is no JSON: %s", e.msg);
@@ -167,8 +161,7 @@ bool c_take_answer(const struct json *m)
         a = a->next;
     }
     if (a != NULL && str_eqz(type, "result")) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, json_get(m, "value"), 0);
         a->value = buf_take(&text, NULL);
     }
@@ -231,9 +224,8 @@ static void wait_in_main(const struct ask *a)
 {
     while (!a->done) {
         char *line = c_read_line();
-        struct arena arena;
+        struct arena arena = {0};
         struct json *m = NULL;
-        arena_init(&arena);
         if (json_parse(&m, &arena, str_of(line), NULL, NULL) == 0 && c_take_answer(m)) {
             free(line);
         } else {
@@ -267,8 +259,7 @@ static void wait_for(struct ask *a)
 static const char *ask_state(struct afloat_call *c, bool sets, const struct json *params)
 {
     struct str key = json_str(json_get(params, "key"), "");
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     pthread_mutex_lock(&far.lock);
     char *name = str_dup(key);
     if (sets) {

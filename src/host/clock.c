@@ -145,20 +145,9 @@ void far__timer_ended(struct far *f, uint64_t id)
 
 // ---- waiting -------------------------------------------------------------------------------
 
-static void wait_unlink(struct far__wait *w)
-{
-    struct far *f = w->far;
-    for (size_t i = 0; i < f->waits.n; i++) {
-        if (f->waits.p[i] == w) {
-            vec_remove(&f->waits, i);
-            return;
-        }
-    }
-}
-
 static void wait_free(struct far__wait *w)
 {
-    wait_unlink(w);
+    vec_drop(&w->far->waits, w);
     free(w);
 }
 
@@ -193,7 +182,7 @@ int far__wait_call(lua_State *L, int64_t id)
 /// Go on with `n` values that were pushed on what entry_wake_begin() gave.
 static void wake(struct far__wait *w, int n)
 {
-    wait_unlink(w); // first: the code that runs may wait again
+    vec_drop(&w->far->waits, w); // first: the code that runs may wait again
     entry_wake(&w->wait, n);
     free(w);
 }

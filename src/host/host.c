@@ -70,7 +70,6 @@ void far__init(struct far *f, const char *path, int root, int fd)
     f->name = str_dup(str_ends(name, ".lua") ? (struct str){name.p, name.n - 4} : name);
     buf_init(&f->in, HOST_LINE_MAX + 2 * READ_SIZE);
     buf_init(&f->out, SIZE_MAX);
-    arena_init(&f->config_arena);
     f->vm = vm_open(
         &(struct vm_opts){.trust = VM_SANDBOX, .log = on_log, .arg = f, .backend = &backend});
     f->owner = vm_owner_open(f->vm, f->name, 1);
@@ -127,10 +126,8 @@ static void take_input(struct far *f)
 /// Say why there will be no answer. Written by hand: nothing is set up yet.
 static int refuse(const struct err *e)
 {
-    struct buf line;
-    struct jw w;
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct buf line = {.max = SIZE_MAX};
+    struct jw w = {.out = &line};
     jw_obj(&w);
     jw_kstrz(&w, "type", "failed");
     jw_key(&w, "message");

@@ -21,12 +21,7 @@ struct far__job {
 static void job_free(struct far__job *j)
 {
     struct far *f = j->far;
-    for (size_t i = 0; i < f->jobs.n; i++) {
-        if (f->jobs.p[i] == j) {
-            vec_remove(&f->jobs, i);
-            break;
-        }
-    }
+    vec_drop(&f->jobs, j);
     entry_end(&j->entry);
     free(j);
 }
@@ -37,7 +32,7 @@ static void job_free(struct far__job *j)
 static void answer_done(struct far__job *j)
 {
     struct entry *en = &j->entry;
-    struct arena a;
+    struct arena a = {0};
     struct json *value = NULL;
     struct err e = {0};
     struct jw w;
@@ -45,7 +40,6 @@ static void answer_done(struct far__job *j)
         far__error_text(j->far, j->id, lua_tostring(en->L, 2));
         return;
     }
-    arena_init(&a);
     if (j->answers && en->n_results >= 1 && value_read(&value, &a, en->L, 1, &e) < 0) {
         far__error_text(j->far, j->id, e.msg);
     } else {

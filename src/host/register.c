@@ -2,27 +2,12 @@
 // (lua/lib_hooks.c, lib_events.c) stand on this; `tool` and `hub` are here whole.
 //
 // Registrations are made while the file loads; the hub hears of each at once and decides again by
-// itself, so the tables here are there to give the author of the file a good message, not to
+// itself, so the checks here are there to give the author of the file a good message, not to
 // protect anybody.
 
+#include "hook/points.h"
 #include "host/host_int.h"
-
-/// The points that are open to agents, and whether what a handler returns there counts.
-static const struct {
-    const char *name;
-    bool chain;
-} points[] = {
-    {"on_begin", false}, {"on_user_message", true}, {"on_tool_result", true},
-    {"on_final", true},  {"on_done", false},
-};
-
-/// Events that say nothing about anybody's session.
-static const char *const open_events[] = {
-    "generation.committed", "hub.started",     "plugin.changed", "plugin.error",
-    "plugin.loaded",        "plugin.unloaded", "tools.changed",
-};
-
-static const char OWN_EVENTS[] = "improvement.";
+#include "proto/events.h"
 
 // ---- handlers ------------------------------------------------------------------------------
 
@@ -72,36 +57,32 @@ static void begin_call(struct far *f, struct jw *w, const char *op)
 
 // ---- hooks ---------------------------------------------------------------------------------
 
-/// "final" and "on_final" mean the same.
-static int find_point(struct str name)
+/// The point of that name, with or without its "on_"; NULL: there is none, or it is not open.
+static const struct hook_point *find_open(struct str name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
-        if (str_eqz(name, points[i].name) || str_eqz(name, points[i].name + strlen("on_"))) {
-            return (int)i;
-        }
-    }
-    return -1;
+    const struct hook_point *p = hook_point_find(name);
+    return p != NULL && p->open ? p : NULL;
 }
 
 static int hook_add(lua_State *L, const char *who, const struct lib_hook *h)
 {
     struct far *f = far__of(L);
     struct jw w;
-    int at = find_point(h->point);
-    if (at < 0) {
+    const struct hook_point *p = find_open(h->point);
+    if (p == NULL) {
         return args_fail(L, "%s: '%s' is not open to improvements", who, h->point.p);
     }
-    if (h->chain && !points[at].chain) {
-        return args_fail(L, "%s: '%s' can be observed only", who, points[at].name);
+    if (h->chain && p->kind != HOOK_CHAIN) {
+        return args_fail(L, "%s: '%s' can be observed only", who, p->name);
     }
     if (h->block) {
         return args_fail(L, "%s: on_error = 'block' is not open to improvements", who);
     }
     check_room(L, who);
-    size_t handler = add_handler(L, 3, FAR__HOOK, points[at].name, h->name.p);
+    size_t handler = add_handler(L, 3, FAR__HOOK, p->name, h->name.p);
     f->handlers.p[handler].answers = h->chain;
     begin_register(f, &w, "hook");
-    jw_kstrz(&w, "point", points[at].name);
+    jw_kstrz(&w, "point", p->name);
     jw_kint(&w, "handler", (int64_t)handler);
     jw_kstr(&w, "name", h->name);
     jw_kint(&w, "priority", h->priority);
@@ -117,11 +98,11 @@ static int hook_add(lua_State *L, const char *who, const struct lib_hook *h)
 static bool hook_off(lua_State *L, const struct lib_hook *h)
 {
     struct far *f = far__of(L);
-    int at = find_point(h->point);
+    const struct hook_point *p = find_open(h->point);
     bool found = false;
     vec_foreach (it, &f->handlers) {
-        if (at >= 0 && it->kind == FAR__HOOK && it->answers == h->chain && !it->off &&
-            strcmp(it->name, points[at].name) == 0 && str_eqz(h->name, it->title)) {
+        if (p != NULL && it->kind == FAR__HOOK && it->answers == h->chain && !it->off &&
+            strcmp(it->name, p->name) == 0 && str_eqz(h->name, it->title)) {
             it->off = found = true;
         }
     }
@@ -143,11 +124,9 @@ static int push_member(lua_State *L, const char *key)
 static bool describe_tool(lua_State *L, struct buf *text, struct err *e)
 {
     static const char *const members[] = {"name", "description", "input", "input_schema"};
-    struct jw w;
-    struct arena a;
+    struct arena a = {0};
     bool ok = true;
-    arena_init(&a);
-    jw_init(&w, text);
+    struct jw w = {.out = text};
     jw_obj(&w);
     jw_kstrz(&w, "type", "register");
     jw_kstrz(&w, "kind", "tool");
@@ -168,14 +147,13 @@ static bool describe_tool(lua_State *L, struct buf *text, struct err *e)
 static int tool(lua_State *L)
 {
     struct err e = {0};
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     struct far *f = far__of(L);
     check_room(L, "tool");
     luaL_argcheck(L, push_member(L, "name") == LUA_TSTRING, 1, "a tool has a name");
     luaL_argcheck(L, push_member(L, "run") == LUA_TFUNCTION, 1, "a tool has a function 'run'");
-    buf_init(&text, SIZE_MAX);
     if (!describe_tool(L, &text, &e)) {
         buf_fini(&text);
         return luaL_error(L, "%s", e.msg);
@@ -193,11 +171,7 @@ static int lib_on(lua_State *L, const char *who, struct str name)
 {
     struct far *f = far__of(L);
     struct jw w;
-    bool open = str_starts(name, OWN_EVENTS);
-    for (size_t i = 0; i < ARRAY_LEN(open_events); i++) {
-        open = open || str_eqz(name, open_events[i]);
-    }
-    if (!open) {
+    if (!event_type_is_open(name)) {
         return args_fail(L, "%s: '%s' is not open to improvements", who, name.p);
     }
     check_room(L, who);
@@ -224,7 +198,7 @@ static int lib_emit(lua_State *L, const char *who, struct str name, const struct
 {
     struct far *f = far__of(L);
     struct jw w;
-    if (!str_starts(name, OWN_EVENTS)) {
+    if (!str_starts(name, "improvement.")) {
         return args_fail(L, "%s: an improvement may emit 'improvement.*' only", who);
     }
     begin_call(f, &w, "event.emit");

@@ -4,6 +4,7 @@
 //
 // The far end of the protocol is written in the plugin's own language (runtime/host/) and comes inside this binary.
 // It is handed over as a descriptor: nothing has to be installed beside the binary, and nobody can change it on disk.
+// Its last argument but "--validate" is the table of hook points as JSON, from which it makes its own functions.
 // A program that is missing is a message with the command that installs it.
 
 #include "host/script.h"
@@ -18,6 +19,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/sha256.h"
+#include "hook/points.h"
 #include "host/c_plugin.h"
 #include "host/runtime.h"
 #include "proto/host.h"
@@ -54,10 +56,8 @@ static const struct script scripts[] = {
 /// Say why there will be no answer: to the hub on its socket, to a validation on stdout.
 static int refuse(bool validate, const char *message)
 {
-    struct buf line;
-    struct jw w;
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct buf line = {.max = SIZE_MAX};
+    struct jw w = {.out = &line};
     jw_obj(&w);
     jw_kbool(&w, "ok", false);
     jw_kstrz(&w, "type", "failed");
@@ -106,6 +106,25 @@ static void name_of(char out[40], const char *lang, const struct shipped *text)
     snprintf(out, 40, "%s-%.24s", lang, sha256_hex(hash, hex));
 }
 
+/// `{"on_tool_call": {"kind": "chain", "args": ["call"]}, ...}`, in the order of a turn.
+static void write_points(struct buf *out)
+{
+    struct jw w = {.out = out};
+    jw_obj(&w);
+    for (size_t i = 0; i < POINT__COUNT; i++) {
+        const struct hook_point *p = &hook_points[i];
+        jw_kobj(&w, p->name);
+        jw_kstrz(&w, "kind", hook_kind_name(p->kind));
+        jw_karr(&w, "args");
+        for (size_t k = 0; k < HOOK_ARGS && p->args[k] != HOOK_SHAPE_NONE; k++) {
+            jw_strz(&w, hook_shape_names[p->args[k]]);
+        }
+        jw_end_arr(&w);
+        jw_end_obj(&w);
+    }
+    jw_end_obj(&w);
+}
+
 /// Begin `argv` with the program and its options; returns how many there are.
 static size_t add_args(const char **argv, const struct script *s, const char *program,
                        const char *heap)
@@ -122,7 +141,7 @@ static size_t add_args(const char **argv, const struct script *s, const char *pr
 }
 
 /// Returns only when no program could be entered.
-static void enter(const struct script *s, int fd, bool validate)
+static void enter(const struct script *s, int fd, const char *points, bool validate)
 {
     char number[16], name[40], heap[64] = "";
     const char *argv[16];
@@ -136,6 +155,7 @@ static void enter(const struct script *s, int fd, bool validate)
         argv[n++] = host_runtime_find(s->boot != NULL ? s->boot : s->file)->text;
         argv[n++] = s->boot != NULL ? number : "--";
         argv[n++] = name;
+        argv[n++] = points;
         argv[n++] = validate ? "--validate" : NULL;
         argv[n] = NULL;
         execvp(argv[0], (char *const *)(uintptr_t)argv);
@@ -164,10 +184,13 @@ int host_script_main(const char *lang, bool validate)
     if (fd < 0) {
         return refuse(validate, "the program of this host cannot be written to memory");
     }
+    struct buf points = {.max = SIZE_MAX};
+    write_points(&points); // before memory is limited: a sanitizer needs much for its first pages
     rlim_t bytes = (rlim_t)memory_mb() << 20;
     if (s->limits_memory && bytes != 0) {
         setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
     }
-    enter(s, fd, validate);
+    enter(s, fd, buf_z(&points), validate);
+    buf_fini(&points);
     return refuse(validate, s->missing);
 }

@@ -3,10 +3,13 @@
 // The hub is trusted as far as what it says goes; but a message that is not understood is answered
 // with an error and nothing else, so that a newer hub can talk to an older host.
 
-#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "host/host_int.h"
+#include "proto/host.h"
 
 // ---- out -----------------------------------------------------------------------------------
 
@@ -31,14 +34,7 @@ void far__send(struct far *f, struct jw *w)
 
 void far__flush(struct far *f)
 {
-    size_t done = 0;
-    while (done < f->out.n && !f->over) {
-        ssize_t n = write(f->fd, f->out.p + done, f->out.n - done);
-        if (n < 0 && errno != EINTR) {
-            f->over = true;
-        }
-        done += n > 0 ? (size_t)n : 0;
-    }
+    f->over = f->over || path_write_fd(f->fd, buf_str(&f->out)) < 0;
     buf_clear(&f->out);
 }
 
@@ -66,17 +62,44 @@ void far__error_text(struct far *f, int64_t id, const char *message)
 
 // ---- in ------------------------------------------------------------------------------------
 
+/// The text of our file, which lies in the one directory that we reach. Returns 0 or a negative code.
+static int read_source(struct far *f, struct buf *out)
+{
+    struct str name = path_base(str_of(f->path));
+    struct stat st;
+    int fd =
+        path_open_beneath(f->root, name.p, O_RDONLY, 0, NULL); // the end of a text that ends there
+    int rc = fd >= 0 ? path_read_fd(fd, out, &st) : fd;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+/// The hub sends the text that it hashed as `source`; who does not means the file.
 static void on_load(struct far *f, const struct json *m)
 {
     const struct json *source = json_get(m, "source");
-    if (f->loaded || source == NULL || source->type != JSON_STR) {
-        far__error_text(f, 0, f->loaded ? "loaded already" : "load without source");
-        return;
+    struct buf text = {.max = HOST_LINE_MAX};
+    struct jw w;
+    int rc = source == NULL && !f->loaded ? read_source(f, &text) : 0;
+    if (f->loaded) {
+        far__error_text(f, 0, "loaded already");
+    } else if (rc < 0) {
+        char *message = xasprintf("cannot read '%s': %s", f->path, err_text(rc));
+        far__begin(f, &w, "failed", 0);
+        jw_kstrz(&w, "message", message);
+        jw_kstrz(&w, "path", f->path);
+        jw_kint(&w, "line", 0);
+        far__send(f, &w);
+        free(message);
+    } else {
+        f->loaded = true;
+        f->config = json_clone(&f->config_arena, json_get(m, "config"));
+        f->data_dir = str_dup(json_str(json_get(m, "data_dir"), ""));
+        far__load(f, source != NULL ? json_str(source, "") : buf_str(&text));
     }
-    f->loaded = true;
-    f->config = json_clone(&f->config_arena, json_get(m, "config"));
-    f->data_dir = str_dup(json_str(json_get(m, "data_dir"), ""));
-    far__load(f, source->s);
+    buf_fini(&text);
 }
 
 /// A member, null when it is not there.
@@ -100,6 +123,12 @@ static void on_hook(struct far *f, const struct json *m)
     int64_t ms = json_int(json_get(m, "deadline_ms"), 0);
     const struct far__handler *h =
         at >= 0 && (uint64_t)at < f->handlers.n ? &f->handlers.p[at] : NULL;
+    vec_foreach (it, &f->handlers) { // who names none means the first of the point
+        if (at < 0 && h == NULL && it->kind == FAR__HOOK && !it->off &&
+            str_eqz(json_str(json_get(m, "point"), ""), it->name)) {
+            h = it;
+        }
+    }
     if (h == NULL || h->kind != FAR__HOOK || h->off) {
         far__error_text(f, id, "no such handler");
         return;
@@ -190,10 +219,9 @@ static const struct {
 
 void far__line(struct far *f, struct str line)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *m;
     struct err e = {0};
-    arena_init(&a);
     if (json_parse(&m, &a, line, NULL, &e) < 0) {
         far__error_text(f, 0, e.msg);
         arena_fini(&a);

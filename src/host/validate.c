@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "hook/points.h"
 #include "host/runtime.h"
 #include "lua/entry.h"
 #include "lua/refs.h"
@@ -28,7 +29,6 @@
 enum {
     MEMORY = 256 << 20,    // bytes beside those of the program itself
     TEST_BUDGET_MS = 5000, // for all its tests
-    NAMES_MAX = 256,       // of points and events
 };
 
 // ---- what the recorder gets -----------------------------------------------------------------
@@ -49,41 +49,37 @@ static int l_compile(lua_State *L)
     return 1;
 }
 
-/// nearest(name): the point or event that was meant, or nil. The upvalue is the request.
+/// nearest(name): the point or event that was meant, or nil.
 static int l_nearest(lua_State *L)
 {
-    const char *names[NAMES_MAX];
+    const char *names[POINT__COUNT + EVENT__COUNT];
     struct str word;
-    size_t n = 0;
     word.p = luaL_checklstring(L, 1, &word.n);
-    const struct json *points = lua_touserdata(L, lua_upvalueindex(1));
-    json_foreach_item (p, points) {
-        if (n < NAMES_MAX - EVENT__COUNT) {
-            luaL_checkstack(L, 4, NULL);
-            lua_pushlstring(L, p->s.p, p->s.n); // as a C string, until this returns
-            names[n++] = lua_tostring(L, -1);
-        }
+    for (size_t i = 0; i < POINT__COUNT; i++) {
+        names[i] = hook_points[i].name;
     }
     for (size_t i = 0; i < EVENT__COUNT; i++) {
-        names[n++] = event_infos[i].type;
+        names[POINT__COUNT + i] = event_infos[i].type;
     }
-    lua_pushstring(L, str_nearest(word, names, n));
+    lua_pushstring(L, str_nearest(word, names, ARRAY_LEN(names)));
     return 1;
 }
 
 static int push_args(lua_State *L, const struct json *request)
 {
-    const struct json *points = json_get(request, "points");
     value_push(L, request);
-    value_push(L, points);
+    lua_createtable(L, POINT__COUNT, 0);
+    for (int i = 0; i < POINT__COUNT; i++) {
+        lua_pushstring(L, hook_points[i].name);
+        lua_rawseti(L, -2, i + 1);
+    }
     lua_createtable(L, EVENT__COUNT, 0);
     for (int i = 0; i < EVENT__COUNT; i++) {
         lua_pushstring(L, event_infos[i].type);
         lua_rawseti(L, -2, i + 1);
     }
     lua_pushcfunction(L, l_compile);
-    lua_pushlightuserdata(L, (void *)(uintptr_t)points);
-    lua_pushcclosure(L, l_nearest, 1);
+    lua_pushcfunction(L, l_nearest);
     lua_newtable(L); // the operations
     for (int i = 0, n = 0; i < OP__COUNT; i++) {
         if ((ops[i].flags & OP_LUA) != 0) {
@@ -136,10 +132,9 @@ static void write_refusal(struct jw *w, const char *message)
 
 static void write_value(struct jw *w, lua_State *L)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *value;
     struct err e = {0};
-    arena_init(&a);
     if (value_read(&value, &a, L, 1, &e) < 0) {
         write_refusal(w, e.msg);
     } else {
@@ -187,12 +182,10 @@ int host_read_request(struct buf *in)
 
 static void answer(struct jw *w)
 {
-    struct buf in;
-    struct arena a;
+    struct buf in = {.max = HOST_REQUEST_MAX};
+    struct arena a = {0};
     struct json *request;
     struct err e = {0};
-    buf_init(&in, HOST_REQUEST_MAX);
-    arena_init(&a);
     const struct policy policy = {.memory = MEMORY};
     if (policy_enter(&policy, &e) < 0) {
         err_prefix(&e, "no sandbox, so nothing is run");
@@ -210,8 +203,7 @@ static void answer(struct jw *w)
 
 int host_answer_request(void (*answer_it)(struct jw *w))
 {
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     // what the plugin prints is nobody's: stdout becomes nothing, and its descriptor ours
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10),
         null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -219,8 +211,7 @@ int host_answer_request(void (*answer_it)(struct jw *w))
         return 2;
     }
     close(null);
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     answer_it(&w);
     jw_end_obj(&w);

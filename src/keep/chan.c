@@ -132,6 +132,31 @@ void chan_send(struct chan *c, enum wire_type type, struct str a, struct str b)
     }
 }
 
+void chan_attach(struct chan *c, int64_t offset, uint32_t history, uint16_t rows, uint16_t cols)
+{
+    struct buf hello = {.max = 16}, attach = {.max = 32};
+    wire_put(&hello, WIRE_VERSION, 2);
+    wire_put(&hello, WIRE_VIEWER, 1);
+    chan_send(c, WIRE_HELLO, buf_str(&hello), STR_NULL);
+    wire_put(&attach, offset >= 0, 1);
+    wire_put(&attach, (uint64_t)MAX(offset, 0), 8);
+    wire_put(&attach, history, 4);
+    wire_put(&attach, rows, 2);
+    wire_put(&attach, cols, 2);
+    chan_send(c, WIRE_ATTACH, buf_str(&attach), STR_NULL);
+    buf_fini(&hello);
+    buf_fini(&attach);
+}
+
+void chan_resize(struct chan *c, uint16_t rows, uint16_t cols)
+{
+    struct buf size = {.max = 16};
+    wire_put(&size, rows, 2);
+    wire_put(&size, cols, 2);
+    chan_send(c, WIRE_RESIZE, buf_str(&size), STR_NULL);
+    buf_fini(&size);
+}
+
 size_t chan_unsent(const struct chan *c)
 {
     return c->sending.n + c->queue.n;

@@ -21,6 +21,11 @@ int chan_open(struct chan **out, struct loop *l, int fd, size_t max, const struc
               void *arg, struct err *e) MUST_CHECK;
 /// Queue a message with payload `a` and then `b`; both are copied.
 void chan_send(struct chan *c, enum wire_type type, struct str a, struct str b);
+/// The first messages of a viewer: HELLO and ATTACH. `offset` is where it left off, -1 for the start; `rows` and `cols`
+/// are 0 while it has no size.
+void chan_attach(struct chan *c, int64_t offset, uint32_t history, uint16_t rows, uint16_t cols);
+/// RESIZE, in either direction.
+void chan_resize(struct chan *c, uint16_t rows, uint16_t cols);
 /// Bytes that have not left.
 size_t chan_unsent(const struct chan *c);
 /// Stop or resume taking messages, for back-pressure.

@@ -13,8 +13,6 @@
 
 #include "keep/keeper.h"
 
-#include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,6 +20,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "base/time.h"
 #include "keep/keeper_int.h"
@@ -51,18 +50,13 @@ static void leave(void *arg)
 /// Signal every process of the program's session: jobs have groups of their own.
 static void signal_session(const struct keeper *k, int signum)
 {
-    DIR *d = opendir("/proc");
-    const struct dirent *entry;
+    struct folder f = folder_open("/proc");
     kill(-k->pid, signum);
-    while (d != NULL && (entry = readdir(d)) != NULL) {
+    while (folder_next(&f)) {
         int64_t pid;
-        if (str_to_i64(str_of(entry->d_name), &pid) && pid > 1 &&
-            getsid((pid_t)pid) == (pid_t)k->pid) {
+        if (str_to_i64(str_of(f.name), &pid) && pid > 1 && getsid((pid_t)pid) == (pid_t)k->pid) {
             kill((pid_t)pid, signum);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
 }
 
@@ -337,8 +331,7 @@ static const struct vt_cb screen = {.title = on_title,
 
 void keeper__row(struct keeper *k, struct buf *out)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "id", k->spec.id);
     jw_kint(&w, "pid", k->pid);
@@ -421,8 +414,7 @@ static int open_all(struct keeper *k, struct err *e)
 static void answer(const struct keeper *k, const struct err *e)
 {
     struct buf out = {.max = 4096};
-    struct jw w;
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     if (e == NULL) {
         jw_kint(&w, "pid", k->pid);

@@ -75,7 +75,7 @@ int spec__read(struct keeper_spec *s, struct str json, struct err *e)
 {
     struct json *in;
     struct stat st;
-    arena_init(&s->arena);
+    s->arena = (struct arena){0};
     int rc = json_parse(&in, &s->arena, arena_str(&s->arena, json), NULL, e);
     if (rc < 0) {
         return err_prefix(e, "what to run is no JSON");

@@ -6,17 +6,16 @@
 
 #include "keep/terms.h"
 
-#include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
+#include "base/sock.h"
 #include "base/time.h"
-#include "keep/sock.h"
 #include "keep/terms_int.h"
 
 enum { WELCOME_MS = 5000, DIE_MS = 6000 };
@@ -57,16 +56,6 @@ static void free_term(struct term *t)
     free(t);
 }
 
-static void unlist(struct term *t)
-{
-    for (size_t i = 0; i < t->all->list.n; i++) {
-        if (t->all->list.p[i] == t) {
-            vec_remove(&t->all->list, i);
-            return;
-        }
-    }
-}
-
 static bool is_settled(const struct terms *all)
 {
     vec_foreach (t, &all->list) {
@@ -99,11 +88,12 @@ static void end(struct term *t)
     struct terms *all = t->all;
     struct err e = {0};
     err_set(&e, ERR_NOT_FOUND, "the terminal has ended");
-    unlist(t);
+    vec_drop(&t->all->list, t);
     if (!t->told && t->row != NULL) {
         t->told = true;
         emit(t, TERMS_CLOSED, STR_NULL);
     }
+    emit(t, TERMS_REMOVED, STR_NULL);
     if (t->started != NULL) {
         t->started(t->started_arg, NULL, &e);
     }
@@ -213,7 +203,6 @@ int terms__connect(struct terms *all, const char *id, terms_started *done, void 
     t->all = all;
     snprintf(t->id, sizeof t->id, "%s", id);
     t->socket = xasprintf("%s/%s.sock", all->dir, id);
-    arena_init(&t->arena);
     timer_init(&t->late, all->opts.loop, on_late, t);
     int fd = sock_connect(t->socket, e);
     if (fd >= 0 && !sock_is_ours(fd)) {
@@ -242,18 +231,14 @@ int terms__connect(struct terms *all, const char *id, terms_started *done, void 
 static void each_socket(const char *dir, void (*fn)(void *arg, const char *dir, const char *id),
                         void *arg)
 {
-    DIR *d = opendir(dir);
-    const struct dirent *entry;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        struct str name = str_of(entry->d_name);
+    struct folder f = folder_open(dir);
+    while (folder_next(&f)) {
+        struct str name = str_of(f.name);
         if (str_ends(name, ".sock") && name.n > 5 && name.n < 60) {
             char id[64];
             snprintf(id, sizeof id, "%.*s", (int)name.n - 5, name.p);
             fn(arg, dir, id);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
 }
 
@@ -355,7 +340,9 @@ struct term *terms_find(struct terms *all, struct str id, struct err *e)
         found = t;
     }
     if (found == NULL) {
-        err_set(e, ERR_NOT_FOUND, "there is no terminal '" STR_FMT "'", (int)MIN(id.n, 60), id.p);
+        err_set(e, ERR_NOT_FOUND,
+                "there is no terminal '" STR_FMT "'; 'afloat pty list' shows them",
+                (int)MIN(id.n, 60), id.p);
     }
     return found;
 }

@@ -9,7 +9,14 @@
 struct terms;
 struct term;
 
-enum terms_event { TERMS_OPENED, TERMS_CLOSED, TERMS_UPDATED, TERMS_BELL, TERMS_NOTIFIED };
+enum terms_event {
+    TERMS_OPENED,
+    TERMS_CLOSED, // its program has ended; it is listed a while longer
+    TERMS_REMOVED,
+    TERMS_UPDATED,
+    TERMS_BELL,
+    TERMS_NOTIFIED
+};
 
 struct terms_opts {
     struct loop *loop;

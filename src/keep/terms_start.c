@@ -1,11 +1,10 @@
 // Start a keeper: one process through the launcher, which reads what to run, leaves the keeper behind, says
 // that it runs and ends. From then on the keeper is nobody's child.
 
-#include <limits.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/random.h"
 #include "keep/terms_int.h"
 #include "loop/proc.h"
 
@@ -23,24 +22,13 @@ struct starting {
 
 void terms_new_id(char out[13])
 {
-    unsigned char bytes[6];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
-        abort(); // a kernel without random numbers
-    }
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-    }
+    random_hex(out, 13);
 }
 
 static void forget(struct starting *s)
 {
     timer_stop(&s->late);
-    for (size_t i = 0; i < s->all->starting.n; i++) {
-        if (s->all->starting.p[i] == s) {
-            vec_remove(&s->all->starting, i);
-            break;
-        }
-    }
+    vec_drop(&s->all->starting, s);
     terms__free_closed(s->all);
     buf_fini(&s->answer);
     free(s);
@@ -58,10 +46,9 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 /// What the process said, or that it said nothing.
 static int read_answer(struct starting *s, const struct proc_exit *x, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
     int rc = 0;
-    arena_init(&a);
     if (!x->launched) {
         rc = err_set(e, x->code, "cannot start a keeper: %s", x->why != NULL ? x->why : "unknown");
     } else if (json_parse(&v, &a, str_trim(buf_str(&s->answer)), NULL, NULL) < 0) {
@@ -119,8 +106,7 @@ static void write_env(struct jw *w, const struct terms_spec *o)
 static void write_spec(struct terms *all, const char *id, const struct terms_spec *o,
                        struct buf *out)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "id", id);
     jw_key(&w, "socket");
@@ -144,13 +130,9 @@ static int spawn(struct starting *s, struct str spec, struct err *e)
 {
     static const struct proc_cb cb = {.on_output = on_output, .on_exit = on_exit_cb};
     static const char *const env[] = {"LC_ALL=C.UTF-8", NULL};
-    char program[PATH_MAX] = {0};
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
-        return err_sys(e, "cannot find our own program");
-    }
-    char *gone = strstr(program, " (deleted)"); // replaced by a newer one since we were started
-    if (gone != NULL) {
-        *gone = '\0';
+    char *program = path_own_program(e);
+    if (program == NULL) {
+        return e->code;
     }
     // the small program beside ours is the same; where it is missing we do it
     char *small = xasprintf(STR_FMT "/afloat-keep", STR_ARG(path_dir(str_of(program))));
@@ -159,6 +141,7 @@ static int spawn(struct starting *s, struct str spec, struct err *e)
     const struct proc_opts o = {.argv = argv, .env = env, .in = PROC_PIPE, .out = PROC_PIPE};
     int rc = proc_spawn(&s->proc, s->all->opts.loop, &o, &cb, s, e);
     free(small);
+    free(program);
     if (rc == 0) {
         rc = proc_write(s->proc, spec);
         proc_close_stdin(s->proc);

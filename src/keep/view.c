@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/sock.h"
 #include "keep/keeper_int.h"
-#include "keep/sock.h"
 
 enum { MISSED = 8, PIECE = 32 * 1024, VIEWS_MAX = 256 };
 
@@ -60,15 +60,11 @@ static void fit_size(struct keeper *k)
         return;
     }
     keeper__resize(k, rows, cols);
-    struct buf size = {.max = 16};
-    wire_put(&size, (uint64_t)vt_rows(k->vt), 2);
-    wire_put(&size, (uint64_t)vt_cols(k->vt), 2);
     for (struct view *v = k->views; v != NULL; v = v->next) {
         if (v->welcome) {
-            chan_send(v->chan, WIRE_RESIZE, buf_str(&size), STR_NULL);
+            chan_resize(v->chan, (uint16_t)vt_rows(k->vt), (uint16_t)vt_cols(k->vt));
         }
     }
-    buf_fini(&size);
 }
 
 static bool read_size(struct view *v, struct str from)

@@ -49,7 +49,8 @@ struct hublog {
 static void open_file(struct hublog *h)
 {
     struct stat st;
-    h->fd = open(h->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    h->fd = open(h->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                 0600); // a FIFO must not hang us
     h->size = h->fd >= 0 && fstat(h->fd, &st) == 0 ? (size_t)st.st_size : 0;
 }
 
@@ -71,7 +72,9 @@ static void rotate(struct hublog *h)
 
 static void append_file(struct hublog *h, struct str line)
 {
-    if (h->fd >= 0 && h->size + line.n > h->max_bytes && h->size != 0) {
+    if (h->fd < 0) { // the last rotation failed: its cause may be gone
+        open_file(h);
+    } else if (h->size + line.n > h->max_bytes && h->size != 0) {
         rotate(h);
     }
     if (h->fd < 0) {

@@ -224,6 +224,11 @@ void loop_cancel(struct loop *l, struct loop_task *task)
     task->fn = NULL;
 }
 
+bool loop_has_tasks(const struct loop *l)
+{
+    return l->tasks != NULL;
+}
+
 uint64_t loop_now(const struct loop *l)
 {
     return l->clock.mono_ms(l->clock.arg);

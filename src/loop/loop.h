@@ -55,6 +55,8 @@ int loop_close(struct loop *l, struct err *e) MUST_CHECK;
 /// Returns a handle for loop_cancel(), valid until the task has begun.
 struct loop_task *loop_defer(struct loop *l, loop_fn *fn, void *arg);
 void loop_cancel(struct loop *l, struct loop_task *task);
+/// Do deferred tasks wait? For one that runs and would rather be the last.
+bool loop_has_tasks(const struct loop *l);
 
 /// Monotonic milliseconds, and milliseconds since 1970.
 uint64_t loop_now(const struct loop *l);

@@ -21,7 +21,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -176,19 +175,10 @@ static void on_channel_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 // ---- starting ------------------------------------------------------------------------------
 
-static size_t count(const char *const *list)
-{
-    size_t n = 0;
-    while (list != NULL && list[n] != NULL) {
-        n++;
-    }
-    return n;
-}
-
 /// A list as libuv wants it: pointers that it could write through, and does not.
 static char **pointers(struct arena *a, const char *const *list)
 {
-    size_t n = count(list);
+    size_t n = str_count(list);
     char **out = arena_calloc(a, n + 1, sizeof *out);
     if (n != 0) {
         memcpy(out, list, n * sizeof *out);
@@ -211,7 +201,7 @@ static void add_word(struct arena *a, char **args, size_t *n, const char *word)
 /// The launcher's command line: its options, then the program's own words.
 static char **command_line(struct arena *a, const struct proc_opts *o)
 {
-    size_t max = OPTIONS_MAX + 2 * count(o->box), words = count(o->argv), n = 0;
+    size_t max = OPTIONS_MAX + 2 * str_count(o->box), words = str_count(o->argv), n = 0;
     char **args = arena_calloc(a, max + words + 1, sizeof *args);
     add_word(a, args, &n, "afloat-launch");
     if (o->supervise) {
@@ -238,7 +228,7 @@ static char **command_line(struct arena *a, const struct proc_opts *o)
         add_word(a, args, &n, "-x");
         add_number(a, args, &n, 'M', o->box_memory);
     }
-    for (size_t i = 0; i < count(o->box); i++) {
+    for (size_t i = 0; i < str_count(o->box); i++) {
         add_word(a, args, &n, "-b");
         add_word(a, args, &n, o->box[i]);
     }
@@ -332,14 +322,12 @@ static void on_grace_over(void *arg)
 
 char *proc_launcher_path(struct err *e)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-    if (n < 0) {
-        err_sys(e, "cannot find own program");
-        return NULL;
+    char *program = path_own_program(e), *path = NULL;
+    if (program != NULL) {
+        path = xasprintf(STR_FMT "/afloat-launch", STR_ARG(path_dir(str_of(program))));
     }
-    struct str dir = path_dir((struct str){self, (size_t)n});
-    return xasprintf(STR_FMT "/afloat-launch", STR_ARG(dir));
+    free(program);
+    return path;
 }
 
 int proc_setup(struct err *e)

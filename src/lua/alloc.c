@@ -17,10 +17,10 @@
 //     slabs ──> [ link | cell | cell | ... ] ──> [ link | cell | ... ]
 //     cells ──────────────> cell ──> cell ──> ...        the free ones
 //
-// Every hook's arguments are such tables, garbage a moment later. With malloc the garbage of a hundred
-// states lies mixed over megabytes, and making and sweeping each table waits for memory. Here a state's
-// own lie side by side, and the cell that is next is on its way into the cache before it is asked for.
-// Slabs are given back with the state: one that once had many tables keeps room for as many.
+// The arguments of every hook are such tables, and garbage a moment later. With malloc the garbage of a hundred states is
+// spread over megabytes, and making and sweeping each table waits for memory. Here the tables of a state are side by side,
+// and the next free cell is fetched into the cache in advance. Slabs are freed with the state: a state that once had many
+// tables keeps room for as many.
 //
 // What C keeps for the state's code (timers, queued requests, texts of tools) is counted by vm_charge().
 //
@@ -29,7 +29,7 @@
 #include "lua/vm_int.h"
 
 enum {
-    DEEP = 10000,  // open calls that nobody means to have
+    DEEP = 10000,  // open calls: this must be a recursion without end
     CELL = 64,     // bytes; Lua's tables have 56
     CELL_MIN = 49, // smaller blocks would waste more than malloc does
     SLAB = 4096,
@@ -122,7 +122,6 @@ static bool refused(struct vm *vm, size_t old, size_t want)
 static void account(struct vm *vm, size_t old, size_t want)
 {
     vm->used = vm->used - old + want;
-    vm->peak = MAX(vm->peak, vm->used);
     vm->n_big -= old >= VM__BIG;
     if (want >= VM__BIG) {
         vm->n_big++;
@@ -178,7 +177,6 @@ bool vm_charge(struct vm *vm, size_t bytes)
         return false;
     }
     vm->used += bytes;
-    vm->peak = MAX(vm->peak, vm->used);
     return true;
 }
 

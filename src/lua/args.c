@@ -69,15 +69,14 @@ void args_keys(lua_State *L, int idx, const char *fn, const char *const *keys)
         if (lua_type(L, -2) != LUA_TSTRING) {
             luaL_error(L, "%s: options are named, not a list", fn);
         }
+        const char *key = lua_tostring(L, -2);
         size_t n = 0;
-        while (keys[n] != NULL && strcmp(keys[n], lua_tostring(L, -2)) != 0) {
+        while (keys[n] != NULL && strcmp(keys[n], key) != 0) {
             n++;
         }
         if (keys[n] == NULL) {
-            const char *near = str_nearest(str_of(lua_tostring(L, -2)), keys, n);
-            luaL_error(L, "%s: unknown option '%s'%s%s%s", fn, lua_tostring(L, -2),
-                       near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-                       near != NULL ? "'?)" : "");
+            luaL_error(L, "%s: unknown option '%s'%s", fn, key,
+                       args_near(L, str_nearest(str_of(key), keys, n)));
         }
     }
 }
@@ -88,6 +87,11 @@ bool args_field(lua_State *L, int idx, const char *key)
     assert(lua_istable(L, idx));
     lua_pushstring(L, key);
     return lua_rawget(L, idx) != LUA_TNIL;
+}
+
+const char *args_near(lua_State *L, const char *near)
+{
+    return near != NULL ? lua_pushfstring(L, " (did you mean '%s'?)", near) : "";
 }
 
 int args_fail(lua_State *L, const char *fmt, ...)
@@ -113,7 +117,7 @@ static int scratch_gc(lua_State *L)
 struct args_scratch *args_scratch(lua_State *L)
 {
     struct args_scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
-    arena_init(&s->arena);
+    s->arena = (struct arena){0};
     buf_init(&s->buf, VALUE_BYTES);
     if (luaL_newmetatable(L, "afloat.scratch")) {
         lua_pushcfunction(L, scratch_gc);

@@ -1,18 +1,18 @@
 // coroutine.*, under the limits of the entry.
 //
-// Differences from the library that comes with Lua: a limit that was passed inside a coroutine goes
-// on to whoever resumed it; a wait (entry_wait) inside a coroutine suspends whoever resumed it as
-// well, up to the entry, and comes back the same way; coroutines of the hub's own cannot be touched.
+// Differences from Lua's own library: exceeding a limit inside a coroutine also ends the code that resumed it; a wait
+// (entry_wait) inside a coroutine suspends the code that resumed it as well, up to the entry, and resumes it the same way;
+// Lua code cannot touch the hub's own coroutines.
 //
 //     entry ── resume ── A ── resume ── B ── http.get()
 //       ^                ^ yields       ^ yields: B waits, then A, then the entry
-//       └── wake ───────>└─────────────>└ goes on with the values
+//       └── wake ───────>└─────────────>└ continues with the values
 
 #include "lua/corout.h"
 
 #include "lua/vm_int.h"
 
-enum { AS_RESUME = 1, AS_WRAP = 0 }; // how many values lie below the arguments
+enum { AS_RESUME = 1, AS_WRAP = 0 }; // how many values are below the arguments
 
 static lua_State *coroutine_at(lua_State *L, int idx)
 {
@@ -38,7 +38,7 @@ static const char *refusal(lua_State *co)
     }
 }
 
-/// Give what lies on top of `co` to the caller, as resume or wrap does. `ok` is false for an error.
+/// Move the `n` values on top of `co` to the caller, as resume or wrap does. `ok` is false for an error.
 static int deliver(lua_State *L, lua_State *co, bool ok, int n, lua_KContext how)
 {
     if (!lua_checkstack(L, n + 2)) {
@@ -113,7 +113,7 @@ static int on_wake(lua_State *L, int status, lua_KContext how)
     return resume(L, how);
 }
 
-/// Resume with what lies on the stack above `how` values.
+/// Resume with the values on the stack above the first `how`.
 static int resume(lua_State *L, lua_KContext how)
 {
     lua_State *co = target(L, how);

@@ -23,6 +23,7 @@
 
 #include "lua/entry.h"
 
+#include "base/list.h"
 #include "base/time.h"
 #include "lua/vm_int.h"
 
@@ -46,6 +47,7 @@ static struct outside enter(struct entry *en)
     struct outside was = {vm->active, any, vm->running, vm->level, vm->lenient};
     uint64_t now = en->now != 0 ? en->now : time_mono_ns();
     en->now = 0; // what comes after a wait has its own beginning
+    en->looked_ns = en->forgiven_ns = 0;
     en->deadline = now + (uint64_t)en->budget_ms * 1000000;
     if (was.active != NULL && was.active->deadline < en->deadline) {
         en->deadline = was.active->deadline;
@@ -186,11 +188,7 @@ lua_State *entry_begin(struct entry *en, struct vm *vm)
     }
     vm->lenient++;
     en->phase = PHASE_OPEN;
-    en->next = vm->entries;
-    if (en->next != NULL) {
-        en->next->prev = en;
-    }
-    vm->entries = en;
+    list_add(&vm->entries, en);
     if (vm->n_kept > 0) {
         struct vm__thread t = vm->kept[--vm->n_kept];
         en->L = t.L;
@@ -259,10 +257,7 @@ void entry_end(struct entry *en)
     } else {
         vm->lenient--;
     }
-    *(en->prev != NULL ? &en->prev->next : &vm->entries) = en->next;
-    if (en->next != NULL) {
-        en->next->prev = en->prev;
-    }
+    list_remove(&vm->entries, en);
     en->prev = en->next = NULL;
     en->phase = PHASE_NONE;
     if (en->trip == TRIP_NONE && lua_status(en->L) == LUA_OK && vm->n_kept < VM__KEPT) {

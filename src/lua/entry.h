@@ -54,6 +54,9 @@ struct entry {
     struct entry *prev, *next; // all entries of the state
     struct entry_wait *wait;   // what it waits for
     uint64_t deadline;         // monotonic ns
+    uint64_t looked_ns;        // when this run was looked at first; 0: not yet
+    uint64_t looked_cpu_ns;    // the thread's own time then
+    uint64_t forgiven_ns;      // how far the deadline was moved since
     unsigned char trip;        // which limit was passed
     unsigned char phase;
     bool compiling;

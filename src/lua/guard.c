@@ -6,8 +6,9 @@
 //   setmetatable      refuses __gc: Lua runs finalizers with hooks off, so nothing could stop one.
 //                     (A to-be-closed variable does what __gc is mostly used for.) In the sandbox
 //                     __mode too: weak keys can make a collection quadratic.
-//   getmetatable      of a userdata gives nothing: whoever holds the metatable of a file could give
-//                     it a __gc
+//   getmetatable      returns false for a userdata: code that has the metatable of a file could add a
+//                     __gc to it
+//   package.*         opens regular files only: opening a pipe waits for its other end
 //   load, loadfile    text only, bounded: bytecode is not checked by Lua and can do anything
 //   collectgarbage    counts and collects; the collector's settings are ours
 //   tostring          shows no addresses
@@ -15,7 +16,10 @@
 
 #include "lua/guard.h"
 
-#include "base/buf.h"
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
 #include "lua/vm_int.h"
 
 enum { CALLS_MAX = 4000 };
@@ -204,25 +208,21 @@ int guard_load(lua_State *L)
     return load_text(L, (struct str){p, n}, chunk, env);
 }
 
-/// Push the bytes of a file, or nil and a message.
+/// Push the bytes of a regular file, or nil and a message. Other files are refused: reading them could block.
 static bool push_file(lua_State *L, const char *path)
 {
-    char *p = xmalloc(VM_LOAD_MAX + 1);
-    FILE *f = fopen(path, "rbe");
-    size_t n = f != NULL ? fread(p, 1, VM_LOAD_MAX + 1, f) : 0;
-    bool good = f != NULL && !ferror(f);
-    if (f != NULL) {
-        fclose(f);
-    }
-    vm_of(L)->lenient++; // an error here would lose `p`
+    struct buf text = {.max = VM_LOAD_MAX};
+    struct err e;
+    bool good = path_read(path, &text, &e) == 0;
+    vm_of(L)->lenient++; // an error here would lose `text`
     if (good) {
-        lua_pushlstring(L, p, n);
+        lua_pushlstring(L, buf_z(&text), text.n);
     } else {
         lua_pushnil(L);
-        lua_pushfstring(L, "cannot open '%s'", path);
+        lua_pushstring(L, e.msg);
     }
     vm_of(L)->lenient--;
-    free(p);
+    buf_fini(&text);
     return good;
 }
 
@@ -268,19 +268,98 @@ int guard_dofile(lua_State *L)
     return after_dofile(L, LUA_OK, 0);
 }
 
+/// Can it be opened without waiting?
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+}
+
+int guard_searchpath(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1), *path = luaL_checkstring(L, 2);
+    const char *sep = luaL_optstring(L, 3, "."), *rep = luaL_optstring(L, 4, LUA_DIRSEP);
+    if (sep[0] != '\0') {
+        name = luaL_gsub(L, name, sep, rep);
+    }
+    struct str rest = str_of(luaL_gsub(L, path, LUA_PATH_MARK, name));
+    lua_pushliteral(L, "");
+    while (rest.n != 0) {
+        struct str one = str_cut(&rest, LUA_PATH_SEP[0]);
+        const char *file = lua_pushlstring(L, one.p, one.n);
+        limit__check(L);
+        if (is_file(file)) {
+            return 1;
+        }
+        lua_pushfstring(L, "%s\n\tno file '%s'", lua_tostring(L, -2), file);
+        lua_replace(L, -3);
+        lua_pop(L, 1);
+    }
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+}
+
+int guard_loadlib(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    if (strchr(path, '/') != NULL && !is_file(path)) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "cannot open '%s': no such file", path);
+        lua_pushliteral(L, "open");
+        return 3;
+    }
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+/// Look for the module `name` in the field `key` of `package`. Pushes its file, or nil and where it looked.
+static bool find_module(lua_State *L, const char *name, const char *key)
+{
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "package");
+    lua_pushcfunction(L, guard_searchpath);
+    lua_pushstring(L, name);
+    lua_getfield(L, -3, key);
+    lua_call(L, 2, 2);
+    bool found = !lua_isnil(L, -2);
+    if (found) {
+        lua_pop(L, 1);
+    }
+    return found;
+}
+
+int guard_searcher_c(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    bool whole = !lua_toboolean(L, lua_upvalueindex(2)); // else: in the library of its first part
+    lua_pushlstring(L, name, whole ? strlen(name) : strcspn(name, "."));
+    if ((!whole && strchr(name, '.') == NULL) || !find_module(L, lua_tostring(L, -1), "cpath")) {
+        return whole || strchr(name, '.') != NULL ? 1 : 0;
+    }
+    const char *path = lua_tostring(L, -1), *version = strchr(name, '-');
+    const char *entry = luaL_gsub(L, version != NULL ? version + 1 : name, ".", "_");
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushstring(L, path);
+    lua_pushfstring(L, "luaopen_%s", entry);
+    lua_call(L, 2, 2);
+    if (lua_isnil(L, -2)) {
+        return luaL_error(L, "error loading module '%s' from file '%s':\n\t%s", name, path,
+                          lua_tostring(L, -1));
+    }
+    lua_pop(L, 1);
+    lua_pushstring(L, path);
+    return 2;
+}
+
 int guard_searcher(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, "package");
-    lua_getfield(L, -1, "searchpath");
-    lua_pushvalue(L, 1);
-    lua_getfield(L, -3, "path");
-    lua_call(L, 2, 2);
-    if (lua_isnil(L, -2)) {
+    if (!find_module(L, name, "path")) {
         return 1; // where it looked
     }
-    lua_pop(L, 1);
     const char *path = lua_tostring(L, -1);
     if (load_file(L, path, 0) != 1) {
         return luaL_error(L, "error loading module '%s' from file '%s':\n\t%s", name, path,
@@ -358,13 +437,14 @@ int guard_debug_setlocal(lua_State *L)
     }
     lua_getinfo(of, "S", &ar);
     luaL_argcheck(L, strcmp(ar.what, "C") != 0, at + 1, "this function has no locals");
+    int n = (int)luaL_checkinteger(L, at + 2);
     luaL_checkany(L, at + 3);
     lua_settop(L, at + 3);
     if (!lua_checkstack(of, 1)) {
         return luaL_error(L, "stack overflow");
     }
     lua_xmove(L, of, 1);
-    const char *name = lua_setlocal(of, &ar, (int)luaL_checkinteger(L, at + 2));
+    const char *name = lua_setlocal(of, &ar, n);
     if (name == NULL) {
         lua_pop(of, 1);
     }

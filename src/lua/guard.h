@@ -26,5 +26,12 @@ int guard_debug_setupvalue(lua_State *L);
 int guard_debug_upvaluejoin(lua_State *L);
 int guard_debug_traceback(lua_State *L);
 
+/// package.searchpath as Lua has it, for regular files only.
+int guard_searchpath(lua_State *L);
+/// package.loadlib for regular files only; the upvalue is Lua's own.
+int guard_loadlib(lua_State *L);
 /// package.searchers[2]: a module on package.path, as text.
 int guard_searcher(lua_State *L);
+/// package.searchers[3] and [4]: a library on package.cpath. The upvalues are Lua's own package.loadlib, and whether the
+/// library has the name of the module's first part.
+int guard_searcher_c(lua_State *L);

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "lua/args.h"
 #include "lua/lib.h"
@@ -80,11 +81,6 @@ static int work_is_dir(struct lib_fs_job *j)
     return 0;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int work_list(struct lib_fs_job *j)
 {
     int fd = j->fs->open(j->arg, j->path, O_RDONLY | O_DIRECTORY);
@@ -92,19 +88,15 @@ static int work_list(struct lib_fs_job *j)
     if (d == NULL) {
         return fd < 0 ? fd : (close(fd), -ENOMEM);
     }
-    const struct dirent *entry;
-    while ((entry = readdir(d)) != NULL && j->names.n <= LIST_MAX) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            vec_push(&j->names, xstrdup(entry->d_name));
-        }
+    struct folder f = {.stream = d};
+    while (j->names.n <= LIST_MAX && folder_next(&f)) {
+        vec_push(&j->names, xstrdup(f.name));
     }
-    closedir(d);
+    folder_close(&f);
     if (j->names.n > LIST_MAX) {
         return ERR_TOO_LARGE;
     }
-    if (j->names.n != 0) {
-        qsort(j->names.p, j->names.n, sizeof *j->names.p, by_bytes);
-    }
+    str_sort((void *)j->names.p, j->names.n);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 // log: debug, info, warn, error; print and warn are two of them.
 //
-// The text of all arguments, with a space between, goes to whoever opened the state, with the owner
-// of the running entry.
+// The text of all arguments, separated by spaces, goes to the log function of the state, with the owner of the running
+// entry.
 
 #include "base/utf8.h"
 #include "lua/lib.h"

@@ -115,14 +115,26 @@ static void mend_strings(lua_State *L, enum vm_trust trust)
     lua_pop(L, 2);
 }
 
-/// require() keeps its own table, with a searcher that takes text only.
+/// require() keeps its own table, with searchers that take text and regular files only.
 static void open_package(lua_State *L)
 {
     luaL_requiref(L, "package", luaopen_package, 1);
+    lua_pushcfunction(L, guard_searchpath);
+    lua_setfield(L, -2, "searchpath");
     lua_getfield(L, -1, "searchers");
     lua_pushcfunction(L, guard_searcher);
     lua_rawseti(L, -2, 2);
-    lua_pop(L, 2);
+    for (int root = 0; root <= 1; root++) {
+        lua_getfield(L, -2, "loadlib");
+        lua_pushboolean(L, root);
+        lua_pushcclosure(L, guard_searcher_c, 2);
+        lua_rawseti(L, -2, 3 + root);
+    }
+    lua_pop(L, 1);
+    lua_getfield(L, -1, "loadlib");
+    lua_pushcclosure(L, guard_loadlib, 1);
+    lua_setfield(L, -2, "loadlib");
+    lua_pop(L, 1);
 }
 
 void libs__open(struct vm *vm)
@@ -163,7 +175,7 @@ static bool has_field(lua_State *L, int idx, const char *field, int type)
     return type == LUA_TNONE ? found != LUA_TNIL : found == type;
 }
 
-/// A number that belongs to the value and tells nothing about where it lies.
+/// A number that identifies the value and does not reveal its address.
 static void *disguised(lua_State *L, int idx)
 {
     const void *address = lua_topointer(L, idx);

@@ -18,11 +18,18 @@
 //   one instruction    growing a table whose keys collide: see collide.c.
 //   that never ends
 //
+// Only time in which the thread had a processor counts: on a busy machine a plugin must not fail for
+// what others used. Asking for that time is a system call, so it is asked for at the first look and
+// again only when the deadline seems to have passed; the difference moves the deadline, by STARVED
+// budgets at most (a thread that sleeps in a system call is not starved, and must end, too).
+//
 // A trip belongs to an entry, not to the state: when that entry has been unwound the state goes on.
 // The entry's own coroutine is thrown away (entry.c).
 
 #include "base/time.h"
 #include "lua/vm_int.h"
+
+enum { STARVED = 4 }; // budgets
 
 static void on_count(lua_State *L, lua_Debug *ar);
 
@@ -79,12 +86,37 @@ void limit__press(struct vm *vm)
     }
 }
 
+/// The deadline has passed at `now`. Move it by the time for which the thread had no processor, as far
+/// as it was not moved for that before. Returns whether it is in the future again.
+static bool forgive(struct entry *en, uint64_t now)
+{
+    uint64_t wall = now - en->looked_ns, ran = time_thread_ns() - en->looked_cpu_ns;
+    uint64_t most = (uint64_t)en->budget_ms * 1000000 * STARVED;
+    uint64_t starved = wall > ran ? wall - ran : 0;
+    starved = starved < most ? starved : most;
+    if (starved <= en->forgiven_ns) {
+        return false;
+    }
+    en->deadline += starved - en->forgiven_ns;
+    en->forgiven_ns = starved;
+    watchdog__see(en);
+    return now < en->deadline;
+}
+
 bool limit__expired(struct vm *vm)
 {
     struct entry *en = vm->active;
     vm->work = 0;
     vm->ticks++;
-    return en != NULL && (en->trip != TRIP_NONE || time_mono_ns() >= en->deadline);
+    if (en == NULL || en->trip != TRIP_NONE) {
+        return en != NULL;
+    }
+    uint64_t now = time_mono_ns();
+    if (en->looked_ns == 0) {
+        en->looked_ns = now;
+        en->looked_cpu_ns = time_thread_ns();
+    }
+    return now >= en->deadline && !forgive(en, now);
 }
 
 void limit__check(lua_State *L)

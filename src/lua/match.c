@@ -1,4 +1,4 @@
-// The matcher behind string.find, match, gmatch and gsub.
+// The matcher of string.find, match, gmatch and gsub.
 //
 // Lua's own can take exponential time inside one C call, where no hook can stop it. This one has
 // the same language and gives the same answers (tests compare the two), and counts its steps: every
@@ -48,7 +48,7 @@ static bool in_class(int c, int letter)
     return isupper(letter) ? !yes : yes;
 }
 
-/// Behind the item at `p`. A set runs to the first ']' that is neither its first character nor
+/// The end of the item at `p`. A set runs to the first ']' that is neither its first character nor
 /// escaped.
 static const char *item_end(struct match *m, const char *p)
 {
@@ -78,7 +78,7 @@ static const char *item_end(struct match *m, const char *p)
     return p + 1;
 }
 
-/// Is `c` in the set [p, end), where `p` is behind the '[' and `end` at the ']'?
+/// Is `c` in the set [p, end), where `p` is after the '[' and `end` at the ']'?
 static bool in_set(struct match *m, int c, const char *p, const char *end)
 {
     bool wanted = true;
@@ -123,7 +123,7 @@ static bool item_matches(struct match *m, const char *s, const char *p, const ch
 
 // ---- repetitions ----------------------------------------------------------------------------
 
-/// As many as possible, then fewer. `end` is behind the item, at its suffix.
+/// As many as possible, then fewer. `end` is after the item, at its suffix.
 static const char *longest(struct match *m, const char *s, const char *p, const char *end)
 {
     ptrdiff_t n = 0;
@@ -260,7 +260,7 @@ static int special(struct match *m, const char **s, const char **p)
 // ---- sequences ------------------------------------------------------------------------------
 
 /// One item with its suffix. Returns true when the match is decided, with `*out`; else `*s` and
-/// `*p` are where to go on.
+/// `*p` are where to continue.
 static bool item(struct match *m, const char **s, const char **p, const char **out)
 {
     const char *end = item_end(m, *p);

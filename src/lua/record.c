@@ -245,7 +245,7 @@ record_id record_push(lua_State *L, const struct record_type *type, void *obj)
 {
     struct vm *vm = vm_of(L);
     assert(obj != NULL);
-    vm->lenient++; // half a record must not be left behind
+    vm->lenient++; // an error here would leave half a record
     struct kind *k = kind_of(vm, type);
     uint32_t i = k->free;
     if (i == 0) {

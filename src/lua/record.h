@@ -6,8 +6,8 @@
 // Records: objects of C that Lua code sees as tables.
 //
 // A handler gets a light table. A field that it reads is fetched from C then, once; a field that it
-// writes is kept in the table. The object in C does not change: when the handler has ended
-// whoever called it asks what is different (record_read) and decides.
+// writes is kept in the table. The object in C does not change: when the handler has ended, the caller
+// asks what is different (record_read) and decides.
 //
 //     static const struct record_field fields[] = {
 //         {.name = "tool_name", .get = get_tool_name},
@@ -55,6 +55,6 @@ bool record_touched(const struct vm *vm, record_id id);
 int record_read(struct vm *vm, record_id id, struct arena *a, const struct json **values,
                 uint64_t *changed, struct err *e) MUST_CHECK;
 
-/// The object goes: whoever kept the table gets an error on reading a field that was not
-/// read before. 0 and what is dropped already are allowed.
+/// The object is about to be freed: code that kept the table gets an error when it reads a field that was not read before.
+/// 0 and records that are dropped already are allowed.
 void record_drop(struct vm *vm, record_id id);

@@ -1,11 +1,14 @@
 // References from C to Lua values, by owner.
 //
-// Values lie in Lua's registry; a C array says where each is, whose it is and which generation
-// of its slot. A reference is slot and generation, so one that was dropped can never mean what the
+// The values are in Lua's registry; a C array holds the place, the owner and the generation of the
+// slot of each. A reference is slot and generation, so one that was dropped can never mean what the
 // slot holds later. An owner's slots form a list: dropping all is one walk.
 
 #include "lua/refs.h"
 
+#include <assert.h>
+
+#include "base/list.h"
 #include "lua/vm_int.h"
 
 struct slot {
@@ -57,6 +60,7 @@ static void drop_slot(struct vm *vm, uint32_t i)
     if (s->next != 0) {
         t->slots.p[s->next].prev = s->prev;
     }
+    assert(s->owner->n != 0);
     s->owner->n--;
     s->generation++;
     s->next = t->free;
@@ -74,11 +78,7 @@ struct vm_owner *vm_owner_open(struct vm *vm, const char *name, uint32_t generat
     o->name = xstrdup(name);
     o->content = xstrdup("");
     o->generation = generation;
-    o->next = t->owners;
-    if (o->next != NULL) {
-        o->next->prev = o;
-    }
-    t->owners = o;
+    list_add(&t->owners, o);
     return o;
 }
 
@@ -87,10 +87,7 @@ void vm_owner_close(struct vm_owner *o)
     while (o->first != 0) {
         drop_slot(o->vm, o->first);
     }
-    *(o->prev != NULL ? &o->prev->next : &o->vm->refs->owners) = o->next;
-    if (o->next != NULL) {
-        o->next->prev = o->prev;
-    }
+    list_remove(&o->vm->refs->owners, o);
     free(o->name);
     free(o->content);
     free(o);
@@ -148,7 +145,7 @@ vm_ref refs_take(lua_State *L, struct vm_owner *o)
     }
     o->first = i;
     o->n++;
-    o->vm->lenient++; // half a reference must not be left behind
+    o->vm->lenient++; // an error here would leave half a reference
     int value = luaL_ref(L, LUA_REGISTRYINDEX);
     o->vm->lenient--;
     t->slots.p[i].value = value;
@@ -165,6 +162,17 @@ bool refs_push(lua_State *L, vm_ref ref)
     }
     lua_rawgeti(L, LUA_REGISTRYINDEX, vm->refs->slots.p[i].value);
     return true;
+}
+
+void refs_push_field(lua_State *L, vm_ref ref, const char *name)
+{
+    if (refs_push(L, ref) && lua_istable(L, -1)) {
+        lua_pushstring(L, name);
+        lua_rawget(L, -2);
+    } else {
+        lua_pushnil(L);
+    }
+    lua_remove(L, -2);
 }
 
 void refs_drop(struct vm *vm, vm_ref ref)

@@ -4,10 +4,9 @@
 
 // References from C to Lua values, by owner.
 //
-// Whatever C keeps of Lua (a hook's function, a timer's callback, a module's table) it keeps as a
-// `vm_ref`. A reference belongs to an owner: one version of one module or plugin. When that version
-// goes, its references go with it, all at once; a reference that is still held somewhere in C
-// is stale from then on and gives nil, never another value.
+// C keeps Lua values (a hook's function, a timer's callback, a module's table) as a `vm_ref`. A reference belongs to an owner:
+// one version of one module or plugin. When that version is freed, all its references are dropped at once; one that C still
+// holds is stale from then on and gives nil, never another value.
 
 /// 0 is no reference.
 typedef uint64_t vm_ref;
@@ -20,18 +19,21 @@ struct vm_owner *vm_owner_open(struct vm *vm, const char *name, uint32_t generat
 /// Drop all its references and forget it. It must not be the owner of an open entry.
 void vm_owner_close(struct vm_owner *o);
 const char *vm_owner_name(const struct vm_owner *o);
-/// Which code it is, as a hash of it; copied. For whoever asks later; "" until it is set.
+/// Set a hash of its code, which is copied; "" until then.
 void vm_owner_set_content(struct vm_owner *o, const char *hash);
 const char *vm_owner_content(const struct vm_owner *o);
 uint32_t vm_owner_generation(const struct vm_owner *o);
 size_t vm_owner_refs(const struct vm_owner *o); // how many references it has
-/// Who runs now: the owner of the running entry; NULL outside, or if that has none.
+/// The owner of the running entry; NULL when none runs, or it has no owner.
 struct vm_owner *vm_owner_running(struct vm *vm);
 
 /// Take the value on top of `L` off and keep it for `o`. Raises nothing.
 vm_ref refs_take(lua_State *L, struct vm_owner *o);
 /// Push what `ref` stands for; nil and false when it is stale or 0.
 bool refs_push(lua_State *L, vm_ref ref);
+/// Push the field `name` of the table that `ref` stands for; nil when that is no table or has no such field. Runs no
+/// Lua code.
+void refs_push_field(lua_State *L, vm_ref ref, const char *name);
 /// Drop one reference; stale ones and 0 are allowed.
 void refs_drop(struct vm *vm, vm_ref ref);
 struct vm_owner *refs_owner(struct vm *vm, vm_ref ref); // NULL when stale

@@ -215,7 +215,7 @@ int tables_sort(lua_State *L)
     }
     for (lua_Integer i = n; i > 1; i--) {
         lua_geti(L, 1, i);
-        copy_slot(L, 1, 1, 1, i); // the largest goes behind the heap
+        copy_slot(L, 1, 1, 1, i); // the largest goes after the heap
         sift(L, 1, i - 1);
     }
     return 0;

@@ -9,6 +9,7 @@
 
 #include "lua/value.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/utf8.h"
@@ -219,7 +220,7 @@ static int read_table(struct reader *r, int table, struct json *out)
     bool sequence, marked = value_is_array(r->L, table);
     size_t n = survey(r, table, &sequence);
     if (r->exact && n > 0 && !sequence) {
-        marked = false; // an array that got other keys is none any more
+        marked = false; // with other keys it is not an array any more
     } else if (marked && n > 0 && !sequence) {
         n = lua_rawlen(r->L, table); // up to its first gap; other keys are no part of an array
     }
@@ -310,6 +311,56 @@ int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct
 int value_read_exact(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e)
 {
     return read_all(out, a, L, idx, true, e);
+}
+
+void value_set(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    lua_insert(L, -2);
+    assert(lua_istable(L, -3));
+    lua_rawset(L, -3);
+}
+
+void value_set_str(lua_State *L, const char *name, const char *text)
+{
+    lua_pushstring(L, text);
+    value_set(L, name);
+}
+
+void value_set_int(lua_State *L, const char *name, lua_Integer n)
+{
+    lua_pushinteger(L, n);
+    value_set(L, name);
+}
+
+void value_set_bool(lua_State *L, const char *name, bool b)
+{
+    lua_pushboolean(L, b);
+    value_set(L, name);
+}
+
+void value_copy_fields(lua_State *L, int from, int to)
+{
+    from = lua_absindex(L, from);
+    to = lua_absindex(L, to);
+    lua_pushnil(L);
+    while (lua_next(L, from) != 0) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, to);
+    }
+}
+
+void value_clear_fields(lua_State *L, int idx)
+{
+    idx = lua_absindex(L, idx);
+    lua_pushnil(L);
+    while (lua_next(L, idx) != 0) {
+        lua_pop(L, 1);
+        lua_pushvalue(L, -1);
+        lua_pushnil(L);
+        lua_rawset(L, idx); // allowed during the walk: the field exists
+    }
 }
 
 void value_push_null(lua_State *L)

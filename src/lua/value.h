@@ -17,8 +17,8 @@
 
 enum { VALUE_DEPTH = 64, VALUE_COUNT = 256 * 1024, VALUE_BYTES = 16 * 1024 * 1024 };
 
-/// Push `v`, NULL as nil. Inside a C function that Lua called this may raise (a limit was passed);
-/// what must not be lost then lies in a userdata. Elsewhere it cannot fail.
+/// Push `v`, NULL as nil. Inside a C function that Lua called this may raise (a limit was passed): the
+/// function keeps memory that must not be lost in a userdata. Elsewhere it cannot fail.
 void value_push(lua_State *L, const struct json *v);
 
 /// Read the value at `idx` into `a`; strings are copied, bad UTF-8 becomes U+FFFD, nil is null.
@@ -34,6 +34,18 @@ int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct
 int value_read_exact(struct json **out, struct arena *a, lua_State *L, int idx,
                      struct err *e) MUST_CHECK;
 enum { VALUE_INTEGERS = 4096 }; // numbers can be chosen to collide: see collide.c
+
+/// t[name] = the value on top, which is taken off; `t` is the table below it. No metamethods: they would be Lua code.
+void value_set(lua_State *L, const char *name);
+/// The same with a value that is not on the stack yet: the table is on top.
+void value_set_str(lua_State *L, const char *name, const char *text);
+void value_set_int(lua_State *L, const char *name, lua_Integer n);
+void value_set_bool(lua_State *L, const char *name, bool b);
+
+/// Set every field of the table at `from` in the table at `to` as well; take every field out of the table at `idx`. No
+/// metamethods.
+void value_copy_fields(lua_State *L, int from, int to);
+void value_clear_fields(lua_State *L, int idx);
 
 /// json.null
 void value_push_null(lua_State *L);

@@ -8,9 +8,9 @@
 
 #include "lua/vm.h"
 
-#include <sys/random.h>
-
+#include "base/random.h"
 #include "lua/lib.h"
+#include "lua/value.h"
 #include "lua/vm_int.h"
 
 static int on_panic(lua_State *L)
@@ -41,9 +41,7 @@ struct vm *vm_open(const struct vm_opts *opts)
     for (int i = 0; i < MARK__COUNT; i++) {
         vm->marks[i] = (struct vm__mark){vm, (enum vm__mark_kind)i};
     }
-    if (getrandom(vm->secret, sizeof vm->secret, 0) < 0) {
-        vm->secret[0] = (uint64_t)(uintptr_t)vm; // worse, but never nothing
-    }
+    random_bytes(vm->secret, sizeof vm->secret);
     vm->L = lua_newstate(alloc__lua, vm);
     assert(vm->L != NULL); // the allocator refuses nothing here
     lua_atpanic(vm->L, on_panic);
@@ -97,20 +95,6 @@ void *vm_arg(const struct vm *vm)
     return vm->arg;
 }
 
-enum vm_trust vm_get_trust(const struct vm *vm)
-{
-    return vm->trust;
-}
-
-/// t[name] = the value on top, which is taken off; `t` is the table below it. No metamethods: they
-/// would be Lua code.
-static void set_raw(lua_State *L, const char *name)
-{
-    lua_pushstring(L, name);
-    lua_insert(L, -2);
-    lua_rawset(L, -3);
-}
-
 void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
 {
     lua_State *L = vm->L;
@@ -119,10 +103,10 @@ void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
     assert(!lua_isnil(L, -1));
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
     lua_pushvalue(L, -2);
-    set_raw(L, name);
+    value_set(L, name);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushvalue(L, -3);
-    set_raw(L, name);
+    value_set(L, name);
     lua_pop(L, 3);
 }
 
@@ -134,15 +118,12 @@ void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction 
     lua_rawget(L, -2);
     assert(lua_istable(L, -1));
     lua_pushcfunction(L, fn);
-    set_raw(L, name);
+    value_set(L, name);
     lua_pop(L, 2);
 }
 
 struct vm_stats vm_get_stats(const struct vm *vm)
 {
-    return (struct vm_stats){.memory = vm->used,
-                             .memory_peak = vm->peak,
-                             .ticks = vm->ticks,
-                             .refusals = vm->refusals,
-                             .dead = vm->dead};
+    return (struct vm_stats){
+        .memory = vm->used, .ticks = vm->ticks, .refusals = vm->refusals, .dead = vm->dead};
 }

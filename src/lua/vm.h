@@ -24,8 +24,8 @@ enum {
 };
 enum { VM_CHUNK_MAX = 1024 * 1024, VM_LOAD_MAX = 256 * 1024 }; // bytes of a file; of load()
 
-/// A line that Lua wrote with log.* or print(). `owner` is whoever runs, NULL for nobody. `text`
-/// is borrowed, may hold any bytes and is at most 8 KiB.
+/// A line that Lua code wrote with log.* or print(). `owner` is that of the running entry, or NULL. `text` is borrowed, may
+/// hold any bytes and is at most 8 KiB.
 typedef void vm_log_fn(void *arg, const struct vm_owner *owner, enum log_level level,
                        struct str text);
 
@@ -45,10 +45,10 @@ struct vm *vm_open(const struct vm_opts *opts);
 void vm_close(struct vm *vm);
 
 /// A state was found dead: still full after everything was collected. Called once, from inside
-/// entry_end(): note it and return. `owner` is that entry's, NULL for nobody.
+/// entry_end(): note it and return. `owner` is that entry's, or NULL.
 typedef void vm_died_fn(void *arg, struct vm_owner *owner);
 
-/// Be told. `arg` is borrowed until the state is closed.
+/// Call `died` when the state dies. `arg` is borrowed until the state is closed.
 void vm_on_death(struct vm *vm, vm_died_fn *died, void *arg);
 
 /// Nothing runs in it any more: every entry that waits ends with STALE_HANDLE now, and so does each
@@ -61,7 +61,6 @@ struct vm *vm_of(lua_State *L);
 lua_State *vm_main(struct vm *vm);
 /// What it was opened with.
 void *vm_arg(const struct vm *vm);
-enum vm_trust vm_get_trust(const struct vm *vm);
 
 /// Call `open` (a function of ours that leaves one value) and keep that value as the global `name`
 /// and, with user trust, as what `require(name)` gives.
@@ -84,9 +83,9 @@ void vm_discharge(struct vm *vm, size_t bytes);
 void vm_set_memory(struct vm *vm, size_t memory_max);
 
 struct vm_stats {
-    size_t memory, memory_peak; // bytes
-    uint64_t ticks;             // times the deadline was looked at
-    uint64_t refusals;          // blocks of memory that were refused
+    size_t memory;     // bytes
+    uint64_t ticks;    // times the deadline was looked at
+    uint64_t refusals; // blocks of memory that were refused
     bool dead; // so full that nothing can run: close it and rebuild from the last good version
 };
 /// The figures of now.

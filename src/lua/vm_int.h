@@ -77,14 +77,14 @@ struct vm {
     // memory: alloc.c
     struct alloc__cell *slabs; // all, by their first cell
     struct alloc__cell *cells; // the free ones
-    size_t used, peak, memory_max, block_max;
+    size_t used, memory_max, block_max;
     size_t lean;  // `used` after the last collection that was to make room
     size_t n_big; // blocks of VM__BIG and more
     uint64_t refusals;
     enum vm__refusal refusal;     // the last one's reason
     vec(struct vm__block) hashes; // large hash parts of tables
     bool dead;
-    vm_died_fn *died; // NULL: nobody asks
+    vm_died_fn *died; // may be NULL
     void *died_arg;
     // time: limit.c
     struct entry *active;    // the entry whose Lua code runs, NULL outside

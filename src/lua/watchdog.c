@@ -4,7 +4,7 @@
 //                                   │ every 50 ms
 //     watchdog ──── too late? ──────┤ 150 ms: signal ──> handler on the loop thread: unit, file, line
 //                                   │         log, once a stall
-//                                   │         whoever watchdog_tell() named, every 50 ms until the end
+//                                   │         the callback of watchdog_tell(), every 50 ms until the end
 //                                   └ 1 s:    the mark is written;  at the end of the stall it goes
 //
 // An entry pays a few plain stores for it. The thread ends when no entry came for a second; the next one
@@ -34,7 +34,7 @@
 
 enum {
     POLL_MS = 50,
-    LATE_MS = 150,   // beyond the deadline: said
+    LATE_MS = 150,   // beyond the deadline: logged
     STUCK_MS = 1000, // beyond the deadline: marked
     IDLE_POLLS = 20,
     FRAMES = 20,
@@ -48,7 +48,7 @@ struct watchdog {
     bool stopping;              // under the lock
     struct watchdog_stall last; // the same
     pthread_mutex_t telling;    // held while `tell` runs
-    watchdog_cb *tell;          // under `telling`; NULL: nobody
+    watchdog_cb *tell;          // under `telling`; may be NULL
     void *tell_arg;
     char *mark;
 };
@@ -128,9 +128,8 @@ void watchdog__wake(void)
 static void write_mark(const struct watchdog *w, const struct watchdog_stall *s)
 {
     struct buf b = {.max = SIZE_MAX};
-    struct jw jw;
     struct err e = {0};
-    jw_init(&jw, &b);
+    struct jw jw = {.out = &b};
     jw_obj(&jw);
     jw_kstrz(&jw, "unit", s->unit);
     jw_kstrz(&jw, "content", s->content);
@@ -327,9 +326,8 @@ bool watchdog_last(struct watchdog *w, struct watchdog_stall *out)
 bool watchdog_read(const char *mark, struct watchdog_stall *out)
 {
     struct arena a = {0};
-    struct buf b;
+    struct buf b = {.max = 64 * 1024};
     struct json *v = NULL;
-    buf_init(&b, 64 * 1024);
     *out = (struct watchdog_stall){0};
     if (path_read(mark, &b, NULL) == 0 && json_parse(&v, &a, buf_str(&b), NULL, NULL) == 0) {
         copy(out->unit, sizeof out->unit, json_str(json_get(v, "unit"), ""));

@@ -124,16 +124,13 @@ static void forget_environ(void *arg, const struct session *s, void *done_arg)
 /// Handlers of `event` get the session's row.
 static void tell_lua(struct agent_glue *g, const char *event, const struct session *s)
 {
-    struct arena arena;
-    struct buf row;
+    struct arena arena = {0};
+    struct buf row = {.max = SIZE_MAX};
     struct json *v;
-    struct jw w;
     if (g->o.bind == NULL) {
         return;
     }
-    arena_init(&arena);
-    buf_init(&row, SIZE_MAX);
-    jw_init(&w, &row);
+    struct jw w = {.out = &row};
     agent_session_write(s, &w);
     if (json_parse(&v, &arena, buf_str(&row), NULL, NULL) == 0) {
         bind_notify(g->o.bind, event, v);
@@ -191,18 +188,14 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
     char *name = xasprintf("afloat/%s", o->version);
     g->o = *o;
     const struct agent_opts *a = &o->agent;
-    g->http = http_client_open(a->loop, name);
-    g->providers = providers_open(a->loop, g->http);
-    g->view = (struct plugin_view){.loop = a->loop,
+    g->http = http_client_open(a->hub->loop, name);
+    g->providers = providers_open(a->hub->loop, g->http);
+    g->view = (struct plugin_view){.loop = a->hub->loop,
                                    .engine = a->engine,
                                    .plugins = o->plugins,
                                    .improvements = o->improvements};
     free(name);
-    struct agent_env_opts env = {.loop = a->loop,
-                                 .home = a->home,
-                                 .config = a->config,
-                                 .watcher = o->watcher,
-                                 .events = a->events};
+    struct agent_env_opts env = {.hub = a->hub, .watcher = o->watcher};
     g->env = agent_env_open(&env);
     struct agent_opts opts = *a;
     opts.providers = g->providers;
@@ -227,7 +220,7 @@ struct agent_glue *agent_glue_open(const struct agent_glue_opts *o, loop_fn *rea
                                     .arg = g};
     g->agent = agent_open(&opts, ready, arg);
     agent_env_set_agent(g->env, g->agent);
-    g->engines = engine_world_open(a->loop, g->http, o->version, a->home->socket);
+    g->engines = engine_world_open(a->hub->loop, g->http, o->version, a->hub->home->socket);
     agent_set_engines(g->agent, engine_kinds, g->engines);
     return g;
 }

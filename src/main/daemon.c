@@ -26,14 +26,13 @@
 #include "bind/bind.h"
 #include "bot/bots.h"
 #include "editor/editor.h"
-#include "fleet/fleet.h"
 #include "loop/proc.h"
 #include "main/daemon_int.h"
-#include "main/fleet_glue.h"
 #include "main/web_page.h"
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
 #include "modelserver/modelserver.h"
+#include "permit/rules.h"
 #include "plugin/plugins.h"
 #include "plugin/shipped.h"
 #include "proto/events.h"
@@ -42,17 +41,23 @@
 
 enum {
     LOG_MAX = 8 << 20,
+    EXIT_USAGE = 2,
     EXIT_CONFLICT = 7,
     LARGE_BYTES = 128 << 10, // memory from so much on goes back to the system when it is freed
 };
 
 // ---- start: a fault is said once, to whoever waits for us ----------------------------------
 
-static void fail_start(struct daemon *d, const struct err *e)
+static void say_fault(struct daemon *d, const struct err *e)
 {
     visible_say("afloat: %s", e->msg);
+    d->exit_code = e->code == ERR_CONFLICT ? EXIT_CONFLICT : e->code == ERR_USAGE ? EXIT_USAGE : 1;
+}
+
+static void fail_start(struct daemon *d, const struct err *e)
+{
+    say_fault(d, e);
     log_error(LOG_HUB, "start=failed reason=%s", LOGQ(str_of(e->msg)).z);
-    d->exit_code = e->code == ERR_CONFLICT ? EXIT_CONFLICT : 1;
     daemon__stop(d, "start failed");
 }
 
@@ -77,23 +82,70 @@ static void raise_file_limit(void)
 
 // ---- settings ------------------------------------------------------------------------------
 
+static int listen_tcp(struct daemon *d, const char *listen, struct err *e)
+{
+    bool automatic = strcmp(listen, "auto") == 0;
+    return listen[0] == '\0'
+               ? 0
+               : daemon__listen(d, automatic ? DEFAULT_ADDRESS : listen, !automatic, e);
+}
+
+/// Listen where the setting says now. Where that fails the listener stays as it was, and the report says so.
+static void follow_listen(struct daemon *d)
+{
+    const struct config *c = settings_live(d->settings)->now;
+    const char *listen = config_str(c, "listen");
+    struct err e = {0};
+    if (strcmp(listen, d->listen) == 0) {
+        return; // also when `afloat open` has opened one
+    }
+    if (listen[0] == '\0') {
+        server_close_tcp(d->server);
+    } else if (listen_tcp(d, listen, &e) < 0) {
+        const struct config_entry *at = config_find(c, "listen");
+        struct config_place place = {at->path != NULL ? at->path : d->home.config, at->line, 1};
+        const char *now = server_tcp_address(d->server);
+        log_error(LOG_HUB, "listen=failed reason=%s", LOGQ(str_of(e.msg)).z);
+        config_diags_add(&d->unmet, CONFIG_ERROR, place, "'afloat reload' tries again", "%s; %s%s",
+                         e.msg, now[0] != '\0' ? "still listening on " : "there is no listener",
+                         now);
+        return;
+    }
+    log_info(LOG_HUB, "listen=changed http=%s", server_tcp_address(d->server));
+    free(d->listen);
+    d->listen = xstrdup(listen);
+}
+
+void daemon__follow_settings(struct daemon *d)
+{
+    const struct config_diags *diags = settings_live(d->settings)->diags;
+    struct rules rules;
+    rules_init(&rules);
+    config_diags_fini(&d->unmet);
+    rules_read(&rules, settings_live(d->settings)->now, &d->unmet); // for what it says of them
+    rules_fini(&rules);
+    if (d->ready && !d->stopping) {
+        follow_listen(d);
+    }
+    if (d->live != NULL) {
+        live_settings_changed(d->live, diags, &d->unmet);
+    }
+}
+
 static void on_settings(void *arg)
 {
     struct daemon *d = arg;
     const struct config *c = settings_live(d->settings)->now;
     const struct config_diags *diags = settings_live(d->settings)->diags;
-    if (d->live != NULL) {
-        live_set_config_diags(d->live, diags);
-    }
     if (d->server != NULL) {
-        size_t n;
-        const char *const *hosts = config_strings(c, "allowed_hosts", &n);
-        server_allow(d->server, hosts, n, config_str(c, "public_url"),
+        const char *const *hosts = config_strings(c, "allowed_hosts");
+        server_allow(d->server, hosts, str_count(hosts), config_str(c, "public_url"),
                      config_bool(c, "behind_proxy"));
     }
+    daemon__follow_settings(d);
     if (d->ready && !d->stopping) { // else there is no stream yet, or no longer
         daemon__emit(d, EVENT_CONFIG_CHANGED, "\"broken\":%s,\"diagnostics\":%zu",
-                     diags->broken ? "true" : "false", diags->n);
+                     diags->broken ? "true" : "false", diags->n + d->unmet.n);
     }
 }
 
@@ -103,7 +155,8 @@ static void read_anew(void *arg)
     d->hung_up = NULL;
     hublog_reopen(d->log);
     if (d->live != NULL && !d->stopping) {
-        live_reload(d->live, "signal");
+        gen_request(d->live->engine, &(struct gen_request){.trigger = "signal", .wait_all = true},
+                    NULL, NULL);
     }
     if (d->settings != NULL) {
         settings_reload(d->settings);
@@ -120,7 +173,7 @@ static void on_hangup(int signum, void *arg)
     }
 }
 
-// ---- trust: the commands write the file, with or without us -----------------------------------
+// ---- trust and secrets: the commands write the files, with or without us -----------------------
 
 static void on_trust_written(struct watch *w, const struct watch_batch *batch, void *arg)
 {
@@ -131,35 +184,25 @@ static void on_trust_written(struct watch *w, const struct watch_batch *batch, v
     }
 }
 
-static void watch_trust(struct daemon *d)
+static void on_secrets_written(struct watch *w, const struct watch_batch *batch, void *arg)
+{
+    struct daemon *d = arg;
+    (void)w;
+    if (!batch->first && d->agent != NULL) { // else it has read them
+        agent_learn_secrets(agent_glue_agent(d->agent));
+    }
+}
+
+static void watch_file(struct daemon *d, struct watch **out, const char *name, watch_cb *cb)
 {
     struct err e = {0};
-    const struct config *c = settings_live(d->settings)->now;
-    struct watch_opts o = {.path = d->home.dir,
-                           .pattern = "trust.json",
-                           .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
-                           .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
-                           .poll = config_bool(c, "watch.poll")};
-    if (watch_open(&d->trust_watch, d->live->watcher, &o, on_trust_written, d, &e) < 0) {
-        log_warn(LOG_HUB, "cannot watch trust.json: %s", e.msg);
+    struct watch_opts o = {.path = d->home.dir, .pattern = name};
+    if (watch_open(out, d->live->watcher, &o, cb, d, &e) < 0) {
+        log_warn(LOG_HUB, "cannot watch %s: %s", name, e.msg);
     }
 }
 
 // ---- start, continued: the asynchronous steps ----------------------------------------------
-
-static int listen_all(struct daemon *d, struct err *e)
-{
-    const char *listen = config_str(settings_live(d->settings)->now, "listen");
-    if (listen[0] != '\0') {
-        bool automatic = strcmp(listen, "auto") == 0;
-        int rc = daemon__listen(d, automatic ? DEFAULT_ADDRESS : listen, !automatic, e);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    int rc = server_listen_unix(d->server, d->home.socket, e);
-    return rc < 0 ? rc : instance_announce(&d->instance, e);
-}
 
 static void step_listen(void *arg)
 {
@@ -176,31 +219,29 @@ static void step_listen(void *arg)
     assert(d->server == NULL && d->agent != NULL && d->bots != NULL);
     bind_set_ops(d->live->bind, op_run, d->api); // sessions that a killed hub left are marked
     api_open_terms(d->api);
-    int status = server_open(&d->server, &d->loop, &opts, &e);
-    if (status == 0) {
-        d->mcp_server =
-            mcpserver_open(&(struct mcpserver_opts){.loop = &d->loop,
-                                                    .api = d->api,
+    d->server = server_open(&d->loop, &opts);
+    d->mcp_server = mcpserver_open(&(struct mcpserver_opts){.loop = &d->loop,
+                                                            .api = d->api,
+                                                            .agent = agent_glue_agent(d->agent),
+                                                            .events = d->events,
+                                                            .config = settings_live(d->settings),
+                                                            .version = d->opts.version});
+    server_mount(d->server, mcpserver_mount(d->mcp_server));
+    d->model_server =
+        modelserver_open(&(struct modelserver_opts){.loop = &d->loop,
                                                     .agent = agent_glue_agent(d->agent),
-                                                    .events = d->events,
+                                                    .providers = agent_glue_providers(d->agent),
                                                     .config = settings_live(d->settings),
-                                                    .version = d->opts.version});
-        server_mount(d->server, mcpserver_mount(d->mcp_server));
-        d->model_server =
-            modelserver_open(&(struct modelserver_opts){.loop = &d->loop,
-                                                        .agent = agent_glue_agent(d->agent),
-                                                        .providers = agent_glue_providers(d->agent),
-                                                        .config = settings_live(d->settings),
-                                                        .home = &d->home},
-                             d->server);
-        d->editors = editors_open(&(struct editors_opts){
-            .loop = &d->loop, .agent = agent_glue_agent(d->agent), .mcp = d->mcp});
-        server_mount(d->server, editors_mount(d->editors));
-        on_settings(d);
-        watchdog_tell(d->watchdog, daemon__on_stall, d);
-        status = listen_all(d, &e);
-    }
-    if (status < 0) {
+                                                    .home = &d->home},
+                         d->server);
+    d->editors = editors_open(&(struct editors_opts){
+        .loop = &d->loop, .agent = agent_glue_agent(d->agent), .mcp = d->mcp});
+    server_mount(d->server, editors_mount(d->editors));
+    on_settings(d);
+    watchdog_tell(d->watchdog, daemon__on_stall, d);
+    d->listen = xstrdup(config_str(settings_live(d->settings)->now, "listen"));
+    if (listen_tcp(d, d->listen, &e) < 0 || server_listen_unix(d->server, d->home.socket, &e) < 0 ||
+        instance_announce(&d->instance, &e) < 0) {
         fail_start(d, &e);
         return;
     }
@@ -255,15 +296,10 @@ static void open_bots(struct daemon *d)
                                .choices = d->choices,
                                .generation = generation_of,
                                .arg = d};
-    struct fleet_plugins plugins = fleet_glue(d);
+    struct fleet_plugins plugins = daemon__fleet_plugins(d);
     d->fleet = fleet_open(&fleet);
     fleet_set_plugins(d->fleet, &plugins);
-    struct bots_opts opts = {.loop = &d->loop,
-                             .home = &d->home,
-                             .config = settings_live(d->settings),
-                             .store = d->store,
-                             .events = d->events,
-                             .trust = trust_hub_book(d->trust),
+    struct bots_opts opts = {.hub = &d->hub,
                              .agent = agent_glue_agent(d->agent),
                              .watcher = d->live->watcher,
                              .fleet = d->fleet,
@@ -307,14 +343,7 @@ static const struct config *project_config(void *arg, const char *root)
 static void step_agent(void *arg)
 {
     struct daemon *d = arg;
-    struct agent_glue_opts opts = {.agent = {.loop = &d->loop,
-                                             .home = &d->home,
-                                             .config = settings_live(d->settings),
-                                             .store = d->store,
-                                             .events = d->events,
-                                             .choices = d->choices,
-                                             .trust = trust_hub_book(d->trust),
-                                             .engine = d->live->engine},
+    struct agent_glue_opts opts = {.agent = {.hub = &d->hub, .engine = d->live->engine},
                                    .plugins = d->live->plugins,
                                    .improvements = d->live->improvements,
                                    .bind = d->live->bind,
@@ -332,17 +361,20 @@ static void step_agent(void *arg)
     open_bots(d);
 }
 
+/// The step before has ended. False: it failed, or the hub stops.
+static bool may_go_on(struct daemon *d, int status, const struct err *fault)
+{
+    if (status < 0 && !d->stopping) {
+        fail_start(d, fault);
+    }
+    return !d->stopping;
+}
+
 static void step_lua(void *arg, int status, const struct err *choices_fault)
 {
     struct daemon *d = arg;
-    struct err e = choices_fault != NULL ? *choices_fault : (struct err){0};
-    struct live_opts opts = {.loop = &d->loop,
-                             .home = &d->home,
-                             .config = settings_live(d->settings),
-                             .store = d->store,
-                             .events = d->events,
-                             .choices = d->choices,
-                             .trust = trust_hub_book(d->trust),
+    struct err e = {0};
+    struct live_opts opts = {.hub = &d->hub,
                              .project_config = project_config,
                              .project_arg = d,
                              .version = d->opts.version,
@@ -350,12 +382,11 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
                              .stalled_path = d->stalled,
                              .repo = d->opts.repo,
                              .safe = d->opts.safe};
-    if (d->stopping) {
-        return;
-    }
     if (status < 0) {
+        e = *choices_fault;
         err_prefix(&e, "cannot read '%s'", d->home.choices);
-        fail_start(d, &e);
+    }
+    if (!may_go_on(d, status, &e)) {
         return;
     }
     assert(d->live == NULL && d->api != NULL);
@@ -367,30 +398,21 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
     if (settings_watch(d->settings, d->live->watcher, &e) < 0) {
         log_warn(LOG_CONFIG, "cannot watch config.toml: %s", e.msg);
     }
-    watch_trust(d);
+    watch_file(d, &d->trust_watch, "trust.json", on_trust_written);
+    watch_file(d, &d->secrets_watch, "secrets.json", on_secrets_written);
 }
 
 static void on_log_line(void *arg, enum log_level level, const char *component, struct str text)
 {
     struct daemon *d = arg;
-    struct buf fields;
-    struct jw w;
-    buf_init(&fields, 64 * 1024);
-    buf_addf(&fields, "\"level\":\"%s\",\"component\":\"%s\",\"text\":", log_level_name(level),
-             component);
-    jw_init(&w, &fields);
-    jw_str(&w, text);
-    event_emit(d->events, str_of(event_infos[EVENT_LOG].type), STR_NULL, buf_str(&fields));
-    buf_fini(&fields);
-}
-
-/// The step before has ended. False: it failed, or the hub stops.
-static bool may_go_on(struct daemon *d, int status, const struct err *fault)
-{
-    if (status < 0 && !d->stopping) {
-        fail_start(d, fault);
-    }
-    return !d->stopping;
+    struct buf line = {.max = 64 * 1024};
+    struct jw w = {.out = &line};
+    jw_obj(&w);
+    jw_kstrz(&w, "level", log_level_name(level));
+    jw_kstrz(&w, "component", component);
+    jw_kstr(&w, "text", text);
+    jw_end_obj(&w);
+    event_emit_object(d->events, EVENT_LOG, &line);
 }
 
 static void step_choices(void *arg, int status, const struct err *fault)
@@ -406,15 +428,15 @@ static void step_choices(void *arg, int status, const struct err *fault)
     }
     assert(d->events != NULL && d->api == NULL);
     d->choices = choices_new(d->store);
-    struct api_opts opts = {.loop = &d->loop,
-                            .version = d->opts.version,
-                            .home = &d->home,
-                            .config = settings_live(d->settings),
-                            .store = d->store,
-                            .choices = d->choices,
-                            .events = d->events,
-                            .trust = d->trust,
-                            .host = daemon__host(d)};
+    d->hub = (struct hub_parts){.loop = &d->loop,
+                                .home = &d->home,
+                                .config = settings_live(d->settings),
+                                .store = d->store,
+                                .events = d->events,
+                                .choices = d->choices,
+                                .trust = trust_hub_book(d->trust)};
+    struct api_opts opts = {
+        .hub = &d->hub, .version = d->opts.version, .trust = d->trust, .host = daemon__host(d)};
     d->api = api_new(&opts);
     choices_load(d->choices, step_lua, d);
 }
@@ -445,59 +467,57 @@ static void on_store_notice(void *arg, const struct store_notice *n)
                               n->message);
     }
     if ((n->kind == STORE_REPAIRED || n->kind == STORE_DAMAGED) && d->events != NULL) {
-        struct buf fields;
-        struct jw w;
-        buf_init(&fields, 16 * 1024);
-        buf_addf(&fields,
-                 "\"bytes_cut\":%llu,\"last_seq\":%llu,\"path\":", (unsigned long long)n->bytes_cut,
-                 (unsigned long long)n->last_seq);
-        jw_init(&w, &fields);
-        jw_strz(&w, n->path);
-        buf_addz(&fields, ",\"message\":");
-        jw_init(&w, &fields);
-        jw_strz(&w, n->message);
-        event_emit(d->events, str_of(event_infos[EVENT_JOURNAL_REPAIRED].type), STR_NULL,
-                   buf_str(&fields));
-        buf_fini(&fields);
+        struct buf what = {.max = 16 * 1024};
+        struct jw w = {.out = &what};
+        jw_obj(&w);
+        jw_kint(&w, "bytes_cut", (int64_t)n->bytes_cut);
+        jw_kint(&w, "last_seq", (int64_t)n->last_seq);
+        jw_kstrz(&w, "path", n->path);
+        jw_kstrz(&w, "message", n->message);
+        jw_end_obj(&w);
+        event_emit_object(d->events, EVENT_JOURNAL_REPAIRED, &what);
     }
 }
 
 // ---- run -----------------------------------------------------------------------------------
 
-static int open_signals(struct daemon *d, struct err *e)
+/// The steps before there is a log. False: one of them failed, with `e`.
+static bool prepare(struct daemon *d, struct err *e)
 {
-    int rc = signal_open(&d->term, &d->loop, SIGTERM, daemon__on_stop_signal, d, e);
-    if (rc == 0) {
-        rc = signal_open(&d->interrupt, &d->loop, SIGINT, daemon__on_stop_signal, d, e);
-    }
-    if (rc == 0) {
-        rc = signal_open(&d->hangup, &d->loop, SIGHUP, on_hangup, d, e);
-    }
-    return rc;
+    return home_resolve(&d->home, d->opts.home, e) == 0 && home_prepare(&d->home, e) == 0 &&
+           instance_take(&d->instance, &d->home, e) == 0 &&
+           hublog_open(&d->log, d->home.log, LOG_MAX, e) == 0 && loop_init(&d->loop, NULL, e) == 0;
 }
 
-static int prepare(struct daemon *d, struct err *e)
+static bool open_signals(struct daemon *d, struct err *e)
 {
-    int rc = home_resolve(&d->home, d->opts.home, e);
-    if (rc == 0) {
-        rc = home_prepare(&d->home, e);
-    }
-    if (rc == 0) {
-        rc = instance_take(&d->instance, &d->home, e);
-    }
-    if (rc == 0) {
-        rc = hublog_open(&d->log, d->home.log, LOG_MAX, e);
-    }
-    return rc;
+    struct loop *l = &d->loop;
+    return signal_open(&d->term, l, SIGTERM, daemon__on_stop_signal, d, e) == 0 &&
+           signal_open(&d->interrupt, l, SIGINT, daemon__on_stop_signal, d, e) == 0 &&
+           signal_open(&d->hangup, l, SIGHUP, on_hangup, d, e) == 0;
 }
 
-static void unpack_shipped(struct daemon *d)
+static bool open_settings(struct daemon *d, struct err *e)
 {
-    struct err e = {0};
-    d->shipped = shipped_unpack(d->home.state, d->opts.build, &e);
-    if (d->shipped == NULL) {
-        log_warn(LOG_HUB, "shipped plugins are not there: %s", e.msg);
+    struct settings_opts o = {
+        .home = &d->home, .listen = d->opts.listen, .profile = d->opts.profile};
+    if (settings_open(&d->settings, &o, e) < 0) {
+        return false;
     }
+    config_listen(settings_live(d->settings), on_settings, d);
+    return true;
+}
+
+/// Open the home's store, or the team's.
+static bool open_store(struct daemon *d, struct err *e)
+{
+    struct store_opts o = {.home = d->home.dir, .notice = on_store_notice};
+    struct team team = {0};
+    bool ok = team_read(&team, settings_live(d->settings)->now, &d->home, d->opts.version, e) == 0;
+    o.team = team.shared ? &team.store : NULL;
+    ok = ok && store_open(&d->store, &d->loop, &o, step_events, d, e) == 0;
+    team_fini(&team);
+    return ok;
 }
 
 /// What the hub before us was stuck in when it was killed is kept under another name, beside what may
@@ -516,34 +536,16 @@ static void open_watchdog(struct daemon *d)
 
 static void serve(struct daemon *d)
 {
-    struct err e = {0};
-    struct store_opts store = {.home = d->home.dir, .notice = on_store_notice};
-    struct team team = {0};
-    int rc = open_signals(d, &e);
-    if (rc == 0) {
-        rc = proc_setup(&e);
-    }
+    struct err e = {0}, absent = {0};
+    bool ok = open_signals(d, &e) && proc_setup(&e) == 0 && open_settings(d, &e);
     raise_file_limit();
-    if (rc == 0) {
-        struct settings_opts o = {
-            .home = &d->home, .listen = d->opts.listen, .profile = d->opts.profile};
-        rc = settings_open(&d->settings, &o, &e);
-    }
-    if (rc == 0) {
-        config_listen(settings_live(d->settings), on_settings, d);
-    }
     d->trust = trust_hub_open(&d->loop, d->home.dir);
-    unpack_shipped(d);
+    d->shipped = shipped_unpack(d->home.state, d->opts.build, &absent);
+    if (d->shipped == NULL) {
+        log_warn(LOG_HUB, "shipped plugins are not there: %s", absent.msg);
+    }
     open_watchdog(d);
-    if (rc == 0) {
-        rc = team_read(&team, settings_live(d->settings)->now, &d->home, d->opts.version, &e);
-        store.team = team.shared ? &team.store : NULL;
-    }
-    if (rc == 0) {
-        rc = store_open(&d->store, &d->loop, &store, step_events, d, &e);
-    }
-    team_fini(&team);
-    if (rc < 0) {
+    if (!ok || !open_store(d, &e)) {
         fail_start(d, &e);
     }
     loop_run(&d->loop);
@@ -560,6 +562,8 @@ static void finish(struct daemon *d)
     api_free(d->api);
     choices_free(d->choices);
     free(d->shipped);
+    free(d->listen);
+    config_diags_fini(&d->unmet);
     proc_teardown();
     if (loop_close(&d->loop, &e) < 0) {
         log_error(LOG_LOOP, "close=failed reason=%s", LOGQ(str_of(e.msg)).z);
@@ -585,12 +589,11 @@ int daemon_run(const struct daemon_opts *opts)
     // over: one long answer, and a hub that runs for weeks stays as large as it was then.
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     mallopt(M_TRIM_THRESHOLD, LARGE_BYTES);
-    if (prepare(&d, &e) < 0 || loop_init(&d.loop, NULL, &e) < 0) {
-        visible_say("afloat: %s", e.msg);
-        d.exit_code = e.code == ERR_CONFLICT ? EXIT_CONFLICT : 1;
-    } else {
+    if (prepare(&d, &e)) {
         serve(&d);
         finish(&d);
+    } else {
+        say_fault(&d, &e);
     }
     if (d.log != NULL) {
         hublog_close(d.log);

@@ -35,7 +35,12 @@ static int host_open_browser(void *arg, bool ssh, struct str dir, struct api_ope
                              struct err *e)
 {
     struct daemon *d = arg;
+    const struct config *c = settings_live(d->settings)->now;
     if (server_tcp_address(d->server)[0] == '\0') {
+        if (config_is_policy(c, "listen") && config_str(c, "listen")[0] == '\0') {
+            return err_set(e, ERR_DENIED, "[policy] in '%s' allows no listener",
+                           config_find(c, "listen")->path);
+        }
         int rc = daemon__listen(d, DEFAULT_ADDRESS, false, e);
         if (rc < 0) {
             return rc;
@@ -87,6 +92,9 @@ static void host_refresh_settings(void *arg)
 {
     struct daemon *d = arg;
     settings_refresh(d->settings);
+    if (d->unmet.n != 0) {
+        daemon__follow_settings(d);
+    }
 }
 
 static bool host_knows_unit(void *arg, struct str name)
@@ -99,7 +107,7 @@ static void host_plugin_logs(void *arg, struct str unit, struct jw *w)
 {
     struct daemon *d = arg;
     if (d->live != NULL) {
-        live_write_log(d->live, unit, w);
+        bind_log_write(d->live->bind, unit, w);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "config/instance.h"
+#include "fleet/fleet.h"
 #include "loop/hublog.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
@@ -22,6 +23,7 @@
 //     daemon.c       it comes up and serves
 //     daemon_host.c  what others ask of the process, and the socket file
 //     daemon_stop.c  it goes down
+//     fleet_glue.c   its plugins, for the fleet
 
 #define DEFAULT_ADDRESS "127.0.0.1:4700"
 
@@ -34,12 +36,15 @@ struct daemon {
     struct watchdog *watchdog;
     char *stalled; // file that says what the hub was stuck in when it was killed
     struct settings *settings;
+    char *listen; // the setting that the TCP listener follows, as it was last put into force
+    struct config_diags unmet; // what of the settings could not be put into force
     struct trust_hub *trust;
-    struct watch *trust_watch;
+    struct watch *trust_watch, *secrets_watch;
     char *shipped; // directory of the plugins that come with the program; NULL: none
     struct store *store;
     struct choices *choices;
     struct event_log *events;
+    struct hub_parts hub; // the parts above, for all below
     struct api *api;
     struct live *live;
     struct projects *projects;
@@ -61,8 +66,12 @@ struct daemon {
 
 /// What operations may ask of the process.
 struct api_host daemon__host(struct daemon *d);
+/// What the fleet asks of this hub's plugins.
+struct fleet_plugins daemon__fleet_plugins(struct daemon *d);
 /// `arg` is the daemon, whose server is open. See watchdog_tell().
 void daemon__on_stall(void *arg, const struct watchdog_stall *s);
+/// Put the settings into force that others than their readers must act on.
+void daemon__follow_settings(struct daemon *d);
 /// Listen on TCP, with the token. `exact`: this port or none.
 int daemon__listen(struct daemon *d, const char *address, bool exact, struct err *e) MUST_CHECK;
 /// From now on a socket file that vanishes is made again.

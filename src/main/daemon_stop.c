@@ -13,7 +13,6 @@
 #include "bind/bind.h"
 #include "bot/bots.h"
 #include "editor/editor.h"
-#include "fleet/fleet.h"
 #include "main/daemon_int.h"
 #include "mcp/mcp.h"
 #include "mcpserver/mcpserver.h"
@@ -76,6 +75,7 @@ static void on_fleet_closed(void *arg)
         api_set_mcp(d->api, NULL);
         settings_unwatch(d->settings);
         watch_close(d->trust_watch);
+        watch_close(d->secrets_watch);
         live_close(d->live, on_live_closed, d);
     } else {
         on_live_closed(d);

@@ -1,7 +1,5 @@
 // What the fleet asks of this hub's plugins.
 
-#include "main/fleet_glue.h"
-
 #include "config/config.h"
 #include "event/event.h"
 #include "main/daemon_int.h"
@@ -31,8 +29,7 @@ static void take_choices(void *arg)
     if (ps == NULL) {
         return;
     }
-    bool on = json_bool(choices_get(d->choices, STR("features.plugins")),
-                        config_bool(settings_live(d->settings)->now, "features.plugins"));
+    bool on = plugins_wanted(d->choices, settings_live(d->settings)->now);
     if (on != plugins_is_on(ps)) {
         plugins_switch(ps, on);
     }
@@ -150,7 +147,7 @@ static void told(void *arg, struct str fields)
     }
 }
 
-struct fleet_plugins fleet_glue(struct daemon *d)
+struct fleet_plugins daemon__fleet_plugins(struct daemon *d)
 {
     return (struct fleet_plugins){.chosen = take_choices,
                                   .off = why_off,

@@ -30,7 +30,7 @@
 static void on_event(void *arg, const char *type, struct str fields)
 {
     struct live *v = arg;
-    event_emit(v->opts.events, str_of(type), STR_NULL, fields);
+    event_emit(v->opts.hub->events, str_of(type), STR_NULL, fields);
 }
 
 static void on_watch_warning(const struct watch_warning *w, void *arg)
@@ -40,6 +40,16 @@ static void on_watch_warning(const struct watch_warning *w, void *arg)
         .code = DIAG_WATCH_DEGRADED, .source = "hub", .message = w->message, .hint = w->remedy};
     log_warn(LOG_HUB, "diagnostic=%s message=%s", w->code, LOGQ(str_of(w->message)).z);
     gen_warn(v->engine, &d);
+}
+
+static void set_pace(struct live *v)
+{
+    const struct config *c = v->opts.hub->config->now;
+    watcher_set_pace(v->watcher, &(struct watch_pace){
+                                     .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
+                                     .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
+                                     .poll = config_bool(c, "watch.poll"),
+                                 });
 }
 
 static void on_installed(const struct gen_report *r, void *arg)
@@ -85,18 +95,14 @@ static const struct json *get_choice(void *arg, struct str key)
 static void open_lua(struct live *v)
 {
     const struct live_opts *o = &v->opts;
-    struct bind_opts faces = {.loop = o->loop,
-                              .home = o->home,
-                              .config = o->config,
-                              .store = o->store,
-                              .events = o->events,
+    struct bind_opts faces = {.hub = o->hub,
                               .stalled_path = o->stalled_path,
                               .watcher = v->watcher,
                               .http = v->http,
                               .engine = v->engine,
                               .choice = get_choice,
-                              .choice_arg = o->choices};
-    char *user = path_join(o->home->dir, "lua");
+                              .choice_arg = o->hub->choices};
+    char *user = path_join(o->hub->home->dir, "lua");
     char *dev = dev_dir();
     v->bind = bind_open(&faces);
     v->modules = modules_open(v->bind, o->safe ? NULL : user, dev);
@@ -107,30 +113,23 @@ static void open_lua(struct live *v)
 static void open_plugins(struct live *v)
 {
     const struct live_opts *o = &v->opts;
-    const struct json *chosen = choices_get(o->choices, STR("features.plugins"));
     struct err e = {0};
     v->hosted = hosted_open(v->bind, &e);
     if (v->hosted == NULL) {
         log_error(LOG_HUB, "hosts=off reason=%s", LOGQ(str_of(e.msg)).z);
     }
-    struct plugins_opts opts = {
-        .loop = o->loop,
-        .engine = v->engine,
-        .watcher = v->watcher,
-        .home = o->home,
-        .config = o->config,
-        .project_config = o->project_config,
-        .project_arg = o->project_arg,
-        .store = o->store,
-        .choices = o->choices,
-        .trust = o->trust,
-        .runners = {[LANG_LUA] = bind_runner(v->bind),
-                    [LANG_PYTHON] = hosted_runner(v->hosted, LANG_PYTHON),
-                    [LANG_NODE] = hosted_runner(v->hosted, LANG_NODE),
-                    [LANG_C] = hosted_runner(v->hosted, LANG_C)},
-        .shipped_dir = o->shipped_dir,
-        .repo = o->repo,
-        .off = !json_bool(chosen, config_bool(o->config->now, "features.plugins"))};
+    struct plugins_opts opts = {.hub = o->hub,
+                                .engine = v->engine,
+                                .watcher = v->watcher,
+                                .project_config = o->project_config,
+                                .project_arg = o->project_arg,
+                                .runners = {[LANG_LUA] = bind_runner(v->bind),
+                                            [LANG_PYTHON] = hosted_runner(v->hosted, LANG_PYTHON),
+                                            [LANG_NODE] = hosted_runner(v->hosted, LANG_NODE),
+                                            [LANG_C] = hosted_runner(v->hosted, LANG_C)},
+                                .shipped_dir = o->shipped_dir,
+                                .repo = o->repo,
+                                .off = !plugins_wanted(o->hub->choices, o->hub->config->now)};
     v->plugins = plugins_open(&opts);
     bind_set_plugins(v->bind, v->plugins);
     modules_set_past(v->modules, v->plugins);
@@ -155,13 +154,9 @@ static void each_plugin(void *arg, void (*each)(void *to, const char *path), voi
 
 static void open_mcp(struct live *v)
 {
-    struct mcp_opts o = {.loop = v->opts.loop,
-                         .home = v->opts.home,
-                         .config = v->opts.config,
-                         .store = v->opts.store,
+    struct mcp_opts o = {.hub = v->opts.hub,
                          .engine = v->engine,
                          .http = v->http,
-                         .trust = v->opts.trust,
                          .watcher = v->watcher,
                          .plugins = each_plugin,
                          .arg = v};
@@ -189,9 +184,10 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg)
     v->opts = *o;
     v->loaded = loaded;
     v->loaded_arg = arg;
-    v->http = http_client_open(o->loop, agent);
-    v->engine = gen_open(o->loop, on_event, v);
-    v->watcher = watcher_open(o->loop, on_watch_warning, v);
+    v->http = http_client_open(o->hub->loop, agent);
+    v->engine = gen_open(o->hub->loop, on_event, v);
+    v->watcher = watcher_open(o->hub->loop, on_watch_warning, v);
+    set_pace(v);
     reserve_tool_names(v);
     open_lua(v);
     if (!o->safe) {
@@ -240,16 +236,13 @@ void live_close(struct live *v, loop_fn *done, void *arg)
     gen_close(v->engine, on_engine_closed, v);
 }
 
-void live_write_log(struct live *v, struct str unit, struct jw *w)
-{
-    bind_log_write(v->bind, unit, w);
-}
-
-void live_set_config_diags(struct live *v, const struct config_diags *d)
+void live_settings_changed(struct live *v, const struct config_diags *d,
+                           const struct config_diags *unmet)
 {
     vec(struct gen_diag) list = {0};
-    for (size_t i = 0; i < d->n; i++) {
-        const struct config_diag *it = &d->p[i];
+    set_pace(v);
+    for (size_t i = 0; i < d->n + unmet->n; i++) {
+        const struct config_diag *it = i < d->n ? &d->p[i] : &unmet->p[i - d->n];
         struct gen_diag diag = {
             .code = it->severity == CONFIG_ERROR ? DIAG_CONFIG_INVALID : DIAG_CONFIG_UNKNOWN,
             .source = "config",
@@ -271,9 +264,4 @@ bool live_knows(const struct live *v, struct str unit)
     struct plugin_row row;
     return gen_state_of(v->engine, unit) != GEN_REMOVED || modules_knows(v->modules, unit) ||
            (v->plugins != NULL && plugins_find(v->plugins, unit, &row));
-}
-
-void live_reload(struct live *v, const char *trigger)
-{
-    gen_request(v->engine, &(struct gen_request){.trigger = trigger, .wait_all = true}, NULL, NULL);
 }

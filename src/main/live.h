@@ -2,17 +2,14 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "config/hub_parts.h"
 #include "gen/engine.h"
 
 // Everything that is replaced while the hub runs: the watcher, the transaction engine and the Lua on
 // top of it, opened and closed together.
 
 struct bind;
-struct choices;
-struct config_live;
 struct config_diags;
-struct event_log;
-struct home;
 struct hosted_plugins;
 struct http_client;
 struct improve;
@@ -20,19 +17,11 @@ struct improvements;
 struct mcp;
 struct modules;
 struct plugins;
-struct store;
-struct trust;
 struct watcher;
 
 /// All borrowed until live_close() is done.
 struct live_opts {
-    struct loop *loop;
-    const struct home *home;
-    struct config_live *config;
-    struct store *store;
-    struct event_log *events;
-    struct choices *choices; // loaded
-    struct trust *trust;
+    const struct hub_parts *hub;
     /// See plugins_opts.
     const struct config *(*project_config)(void *arg, const char *root);
     void *project_arg;
@@ -71,10 +60,8 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg);
 /// Tell the modules, unload everything; `done` when nothing is left.
 void live_close(struct live *v, loop_fn *done, void *arg);
 
-/// The last lines that a unit logged, as objects into an open array.
-void live_write_log(struct live *v, struct str unit, struct jw *w);
-/// What is wrong with the files of the settings, for the report and for all who listen.
-void live_set_config_diags(struct live *v, const struct config_diags *d);
+/// Take the settings that are in force now. `d` says what is wrong with their files, `unmet` what of them could not
+/// be put into force: for the report and for all who listen.
+void live_settings_changed(struct live *v, const struct config_diags *d,
+                           const struct config_diags *unmet);
 bool live_knows(const struct live *v, struct str unit); // could a reload name it?
-/// Ask for a reload that nobody waits for.
-void live_reload(struct live *v, const char *trigger);

@@ -2,7 +2,9 @@
 
 #include "base/build_id.h"
 #include "bind/shipped.h"
+#include "chat/chat.h"
 #include "cli/cli.h"
+#include "demo/demo.h"
 #include "host/host.h"
 #include "host/script.h"
 #include "host/validate.h"
@@ -42,6 +44,11 @@ int main(int argc, char **argv)
     static const struct cli_host host = {
         .run_hub = run_hub,
         .run_tui = run_tui,
+        .chat = chat_main,
+        .attach_session = chat_attach,
+        .run = chat_run,
+        .attach_run = chat_attach_run,
+        .demo = demo_main,
         .run_host_lua = host_lua_main,
         .run_host_script = host_script_main,
         .run_keeper = keeper_main,

@@ -36,6 +36,7 @@ static void take_out(struct mcp_ask *q)
 {
     struct mcp_ask **at = &q->call->asks;
     while (*at != q) {
+        assert(*at != NULL); // it is in the list from start() on
         at = &(*at)->next;
     }
     *at = q->next;
@@ -56,6 +57,7 @@ void mcp__asks_forget(struct mcp_call *c)
         struct mcp_ask *q = c->asks;
         void *arg;
         const struct hook_caller *who = caller_of(c, &arg);
+        assert(who != NULL && q->call == c);
         c->asks = q->next;
         who->forget(arg, &q->ask);
         ask_free(q);

@@ -75,7 +75,7 @@ static void add_spec(const struct mcp *m, const struct mcp_guest *g, const struc
     char *name = clean_name(json_get_text(item, "name"));
     struct jw w = {.out = &text};
     write_table(&w, item);
-    mcp_add_sandbox(&more, m->o.config->now);
+    mcp_add_sandbox(&more, m->o.hub->config->now);
     if (name != NULL && json_parse(&table, &a, buf_str(&text), NULL, NULL) == 0) {
         const struct mcp_place place = {.session = g->session, .dir = g->dir};
         vec_push(out, mcp_spec_new(name, &place, table, buf_str(&more)));

@@ -65,8 +65,6 @@ void mcp_link_http_stop(struct mcp_world *w);
 
 enum {
     MCP_LINE_MAX = 16 << 20, // bytes of one message
-    MCP_CLOSE_MS = 2000,     // from closing stdin to TERM
-    MCP_KILL_MS = 1000,      // from TERM to KILL
 };
 
 /// Start the server's program. Problems are told by on_end, never from inside. `w` and `s` are borrowed.

@@ -8,6 +8,9 @@
 // `afloat mcp login` stored is sent along, and renewed when it has ended: before the first message, or, when the server
 // refuses it later, by beginning anew. A request that fails is lost alone. A session that the server does not know any more, and a server that refuses
 // connections, end the link: the owner begins anew.
+//
+// All servers share the connections of one client, so a server gets a few at a time: further messages wait, an answer's
+// stream is closed when the answer has come, and a message that needs none is given up after a while.
 
 #include <assert.h>
 
@@ -28,7 +31,11 @@ enum {
     RESUMES_MAX = 20,
     LISTEN_MS = 1000,
     LISTEN_MAX_MS = 60000,
-    CONNECT_MS = 10000
+    CONNECT_MS = 10000,
+    TAKE_MS = 30000,    // for a message that needs no answer
+    UNDER_WAY_MAX = 16, // POSTs
+    POSTS_MAX = 1000,   // those that wait counted
+    GOODBYE_MS = 2000,
 };
 
 struct link_http {
@@ -55,7 +62,8 @@ struct link_http {
 /// A request under way, or one that waits for the headers.
 struct post {
     struct link_http *l;
-    struct http_call *call; // NULL: it waits
+    struct http_call *call; // NULL: it waits, or is over
+    bool over;              // its answer is being read, for the last time
     int64_t id;
     char *text; // NULL: the GET
     char *method, *about;
@@ -63,6 +71,7 @@ struct post {
     char *last;  // the id of its last event before it was cut; NULL: it was not
     unsigned resumes;
     struct timer again; // until it is taken up again
+    uint64_t since;     // when it was sent
     int status;
     struct sse_parser sse;
     struct buf body;
@@ -95,12 +104,7 @@ static void post_free(struct post *q)
 static void drop(struct post *q)
 {
     struct link_http *l = q->l;
-    for (size_t i = 0; i < l->posts.n; i++) {
-        if (l->posts.p[i] == q) {
-            vec_remove(&l->posts, i);
-            break;
-        }
-    }
+    vec_drop(&l->posts, q);
     post_free(q);
 }
 
@@ -139,6 +143,8 @@ static void end(struct link_http *l, const struct err *e)
     }
 }
 
+static void send_waiting(struct link_http *l);
+
 // ---- answers --------------------------------------------------------------------------------
 
 static int on_event(void *arg, const struct sse_event *ev)
@@ -176,9 +182,17 @@ static void on_body(struct http_call *call, struct str bytes, void *arg)
     (void)call;
     if (!q->events) {
         buf_adds(&q->body, bytes);
-    } else if (sse_feed(&q->sse, bytes, &e) == ERR_TOO_LARGE) {
+    }
+    if (q->events ? sse_feed(&q->sse, bytes, &e) == ERR_TOO_LARGE : !buf_ok(&q->body)) {
         err_set(&e, ERR_TOO_LARGE, "it sent a message above %d MiB", MCP_LINE_MAX >> 20);
         end(l, &e);
+    } else if (q->events && q->id != 0 && !l->closed && !l->ended &&
+               !l->cb.is_open(l->arg,
+                              q->id)) { // the answer has come: nothing follows on this stream
+        http_client_cancel(q->call);
+        q->call = NULL;
+        drop(q);
+        send_waiting(l);
     }
 }
 
@@ -254,12 +268,7 @@ static void stop_renewing(struct link_http *l)
 {
     struct mcp_world *w = l->world;
     l->renewing = NULL;
-    for (size_t i = 0; i < w->renewing.n; i++) {
-        if (w->renewing.p[i] == &l->base) {
-            vec_remove(&w->renewing, i);
-            break;
-        }
-    }
+    vec_drop(&w->renewing, &l->base);
 }
 
 void mcp_link_http_stop(struct mcp_world *w)
@@ -313,16 +322,16 @@ static void on_unheard(struct link_http *l, const struct post *q, int rc)
     if (!l->ended && (rc < 0 || q->status == 200)) { // 405: it has none
         free(l->heard);
         l->heard = str_dup(buf_str(&q->sse.id));
-        l->pause_ms = MIN(l->pause_ms * 2, (uint64_t)LISTEN_MAX_MS);
-        timer_start(&l->again, MAX(l->pause_ms, q->sse.retry_ms));
+        bool lasted = loop_now(l->world->loop) - q->since > LISTEN_MAX_MS;
+        l->pause_ms = lasted ? (uint64_t)LISTEN_MS : MIN(l->pause_ms * 2, (uint64_t)LISTEN_MAX_MS);
+        timer_start(&l->again, MIN(MAX(l->pause_ms, q->sse.retry_ms), (uint64_t)LISTEN_MAX_MS));
     }
 }
 
-static void start(struct post *q);
-
 static void on_resume(void *arg)
 {
-    start(arg);
+    const struct post *q = arg;
+    send_waiting(q->l);
 }
 
 /// Remember where a stream was cut; its next beginning is read by a fresh parser.
@@ -344,7 +353,7 @@ static bool resume(struct link_http *l, struct post *q)
         return false;
     }
     q->resumes++;
-    q->events = false;
+    q->events = q->over = false;
     note_cut(q, &q->last);
     timer_init(&q->again, l->world->loop, on_resume, q);
     timer_start(&q->again, q->sse.retry_ms != 0 ? MIN(q->sse.retry_ms, (uint64_t)LISTEN_MAX_MS)
@@ -387,6 +396,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
     (void)call;
     (void)reply;
     q->call = NULL;
+    q->over = true;
     if (q->text == NULL) {
         on_unheard(l, q, rc);
     } else if (resume(l, q)) {
@@ -403,6 +413,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
     }
     if (!l->closed) { // else it was dropped
         drop(q);
+        send_waiting(l);
     }
 }
 
@@ -453,8 +464,10 @@ static void start(struct post *q)
                              .headers = h,
                              .n_headers = fill_headers(l, q, h),
                              .body = posts ? str_of(q->text) : STR_NULL,
+                             .timeout_ms = posts && q->id == 0 ? TAKE_MS : 0,
                              .connect_ms = CONNECT_MS};
     struct err e = {0};
+    q->since = loop_now(l->world->loop);
     int rc = http_client_send(&q->call, l->world->http, &r, &cb, q, &e);
     free(h);
     if (rc < 0) {
@@ -463,6 +476,24 @@ static void start(struct post *q)
         if (id != 0) {
             l->cb.on_lost(l->arg, id, &e);
         }
+    }
+}
+
+/// Send what waits, as far as there is room.
+static void send_waiting(struct link_http *l)
+{
+    size_t under_way = 0;
+    vec_foreach (it, &l->posts) {
+        under_way += (*it)->call != NULL && (*it)->text != NULL;
+    }
+    for (size_t i = 0; l->prepared && !l->closed && !l->ended && i < l->posts.n;) {
+        struct post *q = l->posts.p[i];
+        bool room = q->text == NULL || under_way < UNDER_WAY_MAX;
+        if (q->call == NULL && !q->over && !timer_running(&q->again) && room) {
+            under_way += q->text != NULL;
+            start(q);
+        }
+        i += i < l->posts.n && l->posts.p[i] == q; // else it failed and was dropped
     }
 }
 
@@ -479,6 +510,7 @@ static char *header_text(struct str s)
 static void add(struct link_http *l, struct str text, const struct mcp_about *about)
 {
     struct post *q = xcalloc(1, sizeof *q);
+    struct err e;
     q->l = l;
     q->id = about->id;
     q->text = text.p != NULL ? str_dup(text) : NULL;
@@ -487,8 +519,11 @@ static void add(struct link_http *l, struct str text, const struct mcp_about *ab
     buf_init(&q->body, MCP_LINE_MAX);
     sse_init(&q->sse, MCP_LINE_MAX, on_event, q);
     vec_push(&l->posts, q);
-    if (l->prepared) {
-        start(q);
+    if (l->posts.n > POSTS_MAX) {
+        err_set(&e, UV_ENOBUFS, "it does not take what it is sent");
+        end(l, &e);
+    } else {
+        send_waiting(l);
     }
 }
 
@@ -512,7 +547,8 @@ static void prepare(void *arg) // on the lane
     }
     char *name = oauth_secret_name(l->name), *kept = NULL;
     if (l->why.code == 0 && !l->has_own_login && secrets_get(l->secrets, name, &kept, NULL) == 0) {
-        if (oauth_token_read(&l->login, str_of(kept), NULL) < 0) {
+        if (oauth_token_read(&l->login, str_of(kept), NULL) < 0 ||
+            !oauth_is_for(l->login.resource, l->url)) { // the address was another one then
             oauth_token_fini(&l->login);
         }
         explicit_bzero(kept, strlen(kept));
@@ -531,11 +567,7 @@ static void begin(struct link_http *l)
         l->headers[l->n_headers++] =
             (struct mcp_pair){xstrdup("Authorization"), xasprintf("Bearer %s", l->login.access)};
     }
-    for (size_t i = 0; !l->closed && i < l->posts.n;) {
-        struct post *q = l->posts.p[i];
-        start(q);
-        i += i < l->posts.n && l->posts.p[i] == q; // else it failed and was dropped
-    }
+    send_waiting(l);
 }
 
 static void on_renewed(void *arg, const struct oauth_token *t, const struct err *e)
@@ -598,6 +630,7 @@ static void link_forget(struct mcp_link *base, int64_t id)
                 http_client_cancel(q->call);
             }
             drop(q);
+            send_waiting(l);
             return;
         }
     }
@@ -632,7 +665,7 @@ static void say_goodbye(struct link_http *l)
                              .url = l->url,
                              .headers = h,
                              .n_headers = fill_headers(l, &q, h),
-                             .timeout_ms = MCP_CLOSE_MS};
+                             .timeout_ms = GOODBYE_MS};
     struct http_call *call;
     (void)!http_client_send(&call, l->world->http, &r, &cb, NULL, NULL);
     free(h);
@@ -680,7 +713,7 @@ struct mcp_link *mcp_link_http(struct mcp_world *w, const struct mcp_spec *s,
             (struct mcp_pair){xstrdup(s->headers[i].name), xstrdup(s->headers[i].value)};
         l->has_own_login |= str_caseeqz(str_of(s->headers[i].name), "authorization");
     }
-    l->has_own_login |= s->project != NULL; // a project's server gets no login of the user's
+    l->has_own_login |= s->project != NULL || s->session != NULL; // they get no login of the user's
     timer_init(&l->again, w->loop, on_listen_again, l);
     l->preparing = true;
     work_submit(w->lane, 0, prepare, on_prepared, l);

@@ -20,7 +20,7 @@
 #include "mcp/server_int.h"
 #include "trust/trust.h"
 
-enum { WAIT_MS = 5000, LANE_THREADS = 4 };
+enum { WAIT_MS = 5000, COMPLETE_MS = 2000, LANE_THREADS = 4 };
 
 #define UNIT_PREFIX "mcp:"
 
@@ -70,11 +70,20 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/// Would the tools of both have the same names? `a.b` and `a_b` are cleaned to the same.
+static bool has_names_of(const struct mcp_spec *a, const struct mcp_spec *b)
+{
+    struct arena arena = {0};
+    bool same = str_eq(mcp_name(&arena, a->name, STR_NULL), mcp_name(&arena, b->name, STR_NULL));
+    arena_fini(&arena);
+    return same;
+}
+
 static void read_specs(const struct mcp *m, mcp_specs *out)
 {
     const char *name;
-    for (size_t at = 0; (name = config_next_name(m->o.config->now, "mcp", &at)) != NULL;) {
-        vec_push(out, mcp_spec_of_config(m->o.config->now, name));
+    for (size_t at = 0; (name = config_next_name(m->o.hub->config->now, "mcp", &at)) != NULL;) {
+        vec_push(out, mcp_spec_of_config(m->o.hub->config->now, name));
     }
     size_t own = out->n;
     mcp__projects_specs(m->projects, out);
@@ -82,7 +91,7 @@ static void read_specs(const struct mcp *m, mcp_specs *out)
     for (size_t i = own; i < out->n; i++) { // nobody can take the place of the user's
         struct mcp_spec *s = out->p[i];
         for (size_t k = 0; k < own; k++) {
-            if (strcmp(out->p[k]->name, s->name) == 0) {
+            if (has_names_of(s, out->p[k])) {
                 s->error = "config.toml has a server of this name, which is used instead";
                 s->hash[0] = '!'; // another one than the same server without this
             }
@@ -240,9 +249,12 @@ static void src_commit(void *arg)
         const struct mcp_server *s = m->servers.p[i];
         if (s->unit->life == GEN_CURRENT) {
             i++;
-        } else {
-            vec_remove(&m->servers, i);
+            continue;
         }
+        if (s->document != NULL) {
+            gen_unwarn(m->o.engine, DIAG_LIMIT_REACHED, s->document);
+        }
+        vec_remove(&m->servers, i);
     }
     free_specs(&m->disabled);
     for (size_t i = 0; i < specs.n; i++) {
@@ -269,12 +281,7 @@ static void src_release(void *arg, struct gen_unit *u)
 {
     struct mcp *m = arg;
     struct mcp_server *s = u->data;
-    for (size_t i = 0; i < m->servers.n; i++) {
-        if (m->servers.p[i] == s) {
-            vec_remove(&m->servers, i);
-            break;
-        }
-    }
+    vec_drop(&m->servers, s);
     s->unit = NULL;
     mcp__server_close(s);
 }
@@ -308,12 +315,7 @@ static void waiter_end(struct mcp_waiter *w)
     struct mcp *m = w->m;
     loop_fn *done = w->done;
     void *arg = w->arg;
-    for (size_t i = 0; i < m->waiters.n; i++) {
-        if (m->waiters.p[i] == w) {
-            vec_remove(&m->waiters, i);
-            break;
-        }
-    }
+    vec_drop(&m->waiters, w);
     timer_stop(&w->timer);
     free(w->session);
     free(w->dir);
@@ -324,7 +326,7 @@ static void waiter_end(struct mcp_waiter *w)
 /// For how many ms it still has to wait; 0: not at all.
 static uint64_t patience(const struct mcp_waiter *w)
 {
-    uint64_t past = loop_now(w->m->o.loop) - w->since, left = 0;
+    uint64_t past = loop_now(w->m->o.hub->loop) - w->since, left = 0;
     vec_foreach (it, &w->m->servers) {
         const struct mcp_server *s = *it;
         uint64_t limit = MIN(s->spec->timeout_ms, (uint64_t)WAIT_MS);
@@ -351,7 +353,7 @@ void mcp__wake(struct mcp *m)
 {
     vec_foreach (it, &m->waiters) {
         if ((*it)->task == NULL && !(*it)->running) {
-            (*it)->task = loop_defer(m->o.loop, waiter_look, *it);
+            (*it)->task = loop_defer(m->o.hub->loop, waiter_look, *it);
         }
     }
 }
@@ -370,17 +372,17 @@ void mcp__wait(struct mcp *m, const struct mcp_place *at, loop_fn *done, void *a
     *w = (struct mcp_waiter){.m = m,
                              .session = at->session != NULL ? xstrdup(at->session) : NULL,
                              .dir = at->dir != NULL ? xstrdup(at->dir) : NULL,
-                             .since = loop_now(m->o.loop),
+                             .since = loop_now(m->o.hub->loop),
                              .done = done,
                              .arg = arg};
-    timer_init(&w->timer, m->o.loop, waiter_look, w);
+    timer_init(&w->timer, m->o.hub->loop, waiter_look, w);
     mcp_specs specs = {0};
     read_specs(m, &specs);
     if (!m->stopped && differs(m, &specs)) { // they start with the run that this asks for
         w->running = true;
         gen_request(m->o.engine, &(struct gen_request){.trigger = "config"}, on_run, w);
     } else {
-        w->task = loop_defer(m->o.loop, waiter_look, w);
+        w->task = loop_defer(m->o.hub->loop, waiter_look, w);
     }
     vec_push(&m->waiters, w);
     free_specs(&specs);
@@ -407,10 +409,10 @@ static void guarded(void *arg, void (*plugin)(void *to, const char *path),
                     void (*place)(void *to, const char *path), void *to)
 {
     struct mcp *m = arg;
-    struct guarding g = {m->o.home->dir, plugin, to};
+    struct guarding g = {m->o.hub->home->dir, plugin, to};
     const char *followed;
     m->o.plugins(m->o.arg, add_plugin, &g);
-    for (size_t i = 0; (followed = trust_followed(m->o.trust, i)) != NULL; i++) {
+    for (size_t i = 0; (followed = trust_followed(m->o.hub->trust, i)) != NULL; i++) {
         place(to, followed);
     }
 }
@@ -419,16 +421,16 @@ struct mcp *mcp_open(const struct mcp_opts *o)
 {
     struct mcp *m = xcalloc(1, sizeof *m);
     m->o = *o;
-    m->world = (struct mcp_world){.loop = o->loop,
-                                  .lane = lane_open(o->loop, "mcp", LANE_THREADS),
+    m->world = (struct mcp_world){.loop = o->hub->loop,
+                                  .lane = lane_open(o->hub->loop, "mcp", LANE_THREADS),
                                   .http = o->http,
-                                  .home = o->home,
-                                  .config = o->config,
+                                  .home = o->hub->home,
+                                  .config = o->hub->config,
                                   .guarded = guarded,
                                   .arg = m};
     m->source = gen_source_add(o->engine, &source_ops, m);
     m->projects = mcp__projects_open(m);
-    config_listen(o->config, on_settings, m);
+    config_listen(o->hub->config, on_settings, m);
     return m;
 }
 
@@ -438,7 +440,7 @@ void mcp_stop(struct mcp *m)
 {
     if (m != NULL && !m->stopped) {
         m->stopped = true;
-        config_unlisten(m->o.config, on_settings, m);
+        config_unlisten(m->o.hub->config, on_settings, m);
         mcp__projects_close(m->projects);
         while (m->tests.n != 0) {
             end_test(m->tests.p[0], false, NULL);
@@ -492,6 +494,8 @@ static void write_disabled(const struct mcp_spec *spec, struct jw *w)
     jw_karr(w, "prompts");
     jw_end_arr(w);
     jw_karr(w, "resources");
+    jw_end_arr(w);
+    jw_karr(w, "templates");
     jw_end_arr(w);
     jw_kstrz(w, "error", spec->error);
     jw_kstrz(w, "transport", spec->url != NULL ? "http" : "stdio");
@@ -549,17 +553,41 @@ static void on_read(struct gen_call *call, int status, const struct json *output
     free(r);
 }
 
-bool mcp_read(struct mcp *m, struct str name, struct str uri, mcp_read_cb *cb, void *arg)
+/// The server `name` and a call to it; NULL: there is none.
+static struct mcp_server *begin_call(const struct mcp *m, struct str name, mcp_read_cb *cb,
+                                     void *arg, struct gen_call **call)
 {
     vec_foreach (it, &m->servers) {
         if (str_eqz(name, (*it)->spec->name)) {
             struct reading *r = xcalloc(1, sizeof *r);
             *r = (struct reading){.call.done = on_read, .cb = cb, .arg = arg};
-            mcp__read(*it, uri, &r->call);
-            return true;
+            *call = &r->call;
+            return *it;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool mcp_read(struct mcp *m, struct str name, struct str uri, mcp_read_cb *cb, void *arg)
+{
+    struct gen_call *call;
+    struct mcp_server *s = begin_call(m, name, cb, arg, &call);
+    if (s != NULL) {
+        mcp__read(s, uri, call);
+    }
+    return s != NULL;
+}
+
+bool mcp_complete(struct mcp *m, struct str name, const struct mcp_typed *typed, mcp_read_cb *cb,
+                  void *arg)
+{
+    struct gen_call *call;
+    struct mcp_server *s = begin_call(m, name, cb, arg, &call);
+    if (s != NULL) {
+        call->timeout_ms = COMPLETE_MS;
+        mcp__complete(s, typed, call);
+    }
+    return s != NULL;
 }
 
 // ---- tests --------------------------------------------------------------------------------------
@@ -567,14 +595,9 @@ bool mcp_read(struct mcp *m, struct str name, struct str uri, mcp_read_cb *cb, v
 static void end_test(struct mcp_test *t, bool ok, const char *members)
 {
     struct mcp *m = t->m;
-    for (size_t i = 0; i < m->tests.n; i++) {
-        if (m->tests.p[i] == t) {
-            vec_remove(&m->tests, i);
-            break;
-        }
-    }
+    vec_drop(&m->tests, t);
     if (t->task != NULL) {
-        loop_cancel(m->o.loop, t->task);
+        loop_cancel(m->o.hub->loop, t->task);
     }
     t->cb(t->arg, ok, members);
     t->server->tested = NULL;
@@ -603,7 +626,7 @@ static void on_tested(struct mcp_server *s, void *arg)
 {
     struct mcp_test *t = arg;
     s->tested = NULL;
-    t->task = loop_defer(t->m->o.loop, on_told, t); // it is in the middle of its work
+    t->task = loop_defer(t->m->o.hub->loop, on_told, t); // it is in the middle of its work
 }
 
 bool mcp_test(struct mcp *m, struct str name, mcp_test_cb *cb, void *arg)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "config/hub_parts.h"
 #include "gen/engine.h"
 
 // The MCP servers whose tools sessions have: those of [mcp.NAME] in config.toml, those of `.mcp.json` in a
@@ -8,21 +9,14 @@
 // NAME__tool. docs/internals/mcp-client.md tells the whole story. All functions belong to the loop thread.
 
 struct mcp;
-struct home;
 struct http_client;
-struct store;
-struct trust;
 struct watcher;
 
 /// Borrowed until mcp_free(), `engine` until it is closed.
 struct mcp_opts {
-    struct loop *loop;
-    const struct home *home;
-    struct config_live *config;
-    struct store *store;
+    const struct hub_parts *hub;
     struct gen_engine *engine;
     struct http_client *http;
-    struct trust *trust;
     struct watcher *watcher;
     /// Call `plugin` with every path from which the hub loads a plugin of the user's.
     void (*plugins)(void *arg, void (*plugin)(void *to, const char *path), void *to);
@@ -64,10 +58,21 @@ void mcp_write(const struct mcp *m, struct jw *w);
 /// One row, with each tool's description and what the server wrote to stderr. False: there is none of that name.
 bool mcp_write_one(const struct mcp *m, struct str name, struct jw *w);
 
-/// The text of a resource; NULL: `e` says why. Borrowed for the call.
+/// The text of a resource, or the words of mcp_complete(); NULL: `e` says why. Borrowed for the call.
 typedef void mcp_read_cb(void *arg, const struct json *text, const struct err *e);
 /// Read a resource of a server. `cb` once, also from inside. False: there is no server of that name.
 bool mcp_read(struct mcp *m, struct str name, struct str uri, mcp_read_cb *cb, void *arg);
+
+/// What is being typed: a command, by our name of its prompt, the words before (an array; NULL: none) and the one at the
+/// cursor; or, without a prompt, the address of a resource.
+struct mcp_typed {
+    struct str prompt, word, uri;
+    const struct json *words;
+};
+/// Ask the server which words may stand at the cursor, or how the address may continue up to the next variable of its
+/// template: an array, empty where it has nothing to say. As mcp_read().
+bool mcp_complete(struct mcp *m, struct str name, const struct mcp_typed *typed, mcp_read_cb *cb,
+                  void *arg);
 
 /// The members of an answer, JSON text without braces; `ok`: the server works. NULL text: the hub stops.
 typedef void mcp_test_cb(void *arg, bool ok, const char *members);

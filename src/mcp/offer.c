@@ -17,17 +17,26 @@
 
 #include "base/linediff.h"
 #include "base/log.h"
+#include "base/url.h"
 #include "base/utf8.h"
 #include "gen/result.h"
 #include "hook/args.h"
 #include "mcp/server_int.h"
+#include "mcp/template.h"
 
-enum { OFFERS_MAX = 2000, DESCRIPTION_MAX = 16 * 1024, ABOUT_MAX = 1 << 20, DIFF_MAX = 32 * 1024 };
+enum {
+    WORDS_MAX = 100,
+    OFFERS_MAX = 2000,
+    DESCRIPTION_MAX = 16 * 1024,
+    ABOUT_MAX = 1 << 20,
+    DIFF_MAX = 32 * 1024
+};
 
 // ---- offers ---------------------------------------------------------------------------------
 
 static void offer_unref(struct mcp_offer *o)
 {
+    assert(o->refs != 0);
     if (--o->refs != 0) {
         return;
     }
@@ -39,67 +48,67 @@ static void offer_unref(struct mcp_offer *o)
     free(o->name);
     free(o->about);
     free(o->description);
+    free(o->schema);
     free(o);
 }
 
-static struct mcp_offer *find(const struct mcp_server *s, enum gen_kind kind, const char *tool)
-{
-    vec_foreach (it, &s->offers) {
-        if ((*it)->kind == kind && strcmp((*it)->tool, tool) == 0) {
-            return *it;
-        }
-    }
-    return NULL;
-}
-
-static bool name_taken(const struct mcp_server *s, const struct mcp_offer *but,
-                       const struct mcp_offer *o)
-{
-    vec_foreach (it, &s->offers) {
-        if (*it != but && (*it)->kind == o->kind && strcmp((*it)->name, o->name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void write_schema(const struct json *item, struct jw *w)
+/// Take the schema of a tool, and the mark of both.
+static void set_schema(struct mcp_offer *o, const struct json *item)
 {
     static const struct json object = {.type = JSON_OBJ};
     const struct json *schema = json_get(item, "inputSchema");
-    jw_value(w, schema != NULL && schema->type == JSON_OBJ ? schema : &object);
-}
-
-static void set_mark(struct mcp_offer *o, const struct json *item)
-{
     uint8_t digest[SHA256_SIZE];
-    struct buf text = {.max = SIZE_MAX};
-    buf_addf(&text, "%s\n", o->description);
-    struct jw w = {.out = &text};
-    write_schema(item, &w);
-    sha256_of(buf_str(&text), digest);
+    struct buf text = {.max = SIZE_MAX}, both = {.max = SIZE_MAX};
+    json_write(&text, schema != NULL && schema->type == JSON_OBJ ? schema : &object, 0);
+    buf_addf(&both, "%s\n" STR_FMT, o->description, STR_ARG(buf_str(&text)));
+    sha256_of(buf_str(&both), digest);
     sha256_hex(digest, o->mark);
-    buf_fini(&text);
+    o->schema = buf_take(&text, NULL);
+    buf_fini(&both);
 }
 
-/// What the item says. A tool that is not what the user agreed to keeps the description that he has seen, and
-/// carries the difference.
-static char *tool_about(const struct mcp_server *s, const struct mcp_offer *o,
-                        const struct json *item)
+/// A schema in lines, to be compared.
+static struct str lines_of(struct arena *a, const char *schema)
+{
+    struct json *v = NULL;
+    struct buf text = {.max = SIZE_MAX};
+    (void)!json_parse(&v, a, str_of(schema), NULL, NULL);
+    json_write(&text, v, 2);
+    struct str lines = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return lines;
+}
+
+/// What is other than what the user agreed to.
+static void write_change(struct buf *out, const struct mcp_approval *known,
+                         const struct mcp_offer *o)
+{
+    const char *before = known->schema != NULL ? known->schema : "{}";
+    struct arena a = {0};
+    linediff_hunks(out, str_of(known->description), str_of(o->description));
+    if (strcmp(before, o->schema) != 0) {
+        buf_addz(out, "the schema of its input:\n");
+        linediff_hunks(out, lines_of(&a, before), lines_of(&a, o->schema));
+    }
+    arena_fini(&a);
+}
+
+/// What the item says. A tool that is not what the user agreed to keeps the description and the schema that he has seen,
+/// and carries the difference.
+static char *tool_about(const struct mcp_server *s, const struct mcp_offer *o)
 {
     const struct mcp_approval *known = mcp__approval(s, o->tool);
-    const char *shown = o->changed ? known->description : o->description;
+    const char *seen = known->schema != NULL ? known->schema : "{}";
     struct buf text = {.max = ABOUT_MAX}, diff = {.max = DIFF_MAX};
     struct jw w = {.out = &text};
     jw_obj(&w);
-    jw_kstrz(&w, "description", shown);
+    jw_kstrz(&w, "description", o->changed ? known->description : o->description);
     jw_key(&w, "input_schema");
-    write_schema(item, &w);
+    jw_raw(&w, str_of(o->changed ? seen : o->schema));
     if (o->changed) {
-        linediff_hunks(&diff, str_of(known->description), str_of(o->description));
+        write_change(&diff, known, o);
         jw_kstrz(&w, "permission", "ask");
-        jw_kstr(&w, "changed",
-                diff.n != 0 ? buf_str(&diff) : STR("the schema of its input is another one"));
+        jw_kstr(&w, "changed", buf_str(&diff));
     }
     jw_end_obj(&w);
     char *about = buf_ok(&text) ? buf_take(&text, NULL) : NULL;
@@ -131,6 +140,16 @@ static char *prompt_about(struct mcp_offer *o, const struct json *item)
     return about;
 }
 
+/// The name of a prompt as one word, to be typed after a `/`.
+static char *word_of(struct str name)
+{
+    char *word = str_dup(name);
+    for (char *p = word; *p != '\0'; p++) {
+        *p = (unsigned char)*p <= ' ' || *p == 0x7F ? '_' : *p;
+    }
+    return word;
+}
+
 /// NULL: it is not one.
 static struct mcp_offer *offer_new(struct mcp_server *s, enum gen_kind kind,
                                    const struct json *item)
@@ -144,13 +163,21 @@ static struct mcp_offer *offer_new(struct mcp_server *s, enum gen_kind kind,
     struct mcp_offer *o = xcalloc(1, sizeof *o);
     struct str cut = {description.p, utf8_cut(description.p, description.n, DESCRIPTION_MAX)};
     *o = (struct mcp_offer){.server = s, .kind = kind, .refs = 1, .tool = str_dup(tool)};
-    o->name = kind == GEN_TOOL ? str_dup(mcp_name(&a, s->spec->name, tool)) : str_dup(tool);
+    o->name = kind == GEN_TOOL ? str_dup(mcp_name(&a, s->spec->name, tool)) : word_of(tool);
     o->description = str_dup(cut);
+    if (kind == GEN_TOOL) {
+        set_schema(o, item);
+    }
     arena_fini(&a);
     return o;
 }
 
 // ---- calls ----------------------------------------------------------------------------------
+
+static bool is_ready(const struct mcp_server *s)
+{
+    return !s->closed && s->peer != NULL && s->state == MCP_READY;
+}
 
 static void put_in(struct mcp_call *c, struct mcp_call **list)
 {
@@ -190,6 +217,38 @@ void mcp__flush_held(struct mcp_server *s)
     }
 }
 
+/// `value` as a word to put in the place of what was typed; NULL: it does not go on from that, or is not one word.
+static const char *word_at(struct mcp_call *c, struct str value)
+{
+    struct buf text = {.max = SIZE_MAX};
+    bool fits = value.n >= c->typed.n && value.n != 0 &&
+                (c->typed.n == 0 || memcmp(value.p, c->typed.p, c->typed.n) == 0);
+    buf_adds(&text, c->before);
+    (c->escapes ? url_encode : buf_adds)(&text, value);
+    buf_adds(&text, c->after);
+    for (size_t i = 0; fits && i < text.n; i++) {
+        fits = (unsigned char)text.p[i] > ' ' && text.p[i] != 0x7F;
+    }
+    const char *word = fits ? arena_strdup(&c->arena, buf_str(&text)) : NULL;
+    buf_fini(&text);
+    return word;
+}
+
+/// The values that go on from what was typed.
+static const struct json *words_of(struct mcp_call *c, const struct json *values)
+{
+    struct json *list = arena_calloc(&c->arena, 1, sizeof *list);
+    struct json *items = arena_calloc(&c->arena, WORDS_MAX, sizeof *items);
+    *list = (struct json){.type = JSON_ARR, .items = items};
+    json_foreach_item (it, values) {
+        const char *word = list->n < WORDS_MAX ? word_at(c, json_str(it, "")) : NULL;
+        if (word != NULL) {
+            items[list->n++] = (struct json){.type = JSON_STR, .s = str_of(word)};
+        }
+    }
+    return list;
+}
+
 static void on_answer(struct mcp_request *r, int status, const struct json *answer,
                       const struct err *e)
 {
@@ -207,6 +266,8 @@ static void on_answer(struct mcp_request *r, int status, const struct json *answ
                 "MCP server '%.60s': %.160s", s->spec->name, e->msg);
     } else if (c->kind == CALL_TOOL) {
         c->result = json_clone(&c->arena, mcp__result(&c->arena, answer));
+    } else if (c->kind == CALL_COMPLETE) {
+        c->result = words_of(c, json_ptr(answer, "/completion/values"));
     } else {
         struct json *text = arena_calloc(&c->arena, 1, sizeof *text);
         text->type = JSON_STR;
@@ -221,16 +282,18 @@ static void on_answer(struct mcp_request *r, int status, const struct json *answ
     }
 }
 
-static const char *const methods[] = {
-    [CALL_TOOL] = "tools/call", [CALL_PROMPT] = "prompts/get", [CALL_RESOURCE] = "resources/read"};
+static const char *const methods[] = {[CALL_TOOL] = "tools/call",
+                                      [CALL_PROMPT] = "prompts/get",
+                                      [CALL_RESOURCE] = "resources/read",
+                                      [CALL_COMPLETE] = "completion/complete"};
 
 void mcp__call_again(struct mcp_call *c, const struct json *answers, struct str state,
                      const struct err *e)
 {
     struct buf members = {.max = SIZE_MAX};
-    if (answers == NULL || c->server->peer == NULL) {
-        static const struct err gone = {.code = UV_EPIPE, .msg = "it ended"};
-        on_answer(&c->request, ERR_DENIED, NULL, e != NULL ? e : &gone);
+    assert(is_ready(c->server)); // its calls end with its process
+    if (answers == NULL) {
+        on_answer(&c->request, ERR_DENIED, NULL, e);
         return;
     }
     buf_adds(&members, c->members);
@@ -264,40 +327,51 @@ static void write_tool(struct buf *out, const struct mcp_offer *o, const struct 
     json_write(out, input != NULL && input->type == JSON_OBJ ? input : &object, 0);
 }
 
-/// The words of a command: NAME=VALUE, or the arguments in their order; the last one takes the rest.
-static void write_prompt(struct buf *out, const struct mcp_offer *o, const struct json *words)
+/// NAME=VALUE of an argument: its number, and `value` is cut to the value; -1: the word is none.
+static ptrdiff_t named_argument(const struct mcp_offer *o, struct str *value)
 {
-    struct jw w;
-    size_t n = 0, at = 0;
-    while (o->arguments[n] != NULL) {
-        n++;
-    }
-    buf_addz(out, "\"name\":");
-    jw_init(&w, out);
-    jw_strz(&w, o->tool);
-    buf_addz(out, ",\"arguments\":");
-    jw_init(&w, out);
-    jw_obj(&w);
+    size_t n = str_count((const char *const *)o->arguments);
+    struct str rest = *value, key = str_cut(&rest, '=');
+    ptrdiff_t named = rest.p != NULL ? str_lookup(key, (const char *const *)o->arguments, n) : -1;
+    *value = named >= 0 ? rest : *value;
+    return named;
+}
+
+/// The words of a command: NAME=VALUE, or the arguments in their order; the last one takes the rest. Returns the number of
+/// the argument that a further word belongs to.
+static size_t write_arguments(struct jw *w, const struct mcp_offer *o, const struct json *words)
+{
+    size_t n = str_count((const char *const *)o->arguments), at = 0;
+    jw_obj(w);
     for (uint32_t i = 0; words != NULL && words->type == JSON_ARR && i < words->n; i++) {
         struct str word = json_str(&words->items[i], ""), value = word;
-        struct str key = str_cut(&value, '=');
-        ptrdiff_t named =
-            value.p != NULL ? str_lookup(key, (const char *const *)o->arguments, n) : -1;
+        ptrdiff_t named = named_argument(o, &value);
         if (named >= 0) {
-            jw_kstr(&w, o->arguments[named], value);
+            jw_kstr(w, o->arguments[named], value);
         } else if (at + 1 == n) {
             struct buf rest = {.max = SIZE_MAX};
             for (; i < words->n; i++) {
                 struct str more = json_str(&words->items[i], "");
                 buf_addf(&rest, "%s" STR_FMT, rest.n != 0 ? " " : "", STR_ARG(more));
             }
-            jw_kstr(&w, o->arguments[at++], buf_str(&rest));
+            jw_kstr(w, o->arguments[at++], buf_str(&rest));
             buf_fini(&rest);
         } else if (at < n) {
-            jw_kstr(&w, o->arguments[at++], word);
+            jw_kstr(w, o->arguments[at++], word);
         }
     }
-    jw_end_obj(&w);
+    jw_end_obj(w);
+    return at;
+}
+
+static void write_prompt(struct buf *out, const struct mcp_offer *o, const struct json *words)
+{
+    buf_addz(out, "\"name\":");
+    struct jw w = {.out = out};
+    jw_strz(&w, o->tool);
+    buf_addz(out, ",\"arguments\":");
+    jw_init(&w, out);
+    (void)write_arguments(&w, o, words);
 }
 
 static void refuse(struct gen_call *call, const struct mcp_server *s)
@@ -309,12 +383,11 @@ static void refuse(struct gen_call *call, const struct mcp_server *s)
     call->done(call, e.code, NULL, &e);
 }
 
-/// Ask the server, which is ready. `call` is answered later.
-static void begin(struct mcp_server *s, enum call_kind kind, struct gen_call *call,
-                  struct str members, struct str name)
+/// A call to the server, which is ready; ask() begins it.
+static struct mcp_call *call_new(struct mcp_server *s, enum call_kind kind, struct gen_call *call,
+                                 struct str members, struct str name)
 {
     struct mcp_call *c = xcalloc(1, sizeof *c);
-    arena_init(&c->arena);
     c->members = arena_str(&c->arena, members);
     c->name = arena_str(&c->arena, name);
     c->server = s;
@@ -328,12 +401,13 @@ static void begin(struct mcp_server *s, enum call_kind kind, struct gen_call *ca
                                             : s->spec->timeout_ms};
     call->target_data = c;
     put_in(c, &s->calls);
-    mcp_peer_ask(s->peer, &c->request, methods[kind], members, name);
+    return c;
 }
 
-static bool is_ready(const struct mcp_server *s)
+/// It may be answered from inside.
+static void ask(struct mcp_call *c)
 {
-    return !s->closed && s->peer != NULL && s->state == MCP_READY;
+    mcp_peer_ask(c->server->peer, &c->request, methods[c->kind], c->members, c->name);
 }
 
 static void call_offer(void *data, struct gen_call *call)
@@ -351,7 +425,7 @@ static void call_offer(void *data, struct gen_call *call)
         mcp__server_relist(s, MCP_TOOLS);
     }
     (prompt ? write_prompt : write_tool)(&members, o, call->input);
-    begin(s, prompt ? CALL_PROMPT : CALL_TOOL, call, buf_str(&members), str_of(o->tool));
+    ask(call_new(s, prompt ? CALL_PROMPT : CALL_TOOL, call, buf_str(&members), str_of(o->tool)));
     buf_fini(&members);
 }
 
@@ -365,15 +439,131 @@ void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call)
     buf_addz(&members, "\"uri\":");
     struct jw w = {.out = &members};
     jw_str(&w, uri);
-    begin(s, CALL_RESOURCE, call, buf_str(&members), uri);
+    ask(call_new(s, CALL_RESOURCE, call, buf_str(&members), uri));
     buf_fini(&members);
 }
 
-void mcp__end_calls(struct mcp_server *s)
+static const struct mcp_offer *find_prompt(const struct mcp_server *s, struct str name)
+{
+    vec_foreach (it, &s->offers) {
+        if ((*it)->kind == GEN_COMMAND && str_eqz(name, (*it)->name)) {
+            return *it;
+        }
+    }
+    return NULL;
+}
+
+/// Ask for the values of `argument` of what `ref` (JSON) is, with those that are `given` (JSON) already.
+static struct mcp_call *new_completion(struct mcp_server *s, struct gen_call *call, struct str ref,
+                                       struct str argument, struct str value, struct str given)
+{
+    struct buf members = {.max = SIZE_MAX};
+    struct jw w = {.out = &members};
+    jw_obj(&w);
+    jw_key(&w, "ref");
+    jw_raw(&w, ref);
+    jw_kobj(&w, "argument");
+    jw_kstr(&w, "name", argument);
+    jw_kstr(&w, "value", value);
+    jw_end_obj(&w);
+    jw_kobj(&w, "context");
+    jw_key(&w, "arguments");
+    jw_raw(&w, given);
+    jw_end_obj(&w);
+    jw_end_obj(&w);
+    struct mcp_call *c =
+        call_new(s, CALL_COMPLETE, call, (struct str){members.p + 1, members.n - 2}, STR_NULL);
+    c->typed = arena_str(&c->arena, value);
+    buf_fini(&members);
+    return c;
+}
+
+/// `{type, MEMBER: value}`
+static void write_ref(struct buf *out, const char *type, const char *member, const char *value)
+{
+    struct jw w = {.out = out};
+    jw_obj(&w);
+    jw_kstrz(&w, "type", type);
+    jw_kstrz(&w, member, value);
+    jw_end_obj(&w);
+}
+
+/// NULL: there is nothing to ask.
+static struct mcp_call *complete_prompt(struct mcp_server *s, const struct mcp_typed *typed,
+                                        struct gen_call *call)
+{
+    const struct mcp_offer *o = find_prompt(s, typed->prompt);
+    struct str value = typed->word;
+    struct buf ref = {.max = SIZE_MAX}, given = {.max = SIZE_MAX};
+    struct mcp_call *c = NULL;
+    if (o == NULL) {
+        return NULL;
+    }
+    struct jw w = {.out = &given};
+    ptrdiff_t named = named_argument(o, &value);
+    size_t at = write_arguments(&w, o, typed->words);
+    const char *argument = o->arguments[named >= 0 ? (size_t)named : at];
+    if (argument != NULL) {
+        write_ref(&ref, "ref/prompt", "name", o->tool);
+        c = new_completion(s, call, buf_str(&ref), str_of(argument), value, buf_str(&given));
+        c->before = arena_str(&c->arena, (struct str){typed->word.p, typed->word.n - value.n});
+    }
+    buf_fini(&ref);
+    buf_fini(&given);
+    return c;
+}
+
+/// By the first template that the address fits. NULL: there is nothing to ask.
+static struct mcp_call *complete_address(struct mcp_server *s, struct str uri,
+                                         struct gen_call *call)
+{
+    struct buf ref = {.max = SIZE_MAX}, given = {.max = SIZE_MAX}, value = {.max = SIZE_MAX};
+    struct mcp_call *c = NULL;
+    for (size_t i = 0; i < s->templates.n && c == NULL; i++) {
+        struct mcp_spot at;
+        buf_clear(&given);
+        struct jw w = {.out = &given};
+        jw_obj(&w);
+        bool fits = mcp_template_at(str_of(s->templates.p[i]), uri, &at, &w);
+        jw_end_obj(&w);
+        if (fits) {
+            write_ref(&ref, "ref/resource", "uri", s->templates.p[i]);
+            at.reserved ? buf_adds(&value, at.value) : url_decode(&value, at.value, false);
+            c = new_completion(s, call, buf_str(&ref), at.variable, buf_str(&value),
+                               buf_str(&given));
+            c->before = arena_str(&c->arena, at.before);
+            c->after = arena_str(&c->arena, at.after);
+            c->escapes = !at.reserved;
+        }
+    }
+    buf_fini(&ref);
+    buf_fini(&given);
+    buf_fini(&value);
+    return c;
+}
+
+void mcp__complete(struct mcp_server *s, const struct mcp_typed *typed, struct gen_call *call)
+{
+    static const struct json nothing = {.type = JSON_ARR};
+    if (!is_ready(s)) {
+        refuse(call, s);
+        return;
+    }
+    struct mcp_call *c = !mcp_peer_completes(s->peer) ? NULL
+                         : typed->prompt.n != 0       ? complete_prompt(s, typed, call)
+                                                      : complete_address(s, typed->uri, call);
+    if (c != NULL) {
+        ask(c);
+    } else {
+        call->done(call, 0, &nothing, NULL);
+    }
+}
+
+void mcp__end_calls(struct mcp_server *s, const char *why)
 {
     while (s->calls != NULL) {
         struct mcp_call *c = s->calls;
-        err_set(&c->why, ERR_INVALID, "MCP server '%.60s' was removed", s->spec->name);
+        err_set(&c->why, ERR_INVALID, "MCP server '%.60s': %.160s", s->spec->name, why);
         finish(c);
     }
 }
@@ -438,30 +628,60 @@ static bool is_wanted(const struct mcp_spec *spec, const char *tool)
     return wanted;
 }
 
-/// One of the list: nothing happens when it is offered as it is.
-static void take_item(struct mcp_server *s, enum gen_kind kind, const struct json *item, bool *news)
+/// A list that is being compared with what is offered.
+struct listing {
+    struct mcp_server *server;
+    enum gen_kind kind;
+    struct map tools, names; // the offers of this kind, by their name and by ours
+    size_t n;                // of the list, that are offered
+    size_t refused;          // new tools that approve.c has no room for
+    bool news;               // the user has agreed to something new
+};
+
+static void remember(struct listing *l, struct mcp_offer *o)
 {
-    struct mcp_offer *o = offer_new(s, kind, item);
-    if (o == NULL) {
+    (void)!map_set(&l->tools, str_of(o->tool), o);
+    (void)!map_set(&l->names, str_of(o->name), o);
+}
+
+/// May it be offered? `old`: what stands for it now, NULL: nothing.
+static bool is_fit(struct listing *l, struct mcp_offer *o, const struct mcp_offer *old)
+{
+    struct mcp_server *s = l->server;
+    const struct mcp_offer *same = map_get(&l->names, str_of(o->name));
+    bool first = (same == NULL || same == old) && (old == NULL || !old->seen);
+    if (!first || l->kind != GEN_TOOL || !is_wanted(s->spec, o->tool)) {
+        return first && l->kind != GEN_TOOL;
+    }
+    bool approved = mcp__approve_new(s, o, &l->news);
+    l->refused += !approved;
+    return approved;
+}
+
+/// One of the list: nothing happens when it is offered as it is.
+static void take_item(struct listing *l, const struct json *item)
+{
+    struct mcp_server *s = l->server;
+    struct mcp_offer *o = offer_new(s, l->kind, item);
+    struct mcp_offer *old = o != NULL ? map_get(&l->tools, str_of(o->tool)) : NULL;
+    bool fit = o != NULL && is_fit(l, o, old);
+    if (fit) {
+        o->about = l->kind == GEN_TOOL ? tool_about(s, o) : prompt_about(o, item);
+    }
+    if (!fit || o->about == NULL) {
+        if (o != NULL) {
+            offer_unref(o);
+        }
         return;
     }
-    struct mcp_offer *old = find(s, kind, o->tool);
-    if (kind == GEN_TOOL) {
-        set_mark(o, item);
-        *news |= mcp__approve_new(s, o);
-    }
-    o->about = kind == GEN_TOOL ? tool_about(s, o, item) : prompt_about(o, item);
-    bool bad = o->about == NULL || (kind == GEN_TOOL && !is_wanted(s->spec, o->tool)) ||
-               name_taken(s, old, o) || (old == NULL && s->offers.n >= OFFERS_MAX) ||
-               (old != NULL && old->seen); // named twice: the first counts
-    if (bad || (old != NULL && strcmp(old->about, o->about) == 0)) {
-        if (old != NULL && !bad) {
-            old->seen = true;
-        }
+    l->n++;
+    if (old != NULL && strcmp(old->about, o->about) == 0) {
+        old->seen = true;
         offer_unref(o);
         return;
     }
     o->seen = true;
+    remember(l, o);
     if (old != NULL) {
         take_back(old);
         for (size_t i = 0; i < s->offers.n; i++) {
@@ -474,16 +694,53 @@ static void take_item(struct mcp_server *s, enum gen_kind kind, const struct jso
     put_item(s, o);
 }
 
+/// Warn about what is left out of a list for lack of room, or take the warning back.
+static void warn_left_out(const struct listing *l, size_t listed)
+{
+    const struct mcp_server *s = l->server;
+    const char *name = s->spec->name;
+    bool many = l->n == OFFERS_MAX && listed > OFFERS_MAX, tools = l->kind == GEN_TOOL;
+    if (!many && l->refused == 0) {
+        if (tools) {
+            gen_unwarn(s->all->o.engine, DIAG_LIMIT_REACHED, s->document);
+        }
+        return;
+    }
+    char *message =
+        many ? xasprintf("MCP server '%s' lists %zu %s: only the first %d are offered", name,
+                         listed, tools ? "tools" : "prompts", OFFERS_MAX)
+             : xasprintf("%zu new tools of MCP server '%s' are not offered: %zu names of its tools "
+                         "are kept, and no more can be",
+                         l->refused, name, s->approved.n);
+    log_warn(LOG_HUB, "mcp=%s reason=%s", LOGQ(str_of(name)).z, LOGQ(str_of(message)).z);
+    if (tools) {
+        gen_warn(s->all->o.engine,
+                 &(struct gen_diag){
+                     .code = DIAG_LIMIT_REACHED,
+                     .source = "hub",
+                     .path = s->document,
+                     .message = message,
+                     .hint = many ? "name the tools that you need with `tools` in its settings"
+                                  : "stop the hub and delete this file to approve its tools anew"});
+    }
+    free(message);
+}
+
 void mcp__offer_list(struct mcp_server *s, enum mcp_list list, const struct json *items)
 {
-    enum gen_kind kind = list == MCP_TOOLS ? GEN_TOOL : GEN_COMMAND;
-    bool news = false;
-    assert(list != MCP_RESOURCES);
+    struct listing l = {.server = s, .kind = list == MCP_TOOLS ? GEN_TOOL : GEN_COMMAND};
+    assert(list == MCP_TOOLS || list == MCP_PROMPTS);
     vec_foreach (it, &s->offers) {
-        (*it)->seen = (*it)->kind != kind;
+        (*it)->seen = (*it)->kind != l.kind;
+        if (!(*it)->seen) {
+            remember(&l, *it);
+        }
     }
-    json_foreach_item (item, items) {
-        take_item(s, kind, item, &news);
+    for (size_t i = 0; l.n < OFFERS_MAX && i < items->n; i++) {
+        take_item(&l, json_at(items, i));
+    }
+    if (s->tested == NULL) {
+        warn_left_out(&l, items->n);
     }
     for (size_t i = 0; i < s->offers.n;) {
         struct mcp_offer *o = s->offers.p[i];
@@ -495,7 +752,9 @@ void mcp__offer_list(struct mcp_server *s, enum mcp_list list, const struct json
         vec_remove(&s->offers, i);
         offer_unref(o);
     }
-    if (news && s->tested == NULL) {
+    map_fini(&l.tools);
+    map_fini(&l.names);
+    if (l.news && s->tested == NULL) {
         mcp__approvals_write(s);
     }
 }

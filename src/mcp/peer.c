@@ -32,7 +32,8 @@ enum {
     UNKNOWN_VERSION = -32022,
     GARBAGE_KEPT = 120,
     TITLE_MAX = 200,
-    LOG_MAX = 1000
+    LOG_MAX = 1000,
+    LEVEL_MAX = 20,
 };
 
 struct mcp_peer {
@@ -48,7 +49,7 @@ struct mcp_peer {
     struct mcp_request listen;              // of the stateless era: never answered
     struct mcp_request level;               // what it shall log
     bool modern, ready, over, told, closed; // `told`: that it is over
-    bool has[MCP__LISTS];
+    bool has[MCP__LISTS], completes;
     char version[16], title[TITLE_MAX];
     char garbage[GARBAGE_KEPT]; // the last text that was no message
     uint64_t second;            // in which these were counted
@@ -214,6 +215,7 @@ static void on_due(void *arg)
         r->done(r, e.code, NULL, &e);
         i = 0;
     }
+    assert(p->depth != 0);
     p->depth--;
     if (p->closed && p->depth == 0 && p->task == NULL) {
         p->task = loop_defer(p->loop, free_now, p);
@@ -227,8 +229,10 @@ static void on_due(void *arg)
 static void set_ready(struct mcp_peer *p, const char *version, const struct json *capabilities,
                       const struct json *about)
 {
-    static const char *const names[] = {
-        [MCP_TOOLS] = "tools", [MCP_PROMPTS] = "prompts", [MCP_RESOURCES] = "resources"};
+    static const char *const names[] = {[MCP_TOOLS] = "tools",
+                                        [MCP_PROMPTS] = "prompts",
+                                        [MCP_RESOURCES] = "resources",
+                                        [MCP_TEMPLATES] = "resources"};
     struct str name = json_get_text(about, "name");
     struct str number = json_get_text(about, "version");
     snprintf(p->version, sizeof p->version, "%s", version);
@@ -238,6 +242,7 @@ static void set_ready(struct mcp_peer *p, const char *version, const struct json
         const struct json *offered = json_get(capabilities, names[i]);
         p->has[i] = offered != NULL && offered->type == JSON_OBJ;
     }
+    p->completes = json_get(capabilities, "completions") != NULL;
     p->ready = true;
     if (p->link->ops->agreed != NULL) {
         p->link->ops->agreed(p->link, p->version, p->modern);
@@ -393,7 +398,9 @@ static void take_log(struct mcp_peer *p, const struct json *params)
     } else {
         json_write(&text, data, 0);
     }
-    p->cb.on_log(p->arg, json_str(json_get(params, "level"), "info"), buf_str(&text));
+    struct str level = json_str(json_get(params, "level"), "info");
+    level.n = utf8_cut(level.p, level.n, LEVEL_MAX);
+    p->cb.on_log(p->arg, level, buf_str(&text));
     buf_fini(&text);
 }
 
@@ -446,6 +453,9 @@ static void take_answer(struct mcp_peer *p, const struct rpc_message *m, size_t 
         count_unasked(p, bytes);
     } else if (m->kind == RPC_RESULT) {
         r->done(r, 0, m->result, NULL);
+    } else if (m->kind == RPC_INVALID) { // no other answer follows
+        err_set(&e, ERR_INVALID, "its answer makes no sense: " STR_FMT, STR_ARG(m->message));
+        r->done(r, e.code, NULL, &e);
     } else {
         bool other_era = m->code == RPC_METHOD_NOT_FOUND || m->code == UNKNOWN_VERSION ||
                          m->code == WRONG_HEADERS;
@@ -469,7 +479,8 @@ static void take_message(struct mcp_peer *p, const struct rpc_message *m, size_t
 {
     switch (m->kind) {
     case RPC_RESULT:
-    case RPC_ERROR: take_answer(p, m, bytes); break;
+    case RPC_ERROR:
+    case RPC_INVALID: take_answer(p, m, bytes); break;
     case RPC_REQUEST:
         count_unasked(p, bytes);
         answer(p, m);
@@ -478,7 +489,6 @@ static void take_message(struct mcp_peer *p, const struct rpc_message *m, size_t
         count_unasked(p, bytes);
         take_notification(p, m);
         break;
-    case RPC_INVALID: count_unasked(p, bytes); break;
     }
 }
 
@@ -498,6 +508,7 @@ void mcp_peer_text(struct mcp_peer *p, struct str text)
             take_message(p, &packet.messages[i], text.n);
         }
     }
+    assert(p->depth != 0);
     p->depth--;
     if (p->closed && p->depth == 0 && p->task == NULL) {
         p->task = loop_defer(p->loop, free_now, p);
@@ -657,6 +668,11 @@ void mcp_peer_tell(struct mcp_peer *p, const char *method)
 bool mcp_peer_has(const struct mcp_peer *p, enum mcp_list list)
 {
     return p->has[list];
+}
+
+bool mcp_peer_completes(const struct mcp_peer *p)
+{
+    return p->completes;
 }
 
 const char *mcp_peer_version(const struct mcp_peer *p)

@@ -26,12 +26,12 @@ struct mcp_request {
     uint64_t due;
 };
 
-enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP__LISTS };
+enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP_TEMPLATES, MCP__LISTS };
 
 struct mcp_peer_cb {
     /// The handshake is over; requests may be made.
     void (*on_ready)(void *arg);
-    /// A list is another one now.
+    /// A list is another one now; with MCP_RESOURCES also MCP_TEMPLATES.
     void (*on_changed)(void *arg, enum mcp_list list);
     /// It is over, whatever it was doing. Requests were answered before. Close it.
     void (*on_end)(void *arg, const struct err *e);
@@ -68,6 +68,7 @@ void mcp_peer_tell(struct mcp_peer *p, const char *method);
 
 /// Since on_ready: does it offer this list, which revision was agreed on, what it calls itself and its version.
 bool mcp_peer_has(const struct mcp_peer *p, enum mcp_list list);
+bool mcp_peer_completes(const struct mcp_peer *p);      // does it offer completion?
 const char *mcp_peer_version(const struct mcp_peer *p); // "" before
 const char *mcp_peer_title(const struct mcp_peer *p);   // "" before
 struct str mcp_peer_said(const struct mcp_peer *p);     // the last of its stderr

@@ -58,13 +58,8 @@ static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg
 static struct project *open_project(struct mcp_projects *p, const char *root)
 {
     struct project *pr = xcalloc(1, sizeof *pr);
-    const struct config *c = p->m->o.config->now;
     struct err e = {0};
-    struct watch_opts o = {.path = root,
-                           .pattern = TRUST_MCP_PATH,
-                           .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
-                           .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
-                           .poll = config_bool(c, "watch.poll")};
+    struct watch_opts o = {.path = root, .pattern = TRUST_MCP_PATH};
     *pr = (struct project){.all = p, .root = xstrdup(root)};
     vec_push(&p->list, pr);
     if (watch_open(&pr->watch, p->m->o.watcher, &o, on_saved, pr, &e) < 0) {
@@ -184,8 +179,8 @@ static void take(struct project *pr, const struct trust_settings *found)
     }
     if (!found->trusted) {
         note_refused(pr, found->text, "it is not trusted; look at it, then run 'afloat trust'");
-    } else if (mcp_specs_of_file(&specs, pr->all->m->o.config->now, pr->root, str_of(found->text),
-                                 &e) < 0) {
+    } else if (mcp_specs_of_file(&specs, pr->all->m->o.hub->config->now, pr->root,
+                                 str_of(found->text), &e) < 0) {
         note_refused(pr, found->text, e.msg);
     } else {
         pr->text = xstrdup(found->text);
@@ -196,7 +191,7 @@ static void take(struct project *pr, const struct trust_settings *found)
 static void work(void *arg) // on the lane
 {
     struct reading *r = arg;
-    trust_servers_read(&r->found, r->p->m->o.home->dir, r->dir);
+    trust_servers_read(&r->found, r->p->m->o.hub->home->dir, r->dir);
 }
 
 static void on_read(void *arg)
@@ -251,9 +246,9 @@ struct mcp_projects *mcp__projects_open(struct mcp *m)
 {
     struct mcp_projects *p = xcalloc(1, sizeof *p);
     p->m = m;
-    p->lane = lane_open(m->o.loop, "mcp-projects", 1);
+    p->lane = lane_open(m->o.hub->loop, "mcp-projects", 1);
     stays_init(&p->stays);
-    trust_listen(m->o.trust, on_trust, p);
+    trust_listen(m->o.hub->trust, on_trust, p);
     return p;
 }
 
@@ -261,7 +256,7 @@ void mcp__projects_close(struct mcp_projects *p)
 {
     assert(!p->closed);
     p->closed = true;
-    trust_unlisten(p->m->o.trust, on_trust, p);
+    trust_unlisten(p->m->o.hub->trust, on_trust, p);
     vec_fini_each(&p->list, free_project);
     lane_close(p->lane);
 }
@@ -277,7 +272,8 @@ void mcp__projects_specs(const struct mcp_projects *p, mcp_specs *out)
     vec_foreach (it, &p->list) {
         const struct project *pr = *it;
         if (pr->text != NULL) {
-            (void)!mcp_specs_of_file(out, p->m->o.config->now, pr->root, str_of(pr->text), NULL);
+            (void)!mcp_specs_of_file(out, p->m->o.hub->config->now, pr->root, str_of(pr->text),
+                                     NULL);
         }
     }
 }

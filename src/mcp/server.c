@@ -8,7 +8,8 @@
 // loses its tools for a second forgets about them. After a few failures in a row they are withdrawn.
 //
 // "List changes before the next step": a server tells of a change before it answers the call that made it, so an
-// answer that comes while a list is being read waits for that list (offer.c).
+// answer that comes while a list is being read waits for that list (offer.c). A server whose lists change all the time
+// is asked for a few of them in each window of time; then nobody waits for the next.
 //
 // Invariants:
 //   - `peer` exists exactly while the state is starting or ready.
@@ -26,6 +27,8 @@ enum {
     STEADY_MS = 60000, // after so long the next failure is the first again
     TRIES_KEPT = 4,    // failures in a row until tools are withdrawn
     RELIST_MS = 5000,  // for a list that changed
+    WINDOW_MS = 10000, // in which at most
+    READS_MAX = 20,    // lists are read
     PAGES_MAX = 100,
     LIST_BYTES_MAX = 32 << 20,
     RESOURCES_MAX = 2000,
@@ -52,14 +55,20 @@ static void set_state(struct mcp_server *s, enum mcp_state state, const char *er
     }
 }
 
+static void forget_pages(struct mcp_server *s)
+{
+    vec_fini_each(&s->pages, free);
+    s->n_pages = s->bytes = 0;
+}
+
 static void close_peer(struct mcp_server *s)
 {
     if (s->peer != NULL) {
         mcp_peer_close(s->peer);
         s->peer = NULL;
     }
-    vec_fini_each(&s->pages, free);
-    s->n_pages = s->bytes = 0;
+    forget_pages(s);
+    timer_stop(&s->window);
     for (size_t i = 0; i < MCP__LISTS; i++) {
         s->stale[i] = false;
     }
@@ -69,7 +78,8 @@ static void fail(struct mcp_server *s, const struct err *e)
 {
     close_peer(s);
     mcp__flush_held(s);
-    if (s->ready_at != 0 && loop_now(s->all->o.loop) - s->ready_at > STEADY_MS) {
+    mcp__end_calls(s, e->msg);
+    if (s->ready_at != 0 && loop_now(s->all->o.hub->loop) - s->ready_at > STEADY_MS) {
         s->tries = 0;
     }
     s->ready_at = 0;
@@ -97,17 +107,19 @@ static const struct {
     const char *method, *member;
 } lists[] = {[MCP_TOOLS] = {"tools/list", "tools"},
              [MCP_PROMPTS] = {"prompts/list", "prompts"},
-             [MCP_RESOURCES] = {"resources/list", "resources"}};
+             [MCP_RESOURCES] = {"resources/list", "resources"},
+             [MCP_TEMPLATES] = {"resources/templates/list", "resourceTemplates"}};
 
 static void read_lists(struct mcp_server *s);
 
-static void take_resources(struct mcp_server *s, const struct json *items)
+/// Take the member `key` of each item.
+static void take_addresses(mcp_addresses *out, const struct json *items, const char *key)
 {
-    vec_fini_each(&s->resources, free);
+    vec_fini_each(out, free);
     json_foreach_item (it, items) {
-        struct str uri = json_get_text(it, "uri");
-        if (uri.n != 0 && memchr(uri.p, '\0', uri.n) == NULL && s->resources.n < RESOURCES_MAX) {
-            vec_push(&s->resources, str_dup(uri));
+        struct str uri = json_get_text(it, key);
+        if (uri.n != 0 && memchr(uri.p, '\0', uri.n) == NULL && out->n < RESOURCES_MAX) {
+            vec_push(out, str_dup(uri));
         }
     }
 }
@@ -126,11 +138,12 @@ static void take_list(struct mcp_server *s, enum mcp_list list)
         buf_adds(&all, inner);
     }
     buf_addc(&all, ']');
-    vec_fini_each(&s->pages, free);
-    s->bytes = 0;
+    forget_pages(s);
     bool good = json_parse(&v, &a, buf_str(&all), NULL, NULL) == 0;
     if (good && list == MCP_RESOURCES) {
-        take_resources(s, v);
+        take_addresses(&s->resources, v, "uri");
+    } else if (good && list == MCP_TEMPLATES) {
+        take_addresses(&s->templates, v, "uriTemplate");
     } else if (good) {
         mcp__offer_list(s, list, v);
     }
@@ -160,9 +173,11 @@ static void on_page(struct mcp_request *r, int status, const struct json *result
     struct str next = json_get_text(result, "nextCursor");
     struct err why;
     if (status < 0 && (s->state == MCP_READY || list != MCP_TOOLS)) { // the list before goes on
-        log_warn(LOG_HUB, "mcp=%s list=%s reason=%s", LOGQ(str_of(s->spec->name)).z,
-                 lists[list].member, LOGQ(str_of(e->msg)).z);
-        vec_fini_each(&s->pages, free);
+        if (list != MCP_TEMPLATES) { // many servers with resources do not know this method
+            log_warn(LOG_HUB, "mcp=%s list=%s reason=%s", LOGQ(str_of(s->spec->name)).z,
+                     lists[list].member, LOGQ(str_of(e->msg)).z);
+        }
+        forget_pages(s);
         read_lists(s);
         return;
     }
@@ -197,29 +212,50 @@ bool mcp__server_listing(const struct mcp_server *s)
 {
     bool any = false;
     for (size_t i = 0; i < MCP__LISTS; i++) {
-        any = any || s->stale[i] || s->list[i].id != 0;
+        any = any || s->list[i].id != 0 || (s->stale[i] && !timer_running(&s->window));
     }
     return any;
 }
 
-/// Read the next list that is not known, or is another one; when there is none, it is ready.
+/// May another list be asked for now? Else the window's end asks again.
+static bool may_list(struct mcp_server *s)
+{
+    uint64_t now = loop_now(s->all->o.hub->loop);
+    if (now >= s->window_end) {
+        s->window_end = now + WINDOW_MS;
+        s->reads = 0;
+    }
+    if (s->reads < READS_MAX) {
+        s->reads++;
+        return true;
+    }
+    timer_start(&s->window, s->window_end - now);
+    return false;
+}
+
+static void ask_list(struct mcp_server *s, enum mcp_list list)
+{
+    uint64_t ms = s->spec->timeout_ms;
+    bool brief = s->state == MCP_READY || list == MCP_TEMPLATES; // its start waits for no more
+    s->stale[list] = false;
+    s->last = list;
+    s->list[list] = (struct mcp_request){
+        .done = on_page, .arg = s, .timeout_ms = brief ? MIN(ms, (uint64_t)RELIST_MS) : ms};
+    ask_page(s, list, STR_NULL);
+}
+
+/// Read the next list that is not known, or is another one, in turn; when there is none, it is ready.
 static void read_lists(struct mcp_server *s)
 {
-    for (size_t i = 0; i < MCP__LISTS && s->peer != NULL; i++) {
-        if (s->stale[i]) {
-            s->stale[i] = false;
-            s->n_pages = 0;
-            s->list[i] = (struct mcp_request){
-                .done = on_page,
-                .arg = s,
-                .timeout_ms = s->state == MCP_READY ? MIN(s->spec->timeout_ms, (uint64_t)RELIST_MS)
-                                                    : s->spec->timeout_ms};
-            ask_page(s, (enum mcp_list)i, STR_NULL);
+    for (size_t i = 1; i <= MCP__LISTS && s->peer != NULL; i++) {
+        enum mcp_list list = (enum mcp_list)(((size_t)s->last + i) % MCP__LISTS);
+        if (s->stale[list] && may_list(s)) {
+            ask_list(s, list);
             return;
         }
     }
     if (s->peer != NULL && s->state == MCP_STARTING) {
-        s->ready_at = loop_now(s->all->o.loop);
+        s->ready_at = loop_now(s->all->o.hub->loop);
         set_state(s, MCP_READY, NULL);
         log_info(LOG_HUB, "mcp=%s state=ready version=%s tools=%zu", LOGQ(str_of(s->spec->name)).z,
                  s->version, s->offers.n);
@@ -238,6 +274,8 @@ static void on_ready(void *arg)
     struct mcp_server *s = arg;
     snprintf(s->version, sizeof s->version, "%s", mcp_peer_version(s->peer));
     snprintf(s->title, sizeof s->title, "%s", mcp_peer_title(s->peer));
+    s->last = MCP__LISTS - 1;
+    s->window_end = 0;
     for (size_t i = 0; i < MCP__LISTS; i++) {
         s->stale[i] = mcp_peer_has(s->peer, (enum mcp_list)i);
     }
@@ -249,7 +287,7 @@ void mcp__server_relist(struct mcp_server *s, enum mcp_list list)
     if (s->peer == NULL || !mcp_peer_has(s->peer, list)) {
         return;
     }
-    bool busy = s->state != MCP_READY || mcp__server_listing(s);
+    bool busy = s->state != MCP_READY || mcp__server_listing(s) || timer_running(&s->window);
     s->stale[list] = true;
     if (!busy) {
         read_lists(s);
@@ -258,7 +296,10 @@ void mcp__server_relist(struct mcp_server *s, enum mcp_list list)
 
 static void on_changed(void *arg, enum mcp_list list)
 {
-    mcp__server_relist(arg, list);
+    struct mcp_server *s = arg;
+    s->stale[MCP_TEMPLATES] =
+        s->stale[MCP_TEMPLATES] || (list == MCP_RESOURCES && mcp_peer_has(s->peer, MCP_TEMPLATES));
+    mcp__server_relist(s, list);
 }
 
 static void on_end(void *arg, const struct err *e)
@@ -276,6 +317,11 @@ static void on_log(void *arg, struct str level, struct str text)
     vec_push(&s->log, xasprintf(STR_FMT ": " STR_FMT, STR_ARG(level), STR_ARG(text)));
 }
 
+static void on_window(void *arg)
+{
+    read_lists(arg);
+}
+
 static void on_again(void *arg)
 {
     mcp__server_start(arg);
@@ -291,7 +337,8 @@ struct mcp_server *mcp__server_new(struct mcp *all, struct mcp_spec *spec)
     s->first = true;
     s->state = MCP_STARTING;
     all->alive++;
-    timer_init(&s->again, all->o.loop, on_again, s);
+    timer_init(&s->again, all->o.hub->loop, on_again, s);
+    timer_init(&s->window, all->o.hub->loop, on_window, s);
     return s;
 }
 
@@ -328,13 +375,14 @@ void mcp__server_close(struct mcp_server *s)
         timer_stop(&s->again);
         close_peer(s);
         mcp__flush_held(s);
-        mcp__end_calls(s);
+        mcp__end_calls(s, "it was removed");
     }
     assert(s->calls == NULL && s->held == NULL);
     if (s->reading == 0) {
         s->all->alive--;
         mcp__offers_free(s);
         vec_fini_each(&s->resources, free);
+        vec_fini_each(&s->templates, free);
         vec_fini_each(&s->log, free);
         mcp__approvals_free(s);
         mcp_spec_free(s->spec);
@@ -375,11 +423,8 @@ void mcp__server_write(const struct mcp_server *s, bool whole, struct jw *w)
     write_offers(s, GEN_TOOL, whole, w);
     jw_key(w, "prompts");
     write_offers(s, GEN_COMMAND, whole, w);
-    jw_karr(w, "resources");
-    vec_foreach (it, &s->resources) {
-        jw_strz(w, *it);
-    }
-    jw_end_arr(w);
+    jw_kstrs(w, "resources", (const char *const *)s->resources.p, s->resources.n);
+    jw_kstrs(w, "templates", (const char *const *)s->templates.p, s->templates.n);
     jw_kstrz(w, "error", s->error);
     jw_kstrz(w, "transport", spec->url != NULL ? "http" : "stdio");
     jw_kstrz(w, "project", spec->project);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/map.h"
 #include "gen/engine.h"
 #include "hook/args.h"
 #include "loop/timer.h"
@@ -16,13 +17,15 @@
 //     approve.c  what the user has seen of its tools
 //     asks.c     what it asks while it works
 //     content.c  what a tool answers, as text
+//     template.c templates of addresses
 
 enum mcp_state { MCP_STARTING, MCP_READY, MCP_FAILED, MCP_DISABLED };
 
 /// What a tool was when the user agreed to it.
 struct mcp_approval {
-    char *tool, *description;
-    char mark[SHA256_HEX]; // of description and schema
+    char *description;
+    char *schema;          // JSON; NULL: not known
+    char mark[SHA256_HEX]; // of both
 };
 
 /// Something that the server offers, and the item of the unit that stands for it.
@@ -33,6 +36,7 @@ struct mcp_offer {
     char *name;            // ours
     char *about;           // as the item has it
     char *description;     // as the server has it now
+    char *schema;          // the same, JSON; NULL: of a prompt
     char mark[SHA256_HEX]; // as in mcp_approval
     char **arguments;      // of a prompt, NULL at the end; else NULL
     bool changed;          // not what the user agreed to
@@ -51,12 +55,17 @@ struct mcp_call {
     struct str members, name;  // as mcp_peer_ask() has them
     const struct json *result; // when it has come
     struct err why;            // code 0: `result`
-    enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_RESOURCE } kind;
+    enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_RESOURCE, CALL_COMPLETE } kind;
+    // of CALL_COMPLETE: the value so far, what is put before and after each, and whether it is escaped between
+    struct str typed, before, after;
+    bool escapes;
     struct mcp_ask *asks; // what the server wants to know for it
     unsigned rounds;      // of questions, in the stateless era
 };
 
 enum { MCP_LOG_LINES = 50 };
+
+typedef vec(char *) mcp_addresses;
 
 /// One version of a server. It belongs to its unit once it was staged.
 struct mcp_server {
@@ -74,15 +83,19 @@ struct mcp_server {
     vec(char *) log; // the last lines of its log
     // lists
     vec(struct mcp_offer *) offers;
-    vec(char *) resources; // their addresses
+    mcp_addresses resources, templates;
     struct mcp_request list[MCP__LISTS];
     bool stale[MCP__LISTS]; // another one is to be asked for
     vec(char *) pages;      // of the list that is being read: JSON arrays
     size_t n_pages, bytes;
+    enum mcp_list last;  // that was asked for
+    unsigned reads;      // lists asked for in the current window
+    struct timer window; // runs while lists have to wait for its end
+    uint64_t window_end;
     struct mcp_call *calls, *held; // under way; answered, and waiting for a list
     // approvals
-    vec(struct mcp_approval) approved;
-    char *document; // where they are kept
+    struct map approved; // struct mcp_approval by the server's name of the tool
+    char *document;      // where they are kept
     bool approvals_read, wants_start;
     unsigned reading; // requests to the store under way
     bool closed;
@@ -136,7 +149,7 @@ void mcp__server_start(struct mcp_server *s);
 /// End its process; its memory goes when nothing refers to it.
 void mcp__server_close(struct mcp_server *s);
 void mcp__server_write(const struct mcp_server *s, bool whole, struct jw *w);
-/// A call came back while a list is read: true, and `mcp__flush_held()` follows.
+/// A call came back while a list is read, or is about to be: true, and `mcp__flush_held()` follows.
 bool mcp__server_listing(const struct mcp_server *s);
 /// Read a list again.
 void mcp__server_relist(struct mcp_server *s, enum mcp_list list);
@@ -150,10 +163,12 @@ void mcp__withdraw(struct mcp_server *s);
 void mcp__offers_free(struct mcp_server *s);
 /// Answer the calls that waited for a list.
 void mcp__flush_held(struct mcp_server *s);
-/// The server goes: calls that still run end.
-void mcp__end_calls(struct mcp_server *s);
+/// The server has ended: answer the calls that are still under way with `why`.
+void mcp__end_calls(struct mcp_server *s, const char *why);
 /// Read a resource; `call` is answered with its text, as a tool's call is with its result.
 void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call);
+/// Ask for the words that may stand at the cursor; answers with an array.
+void mcp__complete(struct mcp_server *s, const struct mcp_typed *typed, struct gen_call *call);
 
 /// Send a call again with what the session said to its questions; `answers` NULL: nothing, and `e` says why.
 void mcp__call_again(struct mcp_call *c, const struct json *answers, struct str state,
@@ -175,8 +190,9 @@ void mcp__roots(const struct mcp_server *s, struct buf *out);
 // approve.c
 /// Read what was agreed to; mcp__server_start() follows when it is there.
 void mcp__approvals_read(struct mcp_server *s);
-/// Judge an offer: new ones count as agreed to. True when the book has something new.
-bool mcp__approve_new(struct mcp_server *s, struct mcp_offer *o);
+/// Judge an offer: a new one counts as agreed to, and `*news` is set. False: no more tools can be kept, so this one must
+/// not be offered.
+bool mcp__approve_new(struct mcp_server *s, struct mcp_offer *o, bool *news);
 /// The user has agreed to it as it is.
 void mcp__approve(struct mcp_server *s, const struct mcp_offer *o);
 void mcp__approvals_write(struct mcp_server *s);

@@ -114,7 +114,9 @@ static bool is_url(const char *url)
     for (size_t i = 0; ok && i < rest.n; i++) {
         ok = (unsigned char)rest.p[i] > ' ' && rest.p[i] != 0x7F;
     }
-    return ok && str_index(rest, '@') < 0;
+    size_t scheme = str_starts(rest, "https://") ? 8 : 7;
+    struct str authority = {url + scheme, ok ? strcspn(url + scheme, "/?#") : 0};
+    return authority.n != 0 && str_index(authority, '@') < 0; // a path may have one
 }
 
 static const char *absolute(struct mcp_spec *s, const char *path)
@@ -169,7 +171,6 @@ struct mcp_spec *mcp_spec_new(const char *name, const struct mcp_place *place, c
     const struct mcp_place *at = place != NULL ? place : &users;
     const struct json *tools = json_get(v, "tools");
     int64_t seconds = json_int(json_get(v, "timeout_s"), MCP_TIMEOUT_S);
-    arena_init(&s->arena);
     s->name = copy(s, name);
     s->project = copy(s, at->project);
     s->session = copy(s, at->session);

@@ -10,37 +10,26 @@
 
 #include <assert.h>
 
+#include "base/redact.h"
 #include "base/sha256.h"
 #include "mcpserver/mcp_int.h"
 
 // ---- requestState -----------------------------------------------------------------------------------
 
-/// HMAC-SHA-256 of what the state is for and of the state itself, in hexadecimal.
+/// The signature of a state, in hexadecimal: it is for this method and name only.
 static void sign(const struct mcp_call *c, struct str payload, char out[SHA256_HEX])
 {
-    uint8_t inner[64] = {0}, outer[64] = {0}, digest[SHA256_SIZE];
-    struct sha256 h;
-    struct str name = c->method->header_name != NULL
-                          ? json_str(json_get(c->params, c->method->header_name), "")
-                          : STR("");
-    memcpy(inner, c->server->key, sizeof c->server->key);
-    memcpy(outer, c->server->key, sizeof c->server->key);
-    for (size_t i = 0; i < sizeof inner; i++) {
-        inner[i] ^= 0x36;
-        outer[i] ^= 0x5c;
-    }
-    sha256_init(&h);
-    sha256_add(&h, inner, sizeof inner);
-    sha256_add(&h, c->method->name, strlen(c->method->name) + 1);
-    sha256_add(&h, name.p, name.n);
-    sha256_add(&h, "", 1);
-    sha256_add(&h, payload.p, payload.n);
-    sha256_final(&h, digest);
-    sha256_init(&h);
-    sha256_add(&h, outer, sizeof outer);
-    sha256_add(&h, digest, sizeof digest);
-    sha256_final(&h, digest);
+    const char *named = c->method->header_name;
+    struct str key = {(const char *)c->server->key, sizeof c->server->key};
+    struct buf text = {.max = SIZE_MAX};
+    uint8_t digest[SHA256_SIZE];
+    buf_add(&text, c->method->name, strlen(c->method->name) + 1);
+    buf_adds(&text, named != NULL ? json_get_text(c->params, named) : STR_NULL);
+    buf_addc(&text, '\0');
+    buf_adds(&text, payload);
+    sha256_hmac(key, buf_str(&text), digest);
     sha256_hex(digest, out);
+    buf_fini(&text);
 }
 
 static void write_state(struct mcp_call *c, struct jw *w)
@@ -130,8 +119,9 @@ static const char *capability_of(struct str method)
     return NULL;
 }
 
-static void send_question(struct mcp_call *c, const struct mcp_question *q,
-                          const struct json *request, bool *sent)
+/// False: the client reads nothing that could carry it.
+static bool send_question(struct mcp_call *c, const struct mcp_question *q,
+                          const struct json *request)
 {
     static const struct json none = {.type = JSON_OBJ};
     const struct json *params = json_get(request, "params");
@@ -141,12 +131,14 @@ static void send_question(struct mcp_call *c, const struct mcp_question *q,
     rpc_begin_request(&w, &id, json_get(request, "method")->s.p);
     jw_value(&w, params != NULL ? params : &none);
     rpc_end(&w);
-    *sent = mcp_post__send(c->post, buf_str(&out));
-    if (!*sent && c->post->session->own.m != NULL) {
+    redact_json(&out);
+    bool sent = mcp_post__send(c->post, buf_str(&out));
+    if (!sent && c->post->session->own.m != NULL) {
         mcp_stream__put(&c->post->session->own, buf_str(&out));
-        *sent = true;
+        sent = true;
     }
     buf_fini(&out);
+    return sent;
 }
 
 /// A request on the way of the answers for each question.
@@ -160,7 +152,7 @@ static int ask_now(struct mcp_call *c, struct hook_ask *ask, const struct json *
         struct mcp_question q = {.key = own->members[i].key,
                                  .id = ++c->post->session->last_request};
         vec_push(&c->questions, q);
-        send_question(c, &q, &own->members[i].value, &sent);
+        sent = send_question(c, &q, &own->members[i].value);
     }
     if (!sent) {
         c->questions.n = 0;
@@ -168,15 +160,6 @@ static int ask_now(struct mcp_call *c, struct hook_ask *ask, const struct json *
     }
     c->ask = ask;
     return 1;
-}
-
-static void write_needed(struct mcp_call *c)
-{
-    struct jw *w = mcp_call__begin(c);
-    jw_kstrz(w, "resultType", "input_required");
-    jw_kvalue(w, "inputRequests", c->needed);
-    write_state(c, w);
-    mcp_call__end(c);
 }
 
 /// The call ends with what it needs. Not from inside ask(): the handler that asks is running.
@@ -192,7 +175,11 @@ static void on_ending(void *arg)
         mcp_call__fail(c, MCP_MISSING_CAPABILITY, data,
                        "this needs a client with the capability '%s'", c->missing);
     } else {
-        write_needed(c);
+        struct jw *w = mcp_call__begin(c);
+        jw_kstrz(w, "resultType", "input_required");
+        jw_kvalue(w, "inputRequests", c->needed);
+        write_state(c, w);
+        mcp_call__end(c);
     }
     mcp_call__stop(c);
 }
@@ -355,6 +342,7 @@ static void on_progress(void *arg, struct str text, double done, double total)
     }
     jw_end_obj(&w);
     rpc_end(&w);
+    redact_json(&out);
     mcp_post__send(c->post, buf_str(&out));
     buf_fini(&out);
 }
@@ -373,6 +361,7 @@ static void on_log(void *arg, struct str level, const struct json *data)
     jw_kvalue(&w, "data", data);
     jw_end_obj(&w);
     rpc_end(&w);
+    redact_json(&out);
     mcp_post__send(c->post, buf_str(&out));
     buf_fini(&out);
 }

@@ -11,6 +11,8 @@
 #include <stdarg.h>
 
 #include "agent/agent.h"
+#include "base/list.h"
+#include "base/redact.h"
 #include "mcpserver/mcp_int.h"
 
 static void call_free(struct mcp_call *c)
@@ -18,10 +20,8 @@ static void call_free(struct mcp_call *c)
     struct mcpserver *s = c->server;
     assert(c->post == NULL && !c->busy && c->ending == NULL && c->ask == NULL);
     if (s != NULL) {
-        *(c->prev != NULL ? &c->prev->next : &s->calls) = c->next;
-        if (c->next != NULL) {
-            c->next->prev = c->prev;
-        }
+        assert(s->n_calls != 0);
+        list_remove(&s->calls, c);
         s->n_calls--;
     }
     gen_unpin(c->gen);
@@ -54,6 +54,7 @@ static void answer(struct mcp_call *c, int status)
     struct mcp_post *p = c->post;
     assert(p != NULL);
     c->post = NULL;
+    redact_json(&c->out); // a model reads it
     mcp_post__answer(p, status, buf_str(&c->out));
     if (!c->busy) {
         call_free(c);
@@ -69,13 +70,11 @@ struct jw *mcp_call__begin(struct mcp_call *c)
     return &c->w;
 }
 
-static void write_server_info(const struct mcp_call *c, struct jw *w)
+void mcp_call__text(struct jw *w, struct str text)
 {
-    jw_kobj(w, "_meta");
-    jw_kobj(w, MCP_META "serverInfo");
-    jw_kstrz(w, "name", "afloat");
-    jw_kstrz(w, "version", c->server->o.version);
-    jw_end_obj(w);
+    jw_obj(w);
+    jw_kstrz(w, "type", "text");
+    jw_kstr(w, "text", text);
     jw_end_obj(w);
 }
 
@@ -90,7 +89,12 @@ void mcp_call__end(struct mcp_call *c)
             jw_kint(w, "ttlMs", 0); // plugins change at any time; who wants to know subscribes
             jw_kstrz(w, "cacheScope", "private");
         }
-        write_server_info(c, w);
+        jw_kobj(w, "_meta");
+        jw_kobj(w, MCP_META "serverInfo");
+        jw_kstrz(w, "name", "afloat");
+        jw_kstrz(w, "version", c->server->o.version);
+        jw_end_obj(w);
+        jw_end_obj(w);
     }
     jw_end_obj(w);
     rpc_end(w);
@@ -180,18 +184,8 @@ static void read_meta(struct mcp_call *c)
         return;
     }
     int level = mcp__level(json_str(json_get(meta, MCP_META "logLevel"), ""));
-    const struct json *info = json_get(meta, MCP_META "clientInfo");
-    struct json *client = arena_calloc(&c->arena, 1, sizeof *client);
-    client->type = JSON_OBJ;
-    client->members = arena_calloc(&c->arena, 3, sizeof *client->members);
-    json_foreach_member (m, info) {
-        if (client->n < 2 && (str_eqz(m->key, "name") || str_eqz(m->key, "version"))) {
-            client->members[client->n++] = *m;
-        }
-    }
-    client->members[client->n++] =
-        (struct json_member){STR("capabilities"), *json_get(meta, MCP_META "clientCapabilities")};
-    c->client = client;
+    c->client = mcp_session__client(&c->arena, json_get(meta, MCP_META "clientInfo"),
+                                    json_get(meta, MCP_META "clientCapabilities"));
     c->level = level >= 0 ? level : (int)ARRAY_LEN(mcp__levels);
 }
 
@@ -203,14 +197,9 @@ void mcp_call__start(struct mcp_post *p, const struct rpc_message *m)
     c->post = p;
     c->view = p->view;
     c->modern = p->session == NULL;
-    c->next = s->calls;
-    if (c->next != NULL) {
-        c->next->prev = c;
-    }
-    s->calls = c;
+    list_add(&s->calls, c);
     s->n_calls++;
     p->open++;
-    arena_init(&c->arena);
     buf_init(&c->out, SIZE_MAX);
     c->id = json_clone(&c->arena, m->id);
     c->params = json_clone(&c->arena, m->params); // the call may outlive the POST

@@ -23,6 +23,7 @@ struct tool_run;
 enum {
     MCP_SESSIONS = 1024,
     MCP_SESSION_MS = 30 * 60 * 1000, // without a request and without a reader
+    MCP_SWEEP_MS = 60 * 1000,        // between two looks for such sessions
     MCP_KEPT_EVENTS = 256,           // of a stream, for a reader that comes back
     MCP_KEPT_BYTES = 1 << 20,
     MCP_STREAMS = 16, // complete ones that a session keeps
@@ -112,6 +113,9 @@ extern const char
 extern const char *const mcp__levels[8];
 int mcp__level(struct str name); // -1: none of that name
 
+/// What handlers see as ctx.client: name and version of `info`, and what the client `can` (NULL: nothing). In `a`.
+const struct json *mcp_session__client(struct arena *a, const struct json *info,
+                                       const struct json *can);
 struct mcp_session *mcp_session__new(struct mcpserver *s, struct mcp_view *view, size_t version,
                                      const struct json *params);
 struct mcp_session *mcp_session__find(struct mcpserver *s, struct str id);
@@ -212,6 +216,8 @@ struct mcp_method {
     bool cacheable;          // stateless: its result says how long it holds
     const char *header_name; // stateless: the parameter that Mcp-Name repeats; NULL: none
     void (*run)(struct mcp_call *c);
+    const char *list_key; // of a method that lists: the member of its result
+    enum mcp_list list;
 };
 const struct mcp_method *mcp_method__find(struct str name, bool modern);
 
@@ -220,6 +226,8 @@ void mcp_call__start(struct mcp_post *p, const struct rpc_message *m);
 /// Begin the result: write members into the open object, then mcp_call__end().
 struct jw *mcp_call__begin(struct mcp_call *c);
 void mcp_call__end(struct mcp_call *c);
+/// Write a content block of type text.
+void mcp_call__text(struct jw *w, struct str text);
 /// End with an error; `data` is a JSON text, or NULL.
 void mcp_call__fail(struct mcp_call *c, int code, const char *data, const char *fmt, ...)
     PRINTF_LIKE(4, 5);

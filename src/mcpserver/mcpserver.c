@@ -5,13 +5,9 @@
 
 #include "mcpserver/mcpserver.h"
 
-#include <assert.h>
-#include <sys/random.h>
-
+#include "base/random.h"
 #include "event/event.h"
 #include "mcpserver/mcp_int.h"
-
-enum { SWEEP_MS = 60 * 1000 };
 
 static void on_gone(void *server, struct mount_call *m)
 {
@@ -51,7 +47,7 @@ static void on_sweep(void *arg)
         }
     }
     if (s->sessions != NULL) {
-        timer_start(&s->sweep, SWEEP_MS);
+        timer_start(&s->sweep, MCP_SWEEP_MS);
     }
 }
 
@@ -64,9 +60,7 @@ struct mcpserver *mcpserver_open(const struct mcpserver_opts *o)
     map_init(&s->by_id);
     timer_init(&s->sweep, o->loop, on_sweep, s);
     mcp_view__open(s);
-    ssize_t n = getrandom(s->key, sizeof s->key, 0);
-    assert(n == (ssize_t)sizeof s->key); // never fails for so few bytes
-    (void)n;
+    random_bytes(s->key, sizeof s->key);
     return s;
 }
 

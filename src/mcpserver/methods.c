@@ -72,37 +72,17 @@ static void run_discover(struct mcp_call *c)
 }
 
 /// There is one page.
-static void run_list(struct mcp_call *c, const char *key, enum mcp_list which)
+static void run_list(struct mcp_call *c)
 {
     if (json_get(c->params, "cursor") != NULL) {
         mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'cursor' was not given out by this server");
         return;
     }
-    struct str text = mcp_lists__text(c->server, c->view, which);
+    struct str text = mcp_lists__text(c->server, c->view, c->method->list);
     struct jw *w = mcp_call__begin(c);
-    jw_key(w, key);
+    jw_key(w, c->method->list_key);
     jw_raw(w, text);
     mcp_call__end(c);
-}
-
-static void run_tools(struct mcp_call *c)
-{
-    run_list(c, "tools", MCP_TOOLS);
-}
-
-static void run_prompts(struct mcp_call *c)
-{
-    run_list(c, "prompts", MCP_PROMPTS);
-}
-
-static void run_resources(struct mcp_call *c)
-{
-    run_list(c, "resources", MCP_RESOURCES);
-}
-
-static void run_templates(struct mcp_call *c)
-{
-    run_list(c, "resourceTemplates", MCP_TEMPLATES);
 }
 
 enum { SUBSCRIPTIONS_MAX = 1024 };
@@ -134,14 +114,17 @@ static const struct mcp_method methods[] = {
     {"resources/unsubscribe", .legacy = true, .run = run_unsubscribe},
     {"server/discover", .modern = true, .cacheable = true, .run = run_discover},
     {"subscriptions/listen", .modern = true, .run = mcp_notify__listen},
-    {"tools/list", .legacy = true, .modern = true, .cacheable = true, .run = run_tools},
+    {"tools/list", .legacy = true, .modern = true, .cacheable = true, .run = run_list,
+     .list_key = "tools", .list = MCP_TOOLS},
     {"tools/call", .legacy = true, .modern = true, .header_name = "name", .run = mcp_tools__call},
-    {"prompts/list", .legacy = true, .modern = true, .cacheable = true, .run = run_prompts},
+    {"prompts/list", .legacy = true, .modern = true, .cacheable = true, .run = run_list,
+     .list_key = "prompts", .list = MCP_PROMPTS},
     {"prompts/get", .legacy = true, .modern = true, .header_name = "name",
      .run = mcp_offers__get_prompt},
-    {"resources/list", .legacy = true, .modern = true, .cacheable = true, .run = run_resources},
-    {"resources/templates/list", .legacy = true, .modern = true, .cacheable = true,
-     .run = run_templates},
+    {"resources/list", .legacy = true, .modern = true, .cacheable = true, .run = run_list,
+     .list_key = "resources", .list = MCP_RESOURCES},
+    {"resources/templates/list", .legacy = true, .modern = true, .cacheable = true, .run = run_list,
+     .list_key = "resourceTemplates", .list = MCP_TEMPLATES},
     {"resources/read", .legacy = true, .modern = true, .cacheable = true, .header_name = "uri",
      .run = mcp_offers__read_resource},
     {"completion/complete", .legacy = true, .modern = true, .run = mcp_offers__complete},

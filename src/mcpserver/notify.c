@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "base/list.h"
 #include "event/event.h"
 #include "mcpserver/mcp_int.h"
 #include "net/sse.h"
@@ -126,7 +127,7 @@ struct batch {
 static int on_event(void *arg, const struct sse_event *ev)
 {
     struct batch *b = arg;
-    struct arena a;
+    struct arena a = {0};
     struct json *data;
     bool any = str_eqz(ev->event, "stream.gap"); // whatever it was, it may have been a change
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
@@ -134,7 +135,6 @@ static int on_event(void *arg, const struct sse_event *ev)
     }
     b->n[0] += str_eqz(ev->event, "config.changed");
     if (str_eqz(ev->event, "resource.updated")) {
-        arena_init(&a);
         if (json_parse(&data, &a, ev->data, NULL, NULL) == 0) {
             const struct json *uri = json_get(data, "uri");
             if (uri != NULL && uri->type == JSON_STR) {
@@ -240,11 +240,7 @@ void mcp_notify__listen(struct mcp_call *c)
         mcp_call__fail(c, RPC_INVALID_REQUEST, NULL, "the client must accept text/event-stream");
         return;
     }
-    l->next = s->listeners;
-    if (l->next != NULL) {
-        l->next->prev = l;
-    }
-    s->listeners = l;
+    list_add(&s->listeners, l);
     s->n_listeners++;
     mcp_notify__watch(s);
 }
@@ -253,10 +249,8 @@ void mcp_notify__forget(struct mcpserver *s, struct mcp_call *c)
 {
     for (struct mcp_listener *l = s->listeners; l != NULL; l = l->next) {
         if (l->call == c) {
-            *(l->prev != NULL ? &l->prev->next : &s->listeners) = l->next;
-            if (l->next != NULL) {
-                l->next->prev = l->prev;
-            }
+            assert(s->n_listeners != 0);
+            list_remove(&s->listeners, l);
             s->n_listeners--;
             mcp_notify__watch(s);
             return;

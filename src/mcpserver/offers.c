@@ -29,6 +29,7 @@ static void run(struct mcp_call *c, struct gen *g, struct gen_item *it, const st
                 gen_call_done *done)
 {
     const struct gen_target *face = gen_item_face(it);
+    assert(c->gen == NULL && !c->busy);
     c->gen = gen_pin(g);
     c->item = it;
     c->ctx = (struct hook_ctx){.caller = &mcp_ask__caller, .caller_arg = c, .client = c->client};
@@ -67,10 +68,7 @@ static struct json *new_object(struct arena *a, size_t n)
 static void write_block(struct jw *w, const struct json *v)
 {
     if (v != NULL && v->type == JSON_STR) {
-        jw_obj(w);
-        jw_kstrz(w, "type", "text");
-        jw_kstr(w, "text", v->s);
-        jw_end_obj(w);
+        mcp_call__text(w, v->s);
     } else {
         jw_value(w, v);
     }

@@ -4,8 +4,6 @@
 // on trust and permission, secrets and the token have no such mark, so no setting can offer them; parameters that only
 // a person may set are left out as they are for plugins.
 
-#include <assert.h>
-
 #include "api/op.h"
 #include "config/config.h"
 #include "mcpserver/mcp_int.h"
@@ -14,12 +12,11 @@ static const char PREFIX[] = "afloat_";
 
 static bool is_offered(const struct mcpserver *s, const struct op *op)
 {
-    size_t n;
-    const char *const *allowed = config_strings(s->o.config->now, "mcp_server.operations", &n);
+    const char *const *allowed = config_strings(s->o.config->now, "mcp_server.operations");
     bool marked =
         (op->flags & OP_LUA) != 0 && (op->flags & (OP_SOCKET | OP_STREAMS | OP_OPEN)) == 0;
-    for (size_t i = 0; marked && i < n; i++) {
-        if (str_glob(str_of(allowed[i]), str_of(op->name))) {
+    for (; marked && *allowed != NULL; allowed++) {
+        if (str_glob(str_of(*allowed), str_of(op->name))) {
             return true;
         }
     }
@@ -94,10 +91,7 @@ static void answer(struct mcp_call *c, struct str text, bool failed)
     if (c->post != NULL) {
         struct jw *w = mcp_call__begin(c);
         jw_karr(w, "content");
-        jw_obj(w);
-        jw_kstrz(w, "type", "text");
-        jw_kstr(w, "text", text);
-        jw_end_obj(w);
+        mcp_call__text(w, text);
         jw_end_arr(w);
         if (failed) {
             jw_kbool(w, "isError", true);

@@ -22,7 +22,6 @@ struct mcp_post *mcp_post__new(struct mcpserver *s, struct mcp_view *view,
     p->view = view;
     view->refs++;
     p->m = m;
-    arena_init(&p->arena);
     buf_init(&p->answers, SIZE_MAX);
     mount_set_data(m, &p->link);
     if (session != NULL) {
@@ -33,7 +32,7 @@ struct mcp_post *mcp_post__new(struct mcpserver *s, struct mcp_view *view,
 
 static void post_free(struct mcp_post *p)
 {
-    assert(p->open == 0 && p->m == NULL);
+    assert(p->open == 0 && p->m == NULL && p->view->refs != 0);
     if (p->session != NULL) {
         p->session->n_posts--;
     }

@@ -12,12 +12,13 @@
 //   - `kept` holds consecutive events, the newest of them `last`.
 
 #include <assert.h>
-#include <sys/random.h>
 
+#include "base/list.h"
+#include "base/random.h"
 #include "mcpserver/mcp_int.h"
 #include "net/sse.h"
 
-enum { SWEEP_MS = 60 * 1000, RETRY_MS = 1000 };
+enum { RETRY_MS = 1000 };
 
 const char *const mcp__versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", NULL};
 const char *const mcp__levels[8] = {"debug", "info",     "notice", "warning",
@@ -47,13 +48,19 @@ static void drop_oldest(struct mcp_stream *st, size_t n)
     }
 }
 
-static void stream_fini(struct mcp_stream *st)
+/// End the connection that reads it, if there is one.
+static void hang_up(struct mcp_stream *st)
 {
     struct mount_call *m = st->m;
     st->m = NULL;
     if (m != NULL) {
         mount_end(m);
     }
+}
+
+static void stream_fini(struct mcp_stream *st)
+{
+    hang_up(st);
     drop_oldest(st, st->kept.n);
     vec_fini(&st->kept);
 }
@@ -61,6 +68,7 @@ static void stream_fini(struct mcp_stream *st)
 /// Give what was not written yet to the reader, if there is one.
 static void pump(struct mcp_stream *st)
 {
+    assert(st->written <= st->last);
     vec_foreach (ev, &st->kept) {
         if (st->m != NULL && ev->number > st->written) {
             mount_send(st->m, (struct str){ev->frame, ev->n});
@@ -117,19 +125,10 @@ static void forget_streams(struct mcp_session *x)
     }
 }
 
-static void finish(struct mcp_stream *st)
-{
-    struct mount_call *m = st->m;
-    if (m != NULL) {
-        st->m = NULL;
-        mount_end(m);
-    }
-}
-
 void mcp_stream__complete(struct mcp_stream *st)
 {
     st->complete = true;
-    finish(st);
+    hang_up(st);
     forget_streams(st->session);
 }
 
@@ -148,7 +147,7 @@ static void prime(struct mcp_stream *st, struct mount_call *m)
 
 void mcp_stream__attach(struct mcp_stream *st, struct mount_call *m, uint64_t after)
 {
-    finish(st); // a second reader takes the place of the first
+    hang_up(st); // a second reader takes the place of the first
     if (after != UINT64_MAX) {
         st->written = MIN(after, st->last);
     }
@@ -158,30 +157,17 @@ void mcp_stream__attach(struct mcp_stream *st, struct mount_call *m, uint64_t af
     prime(st, m);
     pump(st);
     if (st->complete) {
-        finish(st);
+        hang_up(st);
     }
 }
 
 // ---- sessions -------------------------------------------------------------------------------------
 
-static void make_id(char out[33])
-{
-    uint8_t bytes[16];
-    ssize_t n = getrandom(bytes, sizeof bytes, 0);
-    assert(n == (ssize_t)sizeof bytes);
-    (void)n;
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-    }
-}
-
-/// What handlers see as ctx.client.
-static const struct json *read_client(struct arena *a, const struct json *params)
+const struct json *mcp_session__client(struct arena *a, const struct json *info,
+                                       const struct json *can)
 {
     struct json *client = arena_calloc(a, 1, sizeof *client);
     static const struct json none = {.type = JSON_OBJ};
-    const struct json *info = json_get(params, "clientInfo");
-    const struct json *can = json_get(params, "capabilities");
     client->type = JSON_OBJ;
     client->members = arena_calloc(a, 3, sizeof *client->members);
     for (size_t i = 0; i < 2; i++) {
@@ -226,21 +212,17 @@ struct mcp_session *mcp_session__new(struct mcpserver *s, struct mcp_view *view,
     x->server = s;
     x->view = view;
     view->refs++;
-    make_id(x->id);
+    random_hex(x->id, sizeof x->id);
     x->version = version;
-    arena_init(&x->arena);
-    x->client = read_client(&x->arena, params);
+    x->client = mcp_session__client(&x->arena, json_get(params, "clientInfo"),
+                                    json_get(params, "capabilities"));
     x->level = mcp__level(STR("info"));
     stream_init(&x->own, x, 0);
     map_init(&x->subscribed);
     x->used_ms = loop_now(s->o.loop);
-    x->next = s->sessions;
-    if (x->next != NULL) {
-        x->next->prev = x;
-    }
-    s->sessions = x;
+    list_add(&s->sessions, x);
     if (s->n_sessions++ == 0) {
-        timer_start(&s->sweep, SWEEP_MS);
+        timer_start(&s->sweep, MCP_SWEEP_MS);
     }
     map_set(&s->by_id, str_of(x->id), x);
     mcp_notify__watch(s);
@@ -266,11 +248,9 @@ void mcp_session__free(struct mcp_session *x)
         }
     }
     assert(x->n_posts == 0); // their calls were all there was to wait for
+    assert(s->n_sessions != 0 && x->view->refs != 0);
     map_remove(&s->by_id, str_of(x->id));
-    *(x->prev != NULL ? &x->prev->next : &s->sessions) = x->next;
-    if (x->next != NULL) {
-        x->next->prev = x->prev;
-    }
+    list_remove(&s->sessions, x);
     s->n_sessions--;
     x->view->refs--;
     x->view->used_ms = loop_now(s->o.loop);

@@ -3,18 +3,8 @@
 // A tool that fails, is denied or does not accept its arguments answers with a result that has isError: the model reads
 // it and may do better. Only a name that nobody has is an error of the protocol.
 
-#include <assert.h>
-
 #include "agent/agent.h"
 #include "mcpserver/mcp_int.h"
-
-static void write_text(struct jw *w, struct str text)
-{
-    jw_obj(w);
-    jw_kstrz(w, "type", "text");
-    jw_kstr(w, "text", text);
-    jw_end_obj(w);
-}
 
 /// The result as an object: what the tool gives as such, or the table that it returned. NULL: it is none.
 static const struct json *structure_of(struct mcp_call *c, const struct agent_tool_answer *r)
@@ -34,10 +24,10 @@ static void write_answer(struct mcp_call *c, const struct agent_tool_answer *r)
     } else {
         jw_karr(w, "content");
         if (r->output.n != 0 || r->error.p == NULL) {
-            write_text(w, r->output);
+            mcp_call__text(w, r->output);
         }
         if (r->error.p != NULL) {
-            write_text(w, r->error);
+            mcp_call__text(w, r->error);
         }
         jw_end_arr(w);
     }
@@ -59,7 +49,7 @@ static void write_refusal(struct mcp_call *c, const struct agent_no *no)
     }
     struct jw *w = mcp_call__begin(c);
     jw_karr(w, "content");
-    write_text(w, str_of(no->detail));
+    mcp_call__text(w, str_of(no->detail));
     jw_end_arr(w);
     jw_kbool(w, "isError", true);
     mcp_call__end(c);

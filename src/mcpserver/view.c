@@ -24,6 +24,7 @@ struct mcp_entering {
 
 static void view_free(struct mcp_view *v)
 {
+    assert(v->refs == 0 && v->dir != NULL);
     mcp_lists__free(v);
     free(v->name);
     free(v->dir);
@@ -48,6 +49,7 @@ static void on_due(void *arg)
         struct mcp_view *v = *at;
         if (v->refs == 0 && now - v->used_ms >= KEEP_MS) {
             *at = v->next;
+            assert(s->n_views != 0);
             s->n_views--;
             agent_leave(s->o.agent, v->dir);
             view_free(v);
@@ -77,11 +79,8 @@ static void on_entered(void *arg, const char *real_dir)
     struct mcp_entering *e = arg;
     struct mcpserver *s = e->server;
     struct mount_call *m = e->m;
-    for (size_t i = 0; s != NULL && i < s->entering.n; i++) {
-        if (s->entering.p[i] == e) {
-            vec_remove(&s->entering, i);
-            break;
-        }
+    if (s != NULL) {
+        vec_drop(&s->entering, e);
     }
     if (s == NULL || real_dir == NULL) {
         if (m != NULL) {

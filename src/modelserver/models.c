@@ -41,10 +41,8 @@ static void on_stop(struct model_call *c)
 static void answer(struct listing *l)
 {
     struct model_call *c = l->c;
-    struct buf body;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct buf body = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
     jw_obj(&w);
     jw_kstrz(&w, "object", "list");
     jw_karr(&w, "data");

@@ -10,16 +10,14 @@
 
 #include <stdarg.h>
 
+#include "base/list.h"
 #include "modelserver/model_int.h"
 
 // ---- calls --------------------------------------------------------------------------------------
 
 static void unlink_call(struct model_call *c)
 {
-    *(c->prev != NULL ? &c->prev->next : &c->server->calls) = c->next;
-    if (c->next != NULL) {
-        c->next->prev = c->prev;
-    }
+    list_remove(&c->server->calls, c);
     c->server = NULL;
 }
 
@@ -45,11 +43,10 @@ void model_call__refuse(struct model_call *c, int status, const char *type, cons
 {
     va_list args;
     char text[600];
-    struct buf body;
+    struct buf body = {.max = SIZE_MAX};
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    buf_init(&body, SIZE_MAX);
     responses_write_error(&body, str_of(text), type, param, code);
     model_call__reply(c, status, buf_str(&body));
     buf_fini(&body);
@@ -59,12 +56,8 @@ static struct model_call *call_new(struct modelserver *s, struct mount_call *m,
                                    void (*run)(struct model_call *c))
 {
     struct model_call *c = xcalloc(1, sizeof *c);
-    *c = (struct model_call){.server = s, .m = m, .run = run, .next = s->calls};
-    if (s->calls != NULL) {
-        s->calls->prev = c;
-    }
-    s->calls = c;
-    arena_init(&c->arena);
+    *c = (struct model_call){.server = s, .m = m, .run = run};
+    list_add(&s->calls, c);
     mount_set_data(m, c);
     return c;
 }
@@ -116,8 +109,7 @@ static void find_session(struct model_call *c)
 
 static void refuse_method(struct model_call *c, const char *allow)
 {
-    struct buf body;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     responses_write_error(&body, STR("this method is not for this address"),
                           "invalid_request_error", NULL, "method_not_allowed");
     mount_reply(c->m, 405, "application/json",

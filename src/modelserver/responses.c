@@ -7,11 +7,8 @@
 // status then, as clients of this API expect it. The provider's own retries end with the first piece, because what
 // was sent cannot be taken back; after it a failure is the event response.failed.
 
-#include <assert.h>
-#include <inttypes.h>
-#include <sys/random.h>
-
 #include "base/log.h"
+#include "base/random.h"
 #include "modelserver/model_int.h"
 
 enum { HEAD_MS = 2000 };
@@ -117,10 +114,8 @@ static void on_done(struct provider_call *call, const struct provider_response *
     }
     const char *incomplete = responses_incomplete(r->stop_reason);
     struct model_call *c = x->c;
-    struct buf body;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
-    jw_init(&w, &body);
+    struct buf body = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
     responses_write_object(&x->writer, &w, incomplete != NULL ? "incomplete" : "completed",
                            &r->usage, incomplete, NULL);
     answer_free(x);
@@ -195,9 +190,9 @@ static void start(struct answer *x, struct str model)
     struct model_call *c = x->c;
     struct provider_ask ask = {.choice = &x->choice, .request = x->asked.request, .n = x->asked.n};
     struct err e = {0};
-    uint64_t dice[2] = {0};
-    (void)!getrandom(dice, sizeof dice, 0); // never fails for so few bytes
-    x->writer.id = arena_printf(&c->arena, "resp_%016" PRIx64 "%016" PRIx64, dice[0], dice[1]);
+    char random[33];
+    random_hex(random, sizeof random);
+    x->writer.id = arena_printf(&c->arena, "resp_%s", random);
     x->writer.model = arena_strdup(&c->arena, model.n != 0 ? model : str_of(x->choice.model));
     x->writer.tools = x->asked.tools;
     x->writer.body = c->body;

@@ -19,6 +19,7 @@
 
 #include <assert.h>
 
+#include "base/list.h"
 #include "net/http_client_int.h"
 
 enum {
@@ -117,7 +118,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
 
 // ---- the body --------------------------------------------------------------------------------
 
-static bool is_full(const struct http_call *call)
+bool http_call__is_full(const struct http_call *call)
 {
     return call->paused || (call->cb.on_body != NULL && call->in.n >= IN_HIGH);
 }
@@ -132,7 +133,7 @@ static size_t on_data(char *p, size_t size, size_t n, void *arg)
         http_call__fail(call, ERR_TOO_LARGE, "the body of the answer is too large");
         return 0;
     }
-    if (!call->redirecting && is_full(call)) {
+    if (!call->redirecting && http_call__is_full(call)) {
         call->stuck = true;
         return CURL_WRITEFUNC_PAUSE; // the same bytes come again
     }
@@ -308,10 +309,7 @@ static void leave(struct http_call *call)
     if (call->step != NULL) {
         loop_cancel(c->loop, call->step);
     }
-    *(call->prev != NULL ? &call->prev->next : &c->calls) = call->next;
-    if (call->next != NULL) {
-        call->next->prev = call->prev;
-    }
+    list_remove(&c->calls, call);
     call->gone = true;
 }
 
@@ -365,7 +363,7 @@ static void step(void *arg)
     call->busy = false;
     if (call->gone) {
         free_call(call);
-    } else if (call->stuck && !is_full(call) && call->easy != NULL) {
+    } else if (call->stuck && !http_call__is_full(call) && call->easy != NULL) {
         call->stuck = false;
         call->curl->easy_pause(call->easy, CURLPAUSE_CONT); // on_data may be called from in here
     } else if (call->tunnel != NULL && !call->over) {
@@ -378,12 +376,7 @@ int http_call__open(struct http_call **out, struct http_client *c, const struct 
 {
     struct http_call *call = xcalloc(1, sizeof *call);
     *call = (struct http_call){.client = c, .cb = *cb, .arg = arg, .curl = c->curl};
-    call->next = c->calls;
-    if (call->next != NULL) {
-        call->next->prev = call;
-    }
-    c->calls = call;
-    arena_init(&call->arena);
+    list_add(&c->calls, call);
     buf_init(&call->in, SIZE_MAX); // on_data() keeps to max_body
     timer_init(&call->total, c->loop, on_total, call);
     timer_init(&call->idle, c->loop, on_idle, call);
@@ -440,11 +433,6 @@ void http_call__take(struct http_call *call, struct str bytes)
 void http_call__end(struct http_call *call)
 {
     end(call, 0);
-}
-
-bool http_call__is_full(const struct http_call *call)
-{
-    return is_full(call);
 }
 
 struct str http_reply_get(const struct http_reply *reply, const char *name)

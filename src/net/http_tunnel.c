@@ -101,6 +101,7 @@ int http_tunnel__open(struct http_call *call, struct err *e)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
     struct http_tunnel *t = xcalloc(1, sizeof *t);
+    assert(call->tunnel == NULL);
     call->curl->easy_getinfo(call->easy, CURLINFO_ACTIVESOCKET, &fd);
     int rc = fd != CURL_SOCKET_BAD ? uv_poll_init(&call->client->loop->uv, &t->poll, fd) : UV_EBADF;
     if (rc < 0) {
@@ -116,6 +117,7 @@ int http_tunnel__open(struct http_call *call, struct err *e)
 
 void http_tunnel__resume(struct http_call *call)
 {
+    assert(call->tunnel != NULL && call->tunnel->call == call);
     if (receive(call->tunnel)) {
         watch_socket(call->tunnel);
     }
@@ -124,6 +126,7 @@ void http_tunnel__resume(struct http_call *call)
 void http_tunnel__close(struct http_call *call)
 {
     struct http_tunnel *t = call->tunnel;
+    assert(t != NULL && t->call == call);
     call->tunnel = NULL;
     t->call = NULL;
     uv_poll_stop(&t->poll);

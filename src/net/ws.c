@@ -6,9 +6,11 @@
 
 #include "net/ws.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <wslay/wslay.h>
+
+#include "base/random.h"
 
 struct ws_frames {
     wslay_event_context_ptr ctx;
@@ -49,7 +51,8 @@ static int on_mask(wslay_event_context_ptr ctx, uint8_t *out, size_t n, void *ar
 {
     (void)ctx;
     (void)arg;
-    return getrandom(out, n, 0) == (ssize_t)n ? 0 : -1;
+    random_bytes(out, n);
+    return 0;
 }
 
 static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m,
@@ -79,6 +82,7 @@ struct ws_frames *ws_frames_new(bool client, size_t max, struct buf *out, ws_mes
                                                            .genmask_callback = on_mask,
                                                            .on_msg_recv_callback = on_msg};
     struct ws_frames *f = xcalloc(1, sizeof *f);
+    assert(out != NULL && cb != NULL && max != 0);
     *f = (struct ws_frames){.out = out, .cb = cb, .arg = arg, .code = WS_ABNORMAL};
     buf_init(&f->reason, 256);
     int rc = client ? wslay_event_context_client_init(&f->ctx, &callbacks, f)
@@ -101,6 +105,7 @@ void ws_frames_free(struct ws_frames *f)
 
 int ws_frames_feed(struct ws_frames *f, struct str bytes)
 {
+    assert(f->in.n == 0); // not from inside a message
     f->in = bytes;
     int rc = wslay_event_recv(f->ctx);
     f->in = STR_NULL;

@@ -11,9 +11,10 @@
 
 #include "net/ws_client.h"
 
-#include <sys/random.h>
+#include <assert.h>
 
 #include "base/base64.h"
+#include "base/random.h"
 #include "loop/timer.h"
 #include "net/http1.h"
 #include "net/ws.h"
@@ -219,10 +220,9 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
 
 static void make_key(char out[KEY_TEXT])
 {
-    uint8_t bytes[16] = {0};
-    struct buf text;
-    (void)!getrandom(bytes, sizeof bytes, 0); // never fails for so few bytes
-    buf_init(&text, KEY_TEXT);
+    uint8_t bytes[16];
+    struct buf text = {.max = KEY_TEXT};
+    random_bytes(bytes, sizeof bytes);
     base64_encode(&text, (struct str){(const char *)bytes, sizeof bytes});
     snprintf(out, KEY_TEXT, "%s", buf_z(&text));
     buf_fini(&text);
@@ -303,6 +303,7 @@ int ws_client_open(struct ws_client **out, struct http_client *c, struct loop *l
 
 int ws_client_send(struct ws_client *w, struct str bytes, bool binary)
 {
+    assert(!w->gone && (!w->open || w->frames != NULL));
     if (!w->open || w->closing) {
         return UV_ENOTCONN;
     }
@@ -312,6 +313,7 @@ int ws_client_send(struct ws_client *w, struct str bytes, bool binary)
 
 void ws_client_close(struct ws_client *w, int code, struct str reason)
 {
+    assert(!w->gone);
     if (w->call == NULL || w->closing) {
         return;
     }

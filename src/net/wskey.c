@@ -3,7 +3,7 @@
 
 #include "net/wskey.h"
 
-#include "base/buf.h"
+#include "base/base64.h"
 
 struct sha1 {
     uint32_t h[5];
@@ -67,19 +67,13 @@ static void sha1(struct str text, unsigned char out[20])
 
 void wskey_accept(struct str key, char out[WSKEY_TEXT])
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned char hash[21] = {0};
+    unsigned char hash[20];
     struct buf text = {.max = SIZE_MAX};
     buf_adds(&text, key);
     buf_addz(&text, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     sha1(buf_str(&text), hash);
+    buf_clear(&text);
+    base64_encode(&text, (struct str){(const char *)hash, sizeof hash});
+    snprintf(out, WSKEY_TEXT, "%s", buf_z(&text));
     buf_fini(&text);
-    for (unsigned i = 0; i < 7; i++) {
-        unsigned v = (unsigned)hash[3 * i] << 16 | (unsigned)hash[3 * i + 1] << 8 | hash[3 * i + 2];
-        for (unsigned k = 0; k < 4; k++) {
-            out[4 * i + k] = digits[v >> (18 - 6 * k) & 63];
-        }
-    }
-    out[27] = '='; // 20 bytes: the last group has two
-    out[28] = '\0';
 }

@@ -1,15 +1,18 @@
 // The address on this machine that the browser comes back to: GET /callback?code=...&state=...
 //
 // Anybody on this machine can connect. Only a request that brings our state back is believed; others get 400 and change
-// nothing. One request a connection, small ones only.
+// nothing. One request a connection, small ones only. A visitor who says nothing keeps neither others nor the end waiting.
+//
+// The browser that brings the code gets its answer when the login has ended: only then is it known what to say.
 
 #include <assert.h>
 
 #include "base/url.h"
+#include "base/vec.h"
 #include "loop/timer.h"
 #include "oauth/oauth_int.h"
 
-enum { REQUEST_MAX = 16 << 10, BACKLOG = 8 };
+enum { REQUEST_MAX = 16 << 10, BACKLOG = 8, VISITS_MAX = 64 };
 
 struct oauth_callback {
     uv_tcp_t listener;
@@ -20,7 +23,9 @@ struct oauth_callback {
     oauth_back *back;
     void *arg;
     bool closed;
-    unsigned refs; // the listener, and each visit
+    struct visit *bringer;       // of the answer; it waits for the end of the login
+    unsigned refs;               // the listener, and each visit
+    vec(struct visit *) waiting; // who has not said everything, the oldest first
 };
 
 struct visit {
@@ -34,6 +39,7 @@ static void unref(struct oauth_callback *c)
 {
     assert(c->refs > 0);
     if (--c->refs == 0) {
+        vec_fini(&c->waiting);
         free(c->state);
         free(c);
     }
@@ -50,6 +56,7 @@ static void on_visit_closed(uv_handle_t *h)
 
 static void leave(struct visit *v)
 {
+    vec_drop(&v->owner->waiting, v);
     if (!uv_is_closing((uv_handle_t *)&v->tcp)) {
         uv_close((uv_handle_t *)&v->tcp, on_visit_closed);
     }
@@ -66,7 +73,7 @@ static void answer(struct visit *v, int status, const char *text)
     assert(v->out.n == 0);
     buf_addf(&v->out,
              "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
-             "Connection: close\r\n\r\n%s",
+             "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
              status, status == 200 ? "OK" : "Bad Request", strlen(text), text);
     uv_buf_t b = uv_buf_init(v->out.p, (unsigned)v->out.n);
     if (uv_write(&v->write, (uv_stream_t *)&v->tcp, &b, 1, on_written) < 0) {
@@ -102,18 +109,14 @@ static void take_request(struct visit *v)
     char *state = value_of(query, "state"), *code = value_of(query, "code");
     char *error = value_of(query, "error"), *issuer = value_of(query, "iss");
     if (!ours || state == NULL || !str_eq_secret(str_of(state), str_of(c->state)) ||
-        (code == NULL && error == NULL)) {
+        (code == NULL && error == NULL) || c->bringer != NULL) {
         answer(v, 400, "This is not the answer to a login.\n");
-    } else if (c->closed) {
-        answer(v, 400, "This login has ended.\n");
     } else {
         struct err e = {0};
         if (code == NULL) {
             err_set(&e, ERR_DENIED, "the authorization server refused: %.120s", error);
         }
-        answer(v, 200,
-               code != NULL ? "Logged in. You can close this page.\n"
-                            : "Not logged in. You can close this page.\n");
+        c->bringer = v;
         timer_stop(&c->timer);
         c->back(c->arg, code, issuer, code != NULL ? NULL : &e);
     }
@@ -142,6 +145,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     buf_grow(&v->in, (size_t)n);
     if (strstr(buf_z(&v->in), "\r\n\r\n") != NULL) {
         uv_read_stop(s);
+        vec_drop(&v->owner->waiting, v);
         take_request(v);
     }
 }
@@ -157,6 +161,10 @@ static void on_connection(uv_stream_t *s, int status)
     c->refs++;
     buf_init(&v->in, REQUEST_MAX);
     buf_init(&v->out, SIZE_MAX);
+    if (c->waiting.n == VISITS_MAX) {
+        leave(c->waiting.p[0]);
+    }
+    vec_push(&c->waiting, v);
     uv_tcp_init(&c->loop->uv, &v->tcp);
     if (uv_accept(s, (uv_stream_t *)&v->tcp) < 0 ||
         uv_read_start((uv_stream_t *)&v->tcp, on_alloc, on_read) < 0) {
@@ -197,7 +205,7 @@ int oauth__callback_open(struct oauth_callback **out, struct loop *l, const char
     rc = rc == 0 ? uv_listen((uv_stream_t *)&c->listener, BACKLOG, on_connection) : rc;
     rc = rc == 0 ? uv_tcp_getsockname(&c->listener, (struct sockaddr *)&at, &n) : rc;
     if (rc < 0) {
-        oauth__callback_close(c);
+        oauth__callback_close(c, NULL);
         return err_set(e, rc, "cannot listen on 127.0.0.1: %s", uv_strerror(rc));
     }
     c->port = ntohs(at.sin_port);
@@ -211,11 +219,21 @@ int oauth__callback_port(const struct oauth_callback *c)
     return c->port;
 }
 
-void oauth__callback_close(struct oauth_callback *c)
+void oauth__callback_close(struct oauth_callback *c, const struct err *why)
 {
     if (c != NULL && !c->closed) {
         c->closed = true;
         timer_stop(&c->timer);
+        if (c->bringer != NULL) {
+            char *text = why != NULL
+                             ? xasprintf("Not logged in: %s. You can close this page.\n", why->msg)
+                             : xstrdup("Logged in. You can close this page.\n");
+            answer(c->bringer, 200, text);
+            free(text);
+        }
+        while (c->waiting.n != 0) {
+            leave(c->waiting.p[0]);
+        }
         uv_close((uv_handle_t *)&c->listener, on_closed);
     }
 }

@@ -4,15 +4,16 @@
 //        ──> register as a client ──> browser: the user agrees ──> callback with a code ──> token
 //
 // Each document is looked for where the specifications say, in order; where there is none, the server itself is taken for
-// the authorization server, as in the first revisions. Every address that a document names must be https, or http on this
-// machine.
+// the authorization server, as in the first revisions. Every address that a document names must be https; a server on this
+// machine may name others on it, a server elsewhere may not.
 //
-// Invariant: exactly one of these is under way: a request (`call`), the callback, or the end.
+// Invariant: exactly one of these is under way: a request (`call`), the wait for the browser, or the end. The browser waits for
+// the end, which says in it what became of the login; OAUTH_HTTP_MS bounds that.
 
 #include <assert.h>
-#include <errno.h>
-#include <sys/random.h>
 
+#include "base/base64.h"
+#include "base/random.h"
 #include "base/sha256.h"
 #include "net/http_client.h"
 #include "oauth/oauth_int.h"
@@ -48,7 +49,7 @@ struct oauth_login {
 static void on_end(void *arg)
 {
     struct oauth_login *l = arg;
-    oauth__callback_close(l->callback);
+    oauth__callback_close(l->callback, l->why.code != 0 ? &l->why : NULL);
     l->done(l->arg, l->why.code == 0 ? &l->token : NULL, &l->why);
     oauth_token_fini(&l->token);
     explicit_bzero(l->verifier, sizeof l->verifier);
@@ -79,16 +80,29 @@ static struct str after_scheme(struct str url)
     return str_from(url, str_starts(url, "https://") ? 8 : 7);
 }
 
-/// https, or http on this machine.
-static bool is_safe(const char *url)
+static bool is_loopback(struct str host)
 {
-    struct str s = str_of(url), rest = after_scheme(s);
-    struct str host = str_cut(&rest, '/');
-    bool loopback = str_starts(host, "127.0.0.1:") || str_starts(host, "localhost:") ||
-                    str_starts(host, "[::1]:") || str_eqz(host, "127.0.0.1") ||
-                    str_eqz(host, "localhost") || str_eqz(host, "[::1]");
-    return host.n != 0 && str_index(host, '@') < 0 &&
-           (str_starts(s, "https://") || (str_starts(s, "http://") && loopback));
+    struct str name = str_starts(host, "[") ? host : str_cut(&host, ':');
+    bool number = str_starts(name, "127.") && strspn(name.p, "0123456789.") >= name.n;
+    return number || str_caseeqz(name, "localhost") || str_starts(name, "[::1]");
+}
+
+bool oauth__may_ask(const char *server, const char *url)
+{
+    struct str s = str_of(url), rest = after_scheme(s), own = after_scheme(str_of(server));
+    struct str host = {rest.p, strcspn(rest.p, "/?#\\")}, own_host = str_cut(&own, '/');
+    bool plain = host.n != 0 && str_index(host, '@') < 0;
+    for (size_t i = 0; plain && i < s.n; i++) {
+        plain = s.p[i] > ' ' && s.p[i] < 0x7F;
+    }
+    return plain && (is_loopback(host) ? is_loopback(own_host) &&
+                                             (str_starts(s, "https://") || str_starts(s, "http://"))
+                                       : str_starts(s, "https://"));
+}
+
+static bool is_safe(const struct oauth_login *l, const char *url)
+{
+    return oauth__may_ask(l->url, url);
 }
 
 /// ORIGIN, and the path with its slash ("" for none).
@@ -135,8 +149,8 @@ static void ask(struct oauth_login *l, const char *method, const char *url, cons
     struct http_call *call;
     struct err e = {0};
     l->next = next;
-    if (!is_safe(url)) {
-        err_set(&e, ERR_DENIED, "'%.160s' is neither https nor on this machine", url);
+    if (!is_safe(l, url)) {
+        err_set(&e, ERR_DENIED, "'%.160s' is no https address that this login may use", url);
         end(l, &e);
     } else if (http_client_send(&call, l->http, &q, cb, l, &e) < 0) {
         end(l, &e);
@@ -174,8 +188,6 @@ static void on_back(void *arg, const char *code, const char *issuer, const struc
     struct buf form = {.max = SIZE_MAX};
     struct http_call *call;
     struct err why = {0};
-    oauth__callback_close(l->callback);
-    l->callback = NULL;
     if (issuer != NULL ? strcmp(issuer, l->issuer) != 0 : l->names_itself && code != NULL) {
         err_set(&why, ERR_DENIED, "another authorization server answered: '%.80s'",
                 issuer != NULL ? issuer : "it does not say which");
@@ -191,8 +203,8 @@ static void on_back(void *arg, const char *code, const char *issuer, const struc
     oauth__add(&form, "redirect_uri", l->redirect);
     oauth__add(&form, "code_verifier", l->verifier);
     oauth__add(&form, "resource", l->resource);
-    if (!is_safe(l->endpoint)) {
-        fail(l, "the token endpoint is neither https nor on this machine");
+    if (!is_safe(l, l->endpoint)) {
+        fail(l, "the token endpoint is no https address that this login may use");
     } else if (oauth__ask_token(&call, l->http, &l->token, &form, &cb, l, &why) < 0) {
         end(l, &why);
     }
@@ -201,17 +213,14 @@ static void on_back(void *arg, const char *code, const char *issuer, const struc
 
 // ---- the user ---------------------------------------------------------------------------------------
 
-static bool make_secret(char out[SECRET_TEXT])
+static void make_secret(char out[SECRET_TEXT])
 {
     uint8_t bytes[SECRET_BYTES];
-    ssize_t n;
-    while ((n = getrandom(bytes, sizeof bytes, 0)) < 0 && errno == EINTR) {
-    }
     struct buf text = {.max = SECRET_TEXT};
-    oauth__base64(bytes, sizeof bytes, true, &text);
+    random_bytes(bytes, sizeof bytes);
+    base64_encode_url(&text, (struct str){(const char *)bytes, sizeof bytes});
     snprintf(out, SECRET_TEXT, "%s", buf_z(&text));
     buf_fini(&text);
-    return n == sizeof bytes;
 }
 
 static void send_to_browser(struct oauth_login *l)
@@ -219,7 +228,7 @@ static void send_to_browser(struct oauth_login *l)
     struct buf address = {.max = SIZE_MAX}, challenge = {.max = SIZE_MAX};
     uint8_t digest[SHA256_SIZE];
     sha256_of(str_of(l->verifier), digest);
-    oauth__base64(digest, sizeof digest, true, &challenge);
+    base64_encode_url(&challenge, (struct str){(const char *)digest, sizeof digest});
     buf_addz(&address, l->authorize);
     buf_addz(&address, strchr(l->authorize, '?') != NULL ? "" : "?");
     oauth__add(&address, "response_type", "code");
@@ -266,10 +275,8 @@ static void register_client(struct oauth_login *l)
 {
     struct buf body = {.max = SIZE_MAX};
     struct err e = {0};
-    if (!make_secret(l->state) || !make_secret(l->verifier)) {
-        fail(l, "the kernel gave no random bytes");
-        return;
-    }
+    make_secret(l->state);
+    make_secret(l->verifier);
     if (oauth__callback_open(&l->callback, l->loop, l->state, on_back, l, &e) < 0) {
         end(l, &e);
         return;
@@ -343,7 +350,7 @@ static void on_server(struct oauth_login *l, int status, const struct json *v)
         found ? text_of(l, v, "token_endpoint") : arena_printf(&l->arena, "%s/token", origin);
     l->registration = found ? text_of(l, v, "registration_endpoint")
                             : arena_printf(&l->arena, "%s/register", origin);
-    if (l->authorize == NULL || l->endpoint == NULL || !is_safe(l->authorize)) {
+    if (l->authorize == NULL || l->endpoint == NULL || !is_safe(l, l->authorize)) {
         fail(l, "the authorization server names no https addresses to log in at");
     } else if (!has_s256(v)) {
         fail(l, "the authorization server has no PKCE with S256");
@@ -381,7 +388,7 @@ static void on_resource(struct oauth_login *l, int status, const struct json *v)
         return;
     }
     const char *itself = text_of(l, v, "resource");
-    if (itself != NULL && !str_starts(str_of(l->url), itself)) {
+    if (itself != NULL && !oauth_is_for(itself, l->url)) {
         fail(l, "the server's document names another resource");
         return;
     }
@@ -430,7 +437,7 @@ static void on_refused(struct http_call *call, int rc, const struct http_reply *
     const char *named = challenge_of(l, challenge, "resource_metadata=");
     l->scope = challenge_of(l, challenge, "scope=");
     split(l, l->url, &origin, &path);
-    if (named != NULL && is_safe(named)) {
+    if (named != NULL && is_safe(l, named)) {
         l->places[n++] = named;
     }
     l->places[n++] =

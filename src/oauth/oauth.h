@@ -24,6 +24,9 @@ struct oauth_token {
 int oauth_token_read(struct oauth_token *t, struct str text, struct err *e) MUST_CHECK;
 void oauth_token_write(const struct oauth_token *t, struct buf *out);
 void oauth_token_fini(struct oauth_token *t); // wipes it
+/// Is a token of `resource` one for the server at `url`? It is when they have the same origin and the path of `resource`
+/// is that of `url`, or one above it.
+bool oauth_is_for(const char *resource, const char *url);
 /// The name of the secret that holds the token of an MCP server. Caller frees.
 char *oauth_secret_name(const char *server);
 

@@ -11,10 +11,11 @@
 
 enum { OAUTH_HTTP_MS = 30000, OAUTH_PERSON_MS = 10 * 60 * 1000 };
 
+/// May a login to `server` use `url`, which a document names? It must be https and plain text. Services of this machine,
+/// with http too, are only for a server that is on it: others could use us to reach them.
+bool oauth__may_ask(const char *server, const char *url);
 /// Add `key=value` to a form or a query, encoded.
 void oauth__add(struct buf *out, const char *key, const char *value);
-/// Append bytes as base64; `url`: with the letters for addresses, without padding.
-void oauth__base64(const uint8_t *in, size_t n, bool url, struct buf *out);
 /// Send `form` to the endpoint of `t`, with what says who we are.
 int oauth__ask_token(struct http_call **call, struct http_client *http, const struct oauth_token *t,
                      struct buf *form, const struct http_cb *cb, void *arg,
@@ -30,4 +31,6 @@ typedef void oauth_back(void *arg, const char *code, const char *issuer, const s
 int oauth__callback_open(struct oauth_callback **out, struct loop *l, const char *state,
                          oauth_back *back, void *arg, struct err *e) MUST_CHECK;
 int oauth__callback_port(const struct oauth_callback *c);
-void oauth__callback_close(struct oauth_callback *c); // NULL is allowed
+/// Tell the browser that came back how the login ended (`why` NULL: it worked), and stop listening. `c` may be NULL; from
+/// inside `back` too.
+void oauth__callback_close(struct oauth_callback *c, const struct err *why);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/base64.h"
 #include "base/time.h"
 #include "base/url.h"
 #include "net/http_client.h"
@@ -74,6 +75,16 @@ void oauth_token_fini(struct oauth_token *t)
     *t = (struct oauth_token){0};
 }
 
+bool oauth_is_for(const char *resource, const char *url)
+{
+    const char *scheme = strstr(resource, "://");
+    size_t n = strlen(resource);
+    bool whole = scheme != NULL && scheme[3] != '\0' && scheme[3] != '/';
+    n -= n != 0 && resource[n - 1] == '/';
+    return whole && strncmp(resource, url, n) == 0 &&
+           (url[n] == '\0' || url[n] == '/' || url[n] == '?');
+}
+
 char *oauth_secret_name(const char *server)
 {
     char *name = xasprintf("mcp.%s", server);
@@ -94,23 +105,6 @@ void oauth__add(struct buf *out, const char *key, const char *value)
     url_encode(out, str_of(value));
 }
 
-void oauth__base64(const uint8_t *in, size_t n, bool url, struct buf *out)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)in[i] << 16 | (i + 1 < n ? (uint32_t)in[i + 1] << 8 : 0) |
-                     (i + 2 < n ? in[i + 2] : 0);
-        size_t used = MIN(n - i, (size_t)3) + 1;
-        for (size_t j = 0; j < (url ? used : 4); j++) {
-            uint32_t k = v >> (18 - 6 * j) & 63;
-            buf_addc(out, j >= used ? '='
-                          : k < 62  ? letters[k]
-                          : k == 62 ? (url ? '-' : '+')
-                                    : (url ? '_' : '/'));
-        }
-    }
-}
-
 /// "Basic ID:SECRET", both encoded as in a form first.
 static void write_basic(struct buf *out, const struct oauth_token *t)
 {
@@ -119,7 +113,7 @@ static void write_basic(struct buf *out, const struct oauth_token *t)
     buf_addc(&both, ':');
     url_encode(&both, str_of(t->client_secret));
     buf_addz(out, "Basic ");
-    oauth__base64((const uint8_t *)both.p, both.n, false, out);
+    base64_encode(out, buf_str(&both));
     explicit_bzero(both.p, both.n);
     buf_fini(&both);
 }
@@ -159,9 +153,12 @@ int oauth__take(struct oauth_token *t, int status, struct str body, struct err *
     struct str access = json_get_text(v, "access_token");
     struct str type = json_str(json_get(v, "token_type"), "bearer");
     int64_t seconds = json_int(json_get(v, "expires_in"), 0);
+    bool plain = access.n != 0 && str_caseeqz(type, "bearer");
     int rc = 0;
-    if (status / 100 != 2 || access.n == 0 || !str_caseeqz(type, "bearer") ||
-        memchr(access.p, '\0', access.n) != NULL) {
+    for (size_t i = 0; plain && i < access.n; i++) { // it becomes a header
+        plain = access.p[i] > ' ' && access.p[i] < 0x7F;
+    }
+    if (status / 100 != 2 || !plain) {
         struct str why = json_get_text(v, "error");
         rc = err_set(e, ERR_DENIED, "the authorization server gave no token (status %d%s%.*s)",
                      status, why.n != 0 ? ": " : "", (int)MIN(why.n, (size_t)80), why.p);

@@ -15,10 +15,9 @@
 #include "permit/book.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <sys/random.h>
 
 #include "base/map.h"
+#include "base/random.h"
 #include "base/slug.h"
 #include "base/time.h"
 #include "base/vec.h"
@@ -65,16 +64,10 @@ struct book *book_new(struct store *store, struct lane *lane, const char *home)
 
 void book_free(struct book *b)
 {
-    size_t at = 0;
-    struct str key;
-    void *p;
     if (b == NULL) {
         return;
     }
-    while (map_next(&b->projects, &at, &key, &p)) {
-        project_free(p);
-    }
-    map_fini(&b->projects);
+    map_fini_each(&b->projects, project_free);
     map_fini(&b->dirs);
     free(b);
 }
@@ -149,9 +142,8 @@ static void on_read(void *arg, int status, struct str text, const struct err *fa
 {
     struct book_project *p = arg;
     struct err e = fault != NULL ? *fault : (struct err){0};
-    struct arena a;
+    struct arena a = {0};
     struct json *doc = NULL;
-    arena_init(&a);
     if (status == 0 && text.n != 0) {
         status = json_parse(&doc, &a, text, NULL, &e);
     }
@@ -294,8 +286,7 @@ static void on_added(void *arg, int status, const struct err *e)
 
 static void write_rule(struct buf *out, const struct rule *r)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "tool", r->tool);
     if (r->match != NULL) {
@@ -314,15 +305,13 @@ static void write_rule(struct buf *out, const struct rule *r)
 
 void book_add(struct book_project *p, const struct rule *r, book_done *done, void *arg)
 {
-    char id[SLUG_TEXT + 32], name[SLUG_TEXT + 32];
-    uint32_t dice = 0;
+    char id[SLUG_TEXT + 32], name[SLUG_TEXT + 32], random[9];
     struct err e = {0};
-    struct buf json, path;
-    struct jw jw;
+    struct buf json = {.max = SIZE_MAX}, path = {.max = SIZE_MAX};
     struct rule own = *r;
     assert(done != NULL);
-    (void)!getrandom(&dice, sizeof dice, 0);
-    snprintf(id, sizeof id, "%s.%08" PRIx32, p->slug, dice);
+    random_hex(random, sizeof random);
+    snprintf(id, sizeof id, "%s.%s", p->slug, random);
     own.id = id;
     own.at_ms = time_wall_ms();
     if (rules_add(&p->rules, &own, &e) < 0) {
@@ -331,10 +320,8 @@ void book_add(struct book_project *p, const struct rule *r, book_done *done, voi
     }
     struct writing *w = xcalloc(1, sizeof *w);
     *w = (struct writing){.project = p, .id = xstrdup(id), .done = done, .arg = arg};
-    buf_init(&json, SIZE_MAX);
     write_rule(&json, &own);
-    buf_init(&path, SIZE_MAX);
-    jw_init(&jw, &path);
+    struct jw jw = {.out = &path};
     jw_str(&jw, str_of(p->place)); // the document is this project's
     store_doc_set(p->book->store, str_of(document(p, name)), STR("path"), buf_str(&path), NULL,
                   NULL);
@@ -362,10 +349,9 @@ struct looking {
 static void on_looked(void *arg, int status, struct str text, const struct err *e)
 {
     struct looking *l = arg;
-    struct arena a;
+    struct arena a = {0};
     struct json *doc = NULL;
     struct err none = {0};
-    arena_init(&a);
     if (status == 0 && text.n != 0 && json_parse(&doc, &a, text, NULL, NULL) == 0 &&
         json_get(doc, l->writing->id) != NULL) {
         store_doc_set(l->book->store, str_of(l->name), str_of(l->writing->id), STR_NULL, on_removed,

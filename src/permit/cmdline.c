@@ -111,8 +111,7 @@ static void read_inner(struct reader *r, char open, char close)
 /// `...`: one level of backslashes is removed before the shell reads it.
 static void read_backticks(struct reader *r)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     r->at++;
     while (more(r) && peek(r, 0) != '`') {
         r->at += peek(r, 0) == '\\' && r->at + 1 < r->s.n ? 1 : 0;
@@ -279,10 +278,9 @@ static bool ends_word(char c)
 static struct cmd_word read_word(struct reader *r, bool *quoted)
 {
     struct cmd_word w = {0};
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     bool was_quoted = false, brace = false;
     size_t start = r->at;
-    buf_init(&text, SIZE_MAX);
     while (more(r) && !ends_word(peek(r, 0))) {
         char c = peek(r, 0);
         if (c == '\'' || c == '"') {
@@ -513,8 +511,7 @@ static void take_heredocs(struct reader *r)
                 struct reader inner = {
                     .found = r->found, .s = body, .at = k, .depth = r->depth + 1};
                 struct cmd_word w = {0};
-                struct buf text;
-                buf_init(&text, SIZE_MAX);
+                struct buf text = {.max = SIZE_MAX};
                 body.p[k] == '`' ? read_backticks(&inner) : read_dollar(&inner, &w, &text, true);
                 buf_fini(&text);
                 k = MAX(inner.at, k + 1) - 1;

@@ -25,11 +25,10 @@ enum { UNWRAP_MAX = 8 };
 /// The next word of `*rest`; false at the end.
 static int read_pattern_word(struct str *rest, struct arena *a, struct cmd_word *w, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     bool star = false; // a quoted one
     size_t i = 0;
     char quote = '\0';
-    buf_init(&text, SIZE_MAX);
     for (; i < rest->n && (quote != '\0' || (rest->p[i] != ' ' && rest->p[i] != '\t')); i++) {
         char c = rest->p[i];
         if (quote == '\0' ? c == '\'' || c == '"' : c == quote) {
@@ -143,8 +142,7 @@ bool match_is_inside(struct str path, struct str cwd, struct str root)
 {
     char *joined = path.n != 0 && path.p[0] == '/' ? str_dup(path) : NULL;
     if (joined == NULL) {
-        struct buf b;
-        buf_init(&b, SIZE_MAX);
+        struct buf b = {.max = SIZE_MAX};
         buf_addf(&b, STR_FMT "/" STR_FMT, STR_ARG(cwd), STR_ARG(path));
         joined = buf_take(&b, NULL);
     }
@@ -313,8 +311,7 @@ static bool search_shell(struct search *s, const struct cmd_simple *c)
 
 static bool search_reads(struct search *s, const struct cmd_simple *c)
 {
-    struct buf all;
-    buf_init(&all, SIZE_MAX);
+    struct buf all = {.max = SIZE_MAX};
     for (size_t i = 1; i < c->n_words; i++) {
         buf_adds(&all, c->words[i].text);
         buf_addc(&all, ' ');

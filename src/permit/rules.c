@@ -100,7 +100,6 @@ bool permit_verdict_find(struct str name, enum permit_verdict *out)
 void rules_init(struct rules *r)
 {
     *r = (struct rules){0};
-    arena_init(&r->arena);
 }
 
 void rules_fini(struct rules *r)
@@ -150,57 +149,102 @@ int rules_add(struct rules *r, const struct rule *rule, struct err *e)
     return rc;
 }
 
-// ---- paths --------------------------------------------------------------------------------------
-
-/// Match a path against a glob: `*` and `?` stay inside one directory, `**` crosses them.
-static bool path_glob(const char *p, const char *s)
+void rules_read(struct rules *r, const struct config *c, struct config_diags *d)
 {
-    for (; *p != '\0'; p++, s++) {
-        if (*p == '*') {
-            bool deep = p[1] == '*';
-            p += deep ? 2 : 1;
-            p += deep && *p == '/'; // "a/**/b" matches "a/b" too
-            for (;; s++) {
-                if (path_glob(p, s)) {
-                    return true;
-                }
-                if (*s == '\0' || (!deep && *s == '/')) {
-                    return false;
-                }
-            }
+    size_t at = 0;
+    const struct config_entry *entry;
+    while ((entry = config_next(c, &at)) != NULL) {
+        if (!str_starts(str_of(entry->key), "permission.")) {
+            continue;
         }
-        if (*s == '\0' || (*p != *s && (*p != '?' || *s == '/'))) {
-            return false;
+        struct err e = {0};
+        const struct json *match = json_get(entry->value, "match"); // its pattern is checked here
+        struct rule rule = {.id = entry->key,
+                            .tool = json_str(json_get(entry->value, "tool"), "").p,
+                            .match = match != NULL ? json_str(match, "").p : NULL};
+        bool known =
+            permit_verdict_find(json_str(json_get(entry->value, "decision"), ""), &rule.decision);
+        assert(known); // the configuration has checked the members
+        (void)known;
+        if (rules_add(r, &rule, &e) < 0) {
+            config_diags_add(d, CONFIG_ERROR, (struct config_place){entry->path, entry->line, 1},
+                             NULL, "'match' of [[permission]]: %s", e.msg);
+            d->p[d->n - 1].refuses = true;
         }
     }
-    return *s == '\0';
 }
 
-/// The file that a call means, without links, as far as it exists. Caller frees; NULL: it has none.
-static char *real_file(const struct permit_call *c, struct str path)
+// ---- paths --------------------------------------------------------------------------------------
+
+/// Places in a glob that what was read so far leads to, one byte for each of its characters and its end. A star may stand
+/// for nothing; that of "**/" only where a name begins.
+static void skip_stars(const char *p, char *at, bool at_name)
 {
-    char *asked = str_dup(path), *full = path_join(c->working_dir, asked),
-         *clean = path_clean(full);
-    struct str dir = path_dir(str_of(clean)), base = path_base(str_of(clean));
-    char *parent = str_dup(dir), *real = realpath(clean, NULL),
-         *real_parent = realpath(parent, NULL);
-    if (real == NULL && real_parent != NULL) { // a file that will be made
-        char *name = str_dup(base);
-        real = path_join(real_parent, name);
-        free(name);
+    for (size_t i = 0; p[i] != '\0'; i++) {
+        if (at[i] != 0 && p[i] == '*') {
+            bool deep = p[i + 1] == '*', whole = deep && p[i + 2] == '/';
+            at[i + 1 + deep + whole] |= !whole || at_name;
+        }
     }
-    bool usable = path.n == strlen(asked); // no NUL byte in it
-    free(asked);
-    free(full);
-    free(parent);
-    free(real_parent);
-    if (real == NULL) {
-        real = xstrdup(clean);
+}
+
+/// Match a path against a glob: `*` and `?` stay inside one directory, `**` crosses them, and "**" + "/" stands for any
+/// directories, also none. All places in the glob are followed at once, so a path that a model makes up to be hard takes
+/// no longer than another one. One that is too long for a file matches nothing.
+static bool path_glob(const char *p, const char *s)
+{
+    size_t m = strlen(p) + 1;
+    if (strlen(s) >= PATH_MAX) {
+        return false;
     }
-    free(clean);
-    if (!usable) {
-        free(real);
+    char *at = xcalloc(2, m), *next = at + m, *both = at;
+    at[0] = 1;
+    skip_stars(p, at, true);
+    for (; *s != '\0'; s++) {
+        memset(next, 0, m);
+        for (size_t i = 0; i + 1 < m; i++) {
+            bool fits = p[i] == *s || (p[i] == '?' && *s != '/');
+            if (at[i] != 0 && p[i] == '*') {
+                next[i] |= p[i + 1] == '*' || *s != '/';
+            } else if (at[i] != 0 && fits) {
+                next[i + 1] = 1;
+            }
+        }
+        skip_stars(p, next, *s == '/');
+        char *was = at;
+        at = next;
+        next = was;
+    }
+    bool found = at[m - 1] != 0;
+    free(both);
+    return found;
+}
+
+const char *rules_file(const struct permit_call *c, struct arena *a)
+{
+    const struct permit_tool *tool = find_tool(c->tool);
+    struct str asked = json_str(json_get(c->input, tool->member), "");
+    if (tool->kind != KIND_PATH || str_index(asked, '\0') >= 0) {
         return NULL;
+    }
+    char *full = path_join(c->working_dir, asked.n != 0 ? arena_strdup(a, asked) : ".");
+    char *clean = path_clean(full);
+    const char *file = arena_strdup(a, str_of(clean));
+    free(full);
+    free(clean);
+    return file;
+}
+
+char *rules_real_file(const char *file)
+{
+    char *real = realpath(file, NULL);
+    if (real == NULL) { // a file that will be made
+        char *dir = str_dup(path_dir(str_of(file))), *name = str_dup(path_base(str_of(file)));
+        char *real_dir = realpath(dir, NULL);
+        real = real_dir != NULL ? path_join(real_dir, name) : xstrdup(file);
+        free(dir);
+        free(name);
+        free(real_dir);
     }
     return real;
 }
@@ -227,7 +271,6 @@ struct subject {
     struct cmdline line; // of a command
     struct str cwd;      // where it runs
     bool plain;          // patterns may allow it
-    char *file;          // of a path: the real one; NULL: none
     const char *host; // of an address, in lower case, a port of its own with it; NULL: it has none
 };
 
@@ -249,9 +292,7 @@ static void read_subject(struct subject *s, const struct permit_call *c, struct 
     *s = (struct subject){.c = c, .tool = find_tool(c->tool), .arena = a};
     struct str root = str_of(c->working_dir);
     s->text = json_str(json_get(c->input, s->tool->member), "");
-    if (s->tool->kind == KIND_PATH) {
-        s->file = real_file(c, s->text.n != 0 ? s->text : STR("."));
-    } else if (s->tool->kind == KIND_URL) {
+    if (s->tool->kind == KIND_URL) {
         s->host = host_of(s->text, a);
     } else if (s->tool->kind == KIND_COMMAND) {
         struct str cwd = json_str(json_get(c->input, "cwd"), "");
@@ -278,10 +319,10 @@ static bool fence_matches(const struct rule *r, const struct subject *s)
         return true;
     }
     if (s->tool->kind == KIND_PATH) {
-        const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
+        const char *rel = s->c->file != NULL ? below(s->c->working_dir, s->c->file) : NULL;
         char *asked = str_dup(s->text);
         bool hit = path_glob(r->match, asked) || (rel != NULL && path_glob(r->match, rel)) ||
-                   (s->file != NULL && path_glob(r->match, s->file));
+                   (s->c->file != NULL && path_glob(r->match, s->c->file));
         free(asked);
         return hit;
     }
@@ -313,7 +354,7 @@ static bool promise_covers(const struct rule *r, const struct subject *s,
         return s->host != NULL && (r->exact ? str_eqz(s->text, r->match)
                                             : str_glob(str_of(r->match), str_of(s->host)));
     }
-    const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
+    const char *rel = s->c->file != NULL ? below(s->c->working_dir, s->c->file) : NULL;
     return rel != NULL && (r->exact ? strcmp(r->match, rel) == 0 : path_glob(r->match, rel));
 }
 
@@ -381,7 +422,6 @@ enum permit_verdict rules_judge(const struct rules *const *lists, size_t n,
     } else if (v == PERMIT_NONE && is_allowed(start, &s, &r)) {
         v = PERMIT_ALLOW;
     }
-    free(s.file);
     if (by != NULL) {
         *by = r;
     }
@@ -408,7 +448,7 @@ static const char *prefix_of(const struct subject *s)
         return s->host;
     }
     if (s->tool->kind == KIND_PATH) {
-        const char *rel = s->file != NULL ? below(s->c->working_dir, s->file) : NULL;
+        const char *rel = s->c->file != NULL ? below(s->c->working_dir, s->c->file) : NULL;
         struct str dir = rel != NULL ? path_dir(str_of(rel)) : STR(".");
         return str_eqz(dir, ".") ? NULL : arena_printf(s->arena, STR_FMT "/**", STR_ARG(dir));
     }
@@ -416,13 +456,12 @@ static const char *prefix_of(const struct subject *s)
         c->n_assigns != 0 || c->words[0].dynamic || match_runs_others(cmd_name(c))) {
         return NULL;
     }
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     size_t words = 1;
     if (c->n_words > 1 && is_subcommand(&c->words[1])) {
         bool runs = str_eqz(c->words[1].text, "run") || str_eqz(c->words[1].text, "exec");
         words = runs && c->n_words > 2 && is_subcommand(&c->words[2]) ? 3 : 2;
     }
-    buf_init(&text, SIZE_MAX);
     for (size_t i = 0; i < words; i++) {
         pattern_quote(&text, c->words[i].text);
         buf_addc(&text, ' ');
@@ -444,11 +483,11 @@ static bool match_for(const struct subject *s, enum permit_reach reach, const ch
     if (reach == PERMIT_EXACT) {
         bool inside = s->tool->kind == KIND_COMMAND
                           ? match_is_inside(s->cwd, s->cwd, str_of(s->c->working_dir))
-                          : s->file != NULL && below(s->c->working_dir, s->file) != NULL;
+                          : s->c->file != NULL && below(s->c->working_dir, s->c->file) != NULL;
         *match = s->tool->kind == KIND_OTHER || !inside || s->text.n == 0 ? NULL
                  : s->tool->kind == KIND_COMMAND
                      ? arena_strdup(s->arena, s->text)
-                     : arena_strdup(s->arena, str_of(below(s->c->working_dir, s->file)));
+                     : arena_strdup(s->arena, str_of(below(s->c->working_dir, s->c->file)));
         return *match != NULL;
     }
     if (reach == PERMIT_PREFIX) {
@@ -492,7 +531,6 @@ size_t rules_offers(const struct permit_call *c, struct arena *a, struct permit_
             out[n++] = (struct permit_offer){reach, words_for(&s, reach, match)};
         }
     }
-    free(s.file);
     assert(n != 0 && n <= PERMIT__REACHES);
     return n;
 }
@@ -509,6 +547,5 @@ bool rules_make(const struct permit_call *c, enum permit_reach reach, enum permi
                       .decision = decision};
     assert(decision == PERMIT_ALLOW || decision == PERMIT_DENY);
     bool offered = reach != PERMIT_ONCE && match_for(&s, reach, &out->match);
-    free(s.file);
     return offered;
 }

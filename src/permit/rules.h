@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "config/config.h"
 #include "permit/match.h"
 
 // Permission rules: which calls run without a question, which need one, which never run.
@@ -42,6 +43,7 @@ struct permit_call {
     const struct json *input;
     const char *working_dir; // real path
     const char *session;
+    const char *file; // rules_real_file() of rules_file(); NULL: it names none
 };
 
 /// An answer that a user can give, and what it covers, in words.
@@ -50,12 +52,20 @@ struct permit_offer {
     const char *covers;
 };
 
+/// The file that a call names, an absolute path in the arena; NULL: its tool names none, or it cannot be one.
+const char *rules_file(const struct permit_call *c, struct arena *a);
+/// The same without links, as far as it exists. It asks the file system, which may not answer: for a thread.
+/// Caller frees.
+char *rules_real_file(const char *file);
+
 /// An empty list.
 void rules_init(struct rules *r);
 /// Free all rules of the list.
 void rules_fini(struct rules *r);
 /// Add a copy of `rule`. ERR_INVALID: `match` is not a pattern for this tool; nothing is added.
 int rules_add(struct rules *r, const struct rule *rule, struct err *e) MUST_CHECK;
+/// Add the rules of [[permission]] in `c`. One that cannot be used is an error in `d` that lets no session begin.
+void rules_read(struct rules *r, const struct config *c, struct config_diags *d);
 
 /// What `n` lists say together about a call: deny over ask over allow; PERMIT_NONE when no rule matches.
 /// `by` (may be NULL) is the rule that decided, NULL when several allow rules did together.

@@ -61,6 +61,7 @@ static void on_poll_closed(uv_handle_t *h)
 {
     struct pg__conn *c = h->data;
     free(h);
+    assert(c->pool->n_handles != 0);
     c->pool->n_handles--;
     pg__changed(c->pool);
 }
@@ -206,16 +207,6 @@ static void take_result(struct pg__conn *c, PGresult *res)
     r->result = res;
 }
 
-static void unprepare(struct pg__conn *c, const struct pg_stmt *stmt)
-{
-    for (size_t i = 0; i < c->prepared.n; i++) {
-        if (c->prepared.p[i] == stmt) {
-            vec_remove(&c->prepared, i);
-            return;
-        }
-    }
-}
-
 /// The request at the head is over. False: the connection went with it.
 static bool end_request(struct pg__conn *c)
 {
@@ -230,7 +221,7 @@ static bool end_request(struct pg__conn *c)
     struct pg__request *r = pg__queue_take(&c->sent);
     struct pg_result res = {.pq = pq, .res = r->result};
     if (r->unprepared) {
-        unprepare(c, r->stmt);
+        vec_drop(&c->prepared, r->stmt);
     }
     c->failures = 0;
     timer_stop(&c->stall);

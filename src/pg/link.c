@@ -29,6 +29,10 @@ int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url,
     struct str why = str_trim(str_of(*out != NULL ? pq->errorMessage(*out) : "out of memory"));
     int rc =
         err_set(e, -ECONNREFUSED, "cannot reach the store in PostgreSQL: " STR_FMT, STR_ARG(why));
+    for (char *p = e != NULL ? e->msg : NULL; p != NULL && *p != '\0';
+         p++) { // libpq says it in lines, the second begins with a tab
+        *p = *p == '\n' ? ';' : *p == '\t' ? ' ' : *p;
+    }
     pq->finish(*out);
     *out = NULL;
     return rc;

@@ -13,9 +13,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/random.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "pg/pg_int.h"
 
 enum { SIZE = 3, PATIENCE_MS = 20000 };
@@ -90,10 +90,8 @@ void pg_query(struct pg *p, uint64_t key, const struct pg_stmt *stmt, const stru
 
 int64_t pg_token(void)
 {
-    uint64_t n = 0;
-    ssize_t got = getrandom(&n, sizeof n, 0);
-    assert(got == (ssize_t)sizeof n); // cannot fail for so few, once the machine is up
-    (void)got;
+    uint64_t n;
+    random_bytes(&n, sizeof n);
     return (int64_t)(n >> 1);
 }
 

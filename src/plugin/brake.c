@@ -28,7 +28,7 @@ static void on_time(void *arg)
 
 void brake__init(struct plugins *ps)
 {
-    timer_init(&ps->braked, ps->opts.loop, on_time, ps);
+    timer_init(&ps->braked, ps->opts.hub->loop, on_time, ps);
 }
 
 static uint64_t writes_of(const struct plug *p)
@@ -51,7 +51,7 @@ void brake__committed(struct plug *p)
 {
     struct brake *b = &p->brake;
     assert(p->serving != NULL);
-    uint64_t now = loop_now(p->owner->opts.loop), writes = writes_of(p);
+    uint64_t now = loop_now(p->owner->opts.hub->loop), writes = writes_of(p);
     bool own = writes != b->writes, slow = b->until != 0 && now > b->until + FORGET_MS;
     if (!own || slow) {
         *b = (struct brake){0};
@@ -72,7 +72,7 @@ void brake__committed(struct plug *p)
 
 bool brake__holds(struct plug *p)
 {
-    uint64_t now = loop_now(p->owner->opts.loop);
+    uint64_t now = loop_now(p->owner->opts.hub->loop);
     if (p->brake.until <= now || !p->owner->watch_run) {
         return false;
     }

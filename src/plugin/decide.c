@@ -79,7 +79,8 @@ static bool is_trusted(const struct plugins *ps, const struct plugin_place *p, c
                (ps->opts.shipped_dir != NULL && look__is_beneath(p->path, ps->opts.shipped_dir));
     }
     const struct project *pr = plugins__project(ps, p->project);
-    return pr != NULL && trust_ask(ps->opts.trust, &pr->place, TRUST_PLUGIN, rel, hash) != TRUST_NO;
+    return pr != NULL &&
+           trust_ask(ps->opts.hub->trust, &pr->place, TRUST_PLUGIN, rel, hash) != TRUST_NO;
 }
 
 /// What is there now.
@@ -90,15 +91,16 @@ static bool is_allowed(const struct plugins *ps, const struct plugin_place *p, c
         return t->foreign == NULL && is_trusted(ps, p, t->hash);
     }
     const struct project *pr = plugins__project(ps, p->project);
-    return pr != NULL && trust_allows(ps->opts.trust, &pr->place, TRUST_PLUGIN, rel, t);
+    return pr != NULL && trust_allows(ps->opts.hub->trust, &pr->place, TRUST_PLUGIN, rel, t);
 }
 
 static const char *last_trusted(const struct plugins *ps, const struct plugin_place *p)
 {
     const struct project *pr = plugins__project(ps, p->project);
     const char *rel = rel_of(p);
-    return pr != NULL && rel != NULL ? trust_last(ps->opts.trust, &pr->place, TRUST_PLUGIN, rel)
-                                     : NULL;
+    return pr != NULL && rel != NULL
+               ? trust_last(ps->opts.hub->trust, &pr->place, TRUST_PLUGIN, rel)
+               : NULL;
 }
 
 // ---- verdicts ---------------------------------------------------------------------------------
@@ -267,7 +269,7 @@ bool plug__is_chosen_off(const struct plug *p)
     const struct json *v = NULL;
     for (size_t i = 0; i < ARRAY_LEN(names) && v == NULL; i++) {
         char *key = xasprintf("plugins.%s.enabled", names[i]);
-        v = choices_get(p->owner->opts.choices, str_of(key));
+        v = choices_get(p->owner->opts.hub->choices, str_of(key));
         free(key);
     }
     return !json_bool(v, true);
@@ -414,7 +416,7 @@ static bool meet_new_entries(struct plugins *ps)
             p->untrusted = p->project != NULL && c != NULL && !is_trusted(ps, p, c->tree.hash) &&
                            last_trusted(ps, p) == NULL;
         }
-        entries_make(&ps->entries, &ps->places, choices_all(ps->opts.choices));
+        entries_make(&ps->entries, &ps->places, choices_all(ps->opts.hub->choices));
         say_duplicates(ps);
         meet_entries(ps);
         ps->reordered = true;

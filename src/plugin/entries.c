@@ -31,6 +31,8 @@
 
 #include "base/path.h"
 #include "plugin/manifest.h"
+#include "plugin/shipped.h"
+#include "proto/ops.h"
 
 /// A place and the name that it stands for.
 struct named {
@@ -190,8 +192,12 @@ static struct gen_diag *find_fault(struct making *m, const struct named *n)
                          "rename one of them, or take it away");
     }
     if (p->path[0] == '\0') {
+        struct buf names = {.max = SIZE_MAX};
+        shipped_add_names(&names);
+        const char *hint = arena_printf(a, "these come with the program: %s", buf_z(&names));
+        buf_fini(&names);
         return new_fault(m, p, DIAG_ENTRY_MISSING,
-                         arena_printf(a, "there is no shipped plugin '%s'", n->name), NULL);
+                         arena_printf(a, "there is no shipped plugin '%s'", n->name), hint);
     }
     if (p->name == NULL) {
         return new_fault(m, p, DIAG_ENTRY_MISSING,
@@ -201,6 +207,10 @@ static struct gen_diag *find_fault(struct making *m, const struct named *n)
         return new_fault(m, p, DIAG_NAME_INVALID,
                          arena_printf(a, "'%s' cannot be the name of a plugin", n->name),
                          "a name is a-z, then a-z, 0-9, _ and -, 64 at most");
+    }
+    if (op_has_path("/plugin/", str_of(n->name))) {
+        return new_fault(m, p, DIAG_NAME_INVALID, arena_printf(a, "'%s' is reserved", n->name),
+                         "give it another name: /plugin/NAME would not reach it");
     }
     return NULL;
 }

@@ -6,7 +6,7 @@
 //
 // Rules of what was said:
 //   - a path is relative to the file it is written in; `~` is the home directory.
-//   - `name` finds a shipped plugin. A name that no shipped plugin can have gives a place with an empty
+//   - `name` finds a shipped plugin. A name that no shipped plugin has gives a place with an empty
 //     path: nothing is there.
 //   - lines of a trusted project's file belong to that project.
 //   - an entry of `plugin add` for a place that a line of the configuration names too is that line, with
@@ -22,6 +22,7 @@
 #include "config/config.h"
 #include "plugin/entries.h"
 #include "plugin/manifest.h"
+#include "plugin/shipped.h"
 #include "watch/ignore.h"
 
 static int count_in_layer(const struct plugin_places *p, const struct plugin_place *like)
@@ -157,7 +158,7 @@ static char *place_path(struct str path, const char *file)
 
 static char *shipped_path(struct str name, const char *shipped_dir)
 {
-    if (shipped_dir == NULL || !plugin_name_valid(name)) {
+    if (shipped_dir == NULL || !shipped_has(name)) {
         return xstrdup("");
     }
     char *z = str_dup(name);

@@ -152,9 +152,8 @@ static void on_done(struct host_call *c, int status, const struct json *value,
 
 static void write_hook(const struct offer *o, const struct hook_run *run, struct buf *text)
 {
-    struct jw w;
     buf_init(text, SIZE_MAX);
-    jw_init(&w, text);
+    struct jw w = {.out = text};
     jw_obj(&w);
     jw_kstrz(&w, "point", o->name);
     jw_kint(&w, "handler", o->handler);

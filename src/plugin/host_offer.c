@@ -119,10 +119,9 @@ static void send_call(struct call_job *j)
     const struct offer *o = j->offer;
     const struct hook_args none = {.ctx = j->gen->ctx};
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
     struct arena a = {0};
     assert(types[o->kind] != NULL);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);
     if (o->kind == OFFER_TOOL || o->kind == OFFER_PROMPT) {

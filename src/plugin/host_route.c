@@ -50,8 +50,7 @@ static void send_route(struct route_job *j)
     const struct json params = gen_route_params(g, &a), headers = gen_route_headers(g, &a),
                       query = gen_route_query(g, &a);
     struct buf text = {.max = SIZE_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "name", j->offer->name);
     jw_kstr(&w, "method", g->method);

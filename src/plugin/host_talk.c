@@ -146,9 +146,8 @@ static void send_message(struct host_talk *t, const char *type, int64_t id, stru
 static void send_error(struct host_talk *t, int64_t id, struct str message)
 {
     struct buf fields = {.max = SIZE_MAX};
-    struct jw w;
     buf_addz(&fields, "\"message\":");
-    jw_init(&w, &fields);
+    struct jw w = {.out = &fields};
     jw_str(&w, message);
     send_message(t, "error", id, buf_str(&fields));
     buf_fini(&fields);
@@ -483,11 +482,9 @@ static void op_tell(struct host *host, const char *type, struct str fields)
 
 void host_event(struct host *h, struct str name, struct str data)
 {
-    struct buf fields;
-    struct jw w;
-    buf_init(&fields, SIZE_MAX);
+    struct buf fields = {.max = SIZE_MAX};
     buf_addz(&fields, "\"name\":");
-    jw_init(&w, &fields);
+    struct jw w = {.out = &fields};
     jw_str(&w, name);
     buf_addz(&fields, ",\"data\":");
     buf_adds(&fields, data.n != 0 ? data : STR("null"));

@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "plugin/host_unit_int.h"
 #include "plugin/manifest.h"
+#include "proto/events.h"
 
 enum {
     OFFERS_MAX = 256,
@@ -32,16 +33,6 @@ enum {
 };
 
 // ---- registering ---------------------------------------------------------------------------
-
-static bool listed(const char *const *list, struct str name)
-{
-    for (size_t i = 0; list[i] != NULL; i++) {
-        if (str_glob(str_of(list[i]), name)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static struct offer *add_offer(struct host_unit *u, enum offer_kind kind, struct str name)
 {
@@ -73,8 +64,7 @@ static int register_hook(struct host_unit *u, const struct json *what, struct er
     const struct hook_point *p = hook_point_find(point);
     struct str title = json_str(json_get(what, "name"), "");
     struct str tool = json_str(json_get(what, "tool"), "");
-    if (p == NULL || (!u->rules->whole && ((p->kind != HOOK_OBSERVE && p->kind != HOOK_CHAIN) ||
-                                           !listed(u->rules->points, point)))) {
+    if (p == NULL || !(u->rules->whole || p->open)) {
         return err_set(e, ERR_DENIED, "hook point '" STR_FMT "' is not open here", STR_ARG(point));
     }
     if (title.n > NAME_LEN * 2 || tool.n > NAME_LEN * 2) {
@@ -98,8 +88,7 @@ static int register_hook(struct host_unit *u, const struct json *what, struct er
 static char *about_of(const struct json *what, const char *const *members)
 {
     struct buf text = {.max = ABOUT_MAX};
-    struct jw w;
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     for (size_t i = 0; members[i] != NULL; i++) {
         const struct json *v = json_get(what, members[i]);
@@ -288,7 +277,7 @@ static int register_watch(struct host_unit *u, const struct json *what, struct e
 static int register_event(struct host_unit *u, const struct json *what, struct err *e)
 {
     struct str name = json_str(json_get(what, "name"), "");
-    if (name.n > NAME_LEN * 2 || (!u->rules->whole && !listed(u->rules->events, name))) {
+    if (name.n > NAME_LEN * 2 || !(u->rules->whole || event_type_is_open(name))) {
         return err_set(e, ERR_DENIED, "that event is not open here");
     }
     add_offer(u, OFFER_EVENT, name);
@@ -337,12 +326,12 @@ static int stage_hook(struct offer *o, struct gen_unit *g, struct gen_item **out
         .kind = o->how,
         .name = o->title[0] != '\0' ? str_of(name) : STR_NULL,
         .filter = str_of(o->filter),
-        .priority = o->priority,
-        .timeout_ms = o->timeout_ms,
-        .limit_ms = o->unit->rules->hook_ms,
-        .on_error = o->on_error,
-        .target = &host__hook_face,
-        .data = o,
+        .terms = {.priority = o->priority,
+                  .timeout_ms = o->timeout_ms,
+                  .limit_ms = o->unit->rules->hook_ms,
+                  .on_error = o->on_error,
+                  .target = &host__hook_face,
+                  .data = o},
     };
     int rc = gen_unit_hook(g, &spec, out, e);
     free(name);
@@ -394,6 +383,7 @@ struct host_unit *host_unit_new(const struct host_rules *rules, const struct hos
 
 void host_unit_unref(struct host_unit *u)
 {
+    assert(u == NULL || u->refs != 0);
     if (u == NULL || --u->refs != 0) {
         return;
     }

@@ -34,12 +34,10 @@ struct host_args {
 typedef int host_watch_fn(void *arg, struct watch **out, struct watch_opts *o, watch_cb *cb,
                           void *cb_arg, struct err *e);
 
-/// What may be registered. Both lists end with NULL; events may end in `*`.
+/// What may be registered.
 struct host_rules {
-    const char *const *points;
-    const char *const *events;
     bool
-        whole; // every point and event, and all that a plugin may offer; the lists are not looked at
+        whole; // all that a plugin may offer; else hooks, events and tools, at points and events that are open
     const uint32_t *hook_ms, *tool_ms; // how long calls may take, read at each; NULL: the usual
     /// Watch files for a plugin, with the hub's settings for what `o` leaves out.
     host_watch_fn *watch;

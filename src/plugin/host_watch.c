@@ -29,10 +29,9 @@ int host__watch_read(struct offer *o, const struct json *what, struct err *e)
 static void on_batch(struct watch *w, const struct watch_batch *batch, void *arg)
 {
     struct offer *o = arg;
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     struct jw jw;
     assert(w == o->watch);
-    buf_init(&text, SIZE_MAX);
     for (size_t i = 0; !batch->first && i < batch->n && host__is_live(o); i++) {
         buf_clear(&text);
         jw_init(&jw, &text);
@@ -51,7 +50,7 @@ void host__watch_start(void *offer)
     struct offer *o = offer;
     const struct host_rules *rules = o->unit->rules;
     struct watch_opts opts = {
-        .path = o->name, .pattern = o->filter, .recursive = o->recursive, .poll = o->poll};
+        .path = o->name, .pattern = o->filter, .recursive = o->recursive, .pace.poll = o->poll};
     struct err e = {0};
     assert(o->kind == OFFER_WATCH && o->watch == NULL);
     if (rules->watch(rules->watch_arg, &o->watch, &opts, on_batch, o, &e) < 0) {

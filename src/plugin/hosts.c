@@ -321,12 +321,7 @@ void hosts_answer(struct hosts_ask *a, int status, struct str text)
     struct hosted *v = o->version;
     if (v != NULL) {
         host_answer(v->host, o->id, status, text);
-        for (size_t i = 0; i < v->asks.n; i++) {
-            if (v->asks.p[i] == o) {
-                vec_remove(&v->asks, i);
-                break;
-            }
-        }
+        vec_drop(&v->asks, o);
     }
     arena_fini(&o->arena);
     free(o->unit);
@@ -352,8 +347,7 @@ static const struct host_owner host_owner = {
 static void write_load(const struct hosted *v, struct buf *out)
 {
     const struct plugin_code *c = v->head.code;
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "path", c->path);
     jw_kstrz(&w, "name", c->name);
@@ -409,7 +403,7 @@ static int spawn(struct hosted *v, struct err *e)
     return rc;
 }
 
-static struct plugin_version *runner_start(void *arg, const struct plugin_code *code,
+static struct plugin_version *hosted_start(void *arg, const struct plugin_code *code,
                                            loop_fn *ready, void *ready_arg)
 {
     struct plugin_runner *r = arg;
@@ -440,7 +434,7 @@ static struct plugin_version *runner_start(void *arg, const struct plugin_code *
 
 // ---- the runner -----------------------------------------------------------------------------------
 
-static int runner_load(void *arg, const struct plugin_code *code, struct gen_unit *u, bool dry_run,
+static int hosted_load(void *arg, const struct plugin_code *code, struct gen_unit *u, bool dry_run,
                        struct plugin_version **out, struct gen_diag *fault)
 {
     struct hosted *v = hosted_of(*out);
@@ -463,7 +457,7 @@ static int runner_load(void *arg, const struct plugin_code *code, struct gen_uni
     return 0;
 }
 
-static void runner_keep(struct plugin_version *head)
+static void hosted_keep(struct plugin_version *head)
 {
     struct hosted *v = hosted_of(head);
     assert(!v->kept && v->state == READY);
@@ -475,15 +469,14 @@ static void runner_keep(struct plugin_version *head)
     v->early.n = 0;
 }
 
-static void runner_enter(struct plugin_version *head, enum gen_reason why,
+static void hosted_enter(struct plugin_version *head, enum gen_reason why,
                          struct gen_life_call *call)
 {
     struct hosted *v = hosted_of(head);
     struct buf data = {.max = SIZE_MAX};
-    struct jw w;
     assert(v->kept && !v->left);
     vec_push(&v->owner->serving, v);
-    jw_init(&w, &data);
+    struct jw w = {.out = &data};
     jw_obj(&w);
     jw_kstrz(&w, "reason", gen_reason_name(why));
     write_state(v->past, &w);
@@ -493,32 +486,21 @@ static void runner_enter(struct plugin_version *head, enum gen_reason why,
     gen_life_done(call, NULL);
 }
 
-static void stop_serving(struct hosted *v)
-{
-    struct hosts *hs = v->owner;
-    for (size_t i = 0; i < hs->serving.n; i++) {
-        if (hs->serving.p[i] == v) {
-            vec_remove(&hs->serving, i);
-            return;
-        }
-    }
-}
-
-static void runner_leave(struct plugin_version *head, enum gen_reason why,
+static void hosted_leave(struct plugin_version *head, enum gen_reason why,
                          struct gen_life_call *call)
 {
     struct hosted *v = hosted_of(head);
     assert(v->kept);
-    stop_serving(v);
+    vec_drop(&v->owner->serving, v);
     v->left = true;
     host_unit_shutdown(&v->shutdown, v->host, why, *v->owner->opts.start_ms, v->head.code->path,
                        call);
 }
 
-static void runner_free(struct plugin_version *head)
+static void hosted_free(struct plugin_version *head)
 {
     struct hosted *v = hosted_of(head);
-    stop_serving(v);
+    vec_drop(&v->owner->serving, v);
     if (v->task != NULL) {
         loop_cancel(v->owner->opts.loop, v->task);
     }
@@ -540,7 +522,7 @@ static void runner_free(struct plugin_version *head)
 }
 
 /// What its process holds in memory, with what it shares with others of its kind.
-static size_t runner_memory(const struct plugin_version *head)
+static size_t hosted_memory(const struct plugin_version *head)
 {
     const struct hosted *v = hosted_of(head);
     int pid = v->host != NULL ? host_proc_pid(v->host) : 0;
@@ -562,7 +544,7 @@ static size_t runner_memory(const struct plugin_version *head)
     return pages * 4096;
 }
 
-static bool runner_dead(const struct plugin_version *head)
+static bool hosted_dead(const struct plugin_version *head)
 {
     const struct hosted *v = hosted_of(head);
     return v->host == NULL || !host_alive(v->host);
@@ -621,14 +603,14 @@ struct hosts *hosts_open(const struct hosts_opts *o)
     for (size_t lang = LANG_PYTHON; lang < LANG__COUNT; lang++) {
         hs->runners[lang] = (struct plugin_runner){
             .host = plugin_lang_name((enum plugin_lang)lang),
-            .start = runner_start,
-            .load = runner_load,
-            .keep = runner_keep,
-            .enter = runner_enter,
-            .leave = runner_leave,
-            .free = runner_free,
-            .memory = runner_memory,
-            .dead = runner_dead,
+            .start = hosted_start,
+            .load = hosted_load,
+            .keep = hosted_keep,
+            .enter = hosted_enter,
+            .leave = hosted_leave,
+            .free = hosted_free,
+            .memory = hosted_memory,
+            .dead = hosted_dead,
             .arg = &hs->runners[lang],
         };
     }

@@ -21,14 +21,7 @@ enum {
     FILES = 32,           // open at a time
 };
 
-static const char *const open_points[] = {"on_begin", "on_user_message", "on_tool_result",
-                                          "on_final", "on_done",         NULL};
-static const char *const open_events[] = {
-    "improvement.*",   "generation.committed", "hub.started",
-    "plugin.changed",  "plugin.error",         "plugin.loaded",
-    "plugin.unloaded", "tools.changed",        NULL,
-};
-static const struct host_rules rules = {.points = open_points, .events = open_events};
+static const struct host_rules rules = {.whole = false};
 
 // ---- versions ------------------------------------------------------------------------------
 
@@ -52,6 +45,7 @@ void improvement__free(struct version *v)
     host_unit_unref(v->offers);
     host_close(v->host);
     improvement__bytes_free(&v->bytes);
+    assert(f->n_versions != 0);
     f->n_versions--;
     free(v);
     improvements__sweep(f);
@@ -196,9 +190,8 @@ static void write_load(const struct version *v, struct buf *out)
     const struct file *f = v->file;
     const struct improvements_opts *o = &f->owner->opts;
     struct buf config = {.max = SIZE_MAX};
-    struct jw w;
     o->config(o->arg, &config);
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "path", f->path);
     jw_kstrz(&w, "name", f->name);

@@ -58,12 +58,7 @@ void improvements__sweep(struct file *f)
     if (f->now.exists || f->held || f->say != SAID || f->n_versions != 0) {
         return;
     }
-    for (size_t i = 0; i < imp->files.n; i++) {
-        if (imp->files.p[i] == f) {
-            vec_remove(&imp->files, i);
-            break;
-        }
-    }
+    vec_drop(&imp->files, f);
     file_free(f);
 }
 
@@ -411,9 +406,6 @@ int improvements_open(struct improvements **out, struct loop *l, struct gen_engi
         .pattern = "*.lua",
         .want_bytes = true,
         .bytes_max = VM_CHUNK_MAX,
-        .debounce_ms = o->debounce_ms,
-        .poll_ms = o->poll_ms,
-        .poll = o->poll,
     };
     *out = NULL;
     imp->loop = l;

@@ -34,8 +34,6 @@ struct improvements_opts {
     /// A line that an improvement logged; may be NULL.
     void (*log)(void *arg, const char *name, enum log_level level, struct str text);
     void *arg;
-    unsigned debounce_ms, poll_ms; // as in watch_opts
-    bool poll;
 };
 
 /// Add the source to `e` and watch the directory. Everything in `o` is copied but what `arg` and

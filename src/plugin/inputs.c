@@ -5,11 +5,11 @@
 
 #include "plugin/inputs.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/map.h"
 
 static const uint64_t seed[2] = {7, 8};
@@ -36,13 +36,9 @@ static uint64_t mark_bytes(int fd)
 /// A sum: the order in which names come does not matter.
 static uint64_t mark_names(const char *path)
 {
-    DIR *d = opendir(path);
     uint64_t mark = 2;
-    for (const struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
-        mark += map_hash_seeded(seed, str_of(de->d_name));
-    }
-    if (d != NULL) {
-        closedir(d);
+    for (struct folder f = folder_open(path); folder_next(&f);) {
+        mark += map_hash_seeded(seed, str_of(f.name));
     }
     return mark;
 }

@@ -252,13 +252,8 @@ static void look_free(struct look *lk)
     vec_foreach (it, &lk->inputs) {
         free(it->path);
     }
-    struct str path;
-    void *known;
-    for (size_t at = 0; map_next(&lk->known, &at, &path, &known);) {
-        free(known);
-    }
     places_fini(&lk->places);
-    map_fini(&lk->known);
+    map_fini_each(&lk->known, free);
     vec_fini(&lk->roots);
     vec_fini(&lk->unread);
     vec_fini(&lk->dirty);
@@ -460,7 +455,7 @@ static void aim_wide(struct look *lk, bool everything)
     void *slot;
     lk->kind = everything ? LOOK_WHOLE : LOOK_LISTING;
     ps->all_dirty = ps->list_roots = false;
-    places_configured(&lk->places, ps->opts.config->now, choices_all(ps->opts.choices),
+    places_configured(&lk->places, ps->opts.hub->config->now, choices_all(ps->opts.hub->choices),
                       ps->opts.shipped_dir);
     vec_foreach (pr, &ps->projects) {
         const struct config *c = look__project_config(ps, pr);
@@ -514,18 +509,13 @@ void look__begin(struct plugins *ps)
 
 void look__free(struct plugins *ps)
 {
-    struct str path;
-    void *slot;
     look__unwatch(ps);
-    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
-        slot_free(slot);
-    }
     vec_foreach (d, &ps->dirty) {
         free(d->path);
         free(d->bytes);
     }
     entries_fini(&ps->entries);
     places_fini(&ps->places);
-    map_fini(&ps->slots);
+    map_fini_each(&ps->slots, slot_free);
     vec_fini(&ps->dirty);
 }

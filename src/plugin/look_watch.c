@@ -38,7 +38,7 @@ void look__roots_free(struct plugin_root *roots, size_t n)
 static void add_roots(struct plugins *ps, const char *base, const struct project *pr)
 {
     const struct config *own = pr != NULL ? look__project_config(ps, pr) : NULL;
-    const struct config *c = own != NULL ? own : ps->opts.config->now;
+    const struct config *c = own != NULL ? own : ps->opts.hub->config->now;
     char *profile = xasprintf("profiles/%s/plugins", config_str(c, "profile"));
     const struct {
         const char *sub;
@@ -60,7 +60,7 @@ void look__roots(struct plugins *ps)
 {
     look__roots_free(ps->roots.p, ps->roots.n);
     ps->roots.n = 0;
-    add_roots(ps, ps->opts.home->dir, NULL);
+    add_roots(ps, ps->opts.hub->home->dir, NULL);
     vec_foreach (pr, &ps->projects) {
         char *base = path_join(pr->place.root, ".afloat");
         add_roots(ps, base, pr);
@@ -101,7 +101,6 @@ static bool is_watched(const struct plugins *ps, const char *path)
 /// Watch a root, or a place outside of the roots: a directory with all below it, a file by its name.
 static void watch_path(struct plugins *ps, const char *path, bool is_file)
 {
-    const struct config *c = ps->opts.config->now;
     char *dir = is_file ? str_dup(path_dir(str_of(path))) : xstrdup(path);
     char *pattern = is_file ? str_dup(path_base(str_of(path))) : NULL;
     struct watch_opts o = {
@@ -110,9 +109,6 @@ static void watch_path(struct plugins *ps, const char *path, bool is_file)
         .recursive = !is_file,
         .want_bytes = true,
         .bytes_max = FILE_BYTES,
-        .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
-        .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
-        .poll = config_bool(c, "watch.poll"),
     };
     struct watch *w = NULL;
     struct err e = {0};

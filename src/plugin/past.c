@@ -299,8 +299,7 @@ static void note_unit(struct plugins *ps, struct jw *w, const char *unit, bool b
     }
     if (serves) {
         struct buf b = {.max = SIZE_MAX};
-        struct jw own;
-        jw_init(&own, &b);
+        struct jw own = {.out = &b};
         unit_write(&u, &own);
         now = now_new(str_of(u.hash), u.mark, &b);
     }
@@ -342,7 +341,7 @@ static void save_soon(struct plugins *ps)
     if (ps->stopped || ps->now.n <= UNITS_FEW || ps->undo_to != 0) {
         past__save(ps);
     } else if (!timer_running(&ps->saving)) {
-        timer_init(&ps->saving, ps->opts.loop, on_save_time, ps);
+        timer_init(&ps->saving, ps->opts.hub->loop, on_save_time, ps);
         timer_start(&ps->saving, SAVE_MS);
     }
 }
@@ -351,7 +350,6 @@ void past__committed(const struct gen_committed *c, void *arg)
 {
     struct plugins *ps = arg;
     struct buf b = {.max = SIZE_MAX};
-    struct jw w;
     const struct {
         const char *key;
         struct gen_unit *const *units;
@@ -365,7 +363,7 @@ void past__committed(const struct gen_committed *c, void *arg)
     }
     // what the first start of a home brings is no change that could be undone
     ps->fresh = ps->fresh && (ps->past.n == 0 || strcmp(c->trigger, "start") == 0);
-    jw_init(&w, &b);
+    struct jw w = {.out = &b};
     jw_obj(&w);
     jw_kint(&w, "id", (int64_t)++ps->last_id);
     jw_kint(&w, "generation", (int64_t)c->generation);
@@ -436,10 +434,9 @@ static void on_written(void *arg, int status, const struct err *e)
 static void write_document(struct plugins *ps, struct past__write *write)
 {
     struct buf b = {.max = SIZE_MAX};
-    struct jw w;
     struct str unit;
     void *now;
-    jw_init(&w, &b);
+    struct jw w = {.out = &b};
     jw_obj(&w);
     jw_kint(&w, "number", (int64_t)ps->number);
     jw_kint(&w, "id", (int64_t)ps->last_id);
@@ -470,7 +467,7 @@ static void write_document(struct plugins *ps, struct past__write *write)
     }
     jw_end_arr(&w);
     jw_end_obj(&w);
-    store_doc_set(ps->opts.store, str_of(doc_name), str_of(doc_key), buf_str(&b), on_written,
+    store_doc_set(ps->opts.hub->store, str_of(doc_name), str_of(doc_key), buf_str(&b), on_written,
                   write);
     buf_fini(&b);
 }
@@ -567,22 +564,17 @@ static void on_document(void *arg, int status, struct str text, const struct err
 
 void past__load(struct plugins *ps)
 {
-    store_doc_get(ps->opts.store, str_of(doc_name), on_document, ps);
+    store_doc_get(ps->opts.hub->store, str_of(doc_name), on_document, ps);
 }
 
 void past__free(struct plugins *ps)
 {
-    struct str unit;
-    void *now;
     past__keep_free(ps);
     if (ps->writing != NULL) {
         ps->writing->ps = NULL;
     }
     vec_fini(&ps->save_waiting);
-    for (size_t at = 0; map_next(&ps->now, &at, &unit, &now);) {
-        now_free(now);
-    }
-    map_fini(&ps->now);
+    map_fini_each(&ps->now, now_free);
     vec_fini_each(&ps->past, record_free);
     vec_fini_each(&ps->holds, hold_free);
     vec_fini(&ps->members);

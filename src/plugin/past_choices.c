@@ -28,9 +28,8 @@ static bool is_same(const struct json *a, const struct json *b)
 static void take(struct plugins *ps, const struct json *all)
 {
     struct buf b = {.max = SIZE_MAX};
-    struct jw w;
     struct json *v = NULL;
-    jw_init(&w, &b);
+    struct jw w = {.out = &b};
     jw_obj(&w);
     json_foreach_member (m, all) {
         if (is_ours(m->key)) {
@@ -48,12 +47,12 @@ static void take(struct plugins *ps, const struct json *all)
 
 void past__take_choices(struct plugins *ps, const struct json *kept)
 {
-    take(ps, kept != NULL ? kept : choices_all(ps->opts.choices));
+    take(ps, kept != NULL ? kept : choices_all(ps->opts.hub->choices));
 }
 
 void past__note_choices(struct plugins *ps, struct jw *w, bool base)
 {
-    const struct json *all = choices_all(ps->opts.choices);
+    const struct json *all = choices_all(ps->opts.hub->choices);
     jw_obj(w);
     json_foreach_member (m, all) {
         const struct json *was = json_get_str(ps->chosen, m->key);
@@ -74,7 +73,7 @@ void past__note_choices(struct plugins *ps, struct jw *w, bool base)
 
 void plugins_chosen(struct plugins *ps)
 {
-    const struct json *all = choices_all(ps->opts.choices);
+    const struct json *all = choices_all(ps->opts.hub->choices);
     bool differs = false;
     json_foreach_member (m, all) {
         differs =
@@ -94,9 +93,9 @@ void past__choose_again(struct plugins *ps, struct str key, const struct json *w
     if (was != NULL && was->type != JSON_NULL) {
         json_write(&text, was, 0);
     }
-    choices_set(ps->opts.choices, key, buf_str(&text), NULL, NULL);
+    choices_set(ps->opts.hub->choices, key, buf_str(&text), NULL, NULL);
     buf_fini(&text);
     if (str_eqz(key, "features.plugins")) {
-        plugins_switch(ps, json_bool(was, config_bool(ps->opts.config->now, "features.plugins")));
+        plugins_switch(ps, plugins_wanted(ps->opts.hub->choices, ps->opts.hub->config->now));
     }
 }

@@ -313,7 +313,7 @@ static void prune(void *arg)
     struct pruning *pr = xcalloc(1, sizeof *pr);
     pr->ps = ps;
     pr->versions = xstrdup(ps->versions);
-    pr->home = xstrdup(ps->opts.home->dir);
+    pr->home = xstrdup(ps->opts.hub->home->dir);
     vec_foreach (r, &ps->past) {
         json_foreach_member (m, json_get((*r)->json, "was")) {
             keep_hash(pr, json_str(json_get(&m->value, "hash"), ""));
@@ -336,21 +336,16 @@ static void prune(void *arg)
 void past__prune_soon(struct plugins *ps)
 {
     if (!timer_running(&ps->prune_timer)) {
-        timer_init(&ps->prune_timer, ps->opts.loop, prune, ps);
+        timer_init(&ps->prune_timer, ps->opts.hub->loop, prune, ps);
         timer_start(&ps->prune_timer, PRUNE_MS);
     }
 }
 
 void past__keep_free(struct plugins *ps)
 {
-    struct str path;
-    void *g;
     timer_stop(&ps->prune_timer);
     if (ps->pruning != NULL) {
         ps->pruning->ps = NULL;
     }
-    for (size_t at = 0; map_next(&ps->good, &at, &path, &g);) {
-        good_free(g);
-    }
-    map_fini(&ps->good);
+    map_fini_each(&ps->good, good_free);
 }

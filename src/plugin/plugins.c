@@ -229,7 +229,8 @@ static bool project_open(struct plugins *ps, struct trust_place *place)
         trust_place_fini(place);
         return false;
     }
-    vec_push(&ps->projects, ((struct project){.place = *place, .slug = slug_of(place->root)}));
+    vec_push(&ps->projects,
+             ((struct project){.place = *place, .slug = slug_of(place->root), .opening = true}));
     look__roots(ps);
     return true;
 }
@@ -259,6 +260,7 @@ struct visit {
     char *dir, *home, *real;
     struct trust_place place;
     bool found; // it is a project
+    char *root; // of the project that is waited for; NULL: none is
     plugins_entered *cb;
     void *arg;
 };
@@ -278,37 +280,44 @@ static void visit_end(struct visit *v)
     free(v->dir);
     free(v->home);
     free(v->real);
+    free(v->root);
     free(v);
 }
 
 static void on_project_open(const struct gen_report *r, void *arg)
 {
+    struct visit *v = arg;
+    struct project *pr = plugins__project(v->ps, v->root);
     (void)r;
-    visit_end(arg);
+    if (pr != NULL) {
+        pr->opening = false;
+    }
+    visit_end(v);
 }
 
 static void visit_done(void *arg)
 {
     struct visit *v = arg;
     struct plugins *ps = v->ps;
-    bool counts =
-        v->found && !ps->stopped &&
-        (trust_knows(ps->opts.trust, &v->place) || plugins__project(ps, v->place.root) != NULL);
-    bool opened = false;
+    bool counts = v->found && !ps->stopped &&
+                  (trust_knows(ps->opts.hub->trust, &v->place) ||
+                   plugins__project(ps, v->place.root) != NULL);
     assert(!v->found || v->real != NULL);
     if (v->found && !counts) {
         trust_place_fini(&v->place);
     }
     if (v->real != NULL && !ps->stopped) {
-        stays_enter(&ps->stays, v->real, counts ? v->place.root : NULL);
-        opened = counts && project_open(ps, &v->place);
+        v->root = counts ? xstrdup(v->place.root) : NULL;
+        stays_enter(&ps->stays, v->real, v->root);
+        bool opened = counts && project_open(ps, &v->place);
+        ps->all_dirty = ps->all_dirty || opened;
         projects_close_empty(ps);
     }
-    if (!opened) {
+    // whoever comes while it is being opened waits too: its plugins take part in the first turn
+    if (v->root == NULL || !plugins__project(ps, v->root)->opening) {
         visit_end(v);
         return;
     }
-    ps->all_dirty = true;
     gen_request(ps->opts.engine, &(struct gen_request){.trigger = "project", .wait_all = true},
                 on_project_open, v);
 }
@@ -316,8 +325,11 @@ static void visit_done(void *arg)
 void plugins_enter_dir(struct plugins *ps, const char *dir, plugins_entered *cb, void *arg)
 {
     struct visit *v = xcalloc(1, sizeof *v);
-    *v = (struct visit){
-        .ps = ps, .dir = xstrdup(dir), .home = xstrdup(ps->opts.home->dir), .cb = cb, .arg = arg};
+    *v = (struct visit){.ps = ps,
+                        .dir = xstrdup(dir),
+                        .home = xstrdup(ps->opts.hub->home->dir),
+                        .cb = cb,
+                        .arg = arg};
     work_submit(ps->lane, 0, visit_work, visit_done, v);
 }
 
@@ -369,18 +381,39 @@ static uint64_t config_mark(const struct config *c)
     return mark;
 }
 
+static void on_visited_again(void *arg, const char *real_dir)
+{
+    if (real_dir != NULL) {
+        plugins_leave_dir(arg, real_dir);
+    }
+}
+
+/// A project that somebody works in may count from now on: everyone enters once more.
 static void on_trust(const struct trust *t, void *arg)
 {
     struct plugins *ps = arg;
+    struct str dir;
     (void)t;
     ps->all_dirty = true;
     plugins__ask(ps, "trust");
+    for (size_t at = 0; (dir = stays_next(&ps->stays, &at)).p != NULL;) {
+        char *z = str_dup(dir);
+        plugins_enter_dir(ps, z, on_visited_again, ps);
+        free(z);
+    }
+}
+
+bool plugins_wanted(const struct choices *chosen, const struct config *config)
+{
+    const struct json *choice = choices_get(chosen, STR("features.plugins"));
+    bool set = config_bool(config, "features.plugins");
+    return config_is_policy(config, "features.plugins") ? set : json_bool(choice, set);
 }
 
 static void on_settings(void *arg)
 {
     struct plugins *ps = arg;
-    uint64_t mark = config_mark(ps->opts.config->now);
+    uint64_t mark = config_mark(ps->opts.hub->config->now);
     if (mark != ps->config_mark) {
         ps->config_mark = mark;
         ps->all_dirty = true;
@@ -396,23 +429,23 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->opts = *o;
     ps->on = !o->off;
     ps->all_dirty = true;
-    ps->config_mark = config_mark(o->config->now);
-    ps->front = front_open(o->loop);
-    ps->lane = lane_open(o->loop, "plugins", 1);
-    ps->keeper = lane_open(o->loop, "versions", 1);
-    ps->versions = path_join(o->home->state, "versions");
+    ps->config_mark = config_mark(o->hub->config->now);
+    ps->front = front_open(o->hub->loop);
+    ps->lane = lane_open(o->hub->loop, "plugins", 1);
+    ps->keeper = lane_open(o->hub->loop, "versions", 1);
+    ps->versions = path_join(o->hub->home->state, "versions");
     stays_init(&ps->stays);
     brake__init(ps);
     trials__init(ps);
     ps->source = gen_source_add(o->engine, &source_ops, ps);
     gen_on_commit(o->engine, past__committed, ps);
     look__roots(ps);
-    if (o->repo != NULL && trust_place_of(&place, o->home->dir, o->repo, NULL) == 0) {
+    if (o->repo != NULL && trust_place_of(&place, o->hub->home->dir, o->repo, NULL) == 0) {
         stays_enter(&ps->stays, place.root, place.root);
         project_open(ps, &place);
     }
-    trust_listen(o->trust, on_trust, ps);
-    config_listen(o->config, on_settings, ps);
+    trust_listen(o->hub->trust, on_trust, ps);
+    config_listen(o->hub->config, on_settings, ps);
     past__load(ps);
     return ps;
 }
@@ -427,8 +460,8 @@ void plugins_stop(struct plugins *ps)
     ps->front = NULL;
     timer_stop(&ps->braked);
     timer_stop(&ps->prune_timer);
-    trust_unlisten(ps->opts.trust, on_trust, ps);
-    config_unlisten(ps->opts.config, on_settings, ps);
+    trust_unlisten(ps->opts.hub->trust, on_trust, ps);
+    config_unlisten(ps->opts.hub->config, on_settings, ps);
     for (size_t i = 0; i < ps->watches.n; i++) {
         watch_close(ps->watches.p[i]);
         ps->watches.p[i] = NULL;
@@ -609,7 +642,7 @@ static struct plugin_row row_of(const struct plug *p)
         .hash = v != NULL ? v->content->tree.hash : NULL,
         .pending_error = state == GEN_FAILED ? p->verdict.message : NULL,
         .metadata = v != NULL && v->run != NULL ? v->run->metadata : NULL,
-        .memory = v != NULL && v->run != NULL ? v->run->runner->memory(v->run) : 0,
+        .run = v != NULL ? v->run : NULL,
     };
     if (there != NULL && (v == NULL || strcmp(there->tree.hash, r.hash) != 0)) {
         r.pending_hash = there->tree.hash;
@@ -620,6 +653,11 @@ static struct plugin_row row_of(const struct plug *p)
         r.n_shadows = p->entry->shadows.n;
     }
     return r;
+}
+
+size_t plugin_row_memory(const struct plugin_row *r)
+{
+    return r->run != NULL ? r->run->runner->memory(r->run) : 0;
 }
 
 struct plugin_row plugins_at(const struct plugins *ps, size_t i)

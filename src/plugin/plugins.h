@@ -1,5 +1,6 @@
 #pragma once
 
+#include "config/hub_parts.h"
 #include "gen/engine.h"
 #include "plugin/entries.h"
 #include "plugin/manifest.h"
@@ -11,26 +12,17 @@
 
 struct front;
 struct plugins;
-struct choices;
 struct config;
-struct home;
-struct store;
-struct trust;
 
 /// Borrowed until plugins_free().
 struct plugins_opts {
-    struct loop *loop;
+    const struct hub_parts *hub;
     struct gen_engine *engine;
     struct watcher *watcher;
-    const struct home *home;
-    struct config_live *config;
     /// The settings with those of the project at `root`, borrowed for the call; NULL: it brings none that
     /// are trusted. See plugins_project_changed(). May be NULL: none does.
     const struct config *(*project_config)(void *arg, const char *root);
     void *project_arg;
-    struct store *store;
-    struct choices *choices; // loaded
-    struct trust *trust;
     const struct plugin_runner *runners[LANG__COUNT]; // NULL: there is no host for that language
     const char *shipped_dir;                          // NULL: none
     const char *repo;                                 // the project opened at start; NULL: none
@@ -46,6 +38,8 @@ void plugins_free(struct plugins *ps);
 
 /// The settings of a project were read again: a run is asked for that takes them.
 void plugins_project_changed(struct plugins *ps);
+/// Whether the feature `plugins` shall be on: as [policy] says, else as was chosen, else as the settings say.
+bool plugins_wanted(const struct choices *chosen, const struct config *config);
 /// The feature `plugins` is on or off: off unloads all of them.
 void plugins_switch(struct plugins *ps, bool on);
 bool plugins_is_on(const struct plugins *ps);
@@ -80,9 +74,11 @@ struct plugin_row {
     const char *pending_error;        // NULL: it is not broken
     const struct plugin_place *const *shadows; // of earlier layers, which it replaces
     size_t n_shadows;
-    const struct json *metadata; // what its code said of itself; NULL: nothing
-    size_t memory;               // bytes
+    const struct json *metadata;      // what its code said of itself; NULL: nothing
+    const struct plugin_version *run; // what serves, for plugin_row_memory(); NULL: nothing
 };
+/// Bytes that what serves has in use; 0: nothing serves. Of a plugin in a process it is read from /proc.
+size_t plugin_row_memory(const struct plugin_row *r);
 
 /// The plugins, in load order; by name: false when there is none. A row is borrowed until the next run.
 size_t plugins_count(const struct plugins *ps);
@@ -132,6 +128,7 @@ struct plugin_past {
     int64_t at; // ms since 1970
     struct str trigger;
     const struct json *added, *changed, *removed; // arrays of names
+    const struct json *chosen;                    // {choice that it changed: what it was}
 };
 /// The generations that are kept, newest first.
 size_t plugins_past_count(const struct plugins *ps);

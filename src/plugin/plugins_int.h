@@ -124,6 +124,7 @@ struct plug {
 struct project {
     struct trust_place place;
     char *slug;
+    bool opening; // its plugins are not loaded yet
 };
 
 /// A version that somebody went back to.

@@ -83,7 +83,6 @@ static void on_written(void *arg)
 
 static void save(struct scopes *s)
 {
-    struct jw w;
     size_t at = 0;
     struct str name;
     void *value;
@@ -93,7 +92,7 @@ static void save(struct scopes *s)
     struct write_job *j = xcalloc(1, sizeof *j);
     j->path = xstrdup(s->path);
     buf_init(&j->text, SIZE_MAX);
-    jw_init(&w, &j->text);
+    struct jw w = {.out = &j->text};
     jw_obj(&w);
     jw_kobj(&w, "improvements");
     while (map_next(&s->by_name, &at, &name, &value)) {

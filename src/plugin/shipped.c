@@ -7,29 +7,23 @@
 
 #include "plugin/shipped.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 
 /// Everything in `root` but `keep` is of another build.
 static void remove_others(const char *root, const char *keep)
 {
-    DIR *d = opendir(root);
-    struct dirent *entry;
-    while (d != NULL && (entry = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): ours alone
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, keep) != 0) {
-            char *path = path_join(root, entry->d_name);
-            int rc = path_remove_tree(path, NULL); // what stays is tried again at the next start
-            (void)rc;
+    struct folder f = folder_open(root);
+    while (folder_next(&f)) {
+        if (strcmp(f.name, keep) != 0) {
+            char *path = path_join(root, f.name);
+            (void)!path_remove_tree(path, NULL); // what stays is tried again at the next start
             free(path);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
 }
 
@@ -39,19 +33,21 @@ static bool is_whole(const char *dir)
     for (const struct shipped *s = shipped_plugins; whole && s->rel != NULL; s++) {
         struct stat st;
         char *path = path_join(dir, s->rel);
-        whole = stat(path, &st) == 0 && (size_t)st.st_size == s->n;
+        whole = lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size == s->n;
         free(path);
     }
     return whole;
 }
 
+/// Write them anew: what lies there may be anything, a FIFO or a link to a file of the user.
 static int write_all(const char *dir, struct err *e)
 {
-    int rc = 0;
+    struct stat st;
+    int rc = lstat(dir, &st) == 0 ? path_remove_tree(dir, e) : 0;
     for (const struct shipped *s = shipped_plugins; rc == 0 && s->rel != NULL; s++) {
         char *path = path_join(dir, s->rel), *parent = str_dup(path_dir(str_of(path)));
         rc = path_mkdirs(parent, 0700, e);
-        int fd = rc == 0 ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+        int fd = rc == 0 ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
         if (rc == 0 && (fd < 0 || write(fd, s->text, s->n) != (ssize_t)s->n)) {
             rc = err_sys(e, "cannot write '%s'", path);
         }
@@ -75,4 +71,26 @@ char *shipped_unpack(const char *state, const char *build, struct err *e)
     }
     free(root);
     return dir;
+}
+
+void shipped_add_names(struct buf *out)
+{
+    struct str last = STR_NULL;
+    for (const struct shipped *f = shipped_plugins; f->rel != NULL; f++) {
+        struct str rest = str_of(f->rel), plugin = str_cut(&rest, '/');
+        if (!str_eq(plugin, last)) {
+            buf_addf(out, "%s" STR_FMT, last.n != 0 ? ", " : "", STR_ARG(plugin));
+            last = plugin;
+        }
+    }
+}
+
+bool shipped_has(struct str name)
+{
+    bool found = false;
+    for (const struct shipped *f = shipped_plugins; f->rel != NULL && !found; f++) {
+        struct str rest = str_of(f->rel);
+        found = str_eq(str_cut(&rest, '/'), name);
+    }
+    return found;
 }

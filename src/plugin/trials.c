@@ -119,7 +119,7 @@ static void on_patience(void *arg)
 
 void trials__init(struct plugins *ps)
 {
-    timer_init(&ps->patience, ps->opts.loop, on_patience, ps);
+    timer_init(&ps->patience, ps->opts.hub->loop, on_patience, ps);
 }
 
 bool trials__begin(struct plugins *ps)

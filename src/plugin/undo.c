@@ -28,6 +28,7 @@ struct plugin_past plugins_past_at(const struct plugins *ps, size_t i)
         .added = json_get(r, "added"),
         .changed = json_get(r, "changed"),
         .removed = json_get(r, "removed"),
+        .chosen = json_get(r, "chosen"),
     };
 }
 
@@ -80,13 +81,12 @@ const struct json *plugins_past_set(const struct plugins *ps, size_t at, struct 
     struct going *g = going_new((struct plugins *)(uintptr_t)ps);
     struct json *set = NULL;
     struct buf b = {.max = SIZE_MAX};
-    struct jw w;
     struct str unit;
     void *p;
     for (size_t i = 0; i < at; i++) {
         going_take(g, ps->past.p[i]);
     }
-    jw_init(&w, &b);
+    struct jw w = {.out = &b};
     jw_obj(&w);
     for (size_t i = 0; map_next(&ps->now, &i, &unit, &p);) {
         if (map_get(&g->was, unit) == NULL) {

@@ -21,6 +21,20 @@ bool event_type_matches(struct str patterns, struct str type)
     return false;
 }
 
+bool event_type_is_open(struct str type)
+{
+    static const enum event_id open[] = {
+        EVENT_GENERATION_COMMITTED, EVENT_HUB_STARTED,     EVENT_PLUGIN_CHANGED, EVENT_PLUGIN_ERROR,
+        EVENT_PLUGIN_LOADED,        EVENT_PLUGIN_UNLOADED, EVENT_TOOLS_CHANGED,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(open); i++) {
+        if (str_eqz(type, event_infos[open[i]].type)) {
+            return true;
+        }
+    }
+    return str_starts(type, "improvement.");
+}
+
 bool event_type_is_user(struct str type)
 {
     if (!str_starts(type, "user.") || type.n == 5 || type.n > 64) {

@@ -19,5 +19,9 @@ extern const struct event_info event_infos[EVENT__COUNT];
 /// list fits everything.
 bool event_type_matches(struct str patterns, struct str type);
 
+/// True for an event that an improvement may listen to: its own kind (`improvement.*`), and those that say
+/// nothing about a session.
+bool event_type_is_open(struct str type);
+
 /// True for a name that users may emit: `user.` and then a-z, 0-9, `.`, `_`, `-`; 64 bytes at most.
 bool event_type_is_user(struct str type);

@@ -87,6 +87,17 @@ const char *op_type_name(char type)
     }
 }
 
+bool op_has_path(const char *before, struct str word)
+{
+    size_t n = strlen(before);
+    for (size_t i = 0; i < OP__COUNT; i++) {
+        if (strncmp(ops[i].path, before, n) == 0 && str_eqz(word, ops[i].path + n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct op *op_find(const char *name)
 {
     for (size_t i = 0; i < OP__COUNT; i++) {

@@ -58,3 +58,5 @@ const char *op_param_help(const struct op *op, struct str name);
 /// What a parameter type is called in JSON Schema: "string", "integer", ...; "" for any.
 const char *op_type_name(char type);
 const struct op *op_find(const char *name); // NULL when there is none
+/// Whether `before` and `word` are the path of an operation: nothing of that name can be addressed there.
+bool op_has_path(const char *before, struct str word);

@@ -2,6 +2,8 @@
 
 #include "proto/problems.h"
 
+#include "base/redact.h"
+
 const struct problem_info problems[PROBLEM__COUNT] = {
 #define PROBLEM(c, st, ex, ti)                                                                     \
     [PROBLEM_##c] = {.code = #c, .status = st, .exit_code = ex, .title = ti},
@@ -11,14 +13,13 @@ const struct problem_info problems[PROBLEM__COUNT] = {
 
 void problem_write(struct buf *out, enum problem p, struct str detail, const char *hint)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "type", "about:blank");
     jw_kstrz(&w, "title", problems[p].title);
     jw_kint(&w, "status", problems[p].status);
     jw_kstrz(&w, "code", problems[p].code);
-    jw_kstr(&w, "detail", detail);
+    redact_member(&w, "detail", detail); // it may hold what a plugin or a program said
     if (hint != NULL) {
         jw_kstrz(&w, "hint", hint);
     }

@@ -196,6 +196,7 @@ static int adopt(struct pump *p, uv_poll_t *h, int fd)
 static void on_closed(uv_handle_t *h)
 {
     struct pump *p = h->data;
+    assert(p->n_handles != 0);
     if (--p->n_handles == 0) {
         pump_free(p);
     }

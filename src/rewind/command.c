@@ -14,7 +14,6 @@
 // Invariant: `now` and `snapshot.json` are the same whenever a command may run.
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -301,15 +300,13 @@ static void look_for_open(void *arg)
 static void settle_free(struct rewind_job *j)
 {
     struct rewind_job *owner = j->arg;
-    void (*next)(struct rewind_job *) = owner->start;
-    arena_fini(&j->call->arena);
-    free(j->call);
+    rewind__call_free(j->call);
     snapshot_fini(&j->fresh);
     vec_fini(&j->changes);
     arena_fini(&j->arena);
     free(j);
     owner->s->settled = true;
-    next(owner);
+    owner->start(owner);
 }
 
 static void looked_for_open(void *arg)
@@ -322,19 +319,13 @@ static void looked_for_open(void *arg)
     }
 }
 
-void rewind__settle(struct rewind_job *j, void (*next)(struct rewind_job *j))
+void rewind__settle(struct rewind_job *j)
 {
-    if (j->s->settled) {
-        next(j);
-        return;
-    }
     struct rewind_job *k = xcalloc(1, sizeof *k);
-    j->start = next;
+    assert(!j->s->settled);
     k->s = j->s;
     k->arg = j;
     k->call = xcalloc(1, sizeof *k->call);
-    arena_init(&k->arena);
-    arena_init(&k->call->arena);
     rewind__lane(k, look_for_open, looked_for_open);
 }
 

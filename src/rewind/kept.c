@@ -10,7 +10,6 @@
 #include "rewind/kept.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 
 static const char *const kinds[] = {"absent", "file", "link", "not_kept"};
@@ -65,18 +65,6 @@ static char *content_path(const struct kept_store *store, const char *hash)
     return path_join(store->dir, hash);
 }
 
-static int write_all(int fd, struct str bytes)
-{
-    while (bytes.n != 0) {
-        ssize_t n = write(fd, bytes.p, bytes.n);
-        if (n < 0 && errno != EINTR) {
-            return -1;
-        }
-        bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
-    }
-    return 0;
-}
-
 static int keep_content(const struct kept_store *store, struct str bytes, const char *hash,
                         struct err *e)
 {
@@ -86,7 +74,7 @@ static int keep_content(const struct kept_store *store, struct str bytes, const 
         rc = path_mkdirs(store->dir, 0700, e);
         fd =
             rc == 0 ? open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
-        if (rc == 0 && (fd < 0 || write_all(fd, bytes) < 0 || rename(fresh, path) < 0)) {
+        if (rc == 0 && (fd < 0 || path_write_fd(fd, bytes) < 0 || rename(fresh, path) < 0)) {
             rc = err_sys(e, "cannot keep a file in '%s'", store->dir);
         }
         if (fd >= 0) {
@@ -117,15 +105,13 @@ static int read_content(const struct kept_store *store, const char *hash, struct
 uint64_t kept_bytes(const struct kept_store *store)
 {
     uint64_t bytes = 0;
-    DIR *d = opendir(store->dir);
-    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
+    struct folder f = folder_open(store->dir);
+    while (folder_next(&f)) {
         struct stat st;
-        if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
+        if (fstatat(dirfd(f.stream), f.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode)) {
             bytes += (uint64_t)st.st_size;
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     return bytes;
 }
@@ -133,14 +119,11 @@ uint64_t kept_bytes(const struct kept_store *store)
 void kept_sweep(const struct kept_store *store, bool (*wanted)(void *arg, const char *hash),
                 void *arg)
 {
-    DIR *d = opendir(store->dir);
-    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
-        if (de->d_name[0] != '.' && !wanted(arg, de->d_name)) {
-            unlinkat(dirfd(d), de->d_name, 0);
+    struct folder f = folder_open(store->dir);
+    while (folder_next(&f)) {
+        if (f.name[0] != '.' && !wanted(arg, f.name)) {
+            unlinkat(dirfd(f.stream), f.name, 0);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
 }
 
@@ -205,7 +188,7 @@ int kept_look(const struct kept_store *store, int dirfd, const char *rel, struct
               struct err *e)
 {
     struct stat st;
-    struct buf bytes;
+    struct buf bytes = {.max = SIZE_MAX};
     uint8_t sum[SHA256_SIZE];
     const char *name;
     int rc = 0, parent = open_parent(dirfd, rel, &name, NULL);
@@ -217,7 +200,6 @@ int kept_look(const struct kept_store *store, int dirfd, const char *rel, struct
         }
         return 0;
     }
-    buf_init(&bytes, SIZE_MAX);
     if (read_entry(parent, name, &st, &bytes)) {
         out->kind = S_ISLNK(st.st_mode) ? KEPT_LINK : KEPT_FILE;
         out->mode = out->kind == KEPT_FILE ? st.st_mode & 07777 : 0;
@@ -235,13 +217,28 @@ int kept_look(const struct kept_store *store, int dirfd, const char *rel, struct
 
 // ---- putting back -------------------------------------------------------------------------------
 
+/// Make the directory `name` in `parent` with the same mode: its own was not kept, and the hub's umask is for its home.
+static bool make_dir(int parent, const char *name)
+{
+    struct stat st;
+    if (mkdirat(parent, name, 0700) < 0) {
+        return errno == EEXIST;
+    }
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool made = fd >= 0 && fstat(parent, &st) == 0 && fchmod(fd, st.st_mode & 0777) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return made;
+}
+
 static int make_parents(int dirfd, const char *rel, struct err *e)
 {
     for (const char *slash = strchr(rel, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         char *dir = str_dup((struct str){rel, (size_t)(slash - rel)});
         const char *name;
         int parent = open_parent(dirfd, dir, &name, e);
-        bool made = parent >= 0 && (mkdirat(parent, name, 0777) == 0 || errno == EEXIST);
+        bool made = parent >= 0 && make_dir(parent, name);
         int rc = parent < 0 ? parent : made ? 0 : err_sys(e, "cannot make '%s'", dir);
         if (parent >= 0) {
             close(parent);
@@ -289,7 +286,8 @@ static int make_fresh(int parent, const char *fresh, const struct kept_state *st
         return symlinkat(buf_z(bytes), parent, fresh);
     }
     int fd = openat(parent, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int rc = fd >= 0 && write_all(fd, buf_str(bytes)) == 0 && fchmod(fd, state->mode) == 0 ? 0 : -1;
+    int rc =
+        fd >= 0 && path_write_fd(fd, buf_str(bytes)) == 0 && fchmod(fd, state->mode) == 0 ? 0 : -1;
     if (fd >= 0) {
         close(fd);
     }
@@ -300,13 +298,12 @@ int kept_put(const struct kept_store *store, int dirfd, const char *rel,
              const struct kept_state *state, struct err *e)
 {
     static const char fresh[] = ".afloat-rewind";
-    struct buf bytes;
+    struct buf bytes = {.max = SIZE_MAX};
     const char *name;
     assert(state->kind != KEPT_NOT);
     if (state->kind == KEPT_ABSENT) {
         return put_absent(dirfd, rel, e);
     }
-    buf_init(&bytes, SIZE_MAX);
     int rc = read_content(store, state->hash, &bytes, e);
     int parent = rc == 0 ? open_parent(dirfd, rel, &name, NULL) : rc;
     if (rc == 0 && parent < 0) { // most directories are there

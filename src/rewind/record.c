@@ -11,7 +11,6 @@
 
 #include "rewind/record.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -38,6 +37,17 @@ static const char *read_path(struct arena *a, const struct json *v)
     return out;
 }
 
+/// Does it lead to something below its base?
+static bool is_beneath(const char *path)
+{
+    struct str rest = str_of(path);
+    bool ok = path[0] != '\0' && path[0] != '/';
+    while (ok && rest.n != 0) {
+        ok = !str_eqz(str_cut(&rest, '/'), "..");
+    }
+    return ok;
+}
+
 void rewind_read_changes(const struct json *line, struct arena *a, rewind_changes *out)
 {
     const char *base = arena_strdup(a, json_str(json_get(line, "base"), ""));
@@ -47,7 +57,9 @@ void rewind_read_changes(const struct json *line, struct arena *a, rewind_change
                                        .before = kept_read(json_get(c, "before")),
                                        .after = kept_read(json_get(c, "after")),
                                        .open = json_get(c, "after") == NULL};
-        vec_push(out, change);
+        if (is_beneath(change.path)) { // else the line is damaged
+            vec_push(out, change);
+        }
     }
 }
 
@@ -91,10 +103,8 @@ static void take_line(struct rewind_record *r, const struct json *v)
 
 int rewind_record_read(struct rewind_record *r, const char *path, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = RECORD_MAX};
     *r = (struct rewind_record){.next_call = 1};
-    arena_init(&r->arena);
-    buf_init(&text, RECORD_MAX);
     int rc = access(path, F_OK) == 0 ? path_read(path, &text, e) : 0;
     struct str rest = rc == 0 ? arena_str(&r->arena, buf_str(&text)) : STR_NULL;
     while (rest.n != 0) {
@@ -122,14 +132,13 @@ void rewind_record_fini(struct rewind_record *r)
 
 int rewind_record_append(const char *path, struct str line, struct err *e)
 {
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     char last = '\n';
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
     if (size > 0 && pread(fd, &last, 1, size - 1) != 1) {
         size = -1;
     }
-    buf_init(&out, SIZE_MAX);
     buf_addz(&out, last != '\n' ? "\n" : "");
     buf_adds(&out, line);
     buf_addc(&out, '\n');
@@ -155,8 +164,7 @@ void rewind_write_changes(struct jw *w, const char *base, const struct rewind_ch
         if (utf8_valid(str_of(c->path))) {
             jw_kstrz(w, "path", c->path);
         } else {
-            struct buf hex;
-            buf_init(&hex, SIZE_MAX);
+            struct buf hex = {.max = SIZE_MAX};
             for (const unsigned char *p = (const unsigned char *)c->path; *p != '\0'; p++) {
                 buf_addc(&hex, digits[*p >> 4]);
                 buf_addc(&hex, digits[*p & 15]);
@@ -204,9 +212,7 @@ static void sweep(const struct kept_store *store, const struct rewind_record *r,
             vec_push(&need.hashes, p->changes.p[i].before.hash);
         }
     }
-    if (need.hashes.n != 0) {
-        qsort(need.hashes.p, need.hashes.n, sizeof *need.hashes.p, by_hash);
-    }
+    str_sort(need.hashes.p, need.hashes.n);
     kept_sweep(store, is_needed, &need);
     vec_fini(&need.hashes);
 }

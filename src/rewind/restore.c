@@ -113,11 +113,7 @@ static int judge(struct rewind_job *j, const struct rewind_point *from, path_pla
             vec_push(&lines, *line);
         }
     }
-    const char **list = arena_calloc(&j->arena, lines.n + 1, sizeof *list);
-    for (size_t i = 0; i < lines.n; i++) {
-        list[i] = lines.p[i];
-    }
-    out->not_kept = (struct git_names){.p = list, .n = lines.n};
+    out->not_kept = (struct git_names){.p = arena_list(&j->arena, lines.p, lines.n), .n = lines.n};
     vec_fini(&lines);
     if (fd >= 0) {
         close(fd);
@@ -128,11 +124,9 @@ static int judge(struct rewind_job *j, const struct rewind_point *from, path_pla
 /// Write down the rewind as a point: what is there now, and what will be.
 static int write_point(struct rewind_job *j, const path_plans *rows, struct err *e)
 {
-    struct buf line;
-    struct jw w;
+    struct buf line = {.max = SIZE_MAX};
     int rc = 0;
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct jw w = {.out = &line};
     jw_obj(&w);
     jw_kstrz(&w, "turn", j->wish.id);
     jw_kint(&w, "at", j->wish.at);
@@ -244,20 +238,15 @@ static void restore_done(void *arg)
     rewind__job_end(j);
 }
 
-static void begin_restore(struct rewind_job *j)
-{
-    rewind__lane(j, restore_work, restore_done);
-}
-
 static void start_restore(struct rewind_job *j)
 {
-    rewind__settle(j, begin_restore);
+    rewind__lane(j, restore_work, restore_done);
 }
 
 void rewind_restore(struct rewind_session *s, const struct rewind_wish *wish, rewind_restore_cb *cb,
                     void *arg)
 {
-    struct rewind_job *j = rewind__job_new(s, start_restore);
+    struct rewind_job *j = rewind__job_new(s, start_restore, true);
     j->wish = *wish;
     j->wish.to = wish->to != NULL ? arena_strdup(&j->arena, str_of(wish->to)) : NULL;
     j->wish.id = arena_strdup(&j->arena, str_of(wish->id));
@@ -299,19 +288,14 @@ static void list_done(void *arg)
     rewind__job_end(j);
 }
 
-static void begin_list(struct rewind_job *j)
+static void start_list(struct rewind_job *j)
 {
     rewind__lane(j, list_work, list_done);
 }
 
-static void start_list(struct rewind_job *j)
-{
-    rewind__settle(j, begin_list);
-}
-
 void rewind_list(struct rewind_session *s, rewind_list_cb *cb, void *arg)
 {
-    struct rewind_job *j = rewind__job_new(s, start_list);
+    struct rewind_job *j = rewind__job_new(s, start_list, true);
     j->listed = cb;
     j->arg = arg;
 }

@@ -37,6 +37,7 @@ struct rewind_job {
     struct rewind_session *s;
     struct rewind_job *next;
     void (*start)(struct rewind_job *j);
+    bool settles; // what a kill has interrupted must be settled before
     struct arena arena;
     struct rewind_call *call;
     const char *note; // NULL: all went well so far
@@ -56,13 +57,15 @@ struct rewind_job {
     rewind_list_cb *listed;
 };
 
-/// A job that begins when those before it are over; `start` ends it with rewind__job_end().
-struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struct rewind_job *j));
+/// A job that begins when those before it are over and, with `settles`, a command that a kill has interrupted is
+/// settled; `start` ends it with rewind__job_end().
+struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struct rewind_job *j),
+                                   bool settles);
 void rewind__job_end(struct rewind_job *j);
 /// Run `work` on the lane, then `done` on the loop thread.
 void rewind__lane(struct rewind_job *j, work_fn *work, work_done *done);
-/// First settle a command that a kill has interrupted, then call `next`.
-void rewind__settle(struct rewind_job *j, void (*next)(struct rewind_job *j));
+/// Settle the command that a kill has interrupted, if there is one, then start `j`.
+void rewind__settle(struct rewind_job *j);
 
 struct rewind_call {
     struct rewind_session *s;

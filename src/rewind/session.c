@@ -10,12 +10,11 @@
 //   - a failure to keep something never stops a call; it becomes a note that people see.
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/utf8.h"
 #include "rewind/rewind_int.h"
 
 // ---- sessions and jobs --------------------------------------------------------------------------
@@ -97,17 +96,23 @@ void rewind_session_rest(struct rewind_session *s)
 static void start_first(void *arg)
 {
     struct rewind_session *s = arg;
-    s->first->start(s->first);
+    struct rewind_job *j = s->first;
+    if (j->settles && !s->settled) {
+        rewind__settle(j);
+    } else {
+        j->start(j);
+    }
 }
 
-struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struct rewind_job *j))
+struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struct rewind_job *j),
+                                   bool settles)
 {
     struct rewind_job *j = xcalloc(1, sizeof *j);
     assert(!s->closed);
     s->rewind->n_jobs++;
     j->s = s;
     j->start = start;
-    arena_init(&j->arena);
+    j->settles = settles;
     if (s->first == NULL) {
         s->first = j;
         loop_defer(s->rewind->loop, start_first, s);
@@ -154,11 +159,9 @@ void rewind__append(struct rewind_job *j, const char *member, const char *base,
                     const rewind_changes *changes)
 {
     const struct rewind_call *c = j->call;
-    struct buf line;
-    struct jw w;
+    struct buf line = {.max = SIZE_MAX};
     struct err e;
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct jw w = {.out = &line};
     jw_obj(&w);
     jw_kstrz(&w, "turn", c->turn);
     if (member != NULL) {
@@ -203,15 +206,13 @@ static void start_turn(struct rewind_job *j)
 void rewind_turn(struct rewind_session *s, const char *turn, int64_t at, struct str text)
 {
     enum { TEXT_MAX = 200 };
-    struct rewind_job *j = rewind__job_new(s, start_turn);
-    struct buf line;
-    struct jw w;
-    buf_init(&line, SIZE_MAX);
-    jw_init(&w, &line);
+    struct rewind_job *j = rewind__job_new(s, start_turn, false);
+    struct buf line = {.max = SIZE_MAX};
+    struct jw w = {.out = &line};
     jw_obj(&w);
     jw_kstrz(&w, "turn", turn);
     jw_kint(&w, "at", at);
-    jw_kstr(&w, "text", (struct str){text.p, MIN(text.n, (size_t)TEXT_MAX)});
+    jw_kstr(&w, "text", (struct str){text.p, utf8_cut(text.p, text.n, TEXT_MAX)});
     jw_end_obj(&w);
     j->note = arena_strdup(&j->arena, buf_str(&line));
     buf_fini(&line);
@@ -314,7 +315,7 @@ static void write_note(void *arg)
     rewind__append(arg, NULL, NULL, NULL);
 }
 
-static void begin_call(struct rewind_job *j)
+static void start_before(struct rewind_job *j)
 {
     if (j->call->command) {
         rewind__begin_command(j);
@@ -323,29 +324,15 @@ static void begin_call(struct rewind_job *j)
     }
 }
 
-static void start_before(struct rewind_job *j)
-{
-    rewind__settle(j, begin_call);
-}
-
 struct rewind_call *rewind_before(struct rewind_session *s, const char *turn,
                                   const char *const *paths, rewind_ready_cb *cb, void *arg)
 {
     struct rewind_call *c = xcalloc(1, sizeof *c);
-    size_t n = 0;
-    arena_init(&c->arena);
     c->s = s;
     c->turn = arena_strdup(&c->arena, str_of(turn));
     c->command = paths == NULL;
-    while (paths != NULL && paths[n] != NULL) {
-        n++;
-    }
-    const char **list = arena_calloc(&c->arena, n + 1, sizeof *list);
-    for (size_t i = 0; i < n; i++) {
-        list[i] = arena_strdup(&c->arena, str_of(paths[i]));
-    }
-    c->paths = (struct git_names){.p = list, .n = n};
-    struct rewind_job *j = rewind__job_new(s, start_before);
+    c->paths = (struct git_names){.p = arena_copy_list(&c->arena, paths), .n = str_count(paths)};
+    struct rewind_job *j = rewind__job_new(s, start_before, true);
     j->call = c;
     j->ready = cb;
     j->arg = arg;
@@ -366,7 +353,7 @@ static void start_after(struct rewind_job *j)
 
 void rewind_after(struct rewind_call *c, rewind_ready_cb *cb, void *arg)
 {
-    struct rewind_job *j = rewind__job_new(c->s, start_after);
+    struct rewind_job *j = rewind__job_new(c->s, start_after, false);
     assert(cb != NULL);
     j->call = c;
     j->ready = cb;

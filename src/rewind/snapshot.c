@@ -5,7 +5,6 @@
 
 #include "rewind/snapshot.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -104,10 +103,8 @@ void snapshot_compare(const struct snapshot *old, const struct snapshot *now,
 
 int snapshot_save(const struct snapshot *s, const char *path, struct err *e)
 {
-    struct buf out;
-    struct jw w;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
     jw_obj(&w);
     jw_kstrz(&w, "head", s->head);
     rewind_changes files = {0};
@@ -125,13 +122,11 @@ int snapshot_save(const struct snapshot *s, const char *path, struct err *e)
 
 void snapshot_load(struct snapshot *s, const char *path)
 {
-    struct arena a;
-    struct buf text;
+    struct arena a = {0};
+    struct buf text = {.max = SIZE_MAX};
     struct json *v = NULL;
     rewind_changes files = {0};
     *s = (struct snapshot){0};
-    arena_init(&a);
-    buf_init(&text, SIZE_MAX);
     if (path_read(path, &text, NULL) == 0 && json_parse(&v, &a, buf_str(&text), NULL, NULL) == 0) {
         s->root = str_dup(json_str(json_get(v, "base"), ""));
         s->head = str_dup(json_str(json_get(v, "head"), ""));

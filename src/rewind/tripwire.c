@@ -8,14 +8,13 @@
 
 #include "rewind/tripwire.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/folder.h"
 
 enum {
     DIRS_MAX = 20000,
@@ -47,21 +46,18 @@ static bool watch_dir(struct tripwire *w, struct buf *path, size_t root_n)
     if (++w->n_dirs > DIRS_MAX || inotify_add_watch(w->fd, buf_z(path), MASK) < 0) {
         return false;
     }
-    DIR *d = opendir(buf_z(path));
+    struct folder f = folder_open(buf_z(path));
     size_t n = path->n;
-    bool ok = d != NULL;
-    for (struct dirent *de; ok && (de = readdir(d)) != NULL;) {
-        if (de->d_type == DT_DIR && strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0 &&
-            strcmp(de->d_name, ".git") != 0) {
-            buf_addf(path, "%s/", de->d_name);
+    bool ok = f.stream != NULL;
+    while (ok && folder_next(&f)) {
+        if (f.type == DT_DIR && strcmp(f.name, ".git") != 0) {
+            buf_addf(path, "%s/", f.name);
             ok = watch_dir(w, path, root_n);
             buf_cut(path, n);
         }
-        ok = ok && de->d_type != DT_UNKNOWN;
+        ok = ok && f.type != DT_UNKNOWN;
     }
-    if (d != NULL) {
-        closedir(d);
-    }
+    folder_close(&f);
     return ok;
 }
 
@@ -69,11 +65,10 @@ struct tripwire *tripwire_arm(const char *root, const char *const *skip, size_t 
 {
     struct tripwire *w = xcalloc(1, sizeof *w);
     const char **sorted = xcalloc(n_skip + 1, sizeof *sorted);
-    struct buf path;
-    buf_init(&path, SIZE_MAX);
+    struct buf path = {.max = SIZE_MAX};
     buf_addf(&path, "%s/", root);
     memcpy(sorted, skip, n_skip * sizeof *skip);
-    qsort(sorted, n_skip, sizeof *sorted, by_name);
+    str_sort(sorted, n_skip);
     w->skip = sorted;
     w->n_skip = n_skip;
     w->guard = xasprintf("%s/.afloat", root);

@@ -50,6 +50,12 @@ static struct rpc_message read_answer(const struct json *v, const struct json *i
 {
     const struct json *result = json_get(v, "result");
     const struct json *error = json_get(v, "error");
+    if (result != NULL &&
+        error != NULL) { // some libraries write both, and null for the one that there is not
+        bool good = error->type == JSON_NULL;
+        error = good ? NULL : error;
+        result = !good && result->type == JSON_NULL ? NULL : result;
+    }
     const struct json *code = json_get(error, "code");
     const struct json *message = json_get(error, "message");
     if ((result != NULL) == (error != NULL)) {

@@ -78,7 +78,7 @@ static int check_writable(const struct box *b, const char *path, struct err *e)
     if (is_own_worktree(b, path)) {
         return 0;
     }
-    if ((b->home != NULL && box__beneath(path, b->home)) || has_part(path, ".git") ||
+    if ((b->home != NULL && box__beneath(path, b->home)) || box__in_repository(path) ||
         has_part(path, ".afloat")) {
         return err_set(e, ERR_DENIED,
                        "tools may not write '%s': choose another directory, or use the "
@@ -285,6 +285,10 @@ enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, con
     } else if (hub != NULL && box__beneath(hub, dir)) {
         *why = "the working directory holds Afloat's own files: tools can only read; --sandbox "
                "asks for more";
+    } else if (box__in_repository(dir)) {
+        *why =
+            "the working directory is a bare repository or holds git's own files: tools can only "
+            "read; --sandbox asks for more";
     }
     free(hub);
     free(own);

@@ -40,8 +40,8 @@ struct box_policy {
 };
 
 /// The mode for a working directory when none was asked for: `wanted`, or read-only where that is /, the
-/// user's home directory or a directory above AFLOAT_HOME. `*why` is then a line for the user (a constant),
-/// else NULL. Looks at the disk (symbolic links): not on the loop thread.
+/// user's home directory, a directory above AFLOAT_HOME, or in a `.git` or bare repository. `*why` is then a
+/// line for the user (a constant), else NULL. Looks at the disk: not on the loop thread.
 enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, const char *home,
                               const char **why);
 

@@ -19,7 +19,9 @@
 // where things are. A `.git` file comes with any archive and could name any directory, so it is
 // believed only when it leads there, where no tool can write, and that place names it back.
 //
-// It does not find repositories further down in the tree (docs/internals/sandbox.md).
+// A bare repository has all of this in the directory itself, so no directory in one can be written.
+//
+// It does not find repositories further down in the tree (docs/internals/threats.md says why).
 
 #include <assert.h>
 #include <errno.h>
@@ -130,6 +132,26 @@ static void protect_pointer(struct box *b, const char *link, const char *root)
     free(common);
     free(own);
     free(quarantine);
+}
+
+bool box__in_repository(const char *path)
+{
+    static const char *const files[] = {"HEAD", "objects", "refs"}; // as git itself tells one
+    bool found = false;
+    for (struct str at = str_of(path); !found && at.n > 1; at = path_dir(at)) {
+        found = str_eqz(path_base(at), ".git");
+        size_t n = 0;
+        for (; !found && n < ARRAY_LEN(files); n++) {
+            char *file = xasprintf(STR_FMT "/%s", STR_ARG(at), files[n]);
+            bool there = access(file, F_OK) == 0;
+            free(file);
+            if (!there) {
+                break;
+            }
+        }
+        found = found || n == ARRAY_LEN(files);
+    }
+    return found;
 }
 
 void box__show_git(struct box *b, const char *root)

@@ -55,5 +55,7 @@ void box__guard(struct box *b, const char *path);
 /// Rules that keep the repository of the writable directory `root` (a real path) as it is: .git and
 /// .afloat, there or not; and for the worktree of a run what opens its quarantine.
 int box__protect(struct box *b, const char *root, struct err *e) MUST_CHECK;
+/// Is `path`, a real one, in what git keeps a repository in: a `.git` or a bare repository, or that itself?
+bool box__in_repository(const char *path);
 /// Rules that let the quarantine of the worktree `root` be read, if it has one.
 void box__show_git(struct box *b, const char *root);

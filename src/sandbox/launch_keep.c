@@ -31,14 +31,16 @@ static struct {
 } kept[KEEP_MAX];
 static size_t n_kept;
 
+/// It is marked from the first moment on: who prepares another box meanwhile must not take it for the user's own.
 static bool make(int parent, const char *name, bool dir)
 {
-    int fd = dir ? -1 : openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-    bool made = dir ? mkdirat(parent, name, 0755) == 0 : fd >= 0;
+    mode_t mode = (dir ? 0755 : 0644) | MARK;
+    int fd = dir ? -1 : openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+    bool made = dir ? mkdirat(parent, name, mode) == 0 : fd >= 0;
     if (fd >= 0) {
         close(fd);
     }
-    return made && fchmodat(parent, name, (dir ? 0755 : 0644) | MARK, 0) == 0;
+    return made && fchmodat(parent, name, mode, 0) == 0; // whatever the umask is
 }
 
 /// Move a descriptor away from the numbers that belong to the program's streams.

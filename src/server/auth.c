@@ -16,8 +16,8 @@
 // address that falls out of it begins anew.
 
 #include <assert.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "base/sha256.h"
 #include "base/time.h"
 #include "server/server_int.h"
@@ -67,36 +67,10 @@ static void encode(const uint8_t bytes[SHA256_SIZE], char *out, size_t n)
 void auth__random(char out[SECRET_TEXT])
 {
     uint8_t raw[SHA256_SIZE];
-    for (size_t got = 0; got < sizeof raw;) {
-        ssize_t more = getrandom(raw + got, sizeof raw - got, 0);
-        got += more > 0 ? (size_t)more : 0;
-    }
+    random_bytes(raw, sizeof raw);
     encode(raw, out, SECRET_TEXT - 1);
     out[SECRET_TEXT - 1] = '\0';
     explicit_bzero(raw, sizeof raw);
-}
-
-/// HMAC-SHA256 (RFC 2104) of `text` under the token.
-static void sign(const struct auth *a, struct str text, uint8_t out[SHA256_SIZE])
-{
-    uint8_t pad[64] = {0};
-    struct sha256 h;
-    size_t n = strlen(a->token);
-    if (n > sizeof pad) {
-        sha256_of(str_of(a->token), pad);
-    } else {
-        memcpy(pad, a->token, n);
-    }
-    for (int outer = 0; outer < 2; outer++) {
-        for (size_t i = 0; i < sizeof pad; i++) {
-            pad[i] ^= outer ? 0x36 ^ 0x5c : 0x36;
-        }
-        sha256_init(&h);
-        sha256_add(&h, pad, sizeof pad);
-        sha256_add(&h, outer ? (const char *)out : text.p, outer ? SHA256_SIZE : text.n);
-        sha256_final(&h, out);
-    }
-    explicit_bzero(pad, sizeof pad);
 }
 
 /// The cookie with this serial.
@@ -108,7 +82,7 @@ static void make_cookie(const struct auth *a, uint64_t serial, char out[SECRET_T
         out[i] = digits[serial >> (6 * (SERIAL_DIGITS - 1 - i)) & 63];
     }
     memcpy(text + 7, out, SERIAL_DIGITS);
-    sign(a, (struct str){text, sizeof text}, mac);
+    sha256_hmac(str_of(a->token), (struct str){text, sizeof text}, mac);
     encode(mac, out + SERIAL_DIGITS, SECRET_TEXT - 1 - SERIAL_DIGITS);
     out[SECRET_TEXT - 1] = '\0';
 }

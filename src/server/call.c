@@ -11,12 +11,20 @@
 
 #include <assert.h>
 
+#include "base/list.h"
 #include "base/redact.h"
 #include "server/server_int.h"
 
-static struct str echoed_origin(const struct call *r)
+struct str call__origin(const struct call *r)
 {
     return r->asked.cors ? r->asked.fields.origin : STR_NULL;
+}
+
+void call__reply(struct call *r, struct reply *reply)
+{
+    reply->head_only = r->head_only;
+    http__reply(r->conn, reply, r->keep);
+    call__free(r); // last: the answer may lie in its arena
 }
 
 static void on_answer(struct op_call *op, int status, const char *type, struct str body)
@@ -28,22 +36,21 @@ static void on_answer(struct op_call *op, int status, const char *type, struct s
         idem__finish(r->server->idem, r->idem, &first);
         r->idem = NULL;
     }
-    if (r->conn != NULL) {
-        struct reply reply = {.status = status,
-                              .type = type,
-                              .body = body,
-                              .location = op->location,
-                              .head_only = r->head_only,
-                              .origin = echoed_origin(r)};
-        http__reply(r->conn, &reply, r->keep);
+    if (r->conn == NULL) {
+        call__free(r);
+        return;
     }
-    call__free(r); // last: the answer may lie in its arena
+    struct reply reply = {.status = status,
+                          .type = type,
+                          .body = body,
+                          .location = op->location,
+                          .origin = call__origin(r)};
+    call__reply(r, &reply);
 }
 
 static void on_fail(struct op_call *op, enum problem p, struct str detail, const char *hint)
 {
-    struct buf body;
-    buf_init(&body, SIZE_MAX);
+    struct buf body = {.max = SIZE_MAX};
     problem_write(&body, p, detail, hint);
     on_answer(op, problems[p].status, "application/problem+json", buf_str(&body));
     buf_fini(&body);
@@ -59,7 +66,7 @@ static void on_stream(struct op_call *op, const struct event_filter *f, uint64_t
                               .headers = "X-Accel-Buffering: no\r\n",
                               .streamed = true,
                               .head_only = r->head_only,
-                              .origin = echoed_origin(r)};
+                              .origin = call__origin(r)};
         http__reply(c, &reply, r->head_only ? r->keep : !r->old);
         if (!r->head_only) {
             stream__start(c, f, after, !r->old);
@@ -72,18 +79,17 @@ static const struct op_face face = {.answer = on_answer, .fail = on_fail, .strea
 
 static void answer_options(struct conn *c, struct call *r)
 {
+    (void)c;
     char allow[48];
     router__allow(r->asked.match.methods, allow, sizeof allow);
-    struct reply reply = {.status = 204, .allow = allow};
+    struct reply reply = {.status = 204, .allow = allow, .origin = call__origin(r)};
     if (r->asked.cors) {
-        reply.origin = r->asked.fields.origin;
         reply.headers = "Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r\n"
                         "Access-Control-Allow-Headers: authorization, content-type, "
                         "idempotency-key, last-event-id, mcp-session-id, mcp-protocol-version, "
                         "mcp-method, mcp-name\r\n";
     }
-    http__reply(c, &reply, r->keep);
-    call__free(r);
+    call__reply(r, &reply);
 }
 
 // GET /?code=...: trade it for a cookie and lead to the page without it.
@@ -104,20 +110,18 @@ static void answer_code(struct conn *c, struct call *r)
     redact_add(STR("cookie"), str_of(cookie));
     explicit_bzero(cookie, sizeof cookie);
     struct reply reply = {.status = 303, .location = "/", .headers = headers};
-    http__reply(c, &reply, r->keep);
-    call__free(r);
+    call__reply(r, &reply);
 }
 
-static void replay(struct conn *c, struct call *r, const struct idem_answer *a)
+static void replay(struct call *r, const struct idem_answer *a)
 {
     struct reply reply = {.status = a->status,
                           .type = a->type,
                           .body = a->body,
                           .location = a->location,
                           .headers = "Idempotency-Replayed: true\r\n",
-                          .origin = echoed_origin(r)};
-    http__reply(c, &reply, r->keep);
-    call__free(r);
+                          .origin = call__origin(r)};
+    call__reply(r, &reply);
 }
 
 // Honour Idempotency-Key. True when the operation is to run; else it has been answered.
@@ -132,7 +136,7 @@ static bool begin_once(struct conn *c, struct call *r)
     switch (idem__begin(c->server->idem, r->op.id, key, r->asked.target_text, buf_str(&r->body),
                         &r->idem, &first)) {
     case IDEM_NEW: return true;
-    case IDEM_REPLAY: replay(c, r, &first); return false;
+    case IDEM_REPLAY: replay(r, &first); return false;
     case IDEM_RUNNING:
         request__refuse(&no, PROBLEM_CONFLICT, "a request with this Idempotency-Key is under way");
         break;
@@ -199,7 +203,6 @@ struct call *call__new(struct conn *c, const struct http1 *p, const struct asked
 {
     struct server *s = c->server;
     struct call *r = xcalloc(1, sizeof *r);
-    arena_init(&r->arena);
     buf_init(&r->body, s->limits.body_bytes);
     r->conn = c;
     r->server = s;
@@ -207,11 +210,7 @@ struct call *call__new(struct conn *c, const struct http1 *p, const struct asked
     r->head_only = p->method == HTTP_HEAD;
     r->keep = p->keep_alive;
     r->old = p->minor == 0;
-    r->next = s->calls;
-    if (r->next != NULL) {
-        r->next->prev = r;
-    }
-    s->calls = r;
+    list_add(&s->calls, r);
     return r;
 }
 
@@ -219,13 +218,10 @@ void call__free(struct call *r)
 {
     struct server *s = r->server;
     if (s != NULL) {
-        *(r->prev != NULL ? &r->prev->next : &s->calls) = r->next;
-    }
-    if (r->next != NULL) {
-        r->next->prev = r->prev;
-    }
-    if (s != NULL && r->idem != NULL) {
-        idem__drop(s->idem, r->idem);
+        list_remove(&s->calls, r);
+        if (r->idem != NULL) {
+            idem__drop(s->idem, r->idem);
+        }
     }
     arena_fini(&r->arena);
     buf_fini(&r->body);
@@ -247,13 +243,4 @@ void call__run(struct conn *c, struct call *r)
     };
     r->running = true;
     runs[r->asked.target](c, r);
-}
-
-struct call *call__orphan(struct call *r)
-{
-    struct call *next = r->next;
-    assert(r->conn == NULL); // connections go first
-    r->server = NULL;
-    r->prev = r->next = NULL;
-    return next;
 }

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "server/server_int.h"
 
@@ -245,11 +246,7 @@ static struct conn *conn_new(struct server *s, bool over_socket)
     buf_init(&c->out, OUT_MAX);
     timer_init(&c->timer, s->loop, on_timer, c);
     server__socket_init(s, &c->io, over_socket, c);
-    c->next = s->conns;
-    if (c->next != NULL) {
-        c->next->prev = c;
-    }
-    s->conns = c;
+    list_add(&s->conns, c);
     s->n_conns[over_socket]++;
     s->n_strangers += c->stranger;
     return c;
@@ -274,10 +271,9 @@ static bool is_own_user(struct conn *c)
 // Answer without having read anything, and end.
 static void turn_away(struct conn *c, enum problem p, const char *why)
 {
-    struct buf body;
+    struct buf body = {.max = 4096};
     struct refusal no = {.problem = p};
     snprintf(no.detail, sizeof no.detail, "%s", why);
-    buf_init(&body, 4096);
     respond__problem(&body, &no);
     struct reply r = {.status = problems[p].status,
                       .type = "application/problem+json",
@@ -460,10 +456,7 @@ void conn__close(struct conn *c)
     c->proto->on_gone(c);
     c->proto = &linger;
     struct server *s = c->server;
-    *(c->prev != NULL ? &c->prev->next : &s->conns) = c->next;
-    if (c->next != NULL) {
-        c->next->prev = c->prev;
-    }
+    list_remove(&s->conns, c);
     assert(s->n_conns[c->over_socket] != 0);
     s->n_conns[c->over_socket]--;
     s->n_strangers -= c->stranger;

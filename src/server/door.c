@@ -124,11 +124,8 @@ static bool asks_for_health(const struct door *d, const struct door__conn *c)
 static void answer(const struct door__conn *c, server_health_cb *write, void *arg)
 {
     char bytes[PEEK_BYTES];
-    struct buf body, out;
-    struct jw w;
-    buf_init(&body, SIZE_MAX);
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &body);
+    struct buf body = {.max = SIZE_MAX}, out = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
     write(arg, c->over_socket, &w);
     buf_addf(&out,
              "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n"

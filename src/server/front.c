@@ -46,12 +46,10 @@ void front__answer(struct conn *c, struct call *r)
                           .type = f.type,
                           .body = f.bytes,
                           .caches = true,
-                          .head_only = r->head_only,
                           .headers = fixed
                                          ? "Cache-Control: private, max-age=31536000, immutable\r\n"
                                            "Cross-Origin-Resource-Policy: same-origin\r\n"
                                          : "Cache-Control: private, no-cache\r\n"
                                            "Cross-Origin-Resource-Policy: same-origin\r\n"};
-    http__reply(c, &reply, r->keep);
-    call__free(r);
+    call__reply(r, &reply);
 }

@@ -75,10 +75,7 @@ static char *origin_of(const char *url)
 
 void hosts__fini(struct hosts *h)
 {
-    vec_foreach (it, &h->allowed) {
-        free(*it);
-    }
-    vec_fini(&h->allowed);
+    vec_fini_each(&h->allowed, free);
     free(h->public_origin);
     h->public_origin = NULL;
 }

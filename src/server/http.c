@@ -312,8 +312,7 @@ void http__reply(struct conn *c, struct reply *reply, bool keep)
 void http__refuse(struct conn *c, const struct refusal *no, bool keep)
 {
     struct http *h = c->state;
-    struct buf body;
-    buf_init(&body, 64 * 1024);
+    struct buf body = {.max = 64 * 1024};
     struct reply r = {.status = problems[no->problem].status,
                       .type = "application/problem+json",
                       .allow = no->allow[0] != '\0' ? no->allow : NULL,

@@ -1,18 +1,14 @@
 // Listening, on the Unix socket and on TCP.
 //
-// The socket's file must never be reachable by others, not even between its creation and a chmod:
-// on Linux the mode of a socket's descriptor is what bind(2) gives its file, so it is set before.
-// sun_path has 108 bytes; a longer path is bound through a descriptor of its directory, as
-// /proc/self/fd/N/hub.sock.
+// The socket's file is never reachable by others, and its path may have any length: base/sock.h.
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sock.h"
 #include "server/server_int.h"
 
 enum { BACKLOG = 1024 };
@@ -56,6 +52,14 @@ static struct listener *listener_new(struct server *s, bool over_socket)
     return l;
 }
 
+static void discard(struct listener *l)
+{
+    if (l->accepting != NULL) {
+        loop_cancel(l->server->loop, l->accepting);
+    }
+    uv_close(&l->io.handle, on_closed);
+}
+
 void listener__close(struct server *s, struct listener **listener)
 {
     struct listener *l = *listener;
@@ -67,44 +71,14 @@ void listener__close(struct server *s, struct listener **listener)
         server_drop_socket(s);
     }
     door__listen(s, l->over_socket, NULL);
-    if (l->accepting != NULL) {
-        loop_cancel(s->loop, l->accepting);
-    }
-    uv_close(&l->io.handle, on_closed);
+    discard(l);
 }
 
 // ---- the Unix socket -----------------------------------------------------------------------
 
-// The address to bind `path` by. `*dir` is a descriptor to close afterwards, or -1.
-static int address_of(const char *path, struct sockaddr_un *addr, int *dir, struct err *e)
+static int bind_unix(const char *path, struct err *e)
 {
-    const char *slash = strrchr(path, '/');
-    *addr = (struct sockaddr_un){.sun_family = AF_UNIX};
-    *dir = -1;
-    if (strlen(path) < sizeof addr->sun_path) {
-        memcpy(addr->sun_path, path, strlen(path));
-        return 0;
-    }
-    if (slash == NULL) {
-        return err_set(e, UV_ENAMETOOLONG, "the name '%s' is too long for a socket", path);
-    }
-    char *parent = xstrndup(path, (size_t)(slash - path));
-    *dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int rc = *dir < 0 ? err_sys(e, "cannot open '%s'", parent) : 0;
-    free(parent);
-    int n = snprintf(addr->sun_path, sizeof addr->sun_path, "/proc/self/fd/%d%s", *dir, slash);
-    if (rc == 0 && (size_t)n >= sizeof addr->sun_path) {
-        close(*dir);
-        rc = err_set(e, UV_ENAMETOOLONG, "the name '%s' is too long for a socket", slash + 1);
-    }
-    return rc;
-}
-
-static int bind_unix(const char *path, int *out, struct err *e)
-{
-    struct sockaddr_un addr;
     struct stat st;
-    int dir = -1, rc;
     if (lstat(path, &st) == 0) { // left by a hub that is gone
         if (!S_ISSOCK(st.st_mode)) {
             return err_set(e, UV_EEXIST, "'%s' is in the way and is no socket", path);
@@ -115,23 +89,7 @@ static int bind_unix(const char *path, int *out, struct err *e)
     } else if (errno != ENOENT) {
         return err_sys(e, "cannot look at '%s'", path);
     }
-    rc = address_of(path, &addr, &dir, e);
-    if (rc < 0) {
-        return rc;
-    }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || fchmod(fd, 0600) < 0 ||
-        bind(fd, (const struct sockaddr *)(const void *)&addr, sizeof addr) < 0) {
-        rc = err_sys(e, "cannot bind '%s'", path);
-    }
-    if (dir >= 0) {
-        close(dir);
-    }
-    if (rc < 0 && fd >= 0) {
-        close(fd);
-    }
-    *out = fd;
-    return rc;
+    return sock_bind(path, e);
 }
 
 int server_listen_unix(struct server *s, const char *path, struct err *e)
@@ -139,19 +97,19 @@ int server_listen_unix(struct server *s, const char *path, struct err *e)
     int fd = inherit__socket(path);
     struct stat st;
     bool inherited = fd >= 0;
-    int rc = inherited ? 0 : bind_unix(path, &fd, e);
-    if (rc < 0) {
-        return rc;
+    fd = inherited ? fd : bind_unix(path, e);
+    if (fd < 0) {
+        return fd;
     }
     struct listener *l = listener_new(s, true);
-    rc = uv_pipe_open(&l->io.pipe, fd);
+    int rc = uv_pipe_open(&l->io.pipe, fd);
     if (rc < 0) {
         close(fd);
     } else {
         rc = uv_listen(&l->io.stream, BACKLOG, on_connection);
     }
     if (rc < 0 || lstat(path, &st) < 0) {
-        listener__close(s, &l);
+        discard(l);
         return err_set(e, rc < 0 ? rc : UV_ENOENT, "cannot listen on '%s'", path);
     }
     free(s->socket_path);
@@ -222,7 +180,7 @@ static int try_listen(struct server *s, const union address *a, struct listener 
         rc = uv_listen(&l->io.stream, BACKLOG, on_connection);
     }
     if (rc < 0) {
-        listener__close(s, &l);
+        discard(l);
     }
     *out = l;
     return rc;
@@ -250,13 +208,38 @@ static void note_address(struct server *s, struct listener *l)
     pthread_mutex_unlock(&s->door.lock);
 }
 
+static in_port_t *port_of(union address *a)
+{
+    return a->any.sa_family == AF_INET6 ? &a->v6.sin6_port : &a->v4.sin_port;
+}
+
+// Open `a` beside the listener that is there. Where that one has the port itself (127.0.0.1 and 0.0.0.0 exclude each
+// other) it makes room first, and comes back if that was not the reason.
+static int open_tcp(struct server *s, union address *a, bool exact, struct listener **out)
+{
+    union address old = {.any.sa_family = AF_UNSPEC};
+    int n = sizeof old;
+    int rc = try_listen(s, a, out);
+    if (rc == UV_EADDRINUSE && s->tcp_listener != NULL &&
+        uv_tcp_getsockname(&s->tcp_listener->io.tcp, &old.any, &n) == 0 &&
+        *port_of(&old) == *port_of(a)) {
+        listener__close(s, &s->tcp_listener);
+        rc = try_listen(s, a, out);
+        if (rc < 0 && try_listen(s, &old, &s->tcp_listener) == 0) {
+            door__listen(s, false, &s->tcp_listener->io.handle);
+        }
+    }
+    if (rc == UV_EADDRINUSE && !exact) {
+        *port_of(a) = 0;
+        rc = try_listen(s, a, out);
+    }
+    return rc;
+}
+
 int server_listen_tcp(struct server *s, const char *address, bool exact, struct err *e)
 {
     union address a = {.any.sa_family = AF_UNSPEC};
     struct listener *l;
-    if (s->tcp_listener != NULL) {
-        return err_set(e, UV_EALREADY, "already listening on %s", s->tcp_address);
-    }
     int rc = parse_address(address, &a, e);
     if (rc < 0) {
         return rc;
@@ -269,18 +252,26 @@ int server_listen_tcp(struct server *s, const char *address, bool exact, struct 
                        "or listen on 127.0.0.1",
                        address);
     }
-    rc = try_listen(s, &a, &l);
-    if (rc == UV_EADDRINUSE && !exact) {
-        *(a.any.sa_family == AF_INET6 ? &a.v6.sin6_port : &a.v4.sin_port) = 0;
-        rc = try_listen(s, &a, &l);
+    if (strcmp(address, s->tcp_address) == 0) {
+        return 0;
     }
+    rc = open_tcp(s, &a, exact, &l);
     if (rc < 0) {
         return err_set(e, rc, "cannot listen on '%s': %s", address, uv_strerror(rc));
     }
+    listener__close(s, &s->tcp_listener);
     s->tcp_listener = l;
     note_address(s, l);
     door__listen(s, false, &l->io.handle);
     return 0;
+}
+
+void server_close_tcp(struct server *s)
+{
+    listener__close(s, &s->tcp_listener);
+    pthread_mutex_lock(&s->door.lock);
+    s->tcp_address[0] = s->hosts.local.listen[0] = s->hosts.local.port[0] = '\0';
+    pthread_mutex_unlock(&s->door.lock);
 }
 
 const char *server_tcp_address(const struct server *s)

@@ -55,12 +55,11 @@ static void lose_peer(struct mount_call *m)
 
 static void send_bytes(struct mount_call *m, struct str bytes)
 {
-    struct buf chunk;
+    struct buf chunk = {.max = SIZE_MAX};
     if (!m->chunked) {
         conn__send(m->conn, bytes);
         return;
     }
-    buf_init(&chunk, SIZE_MAX);
     buf_addf(&chunk, "%zx\r\n", bytes.n);
     buf_adds(&chunk, bytes);
     buf_addz(&chunk, "\r\n");
@@ -76,8 +75,7 @@ static void on_drain(struct conn *c)
 static void on_deadline(struct conn *c)
 {
     struct mount_call *m = c->state;
-    struct buf comment;
-    buf_init(&comment, 64);
+    struct buf comment = {.max = 64};
     sse_write_comment(&comment, "still here");
     if (!conn__blocked(c)) {
         send_bytes(m, buf_str(&comment));
@@ -91,11 +89,21 @@ static void on_deadline(struct conn *c)
 static void on_gone(struct conn *c)
 {
     struct mount_call *m = c->state;
+    assert(c->server->counts.streams != 0);
     c->server->counts.streams--;
     c->state = NULL;
     if (m != NULL) {
         lose_peer(m);
     }
+}
+
+static void on_end(struct conn *c)
+{
+    const struct mount_call *m = c->state;
+    if (m->chunked && !conn__blocked(c)) {
+        buf_addz(&c->out, "0\r\n\r\n");
+    }
+    conn__finish(c);
 }
 
 static const struct conn_proto stream = {
@@ -104,6 +112,7 @@ static const struct conn_proto stream = {
     .on_drain = on_drain,
     .on_deadline = on_deadline,
     .on_gone = on_gone,
+    .on_end = on_end,
 };
 
 // ---- inside server/ --------------------------------------------------------------------------
@@ -134,20 +143,6 @@ void mount__lost(struct call *r)
     lose_peer(m);
 }
 
-bool mount__is_stream(const struct conn *c)
-{
-    return c->proto == &stream;
-}
-
-void mount__end_stream(struct conn *c)
-{
-    const struct mount_call *m = c->state;
-    if (m->chunked && !conn__blocked(c)) {
-        buf_addz(&c->out, "0\r\n\r\n");
-    }
-    conn__finish(c);
-}
-
 // ---- public ----------------------------------------------------------------------------------
 
 void server_mount(struct server *s, const struct server_mount *mount)
@@ -168,15 +163,7 @@ struct str mount_body(const struct mount_call *m)
 
 struct str mount_header(const struct mount_call *m, const char *name)
 {
-    if (m->call != NULL) {
-        const struct http1 *p = http__parser(m->conn);
-        for (size_t i = 0; i < http1_count(p); i++) {
-            if (str_caseeqz(http1_name(p, i), name)) {
-                return http1_value(p, i);
-            }
-        }
-    }
-    return STR_NULL;
+    return m->call != NULL ? http1_get(http__parser(m->conn), name) : STR_NULL;
 }
 
 void mount_set_data(struct mount_call *m, void *data)
@@ -197,7 +184,7 @@ static struct conn *begin(struct mount_call *m, struct reply *reply)
     r->mount = NULL;
     m->call = NULL;
     reply->head_only = r->head_only;
-    reply->origin = r->asked.cors ? r->asked.fields.origin : STR_NULL;
+    reply->origin = call__origin(r);
     http__reply(c, reply, reply->streamed ? !r->old : r->keep);
     call__free(r);
     return c;

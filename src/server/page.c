@@ -90,7 +90,26 @@ static void add_front(void *arg, const char *url)
     buf_addz(out, "\">\n");
 }
 
-// A browser begins to load plugins' modules with the page, not after it.
+// A browser begins to load plugins' modules with the page, not after it, and the page need not ask which there are.
+// The list is data in a script element: what could end that element is escaped.
+static void add_fronts(struct buf *out, const struct server *s)
+{
+    struct buf list = {.max = SIZE_MAX};
+    struct jw w = {.out = &list};
+    api_list_fronts(s->api, add_front, out);
+    api_write_fronts(s->api, &w);
+    buf_addz(out, "<script type=\"application/json\" id=\"fronts\">");
+    for (size_t i = 0; i < list.n; i++) {
+        if (list.p[i] == '<') {
+            buf_addz(out, "\\u003c");
+        } else {
+            buf_addc(out, list.p[i]);
+        }
+    }
+    buf_addz(out, "</script>");
+    buf_fini(&list);
+}
+
 static void add_html(struct buf *out, const struct server *s, const char *nonce)
 {
     const struct {
@@ -109,7 +128,7 @@ static void add_html(struct buf *out, const struct server *s, const char *nonce)
             if (fills[i].text != NULL) {
                 add_text(out, fills[i].text);
             } else {
-                api_list_fronts(s->api, add_front, out);
+                add_fronts(out, s);
             }
             p += strlen(fills[i].mark);
         }
@@ -121,9 +140,7 @@ void page__answer(struct conn *c, struct call *r)
     const struct server_page *page = c->server->page;
     bool built = page != NULL && page->html[0] != '\0';
     char nonce[SECRET_TEXT];
-    struct buf body, headers;
-    buf_init(&body, 256 * 1024);
-    buf_init(&headers, 4096);
+    struct buf body = {.max = SIZE_MAX}, headers = {.max = 4096};
     if (built) {
         auth__random(nonce);
         add_html(&body, c->server, nonce);
@@ -135,10 +152,8 @@ void page__answer(struct conn *c, struct call *r)
     struct reply reply = {.status = 200,
                           .type = "text/html; charset=utf-8",
                           .body = buf_str(&body),
-                          .headers = buf_z(&headers),
-                          .head_only = r->head_only};
-    http__reply(c, &reply, r->keep);
-    call__free(r);
+                          .headers = buf_z(&headers)};
+    call__reply(r, &reply);
     buf_fini(&body);
     buf_fini(&headers);
 }
@@ -173,6 +188,7 @@ static bool accepts(struct str list, const char *coding)
 
 void page__answer_asset(struct conn *c, struct call *r)
 {
+    (void)c;
     const struct server_asset *a = r->asked.asset;
     const struct {
         const char *name;
@@ -194,10 +210,8 @@ void page__answer_asset(struct conn *c, struct call *r)
                           .type = same ? NULL : a->type,
                           .body = codings[i].body,
                           .headers = headers,
-                          .caches = true,
-                          .head_only = r->head_only};
-    http__reply(c, &reply, r->keep);
-    call__free(r);
+                          .caches = true};
+    call__reply(r, &reply);
 }
 
 void page__write_refused(struct buf *out, const struct refusal *no)

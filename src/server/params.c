@@ -5,6 +5,9 @@
 // type that the table gives their name; what does not fit stays text, and the check of the table
 // says what is wrong with it.
 
+#include <ctype.h>
+
+#include "base/url.h"
 #include "base/utf8.h"
 #include "server/server_int.h"
 
@@ -12,42 +15,19 @@ enum { QUERY_NAMES = 32 };
 
 static const struct json nothing = {.type = JSON_OBJ};
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) {
-        return (c | 0x20) - 'a' + 10;
-    }
-    return -1;
-}
-
 bool params__decode(struct arena *a, struct str raw, bool plus, struct str *out)
 {
-    if (str_index(raw, '%') < 0 && (!plus || str_index(raw, '+') < 0)) {
-        *out = raw;
-        return utf8_valid(raw);
-    }
-    char *p = arena_alloc(a, raw.n + 1);
-    size_t n = 0;
+    struct buf text = {.max = SIZE_MAX};
     for (size_t i = 0; i < raw.n; i++) {
-        int c = (unsigned char)raw.p[i];
-        if (c == '%') {
-            int high = i + 1 < raw.n ? hex(raw.p[i + 1]) : -1;
-            int low = i + 2 < raw.n ? hex(raw.p[i + 2]) : -1;
-            c = high < 0 || low < 0 ? 0 : high * 16 + low;
-            if (c == 0) {
-                return false;
-            }
-            i += 2;
-        } else if (c == '+' && plus) {
-            c = ' ';
+        if (raw.p[i] == '%' && (raw.n - i < 3 || !isxdigit((unsigned char)raw.p[i + 1]) ||
+                                !isxdigit((unsigned char)raw.p[i + 2]))) {
+            return false;
         }
-        p[n++] = (char)c;
     }
-    *out = (struct str){p, n};
-    return utf8_valid(*out);
+    url_decode(&text, raw, plus);
+    *out = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return str_index(*out, '\0') < 0 && utf8_valid(*out);
 }
 
 /// Add a parameter that came as text, with the type that the table gives its name where it fits.

@@ -143,12 +143,14 @@ bool request__target(struct str target, struct str host, bool options, struct st
     return true;
 }
 
-// A stranger's refusals go to the log as far as its allowance for failures reaches.
+// Refusals of names go to the log as far as an allowance reaches. It is not that of failed authentications: a page
+// of another site must not use that up.
 static void log_stranger(struct server *s, const struct conn *c, const char *what, struct str value)
 {
-    char peer[64];
+    char peer[64], key[80];
     conn__peer(c, peer, sizeof peer);
-    if (auth__failed(s->auth, str_of(peer)) == 0) {
+    snprintf(key, sizeof key, "names of %s", peer);
+    if (auth__failed(s->auth, str_of(key)) == 0) {
         log_warn(LOG_AUTH, "msg=\"%s not allowed\" peer=%s value=%s", what, peer, LOGQ(value).z);
     }
 }

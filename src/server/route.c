@@ -88,12 +88,8 @@ static void send_answer(struct plugin_call *pc, int status, const struct gen_pai
                         size_t n, struct str body)
 {
     struct call *r = pc->call;
-    struct buf lines;
-    struct reply reply = {.status = status,
-                          .body = body,
-                          .head_only = r->head_only,
-                          .origin = r->asked.cors ? r->asked.fields.origin : STR_NULL};
-    buf_init(&lines, 256 * 1024);
+    struct buf lines = {.max = 256 * 1024};
+    struct reply reply = {.status = status, .body = body, .origin = call__origin(r)};
     const char *wrong = add_headers(&lines, headers, n, &reply);
     if (wrong == NULL && !buf_ok(&lines)) {
         wrong = "it answered with too many headers";
@@ -102,8 +98,7 @@ static void send_answer(struct plugin_call *pc, int status, const struct gen_pai
         fail(pc, PROBLEM_PLUGIN_FAILED, wrong);
     } else {
         reply.headers = lines.n != 0 ? buf_z(&lines) : NULL;
-        http__reply(r->conn, &reply, r->keep);
-        call__free(r);
+        call__reply(r, &reply);
     }
     buf_fini(&lines);
 }
@@ -130,6 +125,30 @@ static void on_done(struct gen_route_call *route, int status, const struct gen_p
 
 // ---- the request -----------------------------------------------------------------------------
 
+/// A slash that came as %2F belongs to its segment. It is a NUL, which cannot come, until the route is found.
+static void hide_slashes(struct str raw, struct str decoded)
+{
+    char *p = (char *)(uintptr_t)decoded.p; // of our arena, if there is anything to hide
+    for (size_t i = 0, n = 0; i < raw.n; i++, n++) {
+        if (raw.p[i] == '%') {
+            if (decoded.p[n] == '/') {
+                p[n] = '\0';
+            }
+            i += 2;
+        }
+    }
+}
+
+static void show_slashes(struct str path)
+{
+    char *p = (char *)(uintptr_t)path.p;
+    for (size_t i = 0; i < path.n; i++) {
+        if (path.p[i] == '\0') {
+            p[i] = '/';
+        }
+    }
+}
+
 /// Split the raw path behind the prefix. False: it is not well-formed or tries to climb.
 static bool cut_target(struct call *r, struct str *name, struct str *path)
 {
@@ -146,6 +165,7 @@ static bool cut_target(struct call *r, struct str *name, struct str *path)
             return false;
         }
     }
+    hide_slashes(below, *path);
     return true;
 }
 
@@ -196,6 +216,7 @@ void route__run(struct conn *c, struct call *r)
     }
     buf_init(&allow, sizeof((struct refusal *)0)->allow);
     pc->item = gen_route_find(u, &pc->route, &other, &allow);
+    show_slashes(pc->route.path); // the parameters are parts of it
     if (pc->item == NULL && other) {
         struct refusal no = {0};
         snprintf(no.allow, sizeof no.allow, "%s", buf_z(&allow));

@@ -31,8 +31,9 @@ static void finish_closing(void *arg)
     void (*done)(void *) = s->done;
     void *done_arg = s->done_arg;
     assert(s->conns == NULL && s->open_handles == 0);
-    for (struct call *r = s->calls, *next; r != NULL; r = next) {
-        next = call__orphan(r);
+    for (struct call *r = s->calls; r != NULL; r = r->next) {
+        assert(r->conn == NULL); // connections go first
+        r->server = NULL;
     }
     hosts__fini(&s->hosts);
     door__fini(&s->door);
@@ -59,11 +60,10 @@ static void close_rest(void *arg)
     }
 }
 
-int server_open(struct server **out, struct loop *l, const struct server_opts *opts, struct err *e)
+struct server *server_open(struct loop *l, const struct server_opts *opts)
 {
     struct server *s = xcalloc(1, sizeof *s);
     struct rlimit files = {.rlim_cur = RLIM_INFINITY};
-    (void)e;
     s->loop = l;
     s->api = opts->api;
     s->events = opts->events;
@@ -86,8 +86,7 @@ int server_open(struct server **out, struct loop *l, const struct server_opts *o
     router__init(&s->router);
     timer_init(&s->grace, l, close_rest, s);
     door__open(s);
-    *out = s;
-    return 0;
+    return s;
 }
 
 void server_allow(struct server *s, const char *const *hosts, size_t n, const char *public_url,
@@ -107,12 +106,8 @@ void server_set_token(struct server *s, struct str token)
     auth__set_token(s->auth, token);
     for (struct conn *c = s->conns, *next; c != NULL; c = next) {
         next = c->next;
-        if (stream__is(c) && !c->over_socket) {
-            stream__end(c); // it was opened with what no longer holds
-        } else if (mount__is_stream(c) && !c->over_socket) {
-            mount__end_stream(c);
-        } else if (ws__is(c) && !c->over_socket) {
-            ws__end(c);
+        if (c->proto->on_end != NULL && !c->over_socket) {
+            c->proto->on_end(c); // it was opened with what no longer holds
         }
     }
 }
@@ -149,12 +144,8 @@ void server_close(struct server *s, uint64_t grace_ms, void (*done)(void *arg), 
     door__close(s);
     for (struct conn *c = s->conns, *next; c != NULL; c = next) {
         next = c->next;
-        if (stream__is(c)) {
-            stream__end(c);
-        } else if (mount__is_stream(c)) {
-            mount__end_stream(c);
-        } else if (ws__is(c)) {
-            ws__end(c);
+        if (c->proto->on_end != NULL) {
+            c->proto->on_end(c);
         } else if (http__idle(c)) {
             conn__close(c);
         }

@@ -40,9 +40,8 @@ struct server_opts {
 };
 
 /// Make a server that listens nowhere yet. Strings of `opts` are copied, `api` and `events` borrowed until
-/// server_close() has called `done`. Does not fail so far.
-int server_open(struct server **out, struct loop *l, const struct server_opts *opts,
-                struct err *e) MUST_CHECK;
+/// server_close() has called `done`. Never NULL.
+struct server *server_open(struct loop *l, const struct server_opts *opts);
 
 /// Listen on a Unix socket; any path length works. Mode 0600; only our own uid is served. A stale
 /// file in the way is replaced (the caller holds the home's lock). Listening again, after the file
@@ -56,8 +55,11 @@ bool server_socket_in_place(const struct server *s);
 void server_drop_socket(struct server *s);
 
 /// Listen on TCP "HOST:PORT" (port 0: any free one). `exact` false: when the port is taken, any
-/// free one is used instead. Addresses other than loopback need `behind_proxy`.
+/// free one is used instead. Addresses other than loopback need `behind_proxy`. A listener that is open is closed once
+/// the new one listens, and stays where that fails.
 int server_listen_tcp(struct server *s, const char *address, bool exact, struct err *e) MUST_CHECK;
+/// Take no more connections over TCP; those that are open stay. Nothing happens while it does not listen.
+void server_close_tcp(struct server *s);
 /// "127.0.0.1:4700", or "" while it does not listen on TCP. Borrowed.
 const char *server_tcp_address(const struct server *s);
 

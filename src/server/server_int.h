@@ -27,14 +27,17 @@ struct server;
 
 // ---- conn.c: a connection, whatever is spoken on it -----------------------------------------
 
-/// What a connection speaks. A protocol may hand it to another with conn__take(); a WebSocket will
-/// be one more of these. All members are called on the loop thread and must be set.
+/// What a connection speaks. A protocol may hand it to another with conn__take(). All members are called on the loop
+/// thread, and all but on_end must be set.
 struct conn_proto {
     void (*on_read)(struct conn *c, struct str bytes);
     void (*on_eof)(struct conn *c);      // the peer sends no more; it may still read
     void (*on_drain)(struct conn *c);    // all that was queued for writing has left
     void (*on_deadline)(struct conn *c); // see conn__deadline()
     void (*on_gone)(struct conn *c);     // the connection closes or was handed on: free c->state
+    void (*on_end)(
+        struct conn
+            *c); // the hub closes, or the peer may no longer read: end properly. NULL: no stream
 };
 
 union server__socket {
@@ -196,8 +199,10 @@ struct call *call__new(struct conn *c, const struct http1 *p, const struct asked
 void call__free(struct call *r);
 /// Run it. Whoever answers ends the call.
 void call__run(struct conn *c, struct call *r);
-/// The server goes before this call has its answer. Returns the next one of the list.
-struct call *call__orphan(struct call *r);
+/// Answer the call and end it. Sets the reply's `head_only`.
+void call__reply(struct call *r, struct reply *reply);
+/// The origin that an answer names for CORS; STR_NULL: none.
+struct str call__origin(const struct call *r);
 
 // ---- route.c: requests that plugins answer ---------------------------------------------------
 
@@ -216,9 +221,7 @@ const struct server_mount *mount__find(const struct server *s, struct str path);
 void mount__run(struct conn *c, struct call *r);
 /// The connection is gone before the answer began: `r->mount` is set, and the call may be freed after this.
 void mount__lost(struct call *r);
-bool mount__is_stream(const struct conn *c);
-/// The hub is closing, or who reads may not any more: end the body properly, then the connection.
-void mount__end_stream(struct conn *c);
+
 // ---- front.c: files of plugins' web sides -------------------------------------------------------
 
 /// Is it /front/NAME/REVISION/FILE?
@@ -345,9 +348,6 @@ void page__write_refused(struct buf *out, const struct refusal *no);
 
 /// Hand `c` to an event stream. Its head is in the queue already.
 void stream__start(struct conn *c, const struct event_filter *f, uint64_t after, bool chunked);
-/// The hub is closing: end the body properly, then the connection.
-void stream__end(struct conn *c);
-bool stream__is(const struct conn *c);
 
 // ---- ws.c: terminals over WebSockets -------------------------------------------------------------
 
@@ -355,9 +355,6 @@ bool stream__is(const struct conn *c);
 bool ws__is_asked(const struct asked *q);
 /// Answer the handshake and hand the connection over, or refuse. The call ends here.
 void ws__start(struct conn *c, struct call *r, const struct json *params);
-bool ws__is(const struct conn *c);
-/// The hub is closing, or the token is another one: say so and end.
-void ws__end(struct conn *c);
 
 // ---- server.c ------------------------------------------------------------------------------------
 

@@ -28,6 +28,16 @@ struct stream {
 
 static void pump(struct conn *c);
 
+/// End the body properly, then the connection.
+static void stream_end(struct conn *c)
+{
+    const struct stream *st = c->state;
+    if (st->chunked && !conn__blocked(c)) {
+        buf_addz(&c->out, "0\r\n\r\n");
+    }
+    conn__finish(c);
+}
+
 // The span as one chunk; frames are never torn between chunks by us. Readers that keep up all get the
 // same span in one turn, so it is made once and leaves with a plain write.
 static struct str chunk_of(struct server *s, struct str span)
@@ -77,7 +87,7 @@ static void pump(struct conn *c)
     }
     event_reader_park(st->reader, conn__blocked(c));
     if (!conn__blocked(c) && event_reader_ended(st->reader)) {
-        stream__end(c);
+        stream_end(c);
         return;
     }
     if (sent == SPANS_PER_TURN && !conn__blocked(c) && st->more == NULL) {
@@ -126,6 +136,7 @@ static const struct conn_proto stream = {
     .on_drain = pump,
     .on_deadline = stream_on_deadline,
     .on_gone = stream_on_gone,
+    .on_end = stream_end,
 };
 
 void stream__start(struct conn *c, const struct event_filter *f, uint64_t after, bool chunked)
@@ -141,18 +152,4 @@ void stream__start(struct conn *c, const struct event_filter *f, uint64_t after,
     if (!c->closing) {
         pump(c);
     }
-}
-
-void stream__end(struct conn *c)
-{
-    const struct stream *st = c->state;
-    if (st->chunked && !conn__blocked(c)) {
-        buf_addz(&c->out, "0\r\n\r\n");
-    }
-    conn__finish(c);
-}
-
-bool stream__is(const struct conn *c)
-{
-    return c->proto == &stream;
 }

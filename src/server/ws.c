@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/sock.h"
 #include "keep/chan.h"
-#include "keep/sock.h"
 #include "keep/terms.h"
 #include "net/wskey.h"
 #include "server/server_int.h"
@@ -29,6 +29,13 @@ struct ws {
     struct chan *chan;        // to the keeper; NULL when it is gone
     bool ending;
 };
+
+static const struct conn_proto ws_proto;
+
+static bool is_ws(const struct conn *c)
+{
+    return c->proto == &ws_proto && !c->closing;
+}
 
 // ---- frames --------------------------------------------------------------------------------
 
@@ -122,18 +129,14 @@ static const struct chan_cb keeper_cb = {.on_msg = on_msg, .on_end = on_keeper_e
 
 static void on_control(struct ws *w, struct str text)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    struct buf size = {.max = 16};
-    arena_init(&a);
     if (json_parse(&v, &a, text, NULL, NULL) == 0 &&
         str_eqz(json_str(json_get(v, "type"), ""), "resize")) {
         int64_t rows = json_int(json_get(v, "rows"), 0), cols = json_int(json_get(v, "cols"), 0);
-        wire_put(&size, (uint64_t)MAX(0, MIN(rows, 65535)), 2);
-        wire_put(&size, (uint64_t)MAX(0, MIN(cols, 65535)), 2);
-        chan_send(w->chan, WIRE_RESIZE, buf_str(&size), STR_NULL);
+        chan_resize(w->chan, (uint16_t)MAX(0, MIN(rows, 65535)),
+                    (uint16_t)MAX(0, MIN(cols, 65535)));
     }
-    buf_fini(&size);
     arena_fini(&a);
 }
 
@@ -163,11 +166,6 @@ static void ws_on_read(struct conn *c, struct str bytes)
     flush(w);
 }
 
-static void ws_on_eof(struct conn *c)
-{
-    conn__close(c);
-}
-
 static void ws_on_drain(struct conn *c)
 {
     struct ws *w = c->state;
@@ -184,7 +182,7 @@ static void ws_on_deadline(struct conn *c)
         ws_frames_ping(w->frames);
         flush(w);
     }
-    if (!c->closing && ws__is(c)) {
+    if (is_ws(c)) {
         conn__heartbeat(c);
     }
 }
@@ -192,6 +190,7 @@ static void ws_on_deadline(struct conn *c)
 static void ws_on_gone(struct conn *c)
 {
     struct ws *w = c->state;
+    assert(c->server->counts.streams != 0);
     c->server->counts.streams--;
     chan_close(w->chan);
     ws_frames_free(w->frames);
@@ -199,30 +198,26 @@ static void ws_on_gone(struct conn *c)
     c->state = NULL;
 }
 
-static const struct conn_proto ws_proto = {
-    .on_read = ws_on_read,
-    .on_eof = ws_on_eof,
-    .on_drain = ws_on_drain,
-    .on_deadline = ws_on_deadline,
-    .on_gone = ws_on_gone,
-};
-
-// ---- the handshake -------------------------------------------------------------------------
-
-bool ws__is(const struct conn *c)
-{
-    return c->proto == &ws_proto;
-}
-
-void ws__end(struct conn *c)
+static void ws_on_end(struct conn *c)
 {
     struct ws *w = c->state;
     end(w, WS_GOING);
     flush(w);
-    if (ws__is(c) && !c->closing) {
+    if (is_ws(c)) {
         conn__finish(c);
     }
 }
+
+static const struct conn_proto ws_proto = {
+    .on_read = ws_on_read,
+    .on_eof = conn__close,
+    .on_drain = ws_on_drain,
+    .on_deadline = ws_on_deadline,
+    .on_gone = ws_on_gone,
+    .on_end = ws_on_end,
+};
+
+// ---- the handshake -------------------------------------------------------------------------
 
 bool ws__is_asked(const struct asked *q)
 {
@@ -245,7 +240,6 @@ static bool check(const struct asked *q, struct refusal *no)
 
 static int open_keeper(struct ws *w, const struct term *t, const struct json *params, struct err *e)
 {
-    struct buf hello = {.max = 16}, attach = {.max = 32};
     int64_t offset = json_int(json_get(params, "offset"), -1);
     int fd = sock_connect(term_socket(t), e);
     int rc =
@@ -254,16 +248,7 @@ static int open_keeper(struct ws *w, const struct term *t, const struct json *pa
     if (rc < 0) {
         return rc;
     }
-    wire_put(&hello, WIRE_VERSION, 2);
-    wire_put(&hello, WIRE_VIEWER, 1);
-    wire_put(&attach, offset >= 0, 1);
-    wire_put(&attach, (uint64_t)MAX(offset, 0), 8);
-    wire_put(&attach, HISTORY_ROWS, 4);
-    wire_put(&attach, 0, 4); // its size comes later, if it has one
-    chan_send(w->chan, WIRE_HELLO, buf_str(&hello), STR_NULL);
-    chan_send(w->chan, WIRE_ATTACH, buf_str(&attach), STR_NULL);
-    buf_fini(&hello);
-    buf_fini(&attach);
+    chan_attach(w->chan, offset, HISTORY_ROWS, 0, 0); // its size comes later, if it has one
     return 0;
 }
 

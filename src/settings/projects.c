@@ -113,13 +113,8 @@ static struct project *open_project(struct projects *p, const char *root)
 {
     struct project *pr = xcalloc(1, sizeof *pr);
     struct err e = {0};
-    const struct config *c = settings_live(p->o.settings)->now;
     char *dir = path_join(root, ".afloat");
-    struct watch_opts o = {.path = dir,
-                           .pattern = "config.toml",
-                           .debounce_ms = (unsigned)config_int(c, "watch.debounce_ms"),
-                           .poll_ms = (unsigned)config_int(c, "watch.poll_ms"),
-                           .poll = config_bool(c, "watch.poll")};
+    struct watch_opts o = {.path = dir, .pattern = "config.toml"};
     *pr = (struct project){.all = p, .next = p->list, .root = xstrdup(root)};
     p->list = pr;
     if (watch_open(&pr->watch, p->o.watcher, &o, on_saved, pr, &e) < 0) {
@@ -171,6 +166,9 @@ static void take(struct project *pr, struct reading *r)
 {
     const struct trust_settings *found = &r->found;
     settings_log_diags(&r->diags);
+    if (found->trusted && r->config == NULL && pr->config == NULL) {
+        config_diags_refuse(&r->diags); // its stricter lines are not in force
+    }
     free(pr->refusal);
     pr->refusal = refusal_of(&r->diags);
     if (found->why != NULL) {

@@ -4,7 +4,8 @@
 //     SIGHUP ─────────────┴──> read all layers ──┬─ fine:   the new ones are in force
 //                                                └─ broken: the old ones stay, its faults are shown
 //
-// Those who listen (config_listen) are told before the old ones go.
+// Those who listen (config_listen) are told before the old ones go. What counts from the start on alone (`fixed`)
+// is a warning while the files say something else than they did then.
 
 #include "settings/settings.h"
 
@@ -17,32 +18,43 @@
 
 extern char **environ; // the process's own
 
+static const char *const fixed[] = {"store.url", "store.url_secret", "store.hub_name"};
+
+enum { FILES = 2, FIXED = ARRAY_LEN(fixed) }; // the user's file, the system's
+
 struct settings {
     struct settings_opts opts;
     struct config *config; // the same as live.now
     struct config_diags diags;
+    bool unread; // a file has been broken since the start: what it says of sessions is not in force
     struct config_live live;
-    struct watch *watch;
-    struct stat seen; // of the user's file, before it was read; zeroed: there was none
+    struct watch *watches[FILES];
+    struct stat seen[FILES]; // before they were read; zeroed: there was none
+    char *started[FIXED];    // with which values of `fixed` the hub started
 };
 
-/// How the user's file looks now.
-static struct stat look(const struct settings_opts *o)
+static const char *system_path(const struct settings_opts *o)
 {
-    struct stat st;
-    char *path = path_join(o->home->dir, "config.toml");
-    if (stat(path, &st) < 0) {
-        st = (struct stat){0};
-    }
-    free(path);
-    return st;
+    return o->system_path != NULL ? o->system_path : CONFIG_SYSTEM_PATH;
 }
 
-static bool looks_alike(const struct stat *a, const struct stat *b)
+/// Note how the files look now; true when one of them is another than before.
+static bool look(struct settings *s)
 {
-    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-           memcmp(&a->st_mtim, &b->st_mtim, sizeof a->st_mtim) == 0 &&
-           memcmp(&a->st_ctim, &b->st_ctim, sizeof a->st_ctim) == 0;
+    const char *paths[FILES] = {s->opts.home->config, system_path(&s->opts)};
+    bool changed = false;
+    for (size_t i = 0; i < FILES; i++) {
+        struct stat now, *was = &s->seen[i];
+        if (stat(paths[i], &now) < 0) {
+            now = (struct stat){0};
+        }
+        changed = changed || now.st_ino != was->st_ino || now.st_dev != was->st_dev ||
+                  now.st_size != was->st_size ||
+                  memcmp(&now.st_mtim, &was->st_mtim, sizeof now.st_mtim) != 0 ||
+                  memcmp(&now.st_ctim, &was->st_ctim, sizeof now.st_ctim) != 0;
+        *was = now;
+    }
+    return changed;
 }
 
 /// A project's layer that may be NULL, and what its file holds.
@@ -72,7 +84,7 @@ static int read_layers(const struct settings_opts *o, struct project_layer p, st
 // A broken system file would take its [policy] with it.
 static int check_system(const struct settings_opts *o, const struct config_diags *d, struct err *e)
 {
-    const char *path = o->system_path != NULL ? o->system_path : CONFIG_SYSTEM_PATH;
+    const char *path = system_path(o);
     for (size_t i = 0; i < d->n; i++) {
         const struct config_diag *g = &d->p[i];
         if (g->severity == CONFIG_ERROR && strcmp(g->path, path) == 0) {
@@ -90,13 +102,24 @@ static void apply_level(const struct config *c)
     }
 }
 
+/// The files were read. A broken one leaves the last good settings in force; at the start there are none, and what it
+/// says of sessions must not silently mean the default.
+static void settle_diags(struct settings *s)
+{
+    s->unread = s->unread && s->diags.broken;
+    if (s->unread) {
+        config_diags_refuse(&s->diags);
+    }
+    settings_log_diags(&s->diags);
+}
+
 int settings_open(struct settings **out, const struct settings_opts *o, struct err *e)
 {
     *out = NULL;
     struct settings *s = xcalloc(1, sizeof *s);
     s->opts = *o;
     config_diags_init(&s->diags);
-    s->seen = look(o);
+    (void)look(s);
     int rc = read_layers(o, (struct project_layer){0}, &s->config, &s->diags, e);
     if (rc == 0) {
         rc = check_system(o, &s->diags, e);
@@ -105,8 +128,12 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
         settings_close(s);
         return rc;
     }
-    settings_log_diags(&s->diags);
+    s->unread = true;
+    settle_diags(s);
     apply_level(s->config);
+    for (size_t i = 0; i < FIXED; i++) {
+        s->started[i] = xstrdup(config_str(s->config, fixed[i]));
+    }
     config_put(&s->live, s->config, &s->diags);
     *out = s;
     return 0;
@@ -122,19 +149,25 @@ static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg
 
 int settings_watch(struct settings *s, struct watcher *w, struct err *e)
 {
-    struct watch_opts o = {.path = s->opts.home->dir,
-                           .pattern = "config.toml",
-                           .debounce_ms = (unsigned)config_int(s->config, "watch.debounce_ms"),
-                           .poll_ms = (unsigned)config_int(s->config, "watch.poll_ms"),
-                           .poll = config_bool(s->config, "watch.poll")};
-    assert(s->watch == NULL);
-    return watch_open(&s->watch, w, &o, on_saved, s, e);
+    const char *paths[FILES] = {s->opts.home->config, system_path(&s->opts)};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < FILES; i++) {
+        const char *name = strrchr(paths[i], '/') + 1;
+        char *dir = xstrndup(paths[i], (size_t)(name - paths[i] - 1));
+        struct watch_opts o = {.path = dir, .pattern = name};
+        assert(s->watches[i] == NULL);
+        rc = watch_open(&s->watches[i], w, &o, on_saved, s, e);
+        free(dir);
+    }
+    return rc;
 }
 
 void settings_unwatch(struct settings *s)
 {
-    watch_close(s->watch);
-    s->watch = NULL;
+    for (size_t i = 0; i < FILES; i++) {
+        watch_close(s->watches[i]);
+        s->watches[i] = NULL;
+    }
 }
 
 void settings_close(struct settings *s)
@@ -143,6 +176,9 @@ void settings_close(struct settings *s)
         assert(s->live.listeners.n == 0);
         config_free(s->config);
         config_diags_fini(&s->diags);
+        for (size_t i = 0; i < FIXED; i++) {
+            free(s->started[i]);
+        }
         free(s);
     }
 }
@@ -161,17 +197,35 @@ void settings_log_diags(const struct config_diags *d)
     }
 }
 
+/// Say which settings wait for the hub's next start.
+static void check_fixed(const struct settings *s, const struct config *fresh,
+                        struct config_diags *d)
+{
+    for (size_t i = 0; i < FIXED; i++) {
+        const struct config_entry *now = config_find(fresh, fixed[i]);
+        if (strcmp(config_str(fresh, fixed[i]), s->started[i]) != 0) {
+            struct config_place at = {now->path != NULL ? now->path : s->opts.home->config,
+                                      now->line, 1};
+            config_diags_add(d, CONFIG_WARNING, at, "run 'afloat stop' and 'afloat start'",
+                             "'%s' changed; the hub uses it from its next start on", fixed[i]);
+        }
+    }
+}
+
 void settings_reload(struct settings *s)
 {
     struct err e = {0};
     struct config *fresh = NULL, *old = NULL;
     struct config_diags diags;
     config_diags_init(&diags);
-    s->seen = look(&s->opts);
+    (void)look(s);
     if (read_layers(&s->opts, (struct project_layer){0}, &fresh, &diags, &e) < 0) {
         log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
         config_diags_fini(&diags);
         return;
+    }
+    if (!diags.broken) {
+        check_fixed(s, fresh, &diags);
     }
     config_diags_fini(&s->diags);
     s->diags = diags;
@@ -182,7 +236,7 @@ void settings_reload(struct settings *s)
         s->config = fresh;
         apply_level(fresh);
     }
-    settings_log_diags(&s->diags);
+    settle_diags(s);
     log_info(LOG_CONFIG, "reload=done broken=%d diagnostics=%zu", diags.broken, diags.n);
     config_put(&s->live, s->config, &s->diags);
     config_free(old);
@@ -190,8 +244,7 @@ void settings_reload(struct settings *s)
 
 void settings_refresh(struct settings *s)
 {
-    struct stat now = look(&s->opts);
-    if (!looks_alike(&now, &s->seen)) {
+    if (look(s)) {
         settings_reload(s);
     }
 }

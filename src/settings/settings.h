@@ -17,7 +17,7 @@ struct settings_opts {
 /// Read all layers. Fails for a bad flag or variable, and when the system's file is broken: what it
 /// forbids must not be allowed by a slip of the pen. A broken file of the user's is left out.
 int settings_open(struct settings **out, const struct settings_opts *o, struct err *e) MUST_CHECK;
-/// From now on a saved config.toml is read by itself; until settings_unwatch().
+/// From now on saved files are read by themselves; until settings_unwatch().
 int settings_watch(struct settings *s, struct watcher *w, struct err *e) MUST_CHECK;
 void settings_unwatch(struct settings *s); // before the watcher closes
 void settings_close(struct settings *s);   // NULL is allowed; must not be watched any more
@@ -31,8 +31,8 @@ void settings_log_diags(const struct config_diags *d);
 
 /// Read the files again.
 void settings_reload(struct settings *s);
-/// The same if the user's file is another one than the one that was read: who asks for a reload does not
-/// wait for the watcher.
+/// The same if a file is another one than the one that was read: who asks for a reload, or begins a session, does
+/// not wait for the watcher.
 void settings_refresh(struct settings *s);
 
 /// What is in force, and where to listen: told after each reading but the first, also when only what is wrong with

@@ -26,13 +26,12 @@ int team_read(struct team *t, const struct config *c, const struct home *home, c
     }
     t->shared = t->url != NULL;
     t->hub = fleet_hub_name(c, home);
-    size_t n;
-    const char *const *labels = config_strings(c, "store.labels", &n);
+    const char *const *labels = config_strings(c, "store.labels");
     t->store = (struct store_team){.url = t->url,
                                    .hub = t->hub,
                                    .version = version,
                                    .labels = labels,
-                                   .n_labels = n,
+                                   .n_labels = str_count(labels),
                                    .lease_s = (unsigned)config_int(c, "store.lease_s"),
                                    .keep_days = (unsigned)config_int(c, "store.keep_days")};
     return 0;

@@ -2,12 +2,12 @@
 
 #include "shell/ctl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "client/dial.h"
@@ -110,18 +110,15 @@ char *ctl_find(void)
 char *ctl_find_project(const char *runtime, const char *project)
 {
     char *parent = path_join(runtime, "shell"), *found = NULL;
-    struct dirent *entry;
-    DIR *dir = shell_dir_is_private(parent) ? opendir(parent) : NULL;
-    while (dir != NULL && found == NULL && (entry = readdir(dir)) != NULL) { // NOLINT
-        char *path = path_join(parent, entry->d_name);
-        if (entry->d_name[0] != '.' && has_project(path, project)) {
+    struct folder f = folder_open(parent);
+    while (shell_dir_is_private(parent) && found == NULL && folder_next(&f)) {
+        char *path = path_join(parent, f.name);
+        if (f.name[0] != '.' && has_project(path, project)) {
             found = xstrdup(path);
         }
         free(path);
     }
-    if (dir != NULL) {
-        closedir(dir);
-    }
+    folder_close(&f);
     free(parent);
     return found;
 }

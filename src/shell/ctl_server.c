@@ -10,7 +10,6 @@
 #include "shell/ctl_server.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -46,10 +45,8 @@ static void release(struct ctl_call *c)
     if (!c->closed || (c->asked && !c->answered && c->server != NULL)) {
         return;
     }
-    for (size_t i = 0; c->server != NULL && i < c->server->calls.n; i++) {
-        if (c->server->calls.p[i] == c) {
-            vec_remove(&c->server->calls, i);
-        }
+    if (c->server != NULL) {
+        vec_drop(&c->server->calls, c);
     }
     buf_fini(&c->in);
     buf_fini(&c->out);

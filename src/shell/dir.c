@@ -14,32 +14,30 @@
 #include "shell/dir.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
-
-enum { DEPTH_MAX = 4 };
 
 static bool is_private(const struct stat *st)
 {
     return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0;
 }
 
-static int open_dir_at(int at, const char *name)
+static int open_dir(const char *path)
 {
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /// Open a directory that must be ours alone.
 static int open_private(const char *path, struct err *e)
 {
     struct stat st;
-    int fd = open_dir_at(AT_FDCWD, path);
+    int fd = open_dir(path);
     if (fd < 0) {
         return errno == ELOOP || errno == ENOTDIR
                    ? err_set(e, ERR_DENIED, "'%s' is in the way and is no directory; remove it",
@@ -56,48 +54,20 @@ static int open_private(const char *path, struct err *e)
 
 // ---- removing ------------------------------------------------------------------------------
 
-/// Remove what is in a directory, at most `depth` levels deep. Takes over `dirfd`.
-static void remove_entries(int dirfd, int depth)
+/// Remove the sessions in `path` whose process is gone: their locks are free. The directory is ours alone.
+static void sweep(const char *path)
 {
-    struct dirent *entry;
-    assert(dirfd >= 0 && depth >= 0);
-    DIR *dir = fdopendir(dirfd);
-    if (dir == NULL) {
-        close(dirfd);
-        return;
-    }
-    while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): a stream of our own
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(dirfd, name, 0) == 0 ||
-            depth == 0) {
-            continue;
-        }
-        int fd = open_dir_at(dirfd, name);
-        if (fd >= 0) {
-            remove_entries(fd, depth - 1);
-            unlinkat(dirfd, name, AT_REMOVEDIR);
-        }
-    }
-    closedir(dir);
-}
-
-/// Remove the sessions whose process is gone: their locks are free.
-static void sweep(int parent)
-{
-    struct dirent *entry;
-    int copy = dup(parent);
-    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe)
-        int fd = entry->d_name[0] != '.' ? open_dir_at(parent, entry->d_name) : -1;
+    struct folder f = folder_open(path);
+    while (folder_next(&f)) {
+        char *session = path_join(path, f.name);
+        int fd = f.name[0] != '.' ? open_dir(session) : -1;
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            remove_entries(fd, DEPTH_MAX);
-            unlinkat(parent, entry->d_name, AT_REMOVEDIR);
-        } else if (fd >= 0) {
+            (void)!path_remove_tree(session, NULL);
+        }
+        if (fd >= 0) {
             close(fd);
         }
-    }
-    if (dir != NULL) {
-        closedir(dir);
+        free(session);
     }
 }
 
@@ -114,7 +84,7 @@ static int make_in(struct shell_dir *d, const char *parent_path, const char *pat
              : flock(parent, LOCK_EX) == 0 ? 0
                                            : err_sys(e, "cannot lock '%s'", parent_path);
     if (rc == 0) {
-        sweep(parent);
+        sweep(parent_path);
         char *made = xstrdup(path);
         if (any_name ? mkdtemp(made) == NULL : mkdir(made, 0700) != 0) {
             rc = err_sys(e, "cannot make '%s'", path);
@@ -159,15 +129,18 @@ int shell_dir_make(struct shell_dir *d, const char *path, struct err *e)
 
 void shell_dir_close(struct shell_dir *d)
 {
-    if (d->fd >= 0) {
-        remove_entries(d->fd, DEPTH_MAX);
-    }
+    assert(d->fd < 0 || d->path != NULL);
     if (d->path != NULL) {
         char *parent_path = str_dup(path_dir(str_of(d->path)));
         int parent = open_private(parent_path, NULL);
-        rmdir(d->path);
+        if (d->fd >= 0) {
+            (void)!path_remove_tree(d->path, NULL);
+            close(d->fd);
+        } else {
+            rmdir(d->path);
+        }
         if (parent >= 0 && flock(parent, LOCK_EX | LOCK_NB) == 0) {
-            sweep(parent);
+            sweep(parent_path);
         }
         if (parent >= 0) {
             close(parent);

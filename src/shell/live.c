@@ -8,7 +8,6 @@
 // next one rendered as a difference to that. When the disk is full the offer is tried again.
 
 #include <assert.h>
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/visible.h"
@@ -339,6 +338,7 @@ int live__run(struct run *r, struct err *e)
     v.merge = env_session_new((const char *const *)environ);
     timer_init(&v.calm, &r->loop, on_calm, &v);
     timer_init(&v.retry, &r->loop, on_retry, &v);
+    timer_init(&v.again_timer, &r->loop, live__run_again, &v);
     int rc = start(&v, &a, e);
     if (rc == 0) {
         r->live = &v;

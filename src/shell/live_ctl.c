@@ -28,11 +28,7 @@ static void write_status(struct live *v, struct jw *w)
     jw_kint(w, "applied", (int64_t)v->applied);
     jw_kint(w, "inputs", (int64_t)n_inputs);
     jw_kstrz(w, "watching", watcher_stats(r->watcher).swept == 0 ? "native" : "degraded: polling");
-    jw_karr(w, "changed_files");
-    for (size_t i = 0; i < r->n_changed; i++) {
-        jw_strz(w, r->changed[i]);
-    }
-    jw_end_arr(w);
+    env_write_changed(w, (const char *const *)r->changed, r->n_changed);
     jw_kint(w, "duration_ms", r->result != NULL ? (int64_t)r->result->duration_ms : 0);
     if (r->failure != NULL) {
         jw_kstrz(w, "error", r->failure);
@@ -109,11 +105,7 @@ static void answer_task(struct live_task *t, bool ok)
 static void task_free(struct live_task *t)
 {
     struct live *v = t->live;
-    for (size_t i = 0; i < v->tasks.n; i++) {
-        if (v->tasks.p[i] == t) {
-            vec_remove(&v->tasks, i);
-        }
-    }
+    vec_drop(&v->tasks, t);
     env_tasks_close(t->tasks);
     vec_fini_each(&t->left, free);
     buf_fini(&t->output);

@@ -61,6 +61,8 @@ int live__offer_task(struct live *v, const char *name, bool force, struct err *e
 /// Take over what tasks exported, and offer it.
 void live__take_exports(struct live *v, const struct env_tasks_end *end);
 
+/// Run the tasks whose inputs changed; for `again_timer`.
+void live__run_again(void *arg);
 /// Watch the inputs of the tasks of `run->built`: they run again when one changes.
 void live__watch_tasks(struct live *v);
 void live__end_tasks(struct live *v); // no longer

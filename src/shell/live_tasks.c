@@ -47,7 +47,7 @@ static void on_end(const struct env_tasks_end *end, void *arg)
     }
 }
 
-static void run_again(void *arg)
+void live__run_again(void *arg)
 {
     struct live *v = arg;
     struct err e;
@@ -134,7 +134,6 @@ void live__watch_tasks(struct live *v)
     }
     unwatch(v);
     v->watched_for = now;
-    timer_init(&v->again_timer, &v->run->loop, run_again, v);
     vec_foreach (t, &v->run->built->tasks) {
         for (const char **in = t->inputs; *in != NULL; in++) {
             watch_one(v, t, *in);

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/time.h"
 #include "base/visible.h"
 #include "pty/tty.h"
@@ -19,14 +20,7 @@ static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "
 
 static void put(const struct buf *b)
 {
-    size_t at = 0;
-    while (at < b->n) {
-        ssize_t n = write(STDERR_FILENO, b->p + at, b->n - at);
-        if (n <= 0) {
-            return; // stderr is the last place to report to
-        }
-        at += (size_t)n;
-    }
+    (void)!path_write_fd(STDERR_FILENO, buf_str(b)); // stderr is the last place to report to
 }
 
 static uint64_t elapsed_ms(const struct progress *p)

@@ -27,17 +27,6 @@ static void add_shipped(struct buf *out, const char *name)
     }
 }
 
-static const char *lookup(const char *const *env, const char *name)
-{
-    size_t n = strlen(name);
-    for (; env != NULL && *env != NULL; env++) {
-        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=') {
-            return *env + n + 1;
-        }
-    }
-    return NULL;
-}
-
 /// The marker, the environment's functions and our own, as one file.
 static int write_init(const char *dir, const char *name, enum env_dialect d, const char *script,
                       bool marker, struct err *e)
@@ -52,28 +41,18 @@ static int write_init(const char *dir, const char *name, enum env_dialect d, con
     return rc;
 }
 
-/// `list` with NULL after it, in the arena.
-static const char **words(struct arena *a, const char *const *list, size_t n)
-{
-    const char **out = arena_calloc(a, n + 1, sizeof *out);
-    for (size_t i = 0; i < n; i++) {
-        out[i] = list[i];
-    }
-    return out;
-}
-
 static int prepare_zsh(struct rc_start *out, struct arena *a, const char *dir, const char *program,
                        bool marker, const char *const *outer, struct err *e)
 {
     struct buf text = {.max = SIZE_MAX};
     const char *zdotdir = arena_printf(a, "%s/zsh", dir);
-    const char *before = lookup(outer, "ZDOTDIR");
+    const char *before = str_env(outer, "ZDOTDIR");
     const char *const argv[] = {program, "-i"};
     const char *const env[] = {
         arena_printf(a, "ZDOTDIR=%s", zdotdir),
         arena_printf(a, "__AFLOAT_ZDOTDIR=%s", before != NULL ? before : "")};
-    out->argv = words(a, argv, ARRAY_LEN(argv));
-    out->env = words(a, env, before != NULL ? 2 : 1);
+    out->argv = arena_list(a, argv, ARRAY_LEN(argv));
+    out->env = arena_list(a, env, before != NULL ? 2 : 1);
     if (mkdir(zdotdir, 0700) != 0 && errno != EEXIST) {
         return err_sys(e, "cannot make '%s'", zdotdir);
     }
@@ -99,9 +78,9 @@ int rc_prepare(struct rc_start *out, struct arena *a, const char *dir, const cha
     const char *const for_fish[] = {program, "-i", "--init-command",
                                     arena_strdup(a, buf_str(&source))};
     buf_fini(&source);
-    out->argv =
-        fish ? words(a, for_fish, ARRAY_LEN(for_fish)) : words(a, for_bash, ARRAY_LEN(for_bash));
-    out->env = words(a, NULL, 0);
+    out->argv = fish ? arena_list(a, for_fish, ARRAY_LEN(for_fish))
+                     : arena_list(a, for_bash, ARRAY_LEN(for_bash));
+    out->env = arena_list(a, NULL, 0);
     return write_init(dir, name, fish ? ENV_FISH : ENV_BASH, fish ? "init.fish" : "init.bash",
                       marker, e);
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "client/announce.h"
 #include "proto/events.h"
@@ -40,16 +41,11 @@ static void tell(struct report *r, const struct news *n)
     jw_kstrz(&w, "project", r->project);
     jw_kint(&w, "pid", r->pid);
     jw_kint(&w, "generation", (int64_t)n->generation);
-    jw_karr(&w, "changed_files");
-    for (size_t i = 0; i < n->n_changed; i++) {
-        jw_strz(&w, n->changed[i]);
-    }
-    jw_end_arr(&w);
+    env_write_changed(&w, n->changed, n->n_changed);
     jw_kint(&w, "duration_ms", (int64_t)n->duration_ms);
     if (n->error != NULL) {
-        struct str text = str_of(n->error);
-        text.n = MIN(text.n, (size_t)ERROR_MAX);
-        jw_kstr(&w, "error", text);
+        size_t fits = utf8_cut(n->error, strlen(n->error), ERROR_MAX);
+        jw_kstr(&w, "error", (struct str){n->error, fits});
     }
     jw_end_obj(&w);
     if (buf_ok(&body)) {

@@ -198,12 +198,11 @@ static int refresh(struct catchup *c, const char *dir, struct str id, struct are
 static int visit(void *arg, const char *dir, struct str id)
 {
     struct catchup *c = arg;
-    struct arena a;
+    struct arena a = {0};
     if (map_get(&c->seen, id) != NULL) {
         complain(c, dir, "another session has this id; this one is not listed");
         return 0;
     }
-    arena_init(&a);
     int rc = refresh(c, dir, id, &a);
     arena_fini(&a);
     return rc;
@@ -268,12 +267,11 @@ int catchup_run(struct index *x, const char *home, catchup_cb *cb, void *arg,
 static int visit_new(void *arg, const char *dir, struct str id)
 {
     struct catchup *c = arg;
-    struct arena a;
+    struct arena a = {0};
     struct index_row r;
     if (!str_starts(str_of(dir), c->under)) {
         return 0;
     }
-    arena_init(&a);
     int rc = index_get(c->x, id, &r, &a, c->e);
     if (rc == 0) {
         map_set(&c->seen, id, c);

@@ -51,7 +51,6 @@ static int object_read(struct object *o, struct str text, struct err *e)
 {
     struct object fresh = {0};
     struct json *json;
-    arena_init(&fresh.arena);
     int rc = json_parse(&json, &fresh.arena, arena_str(&fresh.arena, text), NULL, e);
     if (rc < 0) {
         arena_fini(&fresh.arena);
@@ -73,8 +72,7 @@ static void object_clear(struct object *o)
 /// Write `obj` with the change `p` applied.
 static void write_changed(struct buf *out, const struct json *obj, const struct pending *p)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     json_foreach_member (m, obj) {
         if (!str_eqz(m->key, p->key)) {
@@ -92,8 +90,7 @@ static void write_changed(struct buf *out, const struct json *obj, const struct 
 /// `o` becomes `from` with `p` applied; the two may be one.
 static void object_change(struct object *o, const struct json *from, const struct pending *p)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     write_changed(&text, from, p);
     int rc = object_read(o, buf_str(&text), NULL);
     assert(rc == 0); // made of values that were parsed
@@ -114,9 +111,8 @@ static void make_all(struct choices *c)
 
 static bool is_json(struct str text)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     bool ok = json_parse(&v, &a, text, NULL, NULL) == 0;
     arena_fini(&a);
     return ok;

@@ -50,27 +50,6 @@ static bool is_get(const struct doc_req *r)
 
 // ---- on the lane --------------------------------------------------------------------------
 
-static void set_member(struct json *obj, struct arena *a, struct str key, const struct json *value)
-{
-    struct json_member *m = arena_alloc(a, (obj->n + 1) * sizeof *m);
-    uint32_t n = 0;
-    bool found = false;
-    json_foreach_member (it, obj) {
-        bool same = str_eq(it->key, key);
-        found |= same;
-        if (!same) {
-            m[n++] = *it;
-        } else if (value != NULL) {
-            m[n++] = (struct json_member){key, *value};
-        }
-    }
-    if (!found && value != NULL) {
-        m[n++] = (struct json_member){key, *value};
-    }
-    obj->members = m;
-    obj->n = n;
-}
-
 static int apply(struct json **root, struct arena *a, const struct doc_req *r, struct err *e)
 {
     struct json *value = NULL;
@@ -87,14 +66,13 @@ static int apply(struct json **root, struct arena *a, const struct doc_req *r, s
     if ((*root)->type != JSON_OBJ) {
         return err_set(e, ERR_INVALID, "it is not an object; 'afloat fsck --repair' sets it aside");
     }
-    set_member(*root, a, r->key, value);
+    *root = json_with(a, *root, r->key, value);
     return 0;
 }
 
 static int save(struct doc *d, const struct json *root, struct err *e)
 {
-    struct buf out;
-    buf_init(&out, DOC_MAX);
+    struct buf out = {.max = DOC_MAX};
     json_write(&out, root, 2);
     int rc = buf_ok(&out) ? doc_save(d->path, buf_str(&out), e)
                           : err_set(e, ERR_TOO_LARGE, "above %d bytes", DOC_MAX);
@@ -149,9 +127,8 @@ static void work(void *arg)
 {
     struct doc *d = arg;
     struct json *root;
-    struct arena a;
+    struct arena a = {0};
     struct err e;
-    arena_init(&a);
     int rc = doc_name_valid(str_of(d->name))
                  ? load(d->path, &d->text, &a, &root, &e)
                  : err_set(&e, ERR_INVALID, "not a document's name: '%s'", d->name);
@@ -329,9 +306,8 @@ bool doc_name_valid(struct str name)
 
 int doc_load(const char *path, struct buf *out, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *root;
-    arena_init(&a);
     int rc = load(path, out, &a, &root, e);
     arena_fini(&a);
     return rc;
@@ -339,14 +315,13 @@ int doc_load(const char *path, struct buf *out, struct err *e)
 
 int doc_save(const char *path, struct str json, struct err *e)
 {
-    struct buf text;
+    struct buf text = {.max = DOC_MAX + 1};
     char *dir = str_dup(path_dir(str_of(path)));
     int rc = path_mkdirs(dir, 0700, e);
     free(dir);
     if (rc < 0) {
         return rc;
     }
-    buf_init(&text, DOC_MAX + 1);
     buf_adds(&text, json);
     buf_addc(&text, '\n');
     rc = buf_ok(&text) ? path_write_atomic(path, buf_str(&text), 0600, e)

@@ -1,5 +1,6 @@
 // Check what is stored, and mend it.
 //
+//     directories > something else has the name of one: set aside
 //     documents ──> not JSON, or nothing a hub can use: set aside
 //     sessions  ──> metadata.json: not JSON: set aside; missing: made again from the journal
 //               ──> events.jsonl:  torn: cut    damaged: rebuilt from its good lines
@@ -14,12 +15,12 @@
 
 #include "store/fsck.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/path.h"
@@ -81,15 +82,60 @@ static const char *kind_fault(const char *path)
     return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) ? "not a regular file" : NULL;
 }
 
+/// Without its mark the hub would give out event ids a second time. No hub ever gave out one a millisecond
+/// since 1970, so now is a safe mark.
+static int save_mark(const char *path, struct err *e)
+{
+    char mark[64];
+    snprintf(mark, sizeof mark, "{\"event_id_mark\":%lld}", (long long)time_wall_ms());
+    return doc_save(path, str_of(mark), e);
+}
+
+// ---- directories --------------------------------------------------------------------------
+
+// of CONTRACT 1, and those that only the hub knows; a parent before what is in it
+static const char *const directories[] = {
+    "state",      "state/versions", "sessions", "logs",     "bots",
+    "plugins",    "shared",         "skills",   "profiles", "worktrees",
+    "quarantine", "trash",          "clones",   "lua",      "permissions"};
+
+static int make_directory(const char *path, struct err *e)
+{
+    return mkdir(path, 0700) == 0 ? 0 : err_sys(e, "cannot make '%s'", path);
+}
+
+/// A link that leads nowhere stays: what it led to may only not be mounted.
+static void check_directory(struct fsck *f, const char *name)
+{
+    struct stat st;
+    struct err e;
+    char *path = path_join(f->home, name), *mark = path_join(f->home, "state/hub.json");
+    bool there = lstat(path, &st) == 0, link = there && S_ISLNK(st.st_mode);
+    if (link && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))) {
+        finding(f, name, "directory", ERROR, false, "a link that leads to no directory");
+    } else if (there && !S_ISDIR(st.st_mode)) {
+        int rc = f->repair ? set_aside(path, &e) : 0;
+        rc = f->repair && rc == 0 ? make_directory(path, &e) : rc;
+        if (f->repair && rc == 0 && strcmp(name, "state") == 0) {
+            rc = save_mark(mark, &e);
+        }
+        mended(f, name, "directory", ERROR, "not a directory", rc, &e);
+        f->stale = true;
+    } else if (!there && f->repair && strcmp(name, "state") == 0) { // a new home
+        (void)mkdir(path, 0700); // the index, which is made in it, says when that failed
+    }
+    free(path);
+    free(mark);
+}
+
 // ---- documents ----------------------------------------------------------------------------
 
 /// Why a hub could not start with this document, or NULL when it can.
 static const char *useless(const char *name, struct str text)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
     const char *why = NULL;
-    arena_init(&a);
     if (text.n == 0) {
         // missing, as in a new home
     } else if (json_parse(&v, &a, text, NULL, NULL) < 0) {
@@ -108,30 +154,40 @@ static const char *useless(const char *name, struct str text)
 
 static void check_document(struct fsck *f, const char *name)
 {
-    struct buf text;
+    struct buf text = {.max = DOC_MAX};
     struct err why, e;
     char *path = path_join(f->home, name);
 
-    buf_init(&text, DOC_MAX);
     const char *fault = kind_fault(path);
     int rc = fault != NULL ? 0 : doc_load(path, &text, &why);
     if (fault == NULL) {
-        fault = rc == ERR_CORRUPT ? "not JSON" : useless(name, buf_str(&text));
+        fault = rc == ERR_CORRUPT     ? "not JSON"
+                : rc == ERR_TOO_LARGE ? "too large"
+                                      : useless(name, buf_str(&text));
     }
-    if (rc == ERR_CORRUPT || (rc == 0 && fault != NULL)) {
+    if (rc == ERR_CORRUPT || rc == ERR_TOO_LARGE || (rc == 0 && fault != NULL)) {
         rc = f->repair ? set_aside(path, &e) : 0;
         if (f->repair && rc == 0 && strcmp(name, "state/hub.json") == 0) {
-            // Without its mark the hub would give out event ids a second time. No hub ever gave out
-            // one a millisecond since 1970, so now is a safe mark.
-            char mark[64];
-            snprintf(mark, sizeof mark, "{\"event_id_mark\":%lld}", (long long)time_wall_ms());
-            rc = doc_save(path, str_of(mark), &e);
+            rc = save_mark(path, &e);
         }
         mended(f, name, "document", ERROR, fault, rc, &e);
     } else if (rc < 0) {
         finding(f, name, "unreadable", ERROR, false, why.msg);
     }
     buf_fini(&text);
+    free(path);
+}
+
+/// What is no file is no log either, and the hub does not start without one.
+static void check_log(struct fsck *f)
+{
+    char *path = path_join(f->home, "logs/hub.log");
+    const char *fault = kind_fault(path);
+    struct err e;
+    if (fault != NULL) {
+        int rc = f->repair ? set_aside(path, &e) : 0;
+        mended(f, "logs/hub.log", "log", ERROR, fault, rc, &e);
+    }
     free(path);
 }
 
@@ -285,10 +341,8 @@ static void check_journal(struct fsck *f, const char *dir, struct told *t)
 static int make_metadata(const char *path, struct str id, const struct json *first, struct err *e)
 {
     static const char *const own[] = {"seq", "type", "session", "crc"};
-    struct buf text;
-    struct jw w;
-    buf_init(&text, DOC_MAX);
-    jw_init(&w, &text);
+    struct buf text = {.max = DOC_MAX};
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstr(&w, "session_id", id);
     json_foreach_member (m, first) {
@@ -361,20 +415,17 @@ static void check_leftovers(struct fsck *f, const char *dir)
 {
     struct err e;
     char *path = path_join(f->home, dir);
-    DIR *d = opendir(path);
-    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
-        struct str name = str_of(de->d_name);
+    struct folder there = folder_open(path);
+    while (folder_next(&there)) {
+        struct str name = str_of(there.name);
         if (str_starts(name, ".afloat-") && str_ends(name, ".tmp")) {
-            char *rel = path_join(dir, de->d_name);
-            int rc = f->repair && unlinkat(dirfd(d), de->d_name, 0) != 0
+            char *rel = path_join(dir, there.name);
+            int rc = f->repair && unlinkat(dirfd(there.stream), there.name, 0) != 0
                          ? err_sys(&e, "cannot remove it")
                          : 0;
             mended(f, rel, "leftover", WARNING, "never finished, never seen", rc, &e);
             free(rel);
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     free(path);
 }
@@ -382,9 +433,8 @@ static void check_leftovers(struct fsck *f, const char *dir)
 static void check_row(struct fsck *f, const char *dir, struct str id, uint64_t last_seq,
                       struct str meta)
 {
-    struct arena a;
+    struct arena a = {0};
     struct index_row r;
-    arena_init(&a);
     if (f->x == NULL) {
         f->stale = true;
     } else if (index_get(f->x, id, &r, &a, NULL) < 0) {
@@ -402,10 +452,8 @@ static int check_session(void *arg, const char *dir, struct str id)
 {
     struct fsck *f = arg;
     struct told t = {0};
-    struct buf meta;
+    struct buf meta = {.max = DOC_MAX};
 
-    arena_init(&t.a);
-    buf_init(&meta, DOC_MAX);
     f->c->sessions++;
     check_leftovers(f, dir);
     check_journal(f, dir, &t);
@@ -501,6 +549,7 @@ static int check_all(struct fsck *f, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(documents); i++) {
         check_document(f, documents[i]);
     }
+    check_log(f);
     check_leftovers(f, ".");
     check_leftovers(f, "state");
     int rc = walk_sessions(f->home, check_session, f, e);
@@ -550,6 +599,9 @@ int fsck_run(const char *home, bool repair, struct buf *report, struct fsck_coun
 {
     struct fsck f = {.home = home, .repair = repair, .report = report, .c = c};
     begin_report(&f);
+    for (size_t i = 0; i < ARRAY_LEN(directories); i++) {
+        check_directory(&f, directories[i]);
+    }
     open_index(&f);
     int rc = check_all(&f, e);
     index_close(f.x);

@@ -18,7 +18,7 @@ struct fsck_counts {
 ///     {"home", "repair", "sessions", "found", "repaired",
 ///      "findings": [{"path", "kind", "severity", "message", "repaired"}]}
 ///
-/// `kind` is document, metadata, torn, damaged, leftover, empty, unreadable or index; `severity` is error
+/// `kind` is directory, document, metadata, torn, damaged, leftover, empty, unreadable or index; `severity` is error
 /// (something is lost or cannot be used until mended) or warning (the next start mends it by itself).
 /// An error is only returned when the check could not be finished.
 int fsck_run(const char *home, bool repair, struct buf *report, struct fsck_counts *c,

@@ -294,9 +294,10 @@ static int open_file(struct index **out, const char *path, bool *fresh, struct e
     return rc;
 }
 
+static const char *const suffixes[] = {"", "-wal", "-shm"}; // of the files that SQLite has
+
 static int set_aside(const char *path, struct err *e)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm"};
     unsigned long long now = (unsigned long long)time_wall_ms();
     int rc = 0;
     for (size_t i = 0; i < ARRAY_LEN(suffixes) && rc == 0; i++) {
@@ -311,6 +312,20 @@ static int set_aside(const char *path, struct err *e)
     return rc;
 }
 
+/// Is one of its files a directory, a pipe, ...? SQLite cannot use it, or could wait for it. Only the first may be a link.
+static bool is_no_file(const char *path)
+{
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_LEN(suffixes) && !found; i++) {
+        struct stat st;
+        char *file = xasprintf("%s%s", path, suffixes[i]);
+        found = fstatat(AT_FDCWD, file, &st, i == 0 ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
+                !S_ISREG(st.st_mode);
+        free(file);
+    }
+    return found;
+}
+
 int index_open(struct index **out, const char *path, bool *fresh, char why[INDEX_WHY],
                struct err *e)
 {
@@ -321,7 +336,9 @@ int index_open(struct index **out, const char *path, bool *fresh, char why[INDEX
     if (rc < 0) {
         return rc;
     }
-    rc = open_file(out, path, fresh, &first);
+    rc = is_no_file(path)
+             ? err_set(&first, ERR_CORRUPT, "a file of '%s' is not a regular one", path)
+             : open_file(out, path, fresh, &first);
     if (rc == ERR_CORRUPT) {
         snprintf(why, INDEX_WHY, "%.159s", first.msg);
         rc = set_aside(path, e);
@@ -496,8 +513,7 @@ int index_each(struct index *x, int (*cb)(void *arg, const struct index_row *r),
     int got = SQLITE_DONE;
     int rc = get_statement(x, ST_EACH, &st, e);
     while (st != NULL && rc == 0 && (got = sqlite3_step(st)) == SQLITE_ROW) {
-        struct arena a;
-        arena_init(&a);
+        struct arena a = {0};
         struct index_row r = read_row(st, &a);
         rc = cb(arg, &r);
         arena_fini(&a);

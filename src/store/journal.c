@@ -182,8 +182,7 @@ static bool has_room(const struct reader *r)
 /// Events up to `seq` cannot be read any more.
 static void pass_over(struct reader *r, uint64_t seq, int64_t ts)
 {
-    struct buf line;
-    buf_init(&line, 1024);
+    struct buf line = {.max = 1024};
     for (; r->next < seq && has_room(r); r->next++, r->n++) {
         int rc = journal_encode(&line, r->next, ts, &JOURNAL_LOST, NULL);
         assert(rc == 0);

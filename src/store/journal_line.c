@@ -95,12 +95,11 @@ static bool read_head(struct journal_line *l)
 
 static bool parse(struct journal_line *l, char why[JOURNAL_WHY])
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     struct err e;
     int64_t seq = 0;
 
-    arena_init(&a);
     if (json_parse(&v, &a, l->text, NULL, &e) < 0) {
         snprintf(why, JOURNAL_WHY, "%.150s", e.msg);
     } else if (v->type != JSON_OBJ || json_str(json_get(v, "type"), NULL).n == 0) {
@@ -139,12 +138,11 @@ void journal_line_show(struct buf *out, struct str line)
 
 static int check(struct str line, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     if (line.n != 0 && memchr(line.p, '\n', line.n) != NULL) {
         return err_set(e, ERR_INVALID, "event has a line break");
     }
-    arena_init(&a);
     int rc = json_parse(&v, &a, line, NULL, e);
     arena_fini(&a);
     return rc < 0 ? err_prefix(e, "event is not JSON") : 0;
@@ -154,7 +152,6 @@ int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store
                    struct err *e)
 {
     char time[TIME_TEXT], seal[SEAL + 1];
-    struct jw w;
     size_t from = out->n;
 
     if (ev->type.n == 0 || ev->type.n > 256 || ev->fields.n >= STORE_LINE_MAX) {
@@ -163,7 +160,7 @@ int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store
     }
     buf_addf(out, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":", (unsigned long long)seq,
              time_format(ts, time));
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_str(&w, ev->type);
     if (ev->fields.n != 0) {
         buf_addc(out, ',');

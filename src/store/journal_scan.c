@@ -10,7 +10,8 @@
 // Numbers are never given out twice, so a number below the next one is no event of this journal, and a
 // jump above LOST_MAX is not believed.
 //
-// Memory is bounded by one line (STORE_LINE_MAX) and a chunk, whatever the file holds.
+// Memory is bounded by one line (STORE_LINE_MAX) and a chunk, whatever the file holds. Holes are neither read
+// nor copied: a file of gigabytes that a crash left without its blocks costs no time and no disk.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +34,17 @@ struct scanner {
     bool skipping;   // inside a line that is too long
     bool stopped;    // by the callback
 };
+
+/// Where the next byte is that is not in a hole, at `at` or behind it; `upto` when there is none.
+static uint64_t next_data(int fd, uint64_t at, uint64_t upto)
+{
+    struct stat st;
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO && fstat(fd, &st) == 0) {
+        data = st.st_size;
+    }
+    return data < 0 ? at : MIN(MAX(at, (uint64_t)data), upto);
+}
 
 static void bad_line(struct journal_scan *out, const char *why)
 {
@@ -96,6 +108,11 @@ static int read_all(struct scanner *s, int fd, uint64_t upto, struct err *e)
 {
     uint64_t at = s->at;
     while (at < upto && !s->stopped) {
+        if (s->skipping) { // a hole has no newline
+            uint64_t data = next_data(fd, at, upto);
+            s->at += data - at;
+            at = data;
+        }
         char *to = buf_reserve(&s->line, CHUNK);
         ssize_t n = pread(fd, to, (size_t)MIN((uint64_t)CHUNK, upto - at), (off_t)at);
         if (n < 0 && errno == EINTR) {
@@ -139,22 +156,27 @@ int journal_scan(int fd, struct journal_mark from, struct journal_scan *out, jou
 
 // ---- cutting ------------------------------------------------------------------------------
 
-/// Copy the torn end of `fd` to the new file `kept`, synced.
+/// Copy the torn end of `fd` to the new file `kept`, synced; zeroes become a hole.
 static int keep_torn(int fd, const char *kept, const struct journal_scan *scan)
 {
     char chunk[16 * 1024];
     int to = open(kept, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     int rc = to >= 0 ? 0 : -errno;
     for (uint64_t at = scan->end.at; rc == 0 && at < scan->size;) {
+        at = next_data(fd, at, scan->size);
         ssize_t n = pread(fd, chunk, MIN(sizeof chunk, scan->size - at), (off_t)at);
         if (n > 0) {
-            rc = path_write_fd(to, (struct str){chunk, (size_t)n});
+            bool zero = chunk[0] == '\0' && memcmp(chunk, chunk + 1, (size_t)n - 1) == 0;
+            bool there = zero || lseek(to, (off_t)(at - scan->end.at), SEEK_SET) >= 0;
+            rc = !there ? -errno : zero ? 0 : path_write_fd(to, (struct str){chunk, (size_t)n});
             at += (uint64_t)n;
+        } else if (n == 0 && at == scan->size) {
+            break; // a hole to the end
         } else if (n == 0 || errno != EINTR) {
             rc = n < 0 ? -errno : -EIO;
         }
     }
-    if (rc == 0 && fsync(to) != 0) {
+    if (rc == 0 && (ftruncate(to, (off_t)(scan->size - scan->end.at)) != 0 || fsync(to) != 0)) {
         rc = -errno;
     }
     if (to >= 0) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/str.h"
 
 // A store as one file, and back: from files to PostgreSQL and the other way, without loss. All of it blocks:
 // for commands.
@@ -18,13 +19,15 @@ struct pg_link;
 struct move_side {
     const char *home;   // in files: its lock is the caller's
     struct pg_link *pg; // in PostgreSQL; NULL: in files
+    const char
+        *below; // only what lies below this directory is exported: "bots/x/"; NULL: everything
 };
 
 struct move_counts {
     size_t sessions, events, documents;
     size_t skipped; // sessions that were there already, the same
 };
-/// Told after each session.
+/// Told after each session; may be NULL.
 typedef void move_told(void *arg, const struct move_counts *n);
 
 /// Write everything to the file `to`, which must not exist. Cut short, it has no end and no import takes it.
@@ -36,3 +39,7 @@ int move_export(const struct move_side *from, const char *to, struct move_counts
 /// cut short is just begun again; one that differs is ERR_CONFLICT, and so is a document but for feature choices. ERR_CORRUPT for a file that is not whole.
 int move_import(const struct move_side *to, const char *from, struct move_counts *n,
                 move_told *told, void *arg, struct err *e) MUST_CHECK;
+
+/// Bring in the one session whose files lie in `dir`, relative to `home`; ERR_CONFLICT as above.
+int move_session(const struct move_side *to, const char *home, struct str dir,
+                 struct err *e) MUST_CHECK;

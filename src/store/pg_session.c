@@ -10,7 +10,8 @@
 //             └───────────────────> afloat.append(), one call, one commit ──> stream ──> answers
 //
 // WRITTEN and SYNCED are the same here: what is answered is committed. What comes while a commit is under way is
-// the next batch.
+// the next batch. A batch goes when the loop has nothing else to run: the steps of a turn follow one another through
+// its queue, and what they write is one commit.
 //
 // An append says which event its hub knows as the last one (`known`). When its answer was lost with the
 // connection and it is sent again, the server finds its token behind that and does nothing.
@@ -33,12 +34,12 @@
 #include "store/walk.h"
 
 enum {
-    QUEUE_BYTES = 64 << 20, // that may wait in one session
     BATCH_BYTES = 8 << 20,  // of one append
     BATCH_EVENTS = 2000,    //
     PAGE_BYTES = 256 << 10, // of one read
     CHECK_BYTES = 1 << 20,  // an event above this is not parsed again here
     SESSIONS_MAX = 1024,    // that are remembered without need
+    LINGER_MAX = 16,        // rounds of the loop's queue that a batch lets pass
 };
 
 static const struct pg_stmt stmt_new = {
@@ -80,6 +81,7 @@ struct op {
     store_page_cb *paged;
     store_claim_cb *claimed;
     struct str dir, meta;
+    char *path; // of OP_REMOVE: what this machine has of the session
     struct store_event *events;
     size_t n;
     uint64_t after;
@@ -96,9 +98,10 @@ struct pg_session {
     struct op *meta;  // that goes with it; NULL: none
     size_t under_way; // requests, the batch included
     size_t queued_bytes;
-    bool blocked;  // the queue waits for an answer
-    int64_t known; // the last event that we know of; -1: nothing
-    int64_t epoch; // of our claim; 0: none
+    bool blocked;      // the queue waits for an answer
+    unsigned lingered; // rounds
+    int64_t known;     // the last event that we know of; -1: nothing
+    int64_t epoch;     // of our claim; 0: none
     struct loop_task *task;
 };
 
@@ -149,8 +152,18 @@ static void answered(struct pg_session *s)
 /// What this machine has of a removed session. What cannot be removed is in nobody's way.
 static void remove_work(void *arg)
 {
-    (void)!walk_remove(arg, NULL);
-    free(arg);
+    struct op *op = arg;
+    (void)!path_remove_tree(op->path, NULL);
+    free(op->path);
+}
+
+/// The answer says that the files are gone, so it waits for them.
+static void on_files_removed(void *arg)
+{
+    struct op *op = arg;
+    struct pg_session *s = op->s;
+    succeed(op);
+    answered(s);
 }
 
 static void on_done(void *arg, const struct pg_result *r, const struct err *e)
@@ -164,13 +177,14 @@ static void on_done(void *arg, const struct pg_result *r, const struct err *e)
         s->known = -1;
         s->epoch = 0;
     }
+    if (e == NULL && op->kind == OP_REMOVE) {
+        op->path = xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(pg_get(r, 0, 0)));
+        work_submit(s->p->files, 0, remove_work, on_files_removed, op);
+        return;
+    }
     if (e != NULL) {
         fail(op, e);
     } else {
-        if (op->kind == OP_REMOVE) {
-            work_submit(s->p->files, 0, remove_work, NULL,
-                        xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(pg_get(r, 0, 0))));
-        }
         succeed(op);
     }
     answered(s);
@@ -277,7 +291,7 @@ struct row_params {
 static void row_params_init(struct row_params *p, const struct op *op)
 {
     struct index_row x = {0};
-    arena_init(&p->a);
+    p->a = (struct arena){0};
     p->kind = p->state = p->title = p->meta = p->started_at = PG_NULL;
     if (op != NULL) {
         index_row_from_meta(&x, str_of(op->s->id), op->dir, op->meta, &p->a);
@@ -292,11 +306,9 @@ static void row_params_init(struct row_params *p, const struct op *op)
 static void append(struct pg_session *s)
 {
     struct pg_number n[3];
-    struct buf types, fields;
+    struct buf types = {.max = SIZE_MAX}, fields = {.max = SIZE_MAX};
     struct row_params row;
     row_params_init(&row, s->meta);
-    buf_init(&types, SIZE_MAX);
-    buf_init(&fields, SIZE_MAX);
     pg_array_begin(&types, s->batch_n);
     pg_array_begin(&fields, s->batch_n);
     for (const struct op *op = s->batch; op != NULL; op = op->next) {
@@ -357,7 +369,7 @@ static void on_read(void *arg, const struct pg_result *r, const struct err *e)
     struct op *op = arg;
     struct pg_session *s = op->s;
     struct err own;
-    struct buf lines;
+    struct buf lines = {.max = SIZE_MAX};
     struct store_page page = {.next = op->after};
     if (e == NULL && pg_rows(r) == 0) {
         err_set(&own, ERR_NOT_FOUND, "session '%s' does not exist", s->id);
@@ -368,7 +380,6 @@ static void on_read(void *arg, const struct pg_result *r, const struct err *e)
         answered(s);
         return;
     }
-    buf_init(&lines, SIZE_MAX);
     for (size_t i = 0; i < pg_rows(r) && !pg_is_null(r, i, 1); i++, page.n++) {
         char ts[TIME_TEXT];
         struct str type = pg_get(r, i, 3), fields = pg_get(r, i, 4);
@@ -447,7 +458,6 @@ static void on_claimed(void *arg, const struct pg_result *r, const struct err *e
     struct claim *c = xcalloc(1, sizeof *c);
     c->op = op;
     c->row = pg_store__row(r, 0, 1);
-    arena_init(&c->a);
     struct str *const texts[] = {&c->row.id,    &c->row.dir,   &c->row.kind,
                                  &c->row.state, &c->row.title, &c->row.meta};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -537,6 +547,13 @@ static void pump(void *arg)
 {
     struct pg_session *s = arg;
     s->task = NULL;
+    bool appends = s->queue != NULL && s->queue->kind == OP_APPEND && s->batch == NULL;
+    if (appends && s->lingered < LINGER_MAX && loop_has_tasks(s->p->loop)) {
+        s->lingered++;
+        poke(s);
+        return;
+    }
+    s->lingered = 0;
     while (s->queue != NULL && !s->blocked) {
         struct op *op = s->queue;
         if (s->p->gone) {
@@ -599,15 +616,10 @@ static struct op *op_new(enum op_kind kind, size_t extra, void *arg)
 static void submit(struct store *store, struct str id, struct op *op)
 {
     struct pg_store *p = pg_store_of(store);
-    bool valid = store_id_valid(id);
-    struct pg_session *s = find(p, valid ? id : STR(""));
+    struct pg_session *s = find(p, store_id_valid(id) ? id : STR(""));
+    int rc = store__check_request(id, op->kind == OP_APPEND, s->queued_bytes, op->bytes, &op->err);
     op->s = s;
-    if (!valid) {
-        op->status = err_set(&op->err, ERR_INVALID, "not a session's id: '" STR_FMT "'",
-                             (int)MIN(id.n, 80), id.p);
-    } else if (op->kind == OP_APPEND && s->queued_bytes + op->bytes > QUEUE_BYTES) {
-        op->status = err_set(&op->err, UV_ENOBUFS, "too much waits to be written for '%s'", s->id);
-    }
+    op->status = rc < 0 ? rc : op->status;
     s->queued_bytes += op->bytes;
     *s->queue_end = op;
     s->queue_end = &op->next;
@@ -615,23 +627,12 @@ static void submit(struct store *store, struct str id, struct op *op)
     poke(s);
 }
 
-static struct str copy_to(char **at, struct str s)
-{
-    struct str copy = {*at, s.n};
-    if (s.n != 0) {
-        memcpy(*at, s.p, s.n);
-    }
-    *at += s.n;
-    return copy;
-}
-
 // ---- public -----------------------------------------------------------------------------------
 
 static void check_meta(struct op *op)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     if (json_parse(&v, &a, op->meta, NULL, &op->err) < 0) {
         op->status = err_prefix(&op->err, "metadata");
     } else if (v->type != JSON_OBJ) {
@@ -646,13 +647,11 @@ void pg_session_new(struct store *s, struct str id, struct str dir, struct str m
     struct op *op = op_new(OP_NEW, dir.n + meta.n, arg);
     char *at = (char *)(op + 1);
     op->done = cb;
-    op->dir = copy_to(&at, dir);
-    op->meta = copy_to(&at, meta);
+    op->dir = store__copy(&at, dir);
+    op->meta = store__copy(&at, meta);
     check_meta(op);
-    if (store_id_valid(id) && !walk_dir_valid(dir, id)) {
-        op->status = err_set(&op->err, ERR_INVALID, "not a session's directory: '" STR_FMT "'",
-                             (int)MIN(dir.n, 120), dir.p);
-    }
+    int rc = store__check_dir(id, dir, &op->err);
+    op->status = rc < 0 ? rc : op->status;
     submit(s, id, op);
 }
 
@@ -661,7 +660,7 @@ void pg_session_meta(struct store *s, struct str id, struct str meta, store_done
     struct op *op = op_new(OP_META, meta.n, arg);
     char *at = (char *)(op + 1);
     op->done = cb;
-    op->meta = copy_to(&at, meta);
+    op->meta = store__copy(&at, meta);
     check_meta(op);
     submit(s, id, op);
 }
@@ -694,20 +693,12 @@ static void check_events(struct op *op)
 void pg_session_append(struct store *s, struct str id, const struct store_event *events, size_t n,
                        enum store_durability durability, store_append_cb *cb, void *arg)
 {
-    size_t bytes = n * sizeof *events;
-    for (size_t i = 0; i < n; i++) {
-        bytes += events[i].type.n + events[i].fields.n;
-    }
-    struct op *op = op_new(OP_APPEND, bytes, arg);
+    struct op *op = op_new(OP_APPEND, store__events_bytes(events, n), arg);
     op->appended = cb;
     op->n = n;
     (void)durability; // what is answered is committed
     op->events = (struct store_event *)(op + 1);
-    char *at = (char *)(op->events + n);
-    for (size_t i = 0; i < n; i++) {
-        op->events[i].type = copy_to(&at, events[i].type);
-        op->events[i].fields = copy_to(&at, events[i].fields);
-    }
+    store__copy_events(op->events, events, n);
     check_events(op);
     submit(s, id, op);
 }

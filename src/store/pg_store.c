@@ -43,7 +43,9 @@ static const struct pg_stmt stmt_care = {
 
 // one for each way to find sessions, so that each has its index
 static const struct pg_stmt stmt_list_all = {"list_all", LIST ORDER};
-static const struct pg_stmt stmt_list_id = {"list_id", LIST " AND id = $7::text" ORDER};
+static const struct pg_stmt stmt_list_id = {
+    "list_id", "SELECT " PG_ROW " FROM afloat.sessions WHERE owner = current_user AND id = $1"
+               " AND starts_with(dir, $2)"};
 static const struct pg_stmt stmt_list_kind = {"list_kind", LIST " AND kind = $7::text" ORDER};
 static const struct pg_stmt stmt_list_dir = {
     "list_dir", LIST " AND dir >= $7::text AND dir < $7::text || chr(1114111)" ORDER};
@@ -329,7 +331,7 @@ static void on_started(void *arg, const struct pg_result *r, const struct err *e
 static int open_pool(struct pg_store *p, struct err *e)
 {
     struct pg_number n;
-    struct buf labels;
+    struct buf labels = {.max = SIZE_MAX};
     int rc = pg_open(
         &p->pg, p->loop,
         &(struct pg_opts){
@@ -338,7 +340,6 @@ static int open_pool(struct pg_store *p, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    buf_init(&labels, SIZE_MAX);
     pg_array_begin(&labels, p->labels.n);
     vec_foreach (label, &p->labels) {
         pg_array_add(&labels, str_of(*label));
@@ -422,37 +423,39 @@ static void store_pg_list(struct store *s, const struct store_filter *f, struct 
     struct pg_number n[2];
     int64_t started_at = INT64_MAX;
     char task[STORE_ID_MAX + 8];
-    struct str id = cursor, number = cursor.n != 0 ? str_cut(&id, ':') : STR_NULL;
+    struct str after = cursor, number = cursor.n != 0 ? str_cut(&after, ':') : STR_NULL;
     f = f != NULL ? f : &everything;
     limit = limit == 0 ? STORE_LIST_MAX : MIN(limit, STORE_LIST_MAX);
     struct listing q = {.p = p, .limit = limit, .cb = cb, .arg = arg};
     pg_store__hold(p);
-    if (cursor.n != 0 && (!str_to_i64(number, &started_at) || !store_id_valid(id))) {
+    if (cursor.n != 0 && (!str_to_i64(number, &started_at) || !store_id_valid(after))) {
         struct refusal *no = xmalloc(sizeof *no);
         *no = (struct refusal){.q = q};
         err_set(&no->e, ERR_INVALID, "not a cursor of this list");
         loop_defer(p->loop, on_refused, no);
         return;
     }
+    struct listing *copy = xmalloc(sizeof *copy);
+    *copy = q;
+    if (f->id.n != 0) {
+        const struct pg_param params[] = {pg_text(f->id), pg_text(f->dir)};
+        pg_query(p->pg, 1 + map_hash(f->id) % 1021, &stmt_list_id, params, 2, on_list, copy);
+        return;
+    }
     snprintf(task, sizeof task, "task:" STR_FMT, (int)MIN(f->parent.n, (size_t)STORE_ID_MAX),
              f->parent.p);
     struct str kind = f->parent.n != 0 ? str_of(task) : f->kind;
-    const struct pg_stmt *stmt = f->id.n != 0    ? &stmt_list_id
-                                 : f->dir.n != 0 ? &stmt_list_dir
-                                 : kind.n != 0   ? &stmt_list_kind
-                                                 : &stmt_list_all;
-    struct str by = f->id.n != 0 ? f->id : f->dir.n != 0 ? f->dir : kind;
+    const struct pg_stmt *stmt = f->dir.n != 0 ? &stmt_list_dir
+                                 : kind.n != 0 ? &stmt_list_kind
+                                               : &stmt_list_all;
     const struct pg_param params[] = {pg_int(&n[0], started_at),
-                                      pg_text(cursor.n != 0 ? id : STR("")),
+                                      pg_text(cursor.n != 0 ? after : STR("")),
                                       pg_text(f->no_tasks ? STR("t") : STR("f")),
                                       f->stray ? pg_text(str_of(p->hub)) : PG_NULL,
                                       pg_text_or_null(f->state),
                                       pg_int(&n[1], (int64_t)limit + 1),
-                                      pg_text(by)};
-    struct listing *copy = xmalloc(sizeof *copy);
-    *copy = q;
-    pg_query(p->pg, f->id.n != 0 ? 1 + map_hash(f->id) % 1021 : KEY, stmt, params,
-             stmt == &stmt_list_all ? 6 : 7, on_list, copy);
+                                      pg_text(f->dir.n != 0 ? f->dir : kind)};
+    pg_query(p->pg, KEY, stmt, params, stmt == &stmt_list_all ? 6 : 7, on_list, copy);
 }
 
 // ---- documents --------------------------------------------------------------------------------
@@ -565,8 +568,7 @@ struct health {
 static void on_health(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct health h = *(struct health *)arg;
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     free(arg);
     if (e != NULL) {
         h.cb(h.arg, e->code, STR_NULL, e);
@@ -574,8 +576,7 @@ static void on_health(void *arg, const struct pg_result *r, const struct err *e)
         return;
     }
     double ms = (double)(uv_hrtime() - h.asked_at) / 1e6;
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     jw_obj(&w);
     jw_kstrz(&w, "kind", "postgresql");
     jw_kstr(&w, "version", pg_get(r, 0, 0));

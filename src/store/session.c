@@ -232,7 +232,6 @@ static void resolve(struct session *s)
     l->op.run = run_lookup;
     l->op.done = on_lookup;
     l->s = s;
-    arena_init(&l->a);
     s->busy = true;
     indexer_submit(s->all->o.index, &l->op);
 }
@@ -368,29 +367,15 @@ static struct session__op *op_new(enum session__kind kind, size_t extra, void *a
     return op;
 }
 
-static struct str copy_to(char **at, struct str s)
-{
-    struct str copy = {*at, s.n};
-    if (s.n != 0) {
-        memcpy(*at, s.p, s.n);
-    }
-    *at += s.n;
-    return copy;
-}
-
 static void submit(struct sessions *ss, struct str id, struct session__op *op)
 {
     assert(!ss->draining);
     // a name that cannot be one shares the queue of a session that cannot exist
-    bool valid = store_id_valid(id);
-    struct session *s = find(ss, valid ? id : STR(""));
+    struct session *s = find(ss, store_id_valid(id) ? id : STR(""));
+    int rc =
+        store__check_request(id, op->kind == SESSION_APPEND, s->queued_bytes, op->bytes, &op->err);
     op->s = s;
-    if (!valid) {
-        op->status = err_set(&op->err, ERR_INVALID, "not a session's id: '" STR_FMT "'",
-                             (int)MIN(id.n, 80), id.p);
-    } else if (op->kind == SESSION_APPEND && s->queued_bytes + op->bytes > SESSION_QUEUE_MAX) {
-        op->status = err_set(&op->err, UV_ENOBUFS, "too much waits to be written for '%s'", s->id);
-    }
+    op->status = rc < 0 ? rc : op->status;
     s->queued_bytes += op->bytes;
     session__list_add(&s->queue, op);
     session__poke(s);
@@ -414,12 +399,9 @@ void sessions_new(struct sessions *ss, struct str id, struct str dir, struct str
     struct session__op *op = op_new(SESSION_NEW, dir.n + meta.n, arg);
     char *at = (char *)(op + 1);
     op->done = cb;
-    op->dir = copy_to(&at, dir);
-    op->meta = copy_to(&at, meta);
-    if (store_id_valid(id) && !walk_dir_valid(dir, id)) {
-        op->status = err_set(&op->err, ERR_INVALID, "not a session's directory: '" STR_FMT "'",
-                             (int)MIN(dir.n, 120), dir.p);
-    }
+    op->dir = store__copy(&at, dir);
+    op->meta = store__copy(&at, meta);
+    op->status = store__check_dir(id, dir, &op->err);
     submit(ss, id, op);
 }
 
@@ -428,7 +410,7 @@ void sessions_meta(struct sessions *ss, struct str id, struct str meta, store_do
     struct session__op *op = op_new(SESSION_META, meta.n, arg);
     char *at = (char *)(op + 1);
     op->done = cb;
-    op->meta = copy_to(&at, meta);
+    op->meta = store__copy(&at, meta);
     submit(ss, id, op);
 }
 
@@ -442,10 +424,7 @@ void sessions_remove(struct sessions *ss, struct str id, store_done *cb, void *a
 void sessions_append(struct sessions *ss, struct str id, const struct store_event *events, size_t n,
                      enum store_durability durability, store_append_cb *cb, void *arg)
 {
-    size_t bytes = n * sizeof *events;
-    for (size_t i = 0; i < n; i++) {
-        bytes += events[i].type.n + events[i].fields.n;
-    }
+    size_t bytes = store__events_bytes(events, n);
     struct session__op *op = op_new(SESSION_APPEND, 0, arg);
     op->appended = cb;
     op->durability = durability;
@@ -453,11 +432,7 @@ void sessions_append(struct sessions *ss, struct str id, const struct store_even
     op->bytes = bytes;
     op->events = xmalloc(MAX(bytes, 1));
     op->result.ts = loop_wall(ss->o.loop);
-    char *at = (char *)(op->events + n);
-    for (size_t i = 0; i < n; i++) {
-        op->events[i].type = copy_to(&at, events[i].type);
-        op->events[i].fields = copy_to(&at, events[i].fields);
-    }
+    store__copy_events(op->events, events, n);
     submit(ss, id, op);
 }
 

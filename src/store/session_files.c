@@ -90,7 +90,7 @@ static void undo_create(struct meta_job *m)
     char *path = path_join(m->s->all->o.home, m->dir);
     journal_close(m->journal);
     m->journal = NULL;
-    if (walk_remove(path, &e) < 0) {
+    if (path_remove_tree(path, &e) < 0) {
         log_warn(LOG_STORE, "session=%s left=%s error=%s", m->s->id, LOGQ(str_of(path)).z,
                  LOGQ(str_of(e.msg)).z);
     }
@@ -236,7 +236,6 @@ static struct meta_job *job_new(struct session *s, struct session__op *asked, st
     m->asked = asked;
     m->dir = str_dup(dir);
     m->meta = str_trim(last->meta);
-    arena_init(&m->a);
     return m;
 }
 
@@ -302,8 +301,7 @@ static void empty_work(void *arg)
 {
     char *trash = arg;
     struct err e;
-    struct stat st;
-    if (lstat(trash, &st) == 0 && walk_remove(trash, &e) < 0) {
+    if (path_remove_tree(trash, &e) < 0) {
         log_warn(LOG_STORE, "trash=left error=%s", LOGQ(str_of(e.msg)).z);
     }
     free(trash);

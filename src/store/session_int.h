@@ -3,11 +3,10 @@
 #include "base/map.h"
 #include "loop/timer.h"
 #include "store/session.h"
+#include "store/store_int.h"
 
 // What session.c (queues, life), session_log.c (journal) and session_files.c (metadata, removal)
 // share.
-
-enum { SESSION_QUEUE_MAX = 64 << 20 }; // bytes of requests that may wait in one session
 
 enum session__kind { SESSION_NEW, SESSION_META, SESSION_REMOVE, SESSION_APPEND, SESSION_READ };
 

@@ -217,7 +217,7 @@ static void write_work(void *arg)
         fail_batch(s, s->rewrite_status, &e);
         return;
     }
-    buf_init(&lines, 4 * (size_t)SESSION_QUEUE_MAX + STORE_LINE_MAX);
+    buf_init(&lines, 4 * (size_t)STORE_QUEUE_MAX + STORE_LINE_MAX);
     for (struct session__op *op = s->batch; op != NULL; op = op->next) {
         encode(op, &lines, &end, start.at);
     }

@@ -20,6 +20,7 @@
 
 #include "base/path.h"
 #include "base/time.h"
+#include "store/move.h"
 #include "store/pg_store.h"
 
 // each gives rows of name, text, revision
@@ -180,12 +181,11 @@ static struct str name_of(const struct shelf *sh, const char *path)
 int shelf_read(struct shelf *sh, const char *path, struct buf *out, int64_t *rev, struct err *e)
 {
     struct shelf_texts found;
-    struct arena a;
+    struct arena a = {0};
     *rev = 0;
     if (sh == NULL) {
         return path_read(path, out, e);
     }
-    arena_init(&a);
     const struct pg_param name = pg_text(name_of(sh, path));
     int rc = ask(sh, &stmt_get, &name, 1, &a, &found, e);
     if (rc == 0 && found.n == 0) {
@@ -216,12 +216,11 @@ static int judge(struct shelf *sh, struct str name, struct str text, int64_t rev
 int shelf_write(struct shelf *sh, const char *path, struct str text, int64_t rev, struct err *e)
 {
     struct shelf_texts written;
-    struct arena a;
+    struct arena a = {0};
     struct pg_number n;
     if (sh == NULL) {
         return path_write_atomic(path, text, 0600, e);
     }
-    arena_init(&a);
     struct str name = name_of(sh, path);
     const struct pg_param params[] = {pg_text(name), pg_text(text), pg_int(&n, rev)};
     int rc =
@@ -234,9 +233,8 @@ int shelf_write(struct shelf *sh, const char *path, struct str text, int64_t rev
 int shelf_remove(struct shelf *sh, const char *path, int64_t rev, struct err *e)
 {
     struct shelf_texts dropped, now = {0};
-    struct arena a;
+    struct arena a = {0};
     struct pg_number n;
-    arena_init(&a);
     const struct pg_param params[] = {pg_text(name_of(sh, path)), pg_int(&n, rev)};
     int rc = ask(sh, &stmt_drop, params, 2, &a, &dropped, e);
     rc = rc == 0 && dropped.n == 0 ? ask(sh, &stmt_get, params, 1, &a, &now, e) : rc;
@@ -259,8 +257,7 @@ int shelf_set_aside(struct shelf *sh, const char *path, char **kept, struct err 
         return rename(path, *kept) == 0 ? 0 : err_sys(e, "cannot set '%s' aside", path);
     }
     struct shelf_texts moved;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     const struct pg_param params[] = {pg_text(name_of(sh, path)), pg_text(name_of(sh, *kept))};
     int rc = ask(sh, &stmt_aside, params, 2, &a, &moved, e);
     arena_fini(&a);
@@ -288,8 +285,7 @@ int shelf_list(struct shelf *sh, const char *dir, struct arena *a, struct shelf_
 int shelf_count(struct shelf *sh, const char *dir, size_t *out, struct err *e)
 {
     struct shelf_texts found;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     int rc = ask_below(sh, &stmt_count, dir, &a, &found, e);
     *out = rc == 0 ? (size_t)found.list[0].rev : 0;
     arena_fini(&a);
@@ -300,11 +296,10 @@ int shelf_session(struct shelf *sh, const char *dir, size_t max, struct buf *met
                   struct buf *lines, struct err *e)
 {
     struct shelf_texts page;
-    struct arena a;
+    struct arena a = {0};
     struct pg_number n;
     vec(struct str) found = {0}; // the last one first
     size_t bytes = 0;
-    arena_init(&a);
     struct pg_param params[] = {pg_text(name_of(sh, dir)), PG_NULL};
     int rc = ask(sh, &stmt_session, params, 1, &a, &page, e);
     if (rc == 0 && page.n == 0) {
@@ -336,12 +331,11 @@ int shelf_session(struct shelf *sh, const char *dir, size_t max, struct buf *met
 int shelf_number(struct shelf *sh, const char *dir, uint64_t at_least, uint64_t *out, struct err *e)
 {
     struct shelf_texts now;
-    struct arena a;
+    struct arena a = {0};
     struct pg_number n;
     struct str space = name_of(sh, dir);
     char *name = xasprintf(STR_FMT "/session_number", STR_ARG(space));
     char *history = xasprintf(STR_FMT "/history/", STR_ARG(space));
-    arena_init(&a);
     const struct pg_param params[] = {pg_text(str_of(name)), pg_text(str_of(history)),
                                       pg_int(&n, (int64_t)at_least)};
     int rc = ask(sh, &stmt_number, params, 3, &a, &now, e);
@@ -354,5 +348,40 @@ int shelf_number(struct shelf *sh, const char *dir, uint64_t at_least, uint64_t 
     arena_fini(&a);
     free(history);
     free(name);
+    return rc;
+}
+
+// ---- sessions, whole --------------------------------------------------------------------------
+
+// These take long, and a connection of their own.
+
+int shelf_add_session(struct shelf *sh, const char *dir, struct err *e)
+{
+    struct move_side to = {.home = sh->p->home};
+    int rc = pg_link_open(&to.pg, sh->p->url, e);
+    rc = rc == 0 ? move_session(&to, sh->p->home, name_of(sh, dir), e) : rc;
+    pg_link_close(to.pg);
+    return rc;
+}
+
+static int remove_bot(struct pg_link *l, const char *bot, bool really, struct err *e)
+{
+    const struct pg_param params[] = {pg_text(str_of(bot)), pg_text(really ? STR("t") : STR("f"))};
+    return pg_link_run(l, "SELECT afloat.bot_remove($1, $2)", params, 2, NULL, e);
+}
+
+int shelf_drop_bot(struct shelf *sh, const char *bot, const char *to, struct err *e)
+{
+    struct move_counts n;
+    char *below = xasprintf("bots/%s/", bot);
+    struct move_side from = {.home = sh->p->home, .below = below};
+    int rc = pg_link_open(&from.pg, sh->p->url, e);
+    rc = rc == 0 ? remove_bot(from.pg, bot, false, e) : rc; // not while it works
+    rc = rc == 0 ? move_export(&from, to, &n, NULL, NULL, e) : rc;
+    if (rc == 0 && (rc = remove_bot(from.pg, bot, true, e)) < 0) {
+        unlink(to);
+    }
+    pg_link_close(from.pg);
+    free(below);
     return rc;
 }

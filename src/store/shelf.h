@@ -54,6 +54,13 @@ int shelf_count(struct shelf *sh, const char *dir, size_t *out, struct err *e) M
 int shelf_session(struct shelf *sh, const char *dir, size_t max, struct buf *meta,
                   struct buf *lines, struct err *e) MUST_CHECK;
 
+/// Bring in the session whose files lie in `dir`; they stay. ERR_CONFLICT when another one of that id is there. Not
+/// for a shelf of NULL.
+int shelf_add_session(struct shelf *sh, const char *dir, struct err *e) MUST_CHECK;
+/// Take away all that hubs have in common of `bot`: texts, sessions, runs. It is in the file `to` then, which must not
+/// exist (`store import` brings it back; runs it does not have). ERR_CONFLICT while a hub works with the bot.
+int shelf_drop_bot(struct shelf *sh, const char *bot, const char *to, struct err *e) MUST_CHECK;
+
 /// The next number of a session in the workspace `dir`, or, when that is more, `at_least`. A workspace without
 /// one goes on behind the sessions that it has. Not for a shelf of NULL.
 int shelf_number(struct shelf *sh, const char *dir, uint64_t at_least, uint64_t *out,

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "store/store_int.h"
+#include "store/walk.h"
 
 static bool id_char(char c)
 {
@@ -160,4 +161,55 @@ void store_metrics(struct store *s, struct buf *out)
     if (s->ops->metrics != NULL) {
         s->ops->metrics(s, out);
     }
+}
+
+// ---- requests ---------------------------------------------------------------------------------
+
+struct str store__copy(char **at, struct str s)
+{
+    struct str copy = {*at, s.n};
+    if (s.n != 0) {
+        memcpy(*at, s.p, s.n);
+    }
+    *at += s.n;
+    return copy;
+}
+
+size_t store__events_bytes(const struct store_event *events, size_t n)
+{
+    size_t bytes = n * sizeof *events;
+    for (size_t i = 0; i < n; i++) {
+        bytes += events[i].type.n + events[i].fields.n;
+    }
+    return bytes;
+}
+
+void store__copy_events(struct store_event *to, const struct store_event *events, size_t n)
+{
+    char *at = (char *)(to + n);
+    for (size_t i = 0; i < n; i++) {
+        to[i].type = store__copy(&at, events[i].type);
+        to[i].fields = store__copy(&at, events[i].fields);
+    }
+    assert((size_t)(at - (char *)to) == store__events_bytes(events, n));
+}
+
+int store__check_request(struct str id, bool appends, size_t queued, size_t bytes, struct err *e)
+{
+    if (!store_id_valid(id)) {
+        return err_set(e, ERR_INVALID, "not a session's id: '" STR_FMT "'", (int)MIN(id.n, 80),
+                       id.p);
+    }
+    return appends && queued + bytes > STORE_QUEUE_MAX
+               ? err_set(e, UV_ENOBUFS, "too much waits to be written for '" STR_FMT "'",
+                         STR_ARG(id))
+               : 0;
+}
+
+int store__check_dir(struct str id, struct str dir, struct err *e)
+{
+    return !store_id_valid(id) || walk_dir_valid(dir, id)
+               ? 0
+               : err_set(e, ERR_INVALID, "not a session's directory: '" STR_FMT "'",
+                         (int)MIN(dir.n, 120), dir.p);
 }

@@ -142,9 +142,9 @@ void store_read(struct store *s, struct str id, uint64_t after, size_t limit, st
 
 /// Every member may be STR_NULL: not asked about.
 struct store_filter {
-    struct str id;     // exactly this session
-    struct str dir;    // directory begins with this: "bots/reviewer/workspaces/api/history/"
-    struct str kind;   // "bot", by where it lies, "task:PARENT", by its metadata, or "session"
+    struct str id;   // exactly this session; of the other members only `dir` may be asked about too
+    struct str dir;  // directory begins with this: "bots/reviewer/workspaces/api/history/"
+    struct str kind; // "bot", by where it lies, "task:PARENT", by its metadata, or "session"
     struct str state;  // as in its metadata
     struct str parent; // subagents of this session
     bool no_tasks;     // no subagents

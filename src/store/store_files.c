@@ -181,7 +181,6 @@ static void files_list(struct store *s, const struct store_filter *f, struct str
 {
     struct store_files *files = files_of(s);
     struct list_op *l = xcalloc(1, sizeof *l);
-    arena_init(&l->a);
     if (f != NULL) {
         l->filter.id = arena_str(&l->a, f->id);
         l->filter.dir = arena_str(&l->a, f->dir);
@@ -293,9 +292,8 @@ struct health_op {
 static int run_health(struct index *x, struct index_op *op, struct err *e)
 {
     struct index_row row;
-    struct arena a;
+    struct arena a = {0};
     (void)op;
-    arena_init(&a);
     int rc = index_get(x, STR("-"), &row, &a, e); // that no session is called so is an answer too
     arena_fini(&a);
     return rc == ERR_NOT_FOUND ? 0 : rc;

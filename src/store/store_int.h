@@ -41,6 +41,22 @@ struct store {
     const struct store_ops *ops;
 };
 
+// ---- requests about sessions, which both implementations keep in a queue for each session ------
+
+enum { STORE_QUEUE_MAX = 64 << 20 }; // bytes of appends that may wait in one session
+
+/// Copy a text to `*at`, which goes on behind it.
+struct str store__copy(char **at, struct str s);
+/// Bytes of a copy of `n` events with their texts.
+size_t store__events_bytes(const struct store_event *events, size_t n);
+/// Copy `n` events to `to`, which has that many bytes.
+void store__copy_events(struct store_event *to, const struct store_event *events, size_t n);
+/// May a request of `bytes` wait behind `queued` bytes for the session `id`? ERR_INVALID for what is no id, UV_ENOBUFS
+/// for an append that is too much.
+int store__check_request(struct str id, bool appends, size_t queued, size_t bytes, struct err *e);
+/// May the session `id` lie in `dir`? ERR_INVALID. An id that is none is not told here.
+int store__check_dir(struct str id, struct str dir, struct err *e);
+
 /// The store in files under `opts->home`; see store_open().
 int store__files_open(struct store **out, struct loop *l, const struct store_opts *opts,
                       store_done *ready, void *arg, struct err *e) MUST_CHECK;

@@ -279,7 +279,6 @@ static int by_path(const void *a, const void *b)
 static void tree_init(struct tree *t)
 {
     memset(t, 0, sizeof *t);
-    arena_init(&t->arena);
 }
 
 /// One try. `dir` is the root itself, or for a single file the directory that it lies in.

@@ -12,10 +12,8 @@
 
 void tree_to_text(const struct tree *t, struct buf *out)
 {
-    struct buf bytes;
-    struct jw w;
-    buf_init(&bytes, SIZE_MAX);
-    jw_init(&w, out);
+    struct buf bytes = {.max = SIZE_MAX};
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kbool(&w, "file", t->is_file);
     jw_karr(&w, "files");
@@ -49,9 +47,8 @@ static bool is_inside(struct str path)
 static int read_file(struct tree *t, const struct json *from, size_t *total, struct err *e)
 {
     struct str path = json_str(json_get(from, "path"), "");
-    struct buf bytes;
+    struct buf bytes = {.max = TREE_FILE_BYTES};
     int rc = 0;
-    buf_init(&bytes, TREE_FILE_BYTES);
     if (!is_inside(path) || (t->is_file && memchr(path.p, '/', path.n) != NULL)) {
         rc = err_set(e, ERR_DENIED, "the file '%.*s' would not be in the plugin",
                      (int)MIN(path.n, 80), path.p);
@@ -75,12 +72,10 @@ static int read_file(struct tree *t, const struct json *from, size_t *total, str
 
 int tree_of_text(struct tree *t, struct str text, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
     size_t total = 0;
     memset(t, 0, sizeof *t);
-    arena_init(&t->arena);
-    arena_init(&a);
     int rc = json_parse(&v, &a, text, NULL, e);
     const struct json *files = json_get(v, "files");
     t->is_file = json_bool(json_get(v, "file"), false);

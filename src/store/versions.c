@@ -16,12 +16,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/random.h"
 #include "store/tree_int.h"
 #include "store/walk.h"
 
@@ -81,17 +81,14 @@ static int put_files(const char *dir, const struct tree *t, struct err *e)
 int versions_put(const char *dir, const struct tree *t, struct err *e)
 {
     struct stat st;
-    uint64_t random;
+    char random[17];
     char *to = path_join(dir, t->hash);
     if (lstat(to, &st) == 0) {
         free(to);
         return 0;
     }
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
-        free(to);
-        return err_sys(e, "no random numbers");
-    }
-    char *from = xasprintf("%s/" NEW_PREFIX "%016llx", dir, (unsigned long long)random);
+    random_hex(random, sizeof random);
+    char *from = xasprintf("%s/" NEW_PREFIX "%s", dir, random);
     int rc = path_mkdirs(dir, 0700, e);
     if (rc == 0) {
         rc = put_files(from, t, e);
@@ -99,12 +96,12 @@ int versions_put(const char *dir, const struct tree *t, struct err *e)
     if (rc == 0 && rename(from, to) == 0) {
         rc = walk_sync_dir(dir, e);
     } else if (rc == 0 && (errno == ENOTEMPTY || errno == EEXIST)) {
-        rc = walk_remove(from, e); // another was quicker
+        rc = path_remove_tree(from, e); // another was quicker
     } else if (rc == 0) {
         rc = err_sys(e, "cannot keep '%s'", to);
     }
     if (rc < 0) {
-        int ignored = walk_remove(from, NULL); // what is left goes with the next prune
+        int ignored = path_remove_tree(from, NULL); // what is left goes with the next prune
         (void)ignored;
     }
     free(from);
@@ -150,7 +147,7 @@ int versions_prune(const char *dir, bool (*keep)(const char *hash, void *arg), v
                                   time(NULL) - st.st_mtim.tv_sec > LEFT_BEHIND_S;
         if (unwanted) {
             char *path = path_join(dir, de->d_name);
-            int rc = walk_remove(path, e);
+            int rc = path_remove_tree(path, e);
             n = rc < 0 ? rc : n + is_hash(de->d_name);
             free(path);
         }

@@ -2,13 +2,12 @@
 
 #include "store/walk.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "base/vec.h"
 #include "store/store.h"
@@ -21,11 +20,6 @@ struct walk {
     void *arg;
     struct err *e;
 };
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 static bool is_dir(const char *home, const char *rel)
 {
@@ -43,20 +37,15 @@ static int expand(const struct walk *w, const char *dir, struct str form)
 {
     vec(char *) names = {0};
     char *path = path_join(w->home, dir);
-    DIR *d = opendir(path);
-    int rc = d != NULL || errno == ENOENT ? 0 : err_sys(w->e, "cannot list '%s'", path);
-    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
-        if (store_id_valid(str_of(de->d_name))) {
-            vec_push(&names, xstrdup(de->d_name));
+    struct folder f = folder_open(path);
+    int rc = f.stream != NULL || errno == ENOENT ? 0 : err_sys(w->e, "cannot list '%s'", path);
+    while (folder_next(&f)) {
+        if (store_id_valid(str_of(f.name))) {
+            vec_push(&names, xstrdup(f.name));
         }
     }
-    if (d != NULL) {
-        closedir(d);
-    }
     free(path);
-    if (names.n != 0) {
-        qsort(names.p, names.n, sizeof *names.p, by_name);
-    }
+    str_sort((void *)names.p, names.n);
     vec_foreach (name, &names) {
         if (rc == 0) {
             char *sub = path_join(dir, *name);
@@ -121,19 +110,4 @@ int walk_sync_dir(const char *dir, struct err *e)
         close(fd);
     }
     return rc;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-    (void)st;
-    (void)at;
-    return (flag == FTW_DP ? rmdir(path) : unlink(path)) == 0 ? 0 : -1;
-}
-
-int walk_remove(const char *path, struct err *e)
-{
-    errno = 0;
-    return nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0
-               ? 0
-               : err_sys(e, "cannot remove '%s'", path);
 }

@@ -16,6 +16,3 @@ bool walk_dir_valid(struct str dir, struct str id);
 
 /// Sync a directory: the names in it survive a power cut. Blocks.
 int walk_sync_dir(const char *dir, struct err *e) MUST_CHECK;
-
-/// Remove a file, or a directory with all in it, without following links. Blocks.
-int walk_remove(const char *path, struct err *e) MUST_CHECK;

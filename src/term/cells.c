@@ -184,7 +184,9 @@ static void put_cluster(struct cells *g, int row, int col, struct str cluster, i
                         struct style style)
 {
     style = cluster.p[0] == ' ' ? on_blank(style) : style;
-    if (cluster.n == 1 && cells_at(g, row, col)->width == 1) { // most text is this
+    assert(width == 1 || width == 2);
+    bool plain = cluster.n == 1 && (cluster.p[0] & 0x80) == 0;
+    if (plain && cells_at(g, row, col)->width == 1) { // most text is this
         *cells_at(g, row, col) =
             (struct term_cell){.style = style, .n = 1, .width = 1, .text = {cluster.p[0]}};
         return;

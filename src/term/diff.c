@@ -5,6 +5,9 @@
 // The first removed line of a run is compared with the first added one, and so on. Both are taken apart
 // into words; what is not in their longest common sequence is marked. Lines that have little in common
 // are marked as a whole: a mark on every other word tells nobody anything.
+//
+// Who reads a diff may be about to allow it, so nothing of a line is left out: a hunk is shown in two columns only where its
+// lines fit there, and in one column long lines continue in the next row.
 
 #include "term/diff.h"
 
@@ -31,6 +34,7 @@ struct render {
     const struct diff_look *look;
     vec(struct line) removed, added; // the run in hand
     unsigned long old, new;          // numbers of the next lines
+    bool wide;                       // this hunk has two columns
     size_t rows, missing;
 };
 
@@ -123,24 +127,35 @@ static void add_plain(struct render *r, enum color_role role, struct str text)
     }
 }
 
+static const char *base_color(const struct render *r, const struct line *l)
+{
+    return l->sign == ' ' ? ""
+                          : color_on(r->look->color, l->sign == '-' ? COLOR_REMOVED : COLOR_ADDED);
+}
+
+static void paint_line(struct buf *text, const struct render *r, const struct line *l)
+{
+    enum color_depth depth = r->look->color;
+    bool plain = l->sign == ' ';
+    const char *base = base_color(r, l);
+    const char *mark = color_on(depth, l->sign == '-' ? COLOR_REMOVED_WORD : COLOR_ADDED_WORD);
+    buf_addf(text, "%s%c", base, l->sign);
+    vec_foreach (w, &l->words) {
+        bool marked = w->changed && !plain;
+        buf_addf(text, "%s" STR_FMT "%s%s", marked ? mark : "", STR_ARG(w->text),
+                 marked ? color_off(depth) : "", marked ? base : "");
+    }
+    buf_addz(text, plain ? "" : color_off(depth));
+}
+
 // A line in `cols` columns; returns how many it took. NULL: no line.
 static size_t add_line(struct render *r, const struct line *l, size_t cols)
 {
-    enum color_depth depth = r->look->color;
     struct buf text = {.max = SIZE_MAX};
     if (l == NULL) {
         return 0;
     }
-    bool removed = l->sign == '-', plain = l->sign == ' ';
-    const char *base = plain ? "" : color_on(depth, removed ? COLOR_REMOVED : COLOR_ADDED);
-    const char *mark = color_on(depth, removed ? COLOR_REMOVED_WORD : COLOR_ADDED_WORD);
-    buf_addf(&text, "%s%c", base, l->sign);
-    vec_foreach (w, &l->words) {
-        bool marked = w->changed && !plain;
-        buf_addf(&text, "%s" STR_FMT "%s%s", marked ? mark : "", STR_ARG(w->text),
-                 marked ? color_off(depth) : "", marked ? base : "");
-    }
-    buf_addz(&text, plain ? "" : color_off(depth));
+    paint_line(&text, r, l);
     size_t width = MIN(text_width(buf_str(&text)), cols);
     text_add_cut(r->out, buf_str(&text), cols);
     buf_fini(&text);
@@ -159,9 +174,15 @@ static void add_number(struct render *r, const struct line *l, unsigned long *ne
     *next += l != NULL;
 }
 
+// The columns of one of two lines side by side.
+static size_t half_of(const struct diff_look *look)
+{
+    return (look->cols - INDENT - 2 * (NUMBER + 1) - 3) / 2;
+}
+
 static void add_pair(struct render *r, const struct line *old, const struct line *new)
 {
-    size_t half = (r->look->cols - INDENT - 2 * (NUMBER + 1) - 3) / 2;
+    size_t half = half_of(r->look);
     if (begin_row(r)) {
         buf_addf(r->out, "%*s", INDENT, "");
         add_number(r, old, &r->old);
@@ -175,18 +196,42 @@ static void add_pair(struct render *r, const struct line *old, const struct line
 
 static void add_single(struct render *r, const struct line *l)
 {
-    if (begin_row(r)) {
-        buf_addf(r->out, "%*s", INDENT, "");
-        add_line(r, l, r->look->cols - MIN(r->look->cols, INDENT));
-        buf_addc(r->out, '\n');
+    size_t cols = MAX(r->look->cols, INDENT + 2) - INDENT;
+    struct buf text = {.max = SIZE_MAX};
+    paint_line(&text, r, l);
+    struct str rest = buf_str(&text);
+    for (bool first = true; rest.n != 0 && begin_row(r); first = false) {
+        struct str piece = {rest.p, text_fit(rest, cols, NULL)};
+        rest = str_from(rest, piece.n);
+        buf_addf(r->out, "%*s%s" STR_FMT "%s\n", INDENT, "", first ? "" : base_color(r, l),
+                 STR_ARG(piece), rest.n != 0 && l->sign != ' ' ? color_off(r->look->color) : "");
     }
+    buf_fini(&text);
 }
 
 // ---- runs ----------------------------------------------------------------------------------
 
-static bool is_wide(const struct render *r)
+// Do the lines of the hunk at the start of `rest` fit side by side, and is there something on both sides?
+static bool is_wide(struct str rest, const struct diff_look *look)
 {
-    return r->look->cols >= DIFF_WIDE;
+    bool removed = false, added = false;
+    while (rest.n != 0 && look->cols >= DIFF_WIDE) {
+        struct str raw = str_cut(&rest, '\n');
+        char sign = raw.n != 0 ? raw.p[0] : ' ';
+        if (strchr("+- \\", sign) == NULL) {
+            break;
+        }
+        size_t tabs = 0;
+        for (size_t i = 0; i < raw.n; i++) {
+            tabs += raw.p[i] == '\t';
+        }
+        if (text_width(raw) + 4 * tabs > half_of(look)) {
+            return false;
+        }
+        removed = removed || sign == '-';
+        added = added || sign == '+';
+    }
+    return look->cols >= DIFF_WIDE && removed == added;
 }
 
 static struct line make_line(struct str raw)
@@ -222,18 +267,18 @@ static void flush(struct render *r)
             unmark(i < r->removed.n ? &r->removed.p[i].words : &r->added.p[i].words);
         }
     }
-    for (size_t i = 0; i < all && is_wide(r); i++) {
+    for (size_t i = 0; i < all && r->wide; i++) {
         add_pair(r, i < r->removed.n ? &r->removed.p[i] : NULL,
                  i < r->added.n ? &r->added.p[i] : NULL);
     }
     vec_foreach (l, &r->removed) {
-        if (!is_wide(r)) {
+        if (!r->wide) {
             add_single(r, l);
         }
         free_line(l);
     }
     vec_foreach (l, &r->added) {
-        if (!is_wide(r)) {
+        if (!r->wide) {
             add_single(r, l);
         }
         free_line(l);
@@ -245,7 +290,7 @@ static void add_context(struct render *r, struct str raw)
 {
     struct line l = make_line(raw);
     unmark(&l.words);
-    if (is_wide(r)) {
+    if (r->wide) {
         add_pair(r, &l, &l);
     } else {
         add_single(r, &l);
@@ -304,6 +349,7 @@ void diff_render(struct buf *out, struct str diff, const struct diff_look *look)
         } else {
             add_header(&r, raw);
             body = str_starts(raw, "@@");
+            r.wide = body && is_wide(rest, look);
         }
     }
     flush(&r);

@@ -10,7 +10,7 @@
 //
 // Invariants:
 //   - `at` is never inside a cluster, and the text is valid UTF-8 without control characters but line
-//     feed and tab: nothing pasted can command the terminal.
+//     feed and tab: nothing pasted, remembered or completed can command the terminal.
 //   - while `searching`, `draft` holds the text from before.
 
 #include "term/edit.h"
@@ -34,12 +34,14 @@ static size_t right_of(const struct edit *ed, size_t at)
 
 static size_t line_start(const struct edit *ed, size_t at)
 {
+    assert(at <= ed->text.n);
     const char *before = at > 0 ? memrchr(ed->text.p, '\n', at) : NULL;
     return before != NULL ? (size_t)(before - ed->text.p) + 1 : 0;
 }
 
 static size_t line_end(const struct edit *ed, size_t at)
 {
+    assert(at <= ed->text.n);
     struct str rest = str_from(buf_str(&ed->text), at);
     ptrdiff_t n = str_index(rest, '\n');
     return at + (n < 0 ? rest.n : (size_t)n);
@@ -86,6 +88,7 @@ static size_t same_column(const struct edit *ed, size_t from, size_t to)
 
 static void forget_oldest(struct edit *ed)
 {
+    assert(ed->past.n != 0 && ed->past_bytes >= ed->past.p[0].n);
     ed->past_bytes -= ed->past.p[0].n;
     free(ed->past.p[0].text);
     vec_remove(&ed->past, 0);
@@ -105,16 +108,40 @@ static void keep(struct edit *ed, enum change change)
     ed->change = change;
 }
 
+static bool is_printable(uint32_t cp)
+{
+    return cp >= 0x20 && (cp < 0x7F || cp >= 0xA0);
+}
+
+// Line ends and tabs are characters; every other control is dropped, and so is what is no UTF-8.
+static void add_clean(struct buf *out, struct str text)
+{
+    while (text.n != 0) {
+        uint32_t cp;
+        size_t n = utf8_decode(text, &cp);
+        if (cp == '\r' || cp == '\n') {
+            buf_addc(out, '\n');
+        } else if (cp == '\t' || (is_printable(cp) && (cp != 0xFFFD || n == 3))) {
+            buf_add(out, text.p, n);
+        }
+        text = str_from(text, n);
+    }
+}
+
+// All text comes in here: typed, pasted, completed, or out of the history, which others may have said.
 static void insert(struct edit *ed, struct str s)
 {
-    if (s.n == 0 || buf_reserve(&ed->text, s.n) == NULL) {
-        return;
+    struct buf clean = {.max = SIZE_MAX};
+    add_clean(&clean, s);
+    if (clean.n != 0 && buf_reserve(&ed->text, clean.n) != NULL) {
+        char *to = ed->text.p + ed->at;
+        memmove(to + clean.n, to, ed->text.n - ed->at);
+        memcpy(to, clean.p, clean.n);
+        buf_grow(&ed->text, clean.n);
+        ed->at += clean.n;
     }
-    char *to = ed->text.p + ed->at;
-    memmove(to + s.n, to, ed->text.n - ed->at);
-    memcpy(to, s.p, s.n);
-    buf_grow(&ed->text, s.n);
-    ed->at += s.n;
+    assert(ed->at <= ed->text.n);
+    buf_fini(&clean);
 }
 
 static void erase(struct edit *ed, size_t from, size_t to)
@@ -144,28 +171,10 @@ static void show(struct edit *ed, struct str s)
     insert(ed, s);
 }
 
-static bool is_printable(uint32_t cp)
-{
-    return cp >= 0x20 && (cp < 0x7F || cp >= 0xA0);
-}
-
-// In a paste, Enter and Tab are characters and every other control is dropped.
 static void paste(struct edit *ed, struct str text)
 {
-    struct buf clean = {.max = SIZE_MAX};
-    while (text.n != 0) {
-        uint32_t cp;
-        size_t n = utf8_decode(text, &cp);
-        if (cp == '\r' || cp == '\n') {
-            buf_addc(&clean, '\n');
-        } else if (cp == '\t' || (is_printable(cp) && (cp != 0xFFFD || n == 3))) {
-            buf_add(&clean, text.p, n);
-        }
-        text = str_from(text, n);
-    }
     keep(ed, CHANGE_PASTE);
-    insert(ed, buf_str(&clean));
-    buf_fini(&clean);
+    insert(ed, text);
 }
 
 static void type(struct edit *ed, uint32_t cp)
@@ -185,6 +194,7 @@ static void keep_draft(struct edit *ed)
 
 static void show_history(struct edit *ed, size_t i)
 {
+    assert(i <= ed->history.n);
     if (ed->shown == ed->history.n) {
         keep_draft(ed);
     }
@@ -244,6 +254,7 @@ typedef enum edit_result key_fn(struct edit *ed);
 
 static enum edit_result move_to(struct edit *ed, size_t at)
 {
+    assert(at <= ed->text.n);
     ed->at = at;
     ed->change = CHANGE_NONE;
     return EDIT_MORE;

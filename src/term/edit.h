@@ -64,7 +64,8 @@ struct edit_place {
 };
 
 /// Append the rows round the cursor, at most `rows` of `cols` columns, each with a line feed; the
-/// first row of the text begins with `prompt`. Returns where the cursor is in them. Costs as much as
+/// first row of the text begins with `prompt`, which takes rows of its own where it is too long for one.
+/// Returns where the cursor is in them. Costs as much as
 /// the lines that are shown, not as the text.
 struct edit_place edit_lines(const struct edit *ed, struct buf *out, const char *prompt,
                              size_t rows, size_t cols);

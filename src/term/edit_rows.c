@@ -1,7 +1,8 @@
 // The rows of an editor.
 //
 // A row holds a line of the text or a part of one; all are indented like the first, which has the
-// prompt. One column stays free at the right, so that the cursor has a place behind a full row.
+// prompt. One column stays free at the right, so that the cursor has a place behind a full row. A prompt
+// that is too long for one row begins in rows of its own, broken at spaces.
 //
 // Only lines near the cursor are laid out: back from it until the window is full, then forward. A text
 // of a megabyte costs no more to draw than what is seen of it.
@@ -10,7 +11,7 @@
 #include "term/edit.h"
 #include "term/text.h"
 
-enum { TAB_WIDTH = 4 };
+enum { TAB_WIDTH = 4, LEAST_ROOM = 8 }; // LEAST_ROOM: columns for the text beside a prompt
 
 typedef vec(size_t) offsets;
 
@@ -113,22 +114,44 @@ static void write_prompt(const struct edit *ed, const char *given, struct buf *o
     }
 }
 
+// Move the first rows of a prompt that leaves too little room to `out`, at most `most` of them. Returns how many.
+static size_t add_prompt_rows(struct buf *out, struct str *prompt, size_t most, size_t cols)
+{
+    size_t n = 0, width = cols - LEAST_ROOM - 1;
+    for (; n < most && cols > 2 * LEAST_ROOM && text_width(*prompt) > width; n++) {
+        size_t fit = text_fit(*prompt, width, NULL), end = fit;
+        while (end > 0 && prompt->p[end - 1] != ' ') {
+            end--;
+        }
+        add_row(out, part(*prompt, 0, end != 0 ? end : fit));
+        *prompt = str_from(*prompt, end != 0 ? end : fit);
+    }
+    return n;
+}
+
 struct edit_place edit_lines(const struct edit *ed, struct buf *out, const char *given, size_t rows,
                              size_t cols)
 {
     struct str text = edit_text(ed);
-    struct buf prompt = {.max = SIZE_MAX};
-    write_prompt(ed, given, &prompt);
+    struct buf whole = {.max = SIZE_MAX}, first = {.max = SIZE_MAX};
+    write_prompt(ed, given, &whole);
     rows = MAX(rows, 1);
-    size_t indent = text_width(buf_str(&prompt)), above;
-    indent = cols > indent + 8 ? indent : 0;
+    struct str prompt = buf_str(&whole);
+    size_t before = add_prompt_rows(&first, &prompt, rows - 1, cols), above;
+    size_t indent = text_width(prompt);
+    indent = cols > indent + LEAST_ROOM ? indent : 0;
     size_t room = cols > indent + 1 ? cols - indent - 1 : 1;
+    rows -= before;
     size_t top = find_top(ed, rows, room, &above);
     struct edit_place cursor = {above, indent};
+    if (top == 0) {
+        buf_adds(out, buf_str(&first));
+        cursor.row += before;
+    }
     for (size_t row = 0, at = top; row < rows && at <= text.n; row++) {
         size_t next, end = row_end(text, at, room, &next);
         if (indent != 0 && at == 0) {
-            buf_adds(out, buf_str(&prompt));
+            buf_adds(out, prompt);
         } else {
             buf_addf(out, "%*s", (int)indent, "");
         }
@@ -138,6 +161,7 @@ struct edit_place edit_lines(const struct edit *ed, struct buf *out, const char 
         add_row(out, part(text, at, end));
         at = next;
     }
-    buf_fini(&prompt);
+    buf_fini(&whole);
+    buf_fini(&first);
     return cursor;
 }

@@ -14,6 +14,7 @@
 
 #include "term/markdown.h"
 
+#include <assert.h>
 #include <md4c.h>
 
 #include "base/utf8.h"
@@ -256,6 +257,7 @@ static void draw_row(struct render *r, size_t first, const size_t *widths)
 
 static void draw_table(struct render *r)
 {
+    assert(r->columns != 0);
     size_t *widths = xcalloc(r->columns, sizeof *widths);
     for (size_t i = 0; i < r->cells.n; i++) {
         struct cell_span c = r->cells.p[i];
@@ -282,6 +284,7 @@ static void push_level(struct render *r, const char *first, const char *rest)
 
 static void enter_item(struct render *r, const MD_BLOCK_LI_DETAIL *d)
 {
+    assert(r->lists.n != 0);
     struct list *list = vec_last(&r->lists);
     const char *task = !d->is_task ? "" : d->task_mark == ' ' ? "[ ] " : "[x] ";
     char first[PREFIX_MAX], rest[PREFIX_MAX];
@@ -296,6 +299,7 @@ static void enter_item(struct render *r, const MD_BLOCK_LI_DETAIL *d)
 
 static void leave_item(struct render *r)
 {
+    assert(r->levels.n != 0 && r->lists.n != 0);
     struct level *l = vec_last(&r->levels);
     flush(r);
     if (!l->begun) { // an item without anything in it still has its mark
@@ -317,6 +321,7 @@ static void enter_list(struct render *r, bool ordered, unsigned start, bool tigh
 
 static void leave_list(struct render *r)
 {
+    assert(r->lists.n != 0);
     vec_pop(&r->lists);
     r->gap = r->lists.n == 0 || !vec_last(&r->lists)->tight;
 }
@@ -560,11 +565,13 @@ void markdown_render(struct buf *out, struct str text, const struct markdown_loo
         .text = on_text,
     };
     struct render r = {.out = out, .look = look};
-    if (md_parse(text.p, (MD_SIZE)text.n, &parser, &r) != 0) {
+    char *copy = str_dup(text); // md4c 0.4.8 looks at the byte after an unfinished link at the end
+    if (md_parse(copy, (MD_SIZE)text.n, &parser, &r) != 0) {
         r.glyphs.n = 0; // md4c found no memory: the text as it is
         add_text(&r, text);
         flush(&r);
     }
+    free(copy);
     vec_fini(&r.glyphs);
     vec_fini(&r.levels);
     vec_fini(&r.lists);

@@ -8,8 +8,8 @@
 //
 // A window that becomes narrower wraps the rows that were drawn; all common terminals but xterm do. How
 // many rows they are then follows from their widths, so that exactly they are erased and nothing is
-// printed twice. While rows are drawn wrapping is off: a character whose width the terminal sees
-// otherwise is cut at the edge instead of adding a row.
+// printed twice. A row that is wider than the window is cut. While rows are drawn wrapping is off: a
+// character whose width the terminal sees otherwise is cut at the edge instead of adding a row.
 
 #include "term/panel.h"
 
@@ -45,10 +45,11 @@ static void move_rows(struct buf *out, size_t from, size_t to)
 }
 
 // Clear this row and those below. tmux keeps what ESC [ J clears at the top of the screen in its scrollback,
-// so that sequence is never sent from the first row of the panel.
+// so that sequence is never sent from the first row of the panel. The line feed makes a row where a lower
+// window took it: tmux drops the rows below the cursor first.
 static void clear_rows(struct buf *out, bool several)
 {
-    buf_addz(out, several ? "\033[K\033[1B\033[J\033[1A" : "\033[K");
+    buf_addz(out, several ? "\033[K\n\033[J\033[1A" : "\033[K");
 }
 
 void panel_init(struct panel *p)
@@ -62,14 +63,21 @@ void panel_fini(struct panel *p)
     buf_fini(&p->lines);
 }
 
+void panel_resized(struct panel *p)
+{
+    p->stale = true;
+}
+
 void panel_erase(struct panel *p, struct buf *out, size_t cols)
 {
+    assert(p->rows == 0 || p->row < p->rows);
     if (p->rows != 0) {
         buf_addc(out, '\r');
         move_rows(out, rows_above(p, cols), 0);
         clear_rows(out, p->rows > 1 || cols < p->cols);
     }
     p->rows = p->row = p->col = 0;
+    p->stale = false;
     buf_clear(&p->lines);
 }
 
@@ -92,7 +100,7 @@ void panel_draw(struct panel *p, struct buf *out, struct str lines, size_t row, 
         str_cut(&rest, '\n');
     }
     assert(row < rows);
-    if (cols != p->cols) {
+    if (cols != p->cols || p->stale) {
         panel_erase(p, out, cols);
     }
     bool same = str_eq(buf_str(&p->lines), lines);
@@ -114,7 +122,7 @@ void panel_draw(struct panel *p, struct buf *out, struct str lines, size_t row, 
         buf_addz(out, wrap_off);
         for (const char *before = ""; rest.n != 0; before = "\r\n") {
             buf_addz(out, before);
-            buf_adds(out, str_cut(&rest, '\n'));
+            text_add_cut(out, str_cut(&rest, '\n'), cols);
         }
         buf_addf(out, "%s\r", wrap_on);
         move_rows(out, rows - 1, row);

@@ -10,12 +10,16 @@ struct panel {
     size_t rows;      // of them; 0: nothing is drawn, and the cursor is at the start of a row
     size_t row, col;  // of the cursor
     size_t cols;      // the width it was drawn for
+    bool stale;       // the window changed since, and may have dropped rows
 };
 
 /// Nothing is drawn yet. The caller ends it with panel_fini().
 void panel_init(struct panel *p);
 /// Free what it holds; the screen stays as it is.
 void panel_fini(struct panel *p);
+
+/// The window got another size: the next panel_draw() writes every row.
+void panel_resized(struct panel *p);
 
 /// Append what takes it off the screen; the cursor is then where its first row began.
 void panel_erase(struct panel *p, struct buf *out, size_t cols);

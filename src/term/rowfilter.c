@@ -21,6 +21,8 @@
 
 #include "term/rowfilter.h"
 
+#include <assert.h>
+
 enum state {
     GROUND,
     ESCAPE,       // ESC came
@@ -60,6 +62,7 @@ static void add_region(const struct rowfilter *f, struct buf *out)
 
 static void flush_held(struct rowfilter *f, struct buf *out)
 {
+    assert(f->n_held <= sizeof f->held);
     buf_add(out, f->held, f->n_held);
     f->n_held = 0;
 }

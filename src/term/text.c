@@ -9,6 +9,8 @@
 
 #include "term/text.h"
 
+#include <assert.h>
+
 #include "base/utf8.h"
 
 enum { JOINER = 0x200D, EMOJI_LOOK = 0xFE0F, NEAR = 64 };
@@ -81,6 +83,7 @@ size_t text_cluster(struct str s, size_t *width)
 // place where one certainly begins.
 size_t text_before(struct str s, size_t at)
 {
+    assert(at <= s.n);
     size_t from = at, last = 0, width;
     while (from > 0 && (at - from < NEAR || (unsigned char)s.p[from] >= 0x80) &&
            s.p[from - 1] != '\n') {

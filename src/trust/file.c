@@ -99,8 +99,7 @@ static bool decode_place(struct trust__book *b, const struct json *v)
 
 void trust__encode(const struct trust__book *b, struct buf *out)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kint(&w, "version", VERSION);
     jw_karr(&w, "places");

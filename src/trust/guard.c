@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "trust/trust_int.h"
 
@@ -33,25 +34,20 @@ static void add(void *arg, const char *path)
 /// out: tree_read() refuses them.
 static void add_links(struct trust_guards *g, const char *dir, unsigned depth, size_t *left)
 {
-    DIR *d = opendir(dir);
-    for (const struct dirent *de; d != NULL && *left > 0 && (de = readdir(d)) != NULL;) {
-        if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0) {
-            continue;
-        }
-        char *path = path_join(dir, de->d_name);
+    struct folder f = folder_open(dir);
+    while (*left > 0 && folder_next(&f)) {
+        char *path = path_join(dir, f.name);
         struct stat st;
-        bool told = de->d_type != DT_UNKNOWN || lstat(path, &st) != 0;
+        bool told = f.type != DT_UNKNOWN || lstat(path, &st) != 0;
         --*left;
-        if (told ? de->d_type == DT_LNK : S_ISLNK(st.st_mode)) {
+        if (told ? f.type == DT_LNK : S_ISLNK(st.st_mode)) {
             add(g, path);
-        } else if ((told ? de->d_type == DT_DIR : S_ISDIR(st.st_mode)) && depth < DEPTH) {
+        } else if ((told ? f.type == DT_DIR : S_ISDIR(st.st_mode)) && depth < DEPTH) {
             add_links(g, path, depth + 1, left);
         }
         free(path);
     }
-    if (d != NULL) {
-        closedir(d);
-    }
+    folder_close(&f);
 }
 
 // ---- a followed project ------------------------------------------------------------------------
@@ -90,10 +86,10 @@ static void add_worktrees(struct trust_guards *g, const char *git, const char *b
 {
     size_t left = MOST_NAMES;
     char *entries = path_join(git, "worktrees");
-    DIR *d = opendir(entries);
-    for (const struct dirent *de; d != NULL && left-- > 0 && (de = readdir(d)) != NULL;) {
-        char *entry = path_join(entries, de->d_name);
-        char *dir = de->d_name[0] != '.' ? worktree_of(entry) : NULL;
+    struct folder f = folder_open(entries);
+    while (left-- > 0 && folder_next(&f)) {
+        char *entry = path_join(entries, f.name);
+        char *dir = f.name[0] != '.' ? worktree_of(entry) : NULL;
         if (dir != NULL) {
             char *root = xasprintf("%s%s", dir, below);
             add_root(g, root);
@@ -102,9 +98,7 @@ static void add_worktrees(struct trust_guards *g, const char *git, const char *b
         free(dir);
         free(entry);
     }
-    if (d != NULL) {
-        closedir(d);
-    }
+    folder_close(&f);
     free(entries);
 }
 
@@ -152,4 +146,24 @@ void trust_guards_fini(struct trust_guards *g)
 {
     vec_fini(&g->paths);
     arena_fini(&g->arena);
+}
+
+int trust_make_box(struct box **out, struct box_policy *policy, const char *const *plugins,
+                   const char *const *followed, struct err *e)
+{
+    struct trust_guards g = {0};
+    assert(policy->guard == NULL);
+    if (policy->mode == BOX_WORKSPACE_WRITE) { // else nothing can be written, or everything
+        trust_guards_read(&g, policy->home, followed);
+        (void)vec_pop(&g.paths); // the NULL
+        for (const char *const *it = plugins; *it != NULL; it++) {
+            vec_push(&g.paths, *it);
+        }
+        vec_push(&g.paths, NULL);
+        policy->guard = g.paths.p;
+    }
+    int rc = box_new(out, policy, e);
+    policy->guard = NULL;
+    trust_guards_fini(&g);
+    return rc;
 }

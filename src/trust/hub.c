@@ -117,6 +117,7 @@ static void done(void *arg)
     buf_fini(&j->body);
     free(j->dir);
     free(j);
+    assert(h->jobs != 0);
     if (--h->jobs == 0 && h->closing) {
         trust_hub_free(h);
     }

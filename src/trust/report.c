@@ -24,8 +24,7 @@ static void write_found(struct jw *w, const struct trust_item *it, const char *s
 
 void trust_write(const struct trust *t, struct buf *out)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_karr(&w, "places");
     vec_foreach (p, &t->book.places) {
@@ -57,8 +56,7 @@ void trust_write_scan(const struct trust *t, const struct trust_place *p,
                       const struct trust_scan *s, bool follow, bool dry_run, struct buf *out)
 {
     const struct trust__place *place = trust__find(&t->book, p->place);
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "path", p->root);
     jw_kstrz(&w, "place", p->place);
@@ -74,8 +72,7 @@ void trust_write_scan(const struct trust *t, const struct trust_place *p,
 
 void trust_write_removed(const struct trust_place *p, struct buf *out)
 {
-    struct jw w;
-    jw_init(&w, out);
+    struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "path", p->root);
     jw_kstrz(&w, "place", p->place);

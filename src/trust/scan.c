@@ -10,10 +10,10 @@
 #include "trust/scan.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/folder.h"
 #include "base/path.h"
 #include "base/utf8.h"
 #include "trust/trust_int.h"
@@ -128,19 +128,20 @@ static int add_entry(struct trust_scanner *sc, const char *rel, enum trust_kind 
 static int list_dir(struct trust_scanner *sc, const char *rel, entry_fn *each, enum trust_kind kind)
 {
     char *path = path_join(sc->root, rel);
-    DIR *d = check_inside(sc->root, path, NULL) == 0 ? opendir(path) : NULL;
+    struct folder f = {0};
     int rc = 0;
+    if (check_inside(sc->root, path, NULL) == 0) {
+        f = folder_open(path);
+    }
     free(path);
-    for (struct dirent *de; rc == 0 && d != NULL && (de = readdir(d)) != NULL;) {
-        if (de->d_name[0] != '.') {
-            char *sub = path_join(rel, de->d_name);
+    while (rc == 0 && folder_next(&f)) {
+        if (f.name[0] != '.') {
+            char *sub = path_join(rel, f.name);
             rc = each(sc, sub, kind);
             free(sub);
         }
     }
-    if (d != NULL) {
-        closedir(d);
-    }
+    folder_close(&f);
     return rc;
 }
 

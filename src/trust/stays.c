@@ -82,6 +82,13 @@ void stays_leave(struct stays *s, const char *dir)
     }
 }
 
+struct str stays_next(const struct stays *s, size_t *at)
+{
+    struct str dir;
+    void *value;
+    return map_next(&s->dirs, at, &dir, &value) ? dir : STR_NULL;
+}
+
 bool stays_has(const struct stays *s, const char *root)
 {
     return map_get(&s->roots, str_of(root)) != NULL;

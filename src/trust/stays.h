@@ -19,5 +19,8 @@ void stays_fini(struct stays *s);
 void stays_enter(struct stays *s, const char *dir, const char *root);
 /// One less. Nothing happens when nobody is there.
 void stays_leave(struct stays *s, const char *dir);
+/// Walk the directories with somebody in them: `size_t at = 0; while ((dir = stays_next(s, &at)).p != NULL)`. Nobody may
+/// come or go meanwhile.
+struct str stays_next(const struct stays *s, size_t *at);
 /// Does anybody work in this project?
 bool stays_has(const struct stays *s, const char *root);

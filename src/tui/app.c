@@ -26,7 +26,6 @@ static void run_layout(struct tui *t)
     t->layout_due = false;
     talk__update(t);
     arena_fini(next);
-    arena_init(next);
     if (ui__render(t->ui, next, &tree, &fault) == 0) {
         t->tree = tree;
         t->tree_at = !t->tree_at;
@@ -44,11 +43,10 @@ static void draw_error(struct tui *t)
     struct cells *g = &t->screen.next;
     struct rect row = {g->rows - 1, 0, 1, g->cols};
     struct style style = {.fg = STYLE_INDEX(15), .bg = STYLE_INDEX(1), .attrs = STYLE_BOLD};
-    struct buf text;
+    struct buf text = {.max = SIZE_MAX};
     if (t->error[0] == '\0') {
         return;
     }
-    buf_init(&text, SIZE_MAX);
     visible_add(&text, str_of(t->error), false);
     cells_fill(g, row, style);
     cells_put(g, row, row.row, 1, buf_str(&text), style);

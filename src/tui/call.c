@@ -4,16 +4,18 @@
 //              ^ the answer, or nil and why ──────────────────────────────────────────┘
 //
 // The environment travels with the client: an operation that takes `env` or `working_dir` gets ours, unless the
-// code gives another.
+// code gives another, or it changes something that has its own.
 
 #include <lauxlib.h>
 
 #include "client/ask.h"
+#include "client/start.h"
 #include "client/travel.h"
+#include "loop/work.h"
 #include "lua/args.h"
 #include "lua/entry.h"
 #include "lua/value.h"
-#include "tui/tui_int.h"
+#include "tui/widgets_int.h"
 
 enum { PARAMS_MAX = 32 };
 
@@ -34,8 +36,7 @@ struct op_values {
 
 static const char *json_text(struct arena *a, const struct json *v)
 {
-    struct buf out;
-    buf_init(&out, SIZE_MAX);
+    struct buf out = {.max = SIZE_MAX};
     json_write(&out, v, 0);
     const char *text = arena_strdup(a, buf_str(&out));
     buf_fini(&out);
@@ -51,17 +52,18 @@ static const char *text_of(struct op_values *g, const struct op_param *p, const 
 static const char *own_value(struct tui *t, struct op_values *g, const struct op *op,
                              const struct op_param *p)
 {
-    struct buf out;
-    struct jw w;
+    struct buf out = {.max = SIZE_MAX};
     struct err e;
+    if (op->method == OP_PATCH) {
+        return NULL;
+    }
     if (str_eqz(p->name, "working_dir")) {
         return arena_strdup(&g->a, str_of(t->o->project));
     }
     if (!str_eqz(p->name, "env") || op->method != OP_POST) {
         return NULL;
     }
-    buf_init(&out, SIZE_MAX);
-    jw_init(&w, &out);
+    struct jw w = {.out = &out};
     bool ok = travel_write_env(t->o->home, &w, &e) == 0;
     const char *text = ok ? arena_strdup(&g->a, buf_str(&out)) : NULL;
     buf_fini(&out);
@@ -120,10 +122,9 @@ static void push_problem(lua_State *L, const struct json *v, int status)
 static void on_answer(int rc, const struct client_answer *a, const struct err *e, void *arg)
 {
     struct question *q = arg;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v = NULL;
     int n = 2;
-    arena_init(&arena);
     lua_State *L = entry_wake_begin(&q->wait);
     if (rc < 0) {
         lua_pushnil(L);
@@ -153,10 +154,8 @@ static void on_cancel(struct entry_wait *w)
 static const char *send_question(struct tui *t, struct question *q, struct op_values *g,
                                  const struct op *op)
 {
-    struct buf path, body;
+    struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
     struct err e = {0};
-    buf_init(&path, SIZE_MAX);
-    buf_init(&body, SIZE_MAX);
     int rc = ask_build((enum op_id)(op - ops), g->params, g->n, &path, &body, &e);
     struct client_request r = {
         .method = op_method_name(op->method), .path = buf_z(&path), .body = buf_str(&body)};
@@ -180,7 +179,6 @@ static int lua_call_op(lua_State *L)
     }
     struct question *q = xcalloc(1, sizeof *q);
     q->wait.cancel = on_cancel;
-    arena_init(&g.a);
     const char *wrong = NULL;
     if (!lua_isnoneornil(L, 2) && value_read(&values, &g.a, L, 2, &e) < 0) {
         wrong = e.msg;
@@ -273,6 +271,40 @@ static int lua_quit(lua_State *L)
     return 0;
 }
 
+/// A hub that is being started: that may take seconds, so on a thread.
+struct starting {
+    struct tui *t;
+    int rc;
+    struct err e;
+};
+
+static void start_work(void *arg)
+{
+    struct starting *s = arg;
+    struct start_result r;
+    s->rc = start_hub(s->t->o->home, &r, &s->e);
+}
+
+static void start_done(void *arg)
+{
+    struct starting *s = arg;
+    if (s->rc < 0 && !s->t->over) {
+        app__note(s->t, str_of(s->e.msg), "bad");
+    } // else its events are followed soon
+    free(s);
+}
+
+/// afloat.start(): start the hub again.
+static int lua_start(lua_State *L)
+{
+    struct starting *s = xcalloc(1, sizeof *s);
+    s->t = ui__tui(L);
+    struct lane *lane = lane_open(&s->t->loop, "start", 1);
+    work_submit(lane, 0, start_work, start_done, s);
+    lane_close(lane);
+    return 0;
+}
+
 static int lua_redraw(lua_State *L)
 {
     ui__tui(L)->screen.whole = true;
@@ -287,6 +319,48 @@ static int lua_focus_move(lua_State *L)
     return 0;
 }
 
+// The node with the id in the first argument; NULL: it is not on the screen.
+static struct node *check_node(lua_State *L, const struct tui *t)
+{
+    struct str id = {0};
+    id.p = luaL_checklstring(L, 1, &id.n);
+    vec_foreach (n, &t->nodes) {
+        if (str_eq((*n)->id, id)) {
+            return *n;
+        }
+    }
+    return NULL;
+}
+
+/// afloat.scroll(id, pages): scroll what has that id; back by a negative number.
+static int lua_scroll(lua_State *L)
+{
+    struct tui *t = ui__tui(L);
+    const struct node *n = check_node(L, t);
+    if (n != NULL) {
+        scroll__by(t, n, (int)luaL_checkinteger(L, 2) * MAX(n->inner.rows - 1, 1));
+    }
+    return 0;
+}
+
+/// afloat.chosen(id): the id, or else the number, of what is chosen in a list; nil: there is nothing.
+static int lua_chosen(lua_State *L)
+{
+    struct tui *t = ui__tui(L);
+    const struct node *n = check_node(L, t);
+    size_t number;
+    const struct json *id = n != NULL ? list__chosen(t, n, &number) : NULL;
+    if (n == NULL || number == 0) {
+        return 0;
+    }
+    if (id != NULL) {
+        value_push(L, id);
+    } else {
+        lua_pushinteger(L, (lua_Integer)number);
+    }
+    return 1;
+}
+
 static int lua_details(lua_State *L)
 {
     talk__set_details(ui__tui(L), lua_toboolean(L, 1));
@@ -295,11 +369,19 @@ static int lua_details(lua_State *L)
 
 int call__open_lib(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"call", lua_call_op},    {"ops", lua_ops},
-                                         {"open", lua_open},       {"note", lua_note},
-                                         {"notify", lua_notify},   {"quit", lua_quit},
-                                         {"redraw", lua_redraw},   {"focus_move", lua_focus_move},
-                                         {"details", lua_details}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"call", lua_call_op},
+                                         {"ops", lua_ops},
+                                         {"open", lua_open},
+                                         {"note", lua_note},
+                                         {"notify", lua_notify},
+                                         {"quit", lua_quit},
+                                         {"redraw", lua_redraw},
+                                         {"focus_move", lua_focus_move},
+                                         {"details", lua_details},
+                                         {"scroll", lua_scroll},
+                                         {"chosen", lua_chosen},
+                                         {"start", lua_start},
+                                         {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

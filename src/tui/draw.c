@@ -207,9 +207,8 @@ void diff__draw(struct tui *t, struct node *n)
 {
     struct diff_look look = {
         .cols = (size_t)MAX(n->inner.cols, 1), .rows = 100000, .color = COLOR_TRUE};
-    struct buf lines;
+    struct buf lines = {.max = SIZE_MAX};
     int total = 0;
-    buf_init(&lines, SIZE_MAX);
     diff_render(&lines, str_trim(node__str(n, "text")), &look);
     for (size_t i = 0; i < lines.n; i++) {
         total += lines.p[i] == '\n';
@@ -253,9 +252,7 @@ void pane__draw(struct tui *t, struct node *n)
     cells_box(&t->screen.next, n->at, all, line);
     struct str title = node__str(n, "title");
     if (title.n != 0 && n->at.cols > 6) {
-        struct buf shown, safe;
-        buf_init(&shown, SIZE_MAX);
-        buf_init(&safe, SIZE_MAX);
+        struct buf shown = {.max = SIZE_MAX}, safe = {.max = SIZE_MAX};
         visible_add(&safe, title, false);
         buf_addc(&shown, ' ');
         text_add_cut(&shown, buf_str(&safe), (size_t)n->at.cols - 6);
@@ -267,20 +264,26 @@ void pane__draw(struct tui *t, struct node *n)
     }
 }
 
+static int spans_width(const struct json *v)
+{
+    int wide = v != NULL && v->type == JSON_STR ? (int)text_width(v->s) : 0;
+    json_foreach_item (it, v) {
+        wide += (int)text_width(it->type == JSON_STR ? it->s : json_str(json_get(it, "text"), ""));
+    }
+    return wide;
+}
+
 void status__draw(struct tui *t, struct node *n)
 {
     struct rect r = n->inner;
     const struct json *left = json_get(n->v, "left"), *right = json_get(n->v, "right");
-    int wide = 0;
-    if (right != NULL && right->type == JSON_STR) {
-        wide = (int)text_width(right->s);
-    }
-    json_foreach_item (it, right) {
-        wide += (int)text_width(it->type == JSON_STR ? it->s : json_str(json_get(it, "text"), ""));
-    }
+    int wide = spans_width(right);
     bool fits = wide + 12 < r.cols;
     struct rect a = {r.row, r.col + 1, r.rows, r.cols - 2 - (fits ? wide + 2 : 0)};
     draw__text(t, a, left, n->style, false, 0, true);
+    if (spans_width(left) > a.cols && a.cols > 0) {
+        cells_put(&t->screen.next, a, a.row, a.col + a.cols - 1, STR("…"), dim);
+    }
     if (fits) {
         struct rect b = {r.row, r.col + r.cols - wide - 1, r.rows, wide};
         draw__text(t, b, right, dim, false, 0, true);

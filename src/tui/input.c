@@ -107,13 +107,10 @@ static bool ask_lua(struct tui *t, const struct key_mouse *m, const struct node 
     static const char *const kinds[] = {
         [MOUSE_PRESS] = "press", [MOUSE_RELEASE] = "release", [MOUSE_DRAG] = "drag",
         [MOUSE_MOVE] = "move",   [MOUSE_UP] = "up",           [MOUSE_DOWN] = "down"};
-    struct buf text;
-    struct arena a;
+    struct buf text = {.max = SIZE_MAX};
+    struct arena a = {0};
     struct json *v;
-    struct jw w;
-    buf_init(&text, SIZE_MAX);
-    arena_init(&a);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_obj(&w);
     jw_kstrz(&w, "type", kinds[m->kind]);
     jw_kint(&w, "button", m->button);
@@ -170,7 +167,7 @@ static void mouse(struct tui *t, const struct key *k)
 void input__key(struct tui *t, const struct key *k)
 {
     struct node *n = input__focused(t);
-    struct buf name;
+    struct buf name = {.max = 64};
     if (t->ui == NULL || k->code == KEY_OTHER) {
         return;
     }
@@ -178,7 +175,6 @@ void input__key(struct tui *t, const struct key *k)
         mouse(t, k);
         return;
     }
-    buf_init(&name, 64);
     input__name(&name, k);
     bool types = n != NULL && n->widget->types;
     bool used = n != NULL && n->widget->first != NULL && n->widget->first(t, n, k);

@@ -100,6 +100,15 @@ static const struct json *chosen(const struct offers *o)
     return o->at < o->shown.n ? json_at(o->items, o->shown.p[o->at]) : NULL;
 }
 
+const struct json *list__chosen(struct tui *t, const struct node *n, size_t *number)
+{
+    struct offers o = offers_of(t, n);
+    const struct json *item = chosen(&o);
+    *number = item != NULL ? o.at + 1 : 0;
+    vec_fini(&o.shown);
+    return json_get(item, "id");
+}
+
 // ---- choosing ------------------------------------------------------------------------------
 
 // Run the action that the node names in `key`, with the id of an item or else its number.
@@ -156,10 +165,12 @@ static bool press_item(struct tui *t, const struct node *n, struct offers *o, co
     return false;
 }
 
+// A list that is all to be seen leaves the keys for pages to what is beside it.
 static bool move_key(struct tui *t, const struct node *n, struct offers *o, const struct key *k)
 {
     int rows;
-    bool moves = scroll__step(n, k, &rows);
+    bool pages = k->code == KEY_PAGE_UP || k->code == KEY_PAGE_DOWN;
+    bool moves = scroll__step(n, k, &rows) && !(pages && (int)o->shown.n <= n->inner.rows);
     if (moves) {
         choose(t, n, o, (int64_t)o->at + rows);
     }
@@ -172,6 +183,7 @@ bool list__key(struct tui *t, struct node *n, const struct key *k)
     bool used = move_key(t, n, &o, k) || press_item(t, n, &o, k);
     if (!used && k->code == KEY_ENTER && k->mods == 0 && node__str(n, "action").n != 0) {
         used = true;
+        choose(t, n, &o, (int64_t)o.at); // what comes above it later is not chosen
         decide(t, n, &o);
     }
     vec_fini(&o.shown);
@@ -227,8 +239,7 @@ static struct style chosen_style(struct tui *t, const struct node *n, struct sty
 
 static void put_cut(struct tui *t, struct rect r, int col, struct str text, struct style style)
 {
-    struct buf cut;
-    buf_init(&cut, SIZE_MAX);
+    struct buf cut = {.max = SIZE_MAX};
     text_add_cut(&cut, text, (size_t)MAX(r.col + r.cols - col, 0));
     cells_put(&t->screen.next, r, r.row, col, buf_str(&cut), style);
     buf_fini(&cut);
@@ -385,5 +396,6 @@ void table__draw(struct tui *t, struct node *n)
         put_cut(t, (struct rect){r.row + 1, r.col, r.rows > 1, r.cols}, r.col,
                 node__str(n, "empty"), dim);
     }
+    draw__more(t, (struct rect){r.row + 1, r.col, MAX(r.rows - 1, 0), r.cols}, top, (int)o.shown.n);
     vec_fini(&o.shown);
 }

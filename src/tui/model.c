@@ -6,6 +6,7 @@
 // second notion of what a session is can drift from the hub's. While an answer is on its way, further events
 // lead to one more question, not to one each.
 
+#include "base/path.h"
 #include "tui/tui_int.h"
 
 enum { SOON_MS = 20, RETRY_MS = 500 };
@@ -14,6 +15,7 @@ static const struct {
     const char *path, *field; // the list in the answer; NULL: all of it
 } sources[DOC__COUNT] = {
     [DOC_SESSIONS] = {"/session?limit=100", "sessions"},
+    [DOC_WAITING] = {"/session?state=waiting&limit=1000", "sessions"},
     [DOC_PLUGINS] = {"/plugin/list", "plugins"},
     [DOC_RUNS] = {"/runs?limit=50", "runs"},
     [DOC_PTYS] = {"/pty", "ptys"},
@@ -57,8 +59,7 @@ void model__set(struct tui *t, enum doc_id id, const struct json *v)
     if (v != NULL && d->v != NULL && json_equal(v, d->v)) {
         return;
     }
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     const struct json *copy = v != NULL ? model__without_nulls(&a, v) : NULL;
     arena_fini(&d->arena);
     d->arena = a;
@@ -84,11 +85,10 @@ static void on_answer(int rc, const struct client_answer *a, const struct err *e
 {
     struct doc *d = arg;
     struct tui *t = d->t;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v;
     (void)e;
     d->call = NULL;
-    arena_init(&arena);
     if (rc == 0 && a->status / 100 == 2 &&
         json_parse(&v, &arena, buf_str(&a->body), NULL, NULL) == 0) {
         take(t, (enum doc_id)(d - t->model.docs), v);
@@ -147,19 +147,33 @@ static const struct {
     {"bot.", {DOC_RUNS, DOC_SESSIONS, DOC__COUNT}},
 };
 
-static void take_env(struct tui *t, struct str type)
+// The environment of this directory: shells of other projects tell of theirs too.
+static void take_env(struct tui *t, struct str type, const struct json *event)
 {
-    if (str_starts(type, "env.")) {
+    char *project = str_dup(json_get_text(event, "project"));
+    if (str_starts(type, "env.") && path_below(project, t->o->project) != NULL) {
         struct str what = str_from(type, 4);
         snprintf(t->model.env, sizeof t->model.env, "environment " STR_FMT, STR_ARG(what));
         app__changed(t, true);
+    }
+    free(project);
+}
+
+// A session that waited has moved on. One that begins to wait is renewed by itself, see ui/events.lua.
+static void refresh_waiting(struct tui *t, struct str session)
+{
+    json_foreach_item (row, t->model.docs[DOC_WAITING].v) {
+        if (str_eq(json_get_text(row, "id"), session)) {
+            model__refresh(t, DOC_WAITING);
+            return;
+        }
     }
 }
 
 static void on_event(const struct client_event *ev, void *arg)
 {
     struct tui *t = arg;
-    struct arena a;
+    struct arena a = {0};
     struct json *v = NULL;
     uint64_t id;
     if (str_to_u64(ev->id, &id)) {
@@ -172,10 +186,12 @@ static void on_event(const struct client_event *ev, void *arg)
             }
         }
     }
-    take_env(t, ev->type);
-    arena_init(&a);
-    if (t->ui != NULL && json_parse(&v, &a, ev->data, NULL, NULL) == 0) {
-        ui__event(t->ui, ev->type, model__without_nulls(&a, v));
+    if (json_parse(&v, &a, ev->data, NULL, NULL) == 0) {
+        take_env(t, ev->type, v);
+        refresh_waiting(t, json_get_text(v, "session"));
+        if (t->ui != NULL) {
+            ui__event(t->ui, ev->type, model__without_nulls(&a, v));
+        }
     }
     arena_fini(&a);
 }
@@ -234,7 +250,6 @@ void model__open(struct tui *t)
     for (size_t i = 0; i < DOC__COUNT; i++) {
         struct doc *d = &t->model.docs[i];
         d->t = t;
-        arena_init(&d->arena);
         timer_init(&d->soon, &t->loop, ask, d);
     }
     timer_init(&t->model.retry, &t->loop, follow, t);

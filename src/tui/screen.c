@@ -9,6 +9,7 @@
 
 #include "base/visible.h"
 #include "pty/tty.h"
+#include "term/charset.h"
 #include "tui/tui_int.h"
 
 enum { ESC_MS = 40, READ_SIZE = 16 << 10 };
@@ -123,17 +124,16 @@ bool screen__take_size(struct tui *t)
 void screen__show(struct tui *t)
 {
     struct screen *s = &t->screen;
-    struct buf diff;
+    struct buf diff = {.max = SIZE_MAX};
     if (s->moves != terminal__wants_moves(t)) { // the two modes are one of the terminal's
         s->moves = !s->moves;
         buf_addz(&s->out, s->moves ? "\033[?1003h" : "\033[?1003l\033[?1002h");
     }
-    buf_init(&diff, SIZE_MAX);
     cells_diff(&s->shown, &s->next, s->whole, t->o->color, &diff);
     if (diff.n != 0) {
         buf_addz(&s->out, "\033[?2026h");
         buf_addz(&s->out, s->whole ? "\033[0m\033[H\033[2J" : "");
-        buf_adds(&s->out, buf_str(&diff));
+        (charset_is_utf8() ? buf_adds : charset_add_ascii)(&s->out, buf_str(&diff));
         buf_addz(&s->out, "\033[?2026l");
     }
     buf_fini(&diff);

@@ -79,9 +79,8 @@ static void catch_up(struct talk *k)
 {
     for (; k->done < k->events.n; k->done++) {
         struct str data = str_of(k->events.p[k->done].data);
-        struct arena a;
+        struct arena a = {0};
         struct json *ev;
-        arena_init(&a);
         if (json_parse(&ev, &a, data, NULL, NULL) == 0) {
             view_event(&k->view, json_str(json_get(ev, "type"), ""), ev, data);
         }
@@ -142,13 +141,10 @@ void talk__update(struct tui *t)
     if (!k->said) {
         return;
     }
-    struct buf text;
-    struct jw w;
-    struct arena a;
+    struct buf text = {.max = SIZE_MAX};
+    struct arena a = {0};
     struct json *v;
-    buf_init(&text, SIZE_MAX);
-    arena_init(&a);
-    jw_init(&w, &text);
+    struct jw w = {.out = &text};
     jw_arr(&w);
     vec_foreach (m, &k->messages) {
         jw_obj(&w);
@@ -178,10 +174,9 @@ static void on_event(const struct client_event *ev, void *arg)
 {
     struct tui *t = arg;
     struct talk *k = &t->talk;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     uint64_t seq;
-    arena_init(&a);
     if (json_parse(&v, &a, ev->data, NULL, NULL) == 0) {
         bool message = str_eqz(ev->type, "message.completed");
         k->seq = str_to_u64(ev->id, &seq) ? seq : k->seq;
@@ -280,7 +275,6 @@ void talk__init(struct tui *t)
     struct talk *k = &t->talk;
     k->cols = 80;
     buf_init(&k->lines, SIZE_MAX);
-    arena_init(&k->arena);
     gauge_init(&k->gauge);
     timer_init(&k->retry, &t->loop, follow, t);
     timer_init(&k->tick, &t->loop, on_tick, t);
@@ -302,8 +296,7 @@ void talk__fini(struct tui *t)
 
 static void add_tail(struct talk *k, struct buf *tail)
 {
-    struct buf lines;
-    buf_init(&lines, SIZE_MAX);
+    struct buf lines = {.max = SIZE_MAX};
     view_tail(&k->view, &lines, TAIL_ROWS);
     take_rows(k); // what became final
     add_rows(tail, buf_str(&lines), k->cols);
@@ -319,7 +312,7 @@ static void add_tail(struct talk *k, struct buf *tail)
 void talk__draw(struct tui *t, struct node *n)
 {
     struct talk *k = &t->talk;
-    struct buf tail;
+    struct buf tail = {.max = SIZE_MAX};
     if (n->inner.cols < 1 || n->inner.rows < 1) {
         return;
     }
@@ -327,7 +320,6 @@ void talk__draw(struct tui *t, struct node *n)
         show_again(k, (size_t)n->inner.cols);
     }
     catch_up(k);
-    buf_init(&tail, SIZE_MAX);
     add_tail(k, &tail);
     int final = (int)k->rows.n, total = final;
     for (size_t i = 0; i < tail.n; i++) {

@@ -8,9 +8,9 @@
 
 #include <assert.h>
 
+#include "base/sock.h"
 #include "base/utf8.h"
 #include "keep/chan.h"
-#include "keep/sock.h"
 #include "tui/widgets_int.h"
 #include "vt/vt.h"
 
@@ -84,22 +84,6 @@ static void on_end(struct chan *c, void *arg)
     app__changed(m->t, false);
 }
 
-static void send_attach(struct terminal *m)
-{
-    struct buf hello = {.max = 64}, attach = {.max = 64};
-    wire_put(&hello, WIRE_VERSION, 2);
-    wire_put(&hello, WIRE_VIEWER, 1);
-    chan_send(m->chan, WIRE_HELLO, buf_str(&hello), STR_NULL);
-    wire_put(&attach, 0, 1);
-    wire_put(&attach, 0, 8);
-    wire_put(&attach, HISTORY, 4);
-    wire_put(&attach, (uint64_t)m->rows, 2);
-    wire_put(&attach, (uint64_t)m->cols, 2);
-    chan_send(m->chan, WIRE_ATTACH, buf_str(&attach), STR_NULL);
-    buf_fini(&hello);
-    buf_fini(&attach);
-}
-
 static void connect_to(struct terminal *m)
 {
     static const struct chan_cb cb = {.on_msg = on_msg, .on_end = on_end};
@@ -108,7 +92,7 @@ static void connect_to(struct terminal *m)
     int fd = sock_connect(path, &e);
     free(path);
     if (fd >= 0 && chan_open(&m->chan, &m->t->loop, fd, WIRE_FROM_KEEPER, &cb, m, &e) == 0) {
-        send_attach(m);
+        chan_attach(m->chan, -1, HISTORY, (uint16_t)m->rows, (uint16_t)m->cols);
     } else {
         snprintf(m->over, sizeof m->over, "%.120s", e.msg);
     }
@@ -172,13 +156,9 @@ static struct terminal *terminal_of(struct tui *t, const struct node *n)
         connect_to(m);
     } else if (m != NULL && m->chan != NULL &&
                (m->rows != n->inner.rows || m->cols != n->inner.cols)) {
-        struct buf size = {.max = 16};
         m->rows = n->inner.rows;
         m->cols = n->inner.cols;
-        wire_put(&size, (uint64_t)m->rows, 2);
-        wire_put(&size, (uint64_t)m->cols, 2);
-        chan_send(m->chan, WIRE_RESIZE, buf_str(&size), STR_NULL);
-        buf_fini(&size);
+        chan_resize(m->chan, (uint16_t)m->rows, (uint16_t)m->cols);
     }
     return m;
 }
@@ -324,11 +304,10 @@ void terminal__add_key(struct buf *out, const struct key *k, bool application, b
 bool terminal__key(struct tui *t, struct node *n, const struct key *k)
 {
     struct terminal *m = find(t, node__str(n, "pty"));
-    struct buf bytes;
+    struct buf bytes = {.max = SIZE_MAX};
     if (m == NULL || m->chan == NULL || m->over[0] != '\0') {
         return false;
     }
-    buf_init(&bytes, SIZE_MAX);
     terminal__add_key(&bytes, k, m->vt != NULL && vt_mode(m->vt, 1),
                       m->vt != NULL && vt_mode(m->vt, 2004));
     if (bytes.n != 0) {
@@ -378,7 +357,7 @@ void terminal__mouse(struct tui *t, struct node *n, const struct key *k)
 {
     const struct key_mouse *m = &k->mouse;
     struct terminal *it = find(t, node__str(n, "pty"));
-    struct buf bytes;
+    struct buf bytes = {.max = 256};
     if (it == NULL || it->vt == NULL || it->chan == NULL) {
         return;
     }
@@ -394,7 +373,6 @@ void terminal__mouse(struct tui *t, struct node *n, const struct key *k)
     bool told = m->kind == MOUSE_DRAG   ? wants >= 2
                 : m->kind == MOUSE_MOVE ? wants >= 3
                                         : wants >= 1;
-    buf_init(&bytes, 256);
     if (told) {
         terminal__add_mouse(&bytes, k, row, col, vt_mode(it->vt, 1006));
     } else if (wheel && wants == 0 && vt_alternate(it->vt)) { // a pager: as arrow keys

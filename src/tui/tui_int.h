@@ -200,7 +200,8 @@ void sources__reject(struct tui *t, const struct ui_fault *f);
 // ---- model.c: what the hub says -----------------------------------------------------------------
 
 enum doc_id {
-    DOC_SESSIONS,
+    DOC_SESSIONS, // the newest
+    DOC_WAITING,  // all that waited for an answer when the hub was reached, and still do
     DOC_PLUGINS,
     DOC_RUNS,
     DOC_PTYS,

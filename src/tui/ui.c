@@ -59,8 +59,7 @@ static const char *shorten(const struct ui *ui, const char *path)
 static void tell(struct ui_fault *f, const struct ui *ui, const char *path, int line,
                  const char *message)
 {
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
+    struct buf text = {.max = SIZE_MAX};
     snprintf(f->path, sizeof f->path, "%s", path != NULL ? path : "");
     buf_addz(&text, shorten(ui, f->path));
     if (line > 0) {
@@ -99,57 +98,34 @@ static void set_doc(struct ui *ui, lua_State *L, enum doc_id id, const char *nam
         ui->docs[id].ref = refs_take(L, ui->own);
         ui->docs[id].version = d->version;
     }
-    lua_pushstring(L, name);
     refs_push(L, ui->docs[id].ref);
-    lua_rawset(L, -3);
-}
-
-static void set_str(lua_State *L, const char *name, const char *value)
-{
-    lua_pushstring(L, name);
-    lua_pushstring(L, value);
-    lua_rawset(L, -3);
-}
-
-static void set_int(lua_State *L, const char *name, lua_Integer value)
-{
-    lua_pushstring(L, name);
-    lua_pushinteger(L, value);
-    lua_rawset(L, -3);
-}
-
-static void set_bool(lua_State *L, const char *name, bool value)
-{
-    lua_pushstring(L, name);
-    lua_pushboolean(L, value);
-    lua_rawset(L, -3);
+    value_set(L, name);
 }
 
 static void set_session(struct ui *ui, lua_State *L)
 {
     const struct json *row = ui->t->model.docs[DOC_SESSION].v;
     struct str state = json_str(json_get(row, "state"), "");
-    set_bool(L, "busy", str_eqz(state, "running") || str_eqz(state, "waiting"));
-    lua_pushstring(L, "pending");
+    value_set_bool(L, "busy", str_eqz(state, "running") || str_eqz(state, "waiting"));
     value_push(L, json_get(row, "pending"));
-    lua_rawset(L, -3);
+    value_set(L, "pending");
 }
 
 static void set_note(struct tui *t, lua_State *L)
 {
     if (t->note[0] != '\0') {
-        lua_pushstring(L, "note");
         lua_newtable(L);
-        set_str(L, "text", t->note);
-        set_str(L, "style", t->note_style);
-        lua_rawset(L, -3);
+        value_set_str(L, "text", t->note);
+        value_set_str(L, "style", t->note_style);
+        value_set(L, "note");
     }
 }
 
 static void push_state(struct ui *ui, lua_State *L)
 {
-    static const char *const names[] = {"sessions", "plugins", "runs",   "ptys",
-                                        "commands", "session", "report", "messages"};
+    static const char *const names[] = {"sessions", "waiting", "plugins", "runs",    "ptys",
+                                        "commands", "session", "report",  "messages"};
+    static_assert(ARRAY_LEN(names) == DOC__COUNT, "each document has a name");
     struct tui *t = ui->t;
     lua_newtable(L);
     for (size_t i = 0; i < DOC__COUNT; i++) {
@@ -157,26 +133,24 @@ static void push_state(struct ui *ui, lua_State *L)
     }
     set_session(ui, L);
     set_note(t, L);
-    set_int(L, "generation", t->model.generation);
-    set_str(L, "project", t->o->project);
-    set_str(L, "version", t->o->version);
-    set_str(L, "shell", getenv("SHELL") != NULL ? getenv("SHELL") : "/bin/sh");
-    set_bool(L, "lost", t->model.lost);
-    set_bool(L, "loaded", t->model.docs[DOC_SESSIONS].v != NULL);
+    value_set_int(L, "generation", t->model.generation);
+    value_set_str(L, "project", t->o->project);
+    value_set_str(L, "version", t->o->version);
+    value_set_str(L, "shell", getenv("SHELL") != NULL ? getenv("SHELL") : "/bin/sh");
+    value_set_bool(L, "lost", t->model.lost);
+    value_set_bool(L, "loaded", t->model.docs[DOC_SESSIONS].v != NULL);
     if (t->model.env[0] != '\0') {
-        set_str(L, "env", t->model.env);
+        value_set_str(L, "env", t->model.env);
     }
     if (t->error[0] != '\0') {
-        set_str(L, "error", t->error);
+        value_set_str(L, "error", t->error);
     }
-    lua_pushstring(L, "size");
     lua_newtable(L);
-    set_int(L, "rows", t->screen.next.rows);
-    set_int(L, "cols", t->screen.next.cols);
-    lua_rawset(L, -3);
-    lua_pushstring(L, "tui");
+    value_set_int(L, "rows", t->screen.next.rows);
+    value_set_int(L, "cols", t->screen.next.cols);
+    value_set(L, "size");
     refs_push(L, ui->state);
-    lua_rawset(L, -3);
+    value_set(L, "tui");
 }
 
 // ---- calls ---------------------------------------------------------------------------------
@@ -185,10 +159,7 @@ static void push_state(struct ui *ui, lua_State *L)
 static lua_State *begin(struct ui *ui, struct entry *en, const char *function)
 {
     lua_State *L = entry_begin(en, ui->vm);
-    refs_push(L, ui->frame);
-    lua_pushstring(L, function);
-    lua_rawget(L, -2);
-    lua_remove(L, -2);
+    refs_push_field(L, ui->frame, function);
     return L;
 }
 
@@ -202,12 +173,7 @@ static void job_end(struct job *j, enum entry_status status)
         app__note(t, str_of(f.text), "bad");
     }
     entry_end(&j->en);
-    for (size_t i = 0; i < ui->jobs.n; i++) {
-        if (ui->jobs.p[i] == j) {
-            vec_remove(&ui->jobs, i);
-            break;
-        }
-    }
+    vec_drop(&ui->jobs, j);
     free(j);
     app__changed(t, true);
 }
@@ -368,11 +334,10 @@ int ui__render(struct ui *ui, struct arena *a, struct node **tree, struct ui_fau
 // Push `_tui_state`, or a table in it; false (and something else pushed) when that is none.
 static bool push_table(struct ui *ui, lua_State *L, const char *table)
 {
-    refs_push(L, ui->state);
     if (table != NULL) {
-        lua_pushstring(L, table);
-        lua_rawget(L, -2);
-        lua_remove(L, -2);
+        refs_push_field(L, ui->state, table);
+    } else {
+        refs_push(L, ui->state);
     }
     return lua_istable(L, -1);
 }
@@ -448,9 +413,8 @@ void ui__set_int(struct ui *ui, const char *table, struct str id, int value)
 static void copy_table(struct ui *before, vm_ref from, lua_State *L)
 {
     lua_State *B = vm_main(before->vm);
-    struct arena a;
+    struct arena a = {0};
     struct err e;
-    arena_init(&a);
     refs_push(B, from);
     lua_pushnil(B);
     while (lua_next(B, -2) != 0) {
@@ -602,9 +566,8 @@ static int load_all(struct ui *ui, const ui_files *files, struct ui_fault *f)
         rc = rc == 0 && !file->bad ? load_file(ui, file, f) : rc;
     }
     if (rc == 0) {
-        struct arena a;
+        struct arena a = {0};
         struct node *tree;
-        arena_init(&a);
         rc = ui__render(ui, &a, &tree, f);
         arena_fini(&a);
         for (size_t i = files->n; rc < 0 && f->path[0] == '\0' && i > 0; i--) {

@@ -59,12 +59,11 @@ static struct edit *edit_of(struct tui *t, const struct node *n)
 int input__fit(struct tui *t, struct node *n, bool rows, int other)
 {
     struct edit *ed = edit_of(t, n);
-    struct buf lines;
+    struct buf lines = {.max = SIZE_MAX};
     int count = 0;
     if (!rows) {
         return other;
     }
-    buf_init(&lines, SIZE_MAX);
     edit_lines(ed, &lines, "> ", (size_t)MAX(node__int(n, "rows", 1), 1), (size_t)MAX(other, 1));
     for (size_t i = 0; i < lines.n; i++) {
         count += lines.p[i] == '\n';
@@ -77,12 +76,11 @@ void input__draw(struct tui *t, struct node *n)
 {
     struct edit *ed = edit_of(t, n);
     struct rect r = n->inner;
-    struct buf lines;
+    struct buf lines = {.max = SIZE_MAX};
     bool focused = input__focused(t) == n;
     if (r.rows < 1 || r.cols < 1) {
         return;
     }
-    buf_init(&lines, SIZE_MAX);
     struct edit_place at = edit_lines(ed, &lines, "> ", (size_t)r.rows, (size_t)r.cols);
     draw__lines(t, r, buf_str(&lines), 0, n->style);
     if (edit_text(ed).n == 0 && !ed->searching) {
@@ -111,8 +109,7 @@ static void offer_commands(void *arg, struct menu *m, char kind, struct str star
 
 static void show_menu(struct tui *t, const struct menu *m)
 {
-    struct buf text;
-    buf_init(&text, 1024);
+    struct buf text = {.max = 1024};
     for (size_t i = 0; i < m->names.n && text.n < 500; i++) {
         buf_addf(&text, "%s%s", i > 0 ? "  " : "", m->names.p[i]);
     }

@@ -23,6 +23,9 @@ int list__fit(struct tui *t, struct node *n, bool rows, int other);
 void list__draw(struct tui *t, struct node *n);
 bool list__key(struct tui *t, struct node *n, const struct key *k);
 void list__mouse(struct tui *t, struct node *n, const struct key *k);
+/// The id of what is chosen in a list, a table or a palette, NULL where it has none; borrowed. `*number` is its place from 1,
+/// 0: there is nothing to choose.
+const struct json *list__chosen(struct tui *t, const struct node *n, size_t *number);
 void table__draw(struct tui *t, struct node *n);
 void palette__draw(struct tui *t, struct node *n);
 bool palette__key(struct tui *t, struct node *n, const struct key *k);

@@ -111,6 +111,15 @@ static void on_delta(struct gauge *f, const struct json *ev)
     f->said += text.n + json_get_text(ev, "reasoning").n;
 }
 
+/// A message of the user that cuts the answer off: the model begins another one.
+static void on_message(struct gauge *f, const struct json *ev)
+{
+    if (f->work == GAUGE_WRITING && json_bool(json_get(ev, "steer"), false)) {
+        f->work = GAUGE_THINKING;
+        f->said = 0;
+    }
+}
+
 static void on_call(struct gauge *f, const struct json *ev)
 {
     f->running++;
@@ -173,6 +182,7 @@ static const struct {
 } taken[] = {
     {"turn.started", on_started, GAUGE_IDLE},
     {"message.delta", on_delta, GAUGE_IDLE},
+    {"message.completed", on_message, GAUGE_IDLE},
     {"message.aborted", on_aborted, GAUGE_IDLE},
     {"tool.called", on_call, GAUGE_RUNNING},
     {"tool.completed", on_result, GAUGE_RUNNING},
@@ -273,7 +283,7 @@ static void add_cost(const struct gauge *f, struct buf *out)
     }
 }
 
-static void add_work(const struct gauge *f, struct buf *out, uint64_t now)
+static void add_work(const struct gauge *f, struct buf *out, uint64_t now, struct str what)
 {
     static const char *const names[] = {[GAUGE_IDLE] = "",
                                         [GAUGE_THINKING] = "thinking",
@@ -285,13 +295,14 @@ static void add_work(const struct gauge *f, struct buf *out, uint64_t now)
                                         [GAUGE_STOPPING] = "stopping"};
     buf_addz(out, names[f->work]);
     if (f->work == GAUGE_RUNNING) {
-        buf_addz(out, f->what);
+        buf_adds(out, what);
         if (f->running > 1) {
             buf_addf(out, " and %u more", f->running - 1);
         }
     } else if (f->work == GAUGE_RETRYING) {
         uint64_t left = f->retry_ns > now ? (f->retry_ns - now + 999999999) / 1000000000 : 0;
-        buf_addf(out, "%s: ", f->what[0] != '\0' ? f->what : "the request failed");
+        buf_adds(out, what.n != 0 ? what : STR("the request failed"));
+        buf_addz(out, ": ");
         buf_addz(out, left != 0 ? "trying again in " : "trying again");
         if (left != 0) {
             add_seconds(out, left);
@@ -323,15 +334,22 @@ void gauge_work_line(const struct gauge *f, struct buf *out, size_t cols, enum c
     assert(f->work <= GAUGE_STOPPING);
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     uint64_t now = time_mono_ns(), past = now - f->began_ns;
-    struct buf line = {.max = SIZE_MAX}, rest = {.max = SIZE_MAX};
+    struct buf line = {.max = SIZE_MAX}, rest = {.max = SIZE_MAX}, what = {.max = SIZE_MAX};
     if (f->work == GAUGE_IDLE) {
         return;
     }
-    add_work(f, &line, now);
     add_seconds(&rest, past / 1000000000);
-    add_tokens(f, &rest);
-    add_cost(f, &rest);
+    if (f->work != GAUGE_RETRYING) { // the reason needs the room
+        add_tokens(f, &rest);
+        add_cost(f, &rest);
+    }
     buf_addz(&rest, " · Esc interrupts");
+    // A long reason or name is cut, not what comes after it.
+    add_work(f, &line, now, STR("x"));
+    size_t fixed = text_width(buf_str(&line)) - 1 + 3 + text_width(buf_str(&rest)) + 2;
+    text_add_cut(&what, str_of(f->what), MAX(cols - MIN(cols, fixed), 12));
+    buf_clear(&line);
+    add_work(f, &line, now, buf_str(&what));
     buf_addf(&line, " · %s", buf_z(&rest));
     buf_addf(out, "%s%s%s ", color_on(color, COLOR_ACCENT),
              frames[past / (TICK_MS * 1000000ull) % ARRAY_LEN(frames)], color_off(color));
@@ -340,4 +358,5 @@ void gauge_work_line(const struct gauge *f, struct buf *out, size_t cols, enum c
     buf_addf(out, "%s\n", color_off(color));
     buf_fini(&line);
     buf_fini(&rest);
+    buf_fini(&what);
 }

@@ -92,7 +92,8 @@ void history_add(struct edit *ed, const char *path, struct str text)
     struct buf line = {.max = SIZE_MAX};
     write_entry(&line, text);
     bool there = mkdir(dir, 0700) == 0 || errno == EEXIST;
-    int fd = there ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+    int fd = there ? open(path, flags, 0600) : -1;
     if (fd >= 0) {
         ssize_t n = write(fd, line.p, line.n);
         (void)n; // a history is a convenience

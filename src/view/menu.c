@@ -1,6 +1,7 @@
 // What Tab completes at the prompt.
 //
 //     /na|        commands of the chat and of plugins
+//     /name wo|   words of a command, by whoever offers it
 //     @src/ma|    files, from the working directory, and resources of MCP servers
 //     !ma|        programs, and files behind them
 //
@@ -10,10 +11,10 @@
 #include "view/menu.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/utf8.h"
 
 enum { OFFERED = 200 };
@@ -60,50 +61,36 @@ static void offer_files(struct menu *m, const char *base, struct str typed)
     struct buf path = {.max = SIZE_MAX};
     buf_addf(&path, "%s%s" STR_FMT, dir.n != 0 && dir.p[0] == '/' ? "" : base,
              dir.n != 0 && dir.p[0] == '/' ? "" : "/", STR_ARG(dir));
-    DIR *d = opendir(buf_z(&path));
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+    struct folder f = folder_open(buf_z(&path));
+    while (folder_next(&f)) {
         struct stat st;
-        if (begins(e->d_name, start) && !is_hidden(e->d_name, start) &&
-            strcmp(e->d_name, "..") != 0 && strcmp(e->d_name, ".") != 0) {
-            bool folder = fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
-            offer(m, dir, e->d_name, folder ? "/" : "");
+        if (begins(f.name, start) && !is_hidden(f.name, start)) {
+            bool is_dir = fstatat(dirfd(f.stream), f.name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+            offer(m, dir, f.name, is_dir ? "/" : "");
         }
-    }
-    if (d != NULL) {
-        closedir(d);
     }
     buf_fini(&path);
 }
 
 static void offer_programs(struct menu *m, struct str start)
 {
-    for (struct str path = str_of(getenv("PATH")); path.n != 0;) {
+    for (struct str path = str_of(getenv("PATH")); path.n != 0 && start.n != 0;) {
         char *dir = str_dup(str_cut(&path, ':'));
-        DIR *d = opendir(dir);
-        for (struct dirent *e; d != NULL && start.n != 0 && (e = readdir(d)) != NULL;) {
-            if (begins(e->d_name, start) && faccessat(dirfd(d), e->d_name, X_OK, 0) == 0) {
-                offer(m, STR_NULL, e->d_name, "");
+        struct folder f = folder_open(dir);
+        while (folder_next(&f)) {
+            if (begins(f.name, start) && faccessat(dirfd(f.stream), f.name, X_OK, 0) == 0) {
+                offer(m, STR_NULL, f.name, "");
             }
-        }
-        if (d != NULL) {
-            closedir(d);
         }
         free(dir);
     }
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 // Sort, and drop what is there twice.
 static void tidy(struct menu *m)
 {
     size_t n = 0;
-    if (m->names.n != 0) {
-        qsort(m->names.p, m->names.n, sizeof m->names.p[0], by_name);
-    }
+    str_sort((void *)m->names.p, m->names.n);
     for (size_t i = 0; i < m->names.n; i++) {
         if (n > 0 && strcmp(m->names.p[n - 1], m->names.p[i]) == 0) {
             free(m->names.p[i]);
@@ -137,6 +124,8 @@ static void find(struct menu *m, const struct edit *ed, const char *dir, menu_mo
         more(arg, m, '@', str_from(word, 1));
     } else if (shell && word.n != 0) {
         offer_files(m, dir, word);
+    } else if (!first && str_starts(line, "/")) {
+        more(arg, m, ' ', line);
     }
     tidy(m);
     m->chosen = m->names.n;

@@ -10,7 +10,8 @@ struct menu {
     size_t chosen; // the one that is there; names.n: none
 };
 
-/// Offer, by menu_offer(), the names of `kind` that begin with `start`: '/' commands, '@' resources.
+/// Offer, by menu_offer(), the names of `kind` that begin with `start`: '/' commands, '@' resources, ' ' the last word of
+/// `start`, which is a command with words after it.
 typedef void menu_more(void *arg, struct menu *m, char kind, struct str start);
 
 /// Complete what is before the cursor, or offer what could be; called again, take the next of them. Files are those below

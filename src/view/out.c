@@ -197,6 +197,11 @@ void out_begin(struct out *o)
     o->drawing = true;
 }
 
+void out_resized(struct out *o)
+{
+    panel_resized(&o->panel);
+}
+
 void out_frame(struct out *o, struct str lines, size_t row, size_t col)
 {
     static const char piece_on[] = "\033[?2026h", piece_off[] = "\033[?2026l";

@@ -54,6 +54,8 @@ void out_resume(struct out *o);
 
 /// From now on there are rows at the end of the screen. Only for a terminal that takes sequences.
 void out_begin(struct out *o);
+/// The window got another size: the next frame is written as a whole.
+void out_resized(struct out *o);
 /// Write what was gathered and below it the rows `lines`, each with a line feed, with the cursor at `row`
 /// and `col`, in one piece.
 void out_frame(struct out *o, struct str lines, size_t row, size_t col);

@@ -22,7 +22,7 @@
 #include "term/text.h"
 #include "view/brief.h"
 
-enum { CARD_LINES = 4, DIFF_LINES = 24, OPEN_LINES = 200, LINE_MAX_COLS = 120 };
+enum { CARD_LINES = 4, DIFF_LINES = 24, OPEN_LINES = 200, LINE_MAX_COLS = 120, NAMES_SHOWN = 4 };
 enum { THOUGHT_ROWS = 3, PROGRESS_ROWS = 5, PROGRESS_MAX = 16 << 10 };
 
 // ---- small texts ---------------------------------------------------------------------------
@@ -50,21 +50,70 @@ static void print_cut(struct view *v, enum out_tint tint, struct str text, size_
     buf_fini(&shown);
 }
 
-// What a call is about, in one line: its command, the file or plugin if its text would not fit in a line, the one
-// text it was given, else all of its input.
-static void write_input(struct buf *out, const struct json *input)
+// Without blank lines around it; the blanks that the first line begins with stay, columns are made of them.
+static struct str without_blank_lines(struct str text)
 {
+    struct str inner = str_trim(text);
+    const char *begin = inner.p;
+    while (inner.n != 0 && begin > text.p && begin[-1] != '\n') {
+        begin--;
+    }
+    return inner.n != 0 ? (struct str){begin, (size_t)(inner.p - begin) + inner.n} : STR_NULL;
+}
+
+// The length of a sequence at the start of `text` that only sets colours; 0: there is none.
+static size_t color_length(struct str text)
+{
+    size_t n = 2;
+    while (n < text.n && ((text.p[n] >= '0' && text.p[n] <= '9') || text.p[n] == ';')) {
+        n++;
+    }
+    return str_starts(text, "\x1b[") && n < text.n && text.p[n] == 'm' ? n + 1 : 0;
+}
+
+// A line that a program printed, as it would look: tabs as blanks, without colours, and of a line that draws itself
+// again and again, a progress bar, the last state. Whatever else a terminal would obey is shown, see visible_add().
+static void add_printed(struct buf *out, struct str line)
+{
+    size_t from = out->n;
+    while (line.n != 0 && (line.p[line.n - 1] == '\r' || line.p[line.n - 1] == ' ')) {
+        line.n--;
+    }
+    const char *back = line.n != 0 ? memrchr(line.p, '\r', line.n) : NULL;
+    line = back != NULL ? str_from(line, (size_t)(back - line.p) + 1) : line;
+    while (line.n != 0) {
+        size_t n = 0, skip = color_length(line);
+        while (skip == 0 && n < line.n && line.p[n] != '\t' && (n == 0 || line.p[n] != '\x1b')) {
+            n++;
+        }
+        visible_add(out, (struct str){line.p, n}, false);
+        line = str_from(line, n + skip);
+        if (str_starts(line, "\t")) {
+            size_t at = text_width(str_from(buf_str(out), from));
+            buf_addf(out, "%*s", (int)(8 - at % 8), "");
+            line = str_from(line, 1);
+        }
+    }
+}
+
+// What a call is about, in one line: its command, question or prompt, the file or plugin if its text would not fit in
+// a line, the one text it was given, nothing of a list of steps, which is its output, else all of its input.
+static void write_input(struct buf *out, struct str tool, const struct json *input)
+{
+    static const char *const telling[] = {"cmd", "prompt", "question"};
     const struct json_member *only = json_members(input);
     bool writes = json_get(input, "content") != NULL || json_get(input, "new") != NULL;
-    if (input == NULL || (input->type == JSON_OBJ && input->n == 0)) {
+    if (input == NULL || (input->type == JSON_OBJ && input->n == 0) || str_eqz(tool, "todo")) {
         return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(telling); i++) {
+        if (json_get_text(input, telling[i]).n != 0) {
+            buf_adds(out, json_get_text(input, telling[i]));
+            return;
+        }
     }
     if (only != NULL && input->n == 1 && only->value.type == JSON_STR) {
         buf_adds(out, only->value.s);
-    } else if (json_get(input, "cmd") != NULL) {
-        buf_adds(out, json_get_text(input, "cmd"));
-    } else if (json_get(input, "prompt") != NULL) {
-        buf_adds(out, json_get_text(input, "prompt"));
     } else if (writes && json_get(input, "path") != NULL) {
         buf_adds(out, json_get_text(input, "path"));
     } else if (writes && json_get(input, "name") != NULL) {
@@ -160,7 +209,7 @@ static void show_message(struct view *v, const struct json *ev)
     int64_t left_out = json_int(json_get(ev, "left_out"), 0);
     if (v->mode == VIEW_LIVE) {
         finish_live(v, text, left_out != 0);
-    } else if (text.n != 0) {
+    } else if (text.n != 0 && !v->last_only) {
         view_text(v->out, text);
     }
     if (left_out != 0) {
@@ -171,18 +220,63 @@ static void show_message(struct view *v, const struct json *ev)
     buf_clear(&v->said);
     buf_clear(&v->final);
     buf_adds(&v->final, text);
+    v->cut = json_bool(json_get(ev, "cut"), false);
+}
+
+// The turn has ended: the last message is its answer.
+static void print_last(struct view *v)
+{
+    if (v->mode == VIEW_PLAIN && v->last_only && v->final.n != 0) {
+        view_text(v->out, buf_str(&v->final));
+        buf_clear(&v->final);
+    }
+}
+
+static void print_cut_off(struct view *v)
+{
+    out_tinted(v->out, OUT_DIM, STR("(cut off here)"));
+    out_add(v->out, STR("\n"));
+}
+
+// What the user said, after its mark: lines break between words, where the window has a width.
+static void print_said(struct view *v, struct str text)
+{
+    size_t used = 2;
+    struct buf out = {.max = SIZE_MAX};
+    while (v->mode == VIEW_LIVE && text.n != 0) {
+        ptrdiff_t end = str_index(text, '\n');
+        struct str line = {text.p, end >= 0 ? (size_t)end : text.n};
+        size_t n = text_fit(line, cols_of(v) - used, NULL), word = n;
+        while (n < line.n && word > 0 && line.p[word - 1] != ' ' && line.p[word] != ' ') {
+            word--;
+        }
+        n = n < line.n && word > 0 ? word : n != 0 ? n : line.n;
+        buf_add(&out, line.p, n);
+        buf_addc(&out, '\n');
+        n += n < line.n && line.p[n] == ' ';
+        text = str_from(text, n + (n == line.n && end >= 0));
+        used = 0;
+    }
+    view_text(v->out, v->mode == VIEW_LIVE ? buf_str(&out) : text);
+    buf_fini(&out);
 }
 
 static void on_message(struct view *v, const struct json *ev)
 {
     struct str text = json_get_text(ev, "text");
     bool seen = v->mode == VIEW_LIVE && v->said.n == 0 && str_eq(text, buf_str(&v->final));
+    bool steers = v->mode == VIEW_LIVE && json_bool(json_get(ev, "steer"), false);
     if (str_eqz(json_get_text(ev, "role"), "assistant") && !seen) {
         show_message(v, ev);
-    } else if (str_eqz(json_get_text(ev, "role"), "user") && v->echo) {
-        view_settle(v);
+    } else if (str_eqz(json_get_text(ev, "role"), "user") && (v->echo || steers)) {
+        if (!steers) { // an engine may finish the message in hand all the same
+            view_settle(v);
+        } else if (v->cut) {
+            print_cut_off(v);
+        }
+        v->cut = false;
         out_tinted(v->out, OUT_BOLD, STR("> "));
-        view_text(v->out, text);
+        print_said(v, text);
     }
 }
 
@@ -209,11 +303,12 @@ static void on_call(struct view *v, const struct json *ev)
 {
     struct str tool = json_get_text(ev, "tool"), by = json_get_text(ev, "changed_by");
     struct buf input = {.max = SIZE_MAX};
-    write_input(&input, json_get(ev, "input"));
+    write_input(&input, tool, json_get(ev, "input"));
     if (v->mode == VIEW_PLAIN) {
         struct buf shown = {.max = SIZE_MAX};
         text_add_cut(&shown, buf_str(&input), room_of(v) + 1);
-        out_note(v->out, STR_FMT ": " STR_FMT, STR_ARG(tool), STR_ARG(buf_str(&shown)));
+        out_note(v->out, STR_FMT "%s" STR_FMT, STR_ARG(tool), shown.n != 0 ? ": " : "",
+                 STR_ARG(buf_str(&shown)));
         buf_fini(&shown);
     } else {
         view_settle(v);
@@ -248,6 +343,24 @@ void view_diff(struct view *v, struct str diff, size_t lines)
     buf_fini(&out);
 }
 
+void view_asked_diff(struct view *v, struct str call_id, struct str diff, size_t lines)
+{
+    view_diff(v, diff, lines);
+    if (diff.n != 0 && call_id.n != 0) {
+        buf_addf(&v->diffs_shown, STR_FMT "\n", STR_ARG(call_id));
+    }
+}
+
+static bool has_shown_diff(const struct view *v, struct str call_id)
+{
+    for (struct str rest = buf_str(&v->diffs_shown); rest.n != 0;) {
+        if (str_eq(str_cut(&rest, '\n'), call_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_progress(struct view *v, const struct json *ev)
 {
     buf_adds(&v->progress, json_get_text(ev, "text"));
@@ -266,15 +379,29 @@ static void print_output(struct view *v, const struct json *output)
     } else if (output != NULL && output->type != JSON_NULL) {
         json_write(&text, output, 0);
     }
-    struct str rest = str_trim(buf_str(&text));
+    struct str rest = without_blank_lines(buf_str(&text));
     for (int i = 0; i < (v->open ? OPEN_LINES : CARD_LINES) && rest.n != 0; i++) {
+        struct buf line = {.max = SIZE_MAX};
+        add_printed(&line, str_cut(&rest, '\n'));
         out_add(v->out, STR("  "));
-        print_cut(v, OUT_DIM, str_cut(&rest, '\n'), 2);
+        print_cut(v, OUT_DIM, buf_str(&line), 2);
+        buf_fini(&line);
     }
     if (rest.n != 0) {
         print_more(v, rest);
     }
     buf_fini(&text);
+}
+
+static void print_duration(struct view *v, int64_t ms)
+{
+    if (ms < 1000) {
+        out_addf(v->out, " %lld ms", (long long)ms);
+    } else if (ms < 100000) {
+        out_addf(v->out, " %.1f s", (double)ms / 1e3);
+    } else {
+        out_addf(v->out, " %lld min %lld s", (long long)(ms / 60000), (long long)(ms / 1000 % 60));
+    }
 }
 
 static void on_result(struct view *v, const struct json *ev)
@@ -292,14 +419,13 @@ static void on_result(struct view *v, const struct json *ev)
     view_settle(v);
     if (diff.n == 0) {
         print_output(v, json_get(ev, "output"));
-    } else if (!v->diff_shown) {
+    } else if (!has_shown_diff(v, json_get_text(ev, "call_id"))) {
         view_diff(v, diff, DIFF_LINES);
     }
-    v->diff_shown = false;
     out_add(v->out, STR("  "));
     out_tinted(v->out, ok ? OUT_GREEN : OUT_RED, ok ? STR("✓ ") : STR("✗ "));
     out_tinted(v->out, OUT_DIM, tool);
-    out_addf(v->out, " %lld ms", (long long)json_int(json_get(ev, "duration_ms"), 0));
+    print_duration(v, json_int(json_get(ev, "duration_ms"), 0));
     out_add(v->out, error.n != 0 ? STR("  ") : STR(""));
     print_cut(v, OUT_RED, error, tool.n + 16);
 }
@@ -308,17 +434,20 @@ static void on_result(struct view *v, const struct json *ev)
 
 static void on_started(struct view *v, const struct json *ev)
 {
-    (void)ev;
+    v->compacts = json_bool(json_get(ev, "compact"), false);
     buf_clear(&v->final);
     buf_clear(&v->progress);
+    buf_clear(&v->diffs_shown);
 }
 
+/// The text of a turn that compacts is the summary: it is for the model.
 static void on_completed(struct view *v, const struct json *ev)
 {
     struct str text = json_get_text(ev, "text");
-    if (text.n != 0 && !str_eq(text, buf_str(&v->final))) {
+    if (text.n != 0 && !v->compacts && !str_eq(text, buf_str(&v->final))) {
         show_message(v, ev);
     }
+    print_last(v);
     view_settle(v);
 }
 
@@ -326,6 +455,7 @@ static void on_failed(struct view *v, const struct json *ev)
 {
     const struct json *error = json_get(ev, "error");
     struct str code = json_get_text(error, "code"), message = json_get_text(error, "message");
+    print_last(v);
     view_settle(v);
     buf_clear(&v->fault);
     buf_adds(&v->fault, message);
@@ -336,6 +466,7 @@ static void on_failed(struct view *v, const struct json *ev)
 static void on_interrupted(struct view *v, const struct json *ev)
 {
     (void)ev;
+    print_last(v);
     view_settle(v);
     out_note(v->out, "interrupted");
 }
@@ -343,15 +474,66 @@ static void on_interrupted(struct view *v, const struct json *ev)
 static void on_plugin_error(struct view *v, const struct json *ev)
 {
     struct str plugin = json_get_text(ev, "plugin"), message = json_get_text(ev, "message");
-    struct str hook = json_get_text(ev, "hook"), file = path_base(json_get_text(ev, "path"));
+    struct str hook = json_get_text(ev, "hook"), path = json_get_text(ev, "path");
+    struct str file = path_base(path);
     long long line = json_int(json_get(ev, "line"), 0);
     char at[160] = "";
     if (file.n != 0 && line > 0) {
         snprintf(at, sizeof at, " (" STR_FMT ":%lld)", (int)MIN(file.n, 120), file.p, line);
     }
     view_settle(v);
-    out_note(v->out, "plugin '" STR_FMT "'%s" STR_FMT ": " STR_FMT "%s", STR_ARG(plugin),
-             hook.n != 0 ? ", " : "", STR_ARG(hook), STR_ARG(message), at);
+    if (plugin.n != 0) {
+        out_note(v->out, "plugin '" STR_FMT "'%s" STR_FMT ": " STR_FMT "%s", STR_ARG(plugin),
+                 hook.n != 0 ? ", " : "", STR_ARG(hook), STR_ARG(message), at);
+    } else if (line > 0) { // of the settings
+        out_note(v->out, STR_FMT ":%lld: " STR_FMT, STR_ARG(path), line, STR_ARG(message));
+    } else {
+        out_note(v->out, STR_FMT, STR_ARG(message));
+    }
+}
+
+static void add_names(struct buf *line, const char *verb, const struct json *names)
+{
+    size_t n = 0;
+    json_foreach_item (it, names) {
+        if (n++ < NAMES_SHOWN) {
+            buf_addf(line, "%s%s" STR_FMT,
+                     n > 1          ? ","
+                     : line->n != 0 ? ";"
+                                    : ":",
+                     n > 1 ? " " : verb, STR_ARG(json_str(it, "")));
+        }
+    }
+    if (n > NAMES_SHOWN) {
+        buf_addf(line, " and %zu more", n - NAMES_SHOWN);
+    }
+}
+
+static void on_committed(struct view *v, const struct json *ev)
+{
+    struct buf line = {.max = SIZE_MAX};
+    if (str_eqz(json_get_text(ev, "trigger"), "start")) { // everything is added then
+        buf_addz(&line, ": the hub was started again");
+    } else {
+        add_names(&line, " added ", json_get(ev, "added"));
+    }
+    add_names(&line, " changed ", json_get(ev, "changed"));
+    add_names(&line, " removed ", json_get(ev, "removed"));
+    if (line.n != 0) {
+        view_settle(v);
+        out_note(v->out, "generation %lld%s", (long long)json_int(json_get(ev, "generation"), 0),
+                 buf_z(&line));
+    }
+    buf_fini(&line);
+}
+
+// Faults come as events of their own.
+static void on_config(struct view *v, const struct json *ev)
+{
+    if (json_int(json_get(ev, "diagnostics"), 0) == 0) {
+        view_settle(v);
+        out_note(v->out, "the settings were read again");
+    }
 }
 
 /// Its first line says what is wrong; `afloat env` shows the rest.
@@ -377,11 +559,14 @@ static void on_compacting(struct view *v, const struct json *ev)
     }
 }
 
+/// Who asked for it has been told.
 static void on_compacted(struct view *v, const struct json *ev)
 {
-    view_settle(v);
-    out_note(v->out, "the conversation goes on from a summary of %zu bytes",
-             json_get_text(ev, "summary").n);
+    if (v->echo || !v->compacts) {
+        view_settle(v);
+        out_note(v->out, "the conversation goes on from a summary of %zu bytes",
+                 json_get_text(ev, "summary").n);
+    }
 }
 
 static void on_trimmed(struct view *v, const struct json *ev)
@@ -390,6 +575,18 @@ static void on_trimmed(struct view *v, const struct json *ev)
     out_note(v->out,
              "the context was nearly full: %lld long results of tools were cut for the model",
              (long long)json_int(json_get(ev, "results"), 0));
+}
+
+/// Who follows a session sees what was taken back; who took it back has been told.
+static void on_rewound(struct view *v, const struct json *ev)
+{
+    struct str to = json_get_text(ev, "to");
+    if (v->echo) {
+        bool talk = json_bool(json_get(ev, "conversation"), true);
+        view_settle(v);
+        out_note(v->out, "%s went back to before turn " STR_FMT,
+                 talk ? "the conversation" : "the files", STR_ARG(to));
+    }
 }
 
 /// The model's list of steps, as a checklist.
@@ -432,11 +629,14 @@ static const struct {
     {"turn.failed", on_failed},
     {"turn.interrupted", on_interrupted},
     {"plugin.error", on_plugin_error},
+    {"generation.committed", on_committed},
+    {"config.changed", on_config},
     {"env.failed", on_env_failed},
     {"todo.updated", on_todo},
     {"session.compacting", on_compacting},
     {"session.compacted", on_compacted},
     {"session.trimmed", on_trimmed},
+    {"session.rewound", on_rewound},
 };
 
 // ---- public --------------------------------------------------------------------------------
@@ -448,6 +648,7 @@ void view_init(struct view *v, enum view_mode mode, struct out *out)
     mdstream_init(&v->md);
     buf_init(&v->thought, SIZE_MAX);
     buf_init(&v->progress, SIZE_MAX);
+    buf_init(&v->diffs_shown, SIZE_MAX);
     buf_init(&v->said, SIZE_MAX);
     buf_init(&v->final, SIZE_MAX);
     buf_init(&v->fault, SIZE_MAX);
@@ -458,6 +659,7 @@ void view_fini(struct view *v)
     mdstream_fini(&v->md);
     buf_fini(&v->thought);
     buf_fini(&v->progress);
+    buf_fini(&v->diffs_shown);
     buf_fini(&v->said);
     buf_fini(&v->final);
     buf_fini(&v->fault);
@@ -492,11 +694,14 @@ void view_settle(struct view *v)
     }
 }
 
-void view_markdown(struct view *v, struct str text)
+void view_markdown(struct view *v, struct str text, bool cut)
 {
     view_settle(v);
     mdstream_add(&v->md, text);
     print_text(v, mdstream_end);
+    if (cut) {
+        print_cut_off(v);
+    }
 }
 
 // The last `rows` of `lines`, each with a line feed.
@@ -548,15 +753,11 @@ static void add_thought(struct view *v, struct buf *out, size_t rows)
     buf_fini(&lines);
 }
 
-// Of a line that draws itself again and again, a progress bar, the last state counts.
 static void add_progress(struct view *v, struct buf *out, size_t rows)
 {
     struct buf lines = {.max = SIZE_MAX};
-    for (struct str rest = str_trim(end_of(buf_str(&v->progress))); rest.n != 0;) {
-        struct str line = str_trim(str_cut(&rest, '\n'));
-        const char *back = line.n != 0 ? memrchr(line.p, '\r', line.n) : NULL;
-        visible_add(&lines, back != NULL ? str_from(line, (size_t)(back - line.p) + 1) : line,
-                    false);
+    for (struct str rest = without_blank_lines(end_of(buf_str(&v->progress))); rest.n != 0;) {
+        add_printed(&lines, str_cut(&rest, '\n'));
         buf_addc(&lines, '\n');
     }
     add_dim(v, out, buf_str(&lines), rows);

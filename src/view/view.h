@@ -21,12 +21,16 @@ struct view {
     struct buf said;     // what was streamed of it
     struct buf final;    // the last message that was shown whole
     struct buf fault;    // why the last turn failed, as it was shown
-    bool echo;           // show the user's messages too
-    bool diff_shown;     // the question before the call showed what it changes
+    bool echo;           // show the user's messages too, not only those that steer the turn
+    bool last_only;      // in plain mode, print only the last message of a turn
+    bool compacts;       // this turn only makes the conversation shorter
+    bool cut;            // the message in `final` was cut off
     bool open;           // show all of what the model thinks and tools print
     struct buf thought;  // what the model thinks, until it says or does something
     uint64_t thinks_at;  // when it began, on the monotonic clock
     struct buf progress; // the end of what the tool in hand has printed
+    struct buf
+        diffs_shown; // in questions of this turn: the ids of the calls, each with a line feed
 };
 
 /// Begin to show a session on `out`, which is borrowed. The caller ends it with view_fini().
@@ -47,8 +51,10 @@ void view_tail(struct view *v, struct buf *lines, size_t rows);
 
 /// Show a unified diff, at most `lines` of it.
 void view_diff(struct view *v, struct str diff, size_t lines);
-/// Print Markdown that is complete.
-void view_markdown(struct view *v, struct str text);
+/// The same in the question before a call: its result does not show the diff again.
+void view_asked_diff(struct view *v, struct str call_id, struct str diff, size_t lines);
+/// Print Markdown that is complete; `cut`: it is the beginning of an answer that the user cut off.
+void view_markdown(struct view *v, struct str text, bool cut);
 
 /// Text from outside for people: on a terminal without control characters, else as it is. It ends with
 /// a line feed.

@@ -226,6 +226,7 @@ static void pack(struct buf *b, const struct clusters *c, const struct vt_cell *
 
 static void drop_oldest(struct history *h)
 {
+    assert(h->n != 0 && h->bytes >= (*line_at(h, 0))->n);
     h->bytes -= (*line_at(h, 0))->n;
     drop_line(h, h->oldest);
     h->first = (h->first + 1) % h->max;
@@ -375,6 +376,7 @@ bool history_pop(struct history *h, struct clusters *c, struct vt_cells *to, boo
         vec_push(to, cell);
     }
     *mark = l->mark;
+    assert(h->n != 0 && h->bytes >= l->n);
     h->bytes -= l->n;
     h->n--;
     h->newest->used -= (uint32_t)line_size(l->n);

@@ -69,6 +69,7 @@ static int on_glyph(VTermGlyphInfo *info, VTermPos pos, void *user)
     v->pending = v->pending_end >= cols - 1;
     v->edge = v->pending_end == cols;
     v->edge_row = pos.row;
+    v->edge_col = pos.col; // where the cursor waits: of a wide character on its first half
     return 1;
 }
 
@@ -79,7 +80,7 @@ static int on_cursor(VTermPos pos, VTermPos old, int visible, void *user)
     (void)visible;
     v->pos = pos;
     v->pending = v->pending && pos.row == v->pending_row && pos.col == v->pending_col;
-    v->edge = v->edge && pos.row == v->edge_row && pos.col == v->on->n_cols - 1;
+    v->edge = v->edge && pos.row == v->edge_row && pos.col == v->edge_col;
     return 1;
 }
 

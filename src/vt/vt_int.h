@@ -48,10 +48,10 @@ struct vt {
     unsigned alternate_by;            // the mode that switched it on: 1047, 1049
     struct vt_cell pen;               // style of what is written next
     VTermPos pos;
-    bool ahead; // libvterm does not know yet that the cursor is there
-    bool edge;  // its own cursor waits after the last column of `edge_row`
-    int edge_row;
-    struct vt_saved saved; // by ESC 7
+    bool ahead;             // libvterm does not know yet that the cursor is there
+    bool edge;              // its own cursor waits after the last column of `edge_row`
+    int edge_row, edge_col; // and is said to be there
+    struct vt_saved saved;  // by ESC 7
     bool modes[VT_MODE__COUNT];
     bool insert, newline, keypad; // modes that are not private
     bool blink;

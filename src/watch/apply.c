@@ -252,7 +252,7 @@ static void look_held(struct watch *w, struct watch_file *f, const struct errand
         f->seen = t->found;
         f->seen_at = loop_now(w->owner->loop);
     }
-    settle__hold(f, HOLD_SEEN, MAX(w->opts.debounce_ms, (unsigned)REST_MS));
+    settle__hold(f, HOLD_SEEN, MAX(w->opts.pace.debounce_ms, (unsigned)REST_MS));
 }
 
 static void look_dir(struct watch *w, struct watch_file *f, const struct errand *t)

@@ -269,6 +269,28 @@ static void add_entry(struct watch_job *job, struct errand *t, int fd, const str
     free(path);
 }
 
+/// All names of the directory. A watch of one file asks for that name alone: a thousand of them in one
+/// directory would read it a thousand times.
+static void read_names(struct watch_job *job, struct errand *t, DIR *dir)
+{
+    const struct watch_opts *o = &job->watch->opts;
+    if (!o->recursive && o->pattern != NULL && strchr(o->pattern, '*') == NULL) {
+        struct dirent de = {.d_type = DT_UNKNOWN};
+        size_t n = strlen(o->pattern);
+        if (n < sizeof de.d_name) { // a longer name cannot exist
+            memcpy(de.d_name, o->pattern, n);
+            add_entry(job, t, dirfd(dir), &de);
+        }
+        return;
+    }
+    for (const struct dirent *de; t->rc == 0 && (errno = 0, de = readdir(dir)) != NULL;) {
+        add_entry(job, t, dirfd(dir), de);
+    }
+    if (t->rc == 0 && errno != 0) { // not read to its end: counts as not read
+        t->rc = -errno;
+    }
+}
+
 static void scan(struct watch_job *job, struct errand *t)
 {
     struct stat st;
@@ -299,11 +321,8 @@ static void scan(struct watch_job *job, struct errand *t)
         t->found = stamp_of(&st);
         t->blind = t->blind || t->wd < 0 || (fstatfs(dirfd(dir), &fs) == 0 && is_remote(&fs));
     }
-    for (const struct dirent *de; t->rc == 0 && (errno = 0, de = readdir(dir)) != NULL;) {
-        add_entry(job, t, dirfd(dir), de);
-    }
-    if (t->rc == 0 && errno != 0) { // not read to its end: counts as not read
-        t->rc = -errno;
+    if (t->rc == 0) {
+        read_names(job, t, dir);
     }
     closedir(dir);
 }
@@ -327,7 +346,7 @@ static enum writers ask_writers(int fd)
 
 static bool is_at_rest(const struct watch *w, const struct errand *t, int fd)
 {
-    uint64_t rest = MAX(w->opts.debounce_ms, (unsigned)REST_MS);
+    uint64_t rest = MAX(w->opts.pace.debounce_ms, (unsigned)REST_MS);
     uint64_t still = stamp_eq(&t->found, &t->seen) ? t->rested_ms : 0;
     int64_t age = time_wall_ms() - t->found.ctime / 1000000;
     bool emptied = t->found.size == 0 && t->known && t->stamp.size != 0; // the rest often follows

@@ -56,8 +56,8 @@ static uint64_t first_due(const struct watch *w)
 static uint64_t time_to_look(const struct watch *w, uint64_t first)
 {
     unsigned factor = w->pending.n >= MANY ? MANY_FACTOR : 1;
-    uint64_t quiet = w->last_ms + (uint64_t)w->opts.debounce_ms * factor;
-    uint64_t cap = first + MAX((unsigned)CAP_MS, 2 * w->opts.debounce_ms);
+    uint64_t quiet = w->last_ms + (uint64_t)w->opts.pace.debounce_ms * factor;
+    uint64_t cap = first + MAX((unsigned)CAP_MS, 2 * w->opts.pace.debounce_ms);
     return w->opened ? MAX(first, MIN(quiet, cap)) : first;
 }
 
@@ -82,7 +82,7 @@ void settle__touch(struct watch_file *f, enum hold hold)
     }
     f->tries = 0;
     if (hold != HOLD_READY && hold != HOLD_SEEN) {
-        settle__hold(f, hold, MAX(w->opts.debounce_ms, (unsigned)REST_MS));
+        settle__hold(f, hold, MAX(w->opts.pace.debounce_ms, (unsigned)REST_MS));
         return;
     }
     bool sure = f->hold == HOLD_READY; // a scan does not revoke this

@@ -173,6 +173,7 @@ void tree__dir_sweep(struct dir *d, bool on)
         d->watch->n_swept++;
     } else if (!on && was) {
         d->seat.flags &= (uint8_t)~DIR_SWEPT;
+        assert(d->watch->n_swept != 0);
         d->watch->n_swept--;
     }
 }

@@ -112,7 +112,7 @@ static void send_when_ready(struct watch *w)
 static void start_sweep(struct watch *w)
 {
     if (w->n_swept != 0 && !timer_running(&w->sweep)) {
-        timer_start(&w->sweep, w->opts.poll_ms);
+        timer_start(&w->sweep, w->opts.pace.poll_ms);
     }
 }
 
@@ -137,6 +137,7 @@ static void on_job_done(void *arg)
     }
     w->job = NULL;
     job_free(job);
+    assert(wr->jobs != 0);
     if (--wr->jobs == 0) {
         vec_fini(&wr->strays);
     }
@@ -172,7 +173,7 @@ void watch__pump(void *watch)
         return;
     }
     job->watch = w;
-    job->fd = w->opts.poll ? -1 : wr->fd;
+    job->fd = w->opts.pace.poll ? -1 : wr->fd;
     job->began = wr->events;
     w->job = job;
     wr->jobs++;
@@ -301,6 +302,16 @@ void watcher_close(struct watcher *wr)
     watcher__release(wr);
 }
 
+void watcher_set_pace(struct watcher *wr, const struct watch_pace *p)
+{
+    wr->pace = *p;
+}
+
+static unsigned first_set(unsigned own, unsigned watchers, unsigned otherwise)
+{
+    return own != 0 ? own : watchers != 0 ? watchers : otherwise;
+}
+
 int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *o, watch_cb *cb,
                void *arg, struct err *e)
 {
@@ -312,10 +323,7 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
     struct watch *w = xcalloc(1, sizeof *w);
     w->owner = wr;
     const char *const *rules = o->ignore != NULL ? o->ignore : watch_ignore_default;
-    size_t n = 0;
-    while (rules[n] != NULL) {
-        n++;
-    }
+    size_t n = str_count(rules);
     w->rules = xcalloc(n + 1, sizeof(char *));
     for (size_t i = 0; i < n; i++) {
         w->rules[i] = xstrdup(rules[i]);
@@ -326,8 +334,9 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
     w->opts.path = w->path;
     w->opts.pattern = w->pattern;
     w->opts.ignore = (const char *const *)w->rules;
-    w->opts.debounce_ms = o->debounce_ms != 0 ? o->debounce_ms : DEBOUNCE_MS;
-    w->opts.poll_ms = o->poll_ms != 0 ? o->poll_ms : POLL_MS;
+    w->opts.pace.debounce_ms = first_set(o->pace.debounce_ms, wr->pace.debounce_ms, DEBOUNCE_MS);
+    w->opts.pace.poll_ms = first_set(o->pace.poll_ms, wr->pace.poll_ms, POLL_MS);
+    w->opts.pace.poll = o->pace.poll || wr->pace.poll;
     w->cb = cb;
     w->arg = arg;
     w->key = work_mount_key(w->opts.path);

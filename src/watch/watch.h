@@ -20,6 +20,12 @@ struct watch_warning {
     const char *remedy;  // what to do about it
 };
 
+struct watch_pace {
+    unsigned debounce_ms; // quiet time that ends a burst
+    unsigned poll_ms;     // between sweeps where events cannot be had or trusted
+    bool poll;            // sweep everything, use no events
+};
+
 /// Called at most once until everything is well again. `w` is borrowed for the call, which may open
 /// and close watches.
 typedef void watch_warn_cb(const struct watch_warning *w, void *arg);
@@ -27,6 +33,8 @@ typedef void watch_warn_cb(const struct watch_warning *w, void *arg);
 /// Open the loop's watcher. `warn` may be NULL. When the kernel gives no inotify descriptor, the
 /// watcher sweeps instead and warns. Never NULL; the caller ends it with watcher_close().
 struct watcher *watcher_open(struct loop *l, watch_warn_cb *warn, void *arg);
+/// Set the pace of watches that are opened from now on and name none; 0: 5 and 2000 ms.
+void watcher_set_pace(struct watcher *wr, const struct watch_pace *p);
 
 /// Close with all watches on it: none calls back after this returns. Memory and descriptor go when
 /// the threads are done. NULL is allowed.
@@ -66,11 +74,9 @@ struct watch_opts {
     /// NULL-terminated rules, see watch/ignore.h; NULL = watch_ignore_default. What is ignored is
     /// neither watched nor read.
     const char *const *ignore;
-    bool want_bytes;      // keep what was hashed, so that what is acted on is what was hashed
-    size_t bytes_max;     // of one file; larger ones come without bytes
-    unsigned debounce_ms; // quiet time that ends a burst; 0 = 5
-    unsigned poll_ms;     // between sweeps where events cannot be had or trusted; 0 = 2000
-    bool poll;            // sweep everything, use no events
+    bool want_bytes;        // keep what was hashed, so that what is acted on is what was hashed
+    size_t bytes_max;       // of one file; larger ones come without bytes
+    struct watch_pace pace; // 0 and false: the watcher's
 };
 
 /// Begin to watch. `o` and its strings are copied, `arg` is borrowed until watch_close(). The

@@ -214,6 +214,7 @@ struct watcher {
     uint64_t events;          // dispatched so far
     vec(struct stray) strays; // that came while a job ran, which may be about to bring their seats
     uint64_t flooded;         // `events` when there were more strays than we remember
+    struct watch_pace pace;   // of watches that name none
     watch_warn_cb *warn;
     void *warn_arg;
     bool warned;        // and not well again since

@@ -207,7 +207,8 @@ class Run:
 
     def events(self, n=1, *types):
         path = self.dir(n) / "events.jsonl"
-        found = [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""  # the last line may be just being written
+        found = [json.loads(x) for x in whole.splitlines()]
         assert [e["seq"] for e in found] == list(range(1, len(found) + 1))
         return [e for e in found if not types or e["type"] in types]
 

@@ -244,7 +244,7 @@ class FakeHub:
         home.runtime.mkdir(mode=0o700, exist_ok=True)
         self.play, self.events, self.requests, self.turns = play, [], [], 0
         self.changed = threading.Condition()
-        self.streams, self.gone = [], False
+        self.streams, self.gone, self.build = [], False, None
         self.row = {"id": "s-1", "state": "idle", "provider": "fake", "model": "f", "usage": {}}
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(home.socket))
@@ -331,6 +331,9 @@ class FakeHub:
             self.turns += 1
             self._json(client, 202, {"turn_id": f"t-{self.turns}"})
             threading.Thread(target=self.play, args=(self, body["text"]), daemon=True).start()
+        elif (method, path) == ("POST", "/session/s-1/steer"):
+            self.emit("message.completed", role="user", text=body["text"], steer=True)
+            self._json(client, 200, {"ok": True})
         elif (method, path) == ("POST", "/session"):
             self._json(client, 201, row)
         elif (method, path) == ("GET", "/session"):
@@ -338,11 +341,11 @@ class FakeHub:
         else:
             self._json(client, 200, {**row, "ok": True, "commands": []})
 
-    @staticmethod
-    def _json(client, status, value):
+    def _json(self, client, status, value):
         body = json.dumps(value).encode()
+        build = f"Afloat-Build: {self.build}\r\n".encode() if self.build else b""
         client.sendall(b"HTTP/1.1 %d OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-                       b"Connection: close\r\n\r\n%s" % (status, len(body), body))
+                       b"%sConnection: close\r\n\r\n%s" % (status, len(body), build, body))
 
     def _stream(self, client, after):
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"

@@ -4,11 +4,13 @@ Everything goes through public faces: the command line, the socket, the files of
 program comes from AFLOAT_BIN (default build/asan/afloat). Whatever it prints on stderr is searched for
 reports of the sanitizers; a hub that a test leaves behind is stopped, and must stop well.
 """
+import contextlib
 import fcntl
 import json
 import os
 import pathlib
 import pty
+import random
 import re
 import select
 import shutil
@@ -24,7 +26,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = os.path.abspath(os.environ.get("AFLOAT_BIN", ROOT / "build/asan/afloat"))
-DEADLINE = 30  # seconds: how long anything may take before the test gives up
+DEADLINE = 60  # seconds: how long anything may take before the test gives up
 # started in the background we would ignore these, and so would every program that we start
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
@@ -33,6 +35,15 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 USER = tempfile.TemporaryDirectory(prefix="afloat-user-")
 os.environ["HOME"] = USER.name
 REPORT = re.compile(r"Sanitizer|runtime error:|Assertion .* failed")
+LOOPS = int(os.environ.get("AFLOAT_LOOPS", "1"))  # 1 in `make test`, 20 in `make soak`
+
+
+def draw_seed():
+    """The seed of a test that draws its steps: AFLOAT_SEED, else one seed in `make test`, so that a red run is the
+    fault of what changed, and another each time in `make soak`."""
+    seed = int(os.environ.get("AFLOAT_SEED", 1 if LOOPS == 1 else random.randrange(1 << 30)))
+    print(f"AFLOAT_SEED={seed}")
+    return seed
 
 
 def retry(what, deadline=DEADLINE):
@@ -73,6 +84,17 @@ def read_line(stream, deadline=DEADLINE):
     return line.decode().rstrip("\n")
 
 
+def read_to_end(terminal):
+    """All that comes from a terminal until its program has left it."""
+    seen = b""
+    try:
+        while chunk := terminal.read(65536):
+            seen += chunk
+    except OSError:
+        pass  # the terminal is closed
+    return seen
+
+
 def read_until(terminal, pattern, deadline=DEADLINE):
     """All that comes from a terminal until it matches the pattern."""
     seen = b""
@@ -88,8 +110,34 @@ def is_gone(pid):
     """True when the process has ended, whether or not its parent has taken notice."""
     try:
         return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it ended between open and read
         return True
+
+
+def files_below(dir):
+    """(path, bytes) of every file below a directory; what its owner removes meanwhile is left out."""
+    for root, _, names in os.walk(dir):
+        for path in (pathlib.Path(root) / name for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file():
+                    yield path, path.read_bytes()
+
+
+@contextlib.contextmanager
+def free_port():
+    """A port of loopback that nobody else is given: a server that sets SO_REUSEADDR can listen on it all the same."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def remove_tree(dir):
+    """Remove a directory in which a process that is just ending may still make a file."""
+    def removed():
+        shutil.rmtree(dir, ignore_errors=True)
+        return not os.path.lexists(dir)
+    retry(removed)
 
 
 def check_report(text):
@@ -221,8 +269,10 @@ class Home:
             process.wait()
         pid = self.hub_pid()
         if pid:
-            os.kill(pid, signal.SIGCONT)
-            self.kill_hub(signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it was on its way out
+                os.kill(pid, signal.SIGCONT)
+                os.kill(pid, signal.SIGTERM)
+            wait_gone(pid)
         said = self.dir / "logs" / "hub.out"
         if said.exists():
             check_report(said.read_text(errors="replace"))
@@ -251,6 +301,13 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "both_stores: runs with the store in files and in PostgreSQL")
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What tests counted (record_property): rounds, faults."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid.split('::')[-1]}: {value}")
+
+
 def pytest_generate_tests(metafunc):
     if metafunc.definition.get_closest_marker("both_stores") and "home" in metafunc.fixturenames:
         metafunc.parametrize("store_kind", ["files", "postgresql"], indirect=True)
@@ -270,7 +327,7 @@ def home(request, store_kind):
         (h.dir / "config.toml").write_text(f'[store]\nurl = "{database.url()}"\nlease_s = 3\n')
     yield h
     h.close()
-    shutil.rmtree(dir)
+    remove_tree(dir)
 
 
 @pytest.fixture

@@ -139,7 +139,8 @@ def answer(message):
     method = message["method"]
     if method == "initialize":
         version = "2024-11-05" if MODE == "old" else message["params"]["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}},
+        return {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {},
+                                                              "completions": {}},
                 "serverInfo": {"name": "fake", "version": "7"}}
     if method == "server/discover":
         return {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
@@ -153,8 +154,18 @@ def answer(message):
     if method == "prompts/get":
         args = message["params"]["arguments"]
         return {"messages": [{"role": "user", "content": {"type": "text", "text": f"greet {args['who']}, {args.get('how')}"}}]}
+    if method == "completion/complete":
+        asked, known = message["params"]["argument"], message["params"]["context"]["arguments"]
+        if message["params"]["ref"] == {"type": "ref/resource", "uri": "note://{day}/{+path}"}:
+            words = {"day": ["mon", "monk's day", "tue"], "path": [f"{known['day']}/a", "b c"] if "day" in known else []}[asked["name"]]
+            return {"completion": {"values": [w for w in words if w.startswith(asked["value"])]}}
+        words = {"who": ["Ada", "Alan", "Grace", "Grace H.", "x\x1b[31m", 7], "how": ["softly", "loudly", *known]}[asked["name"]]
+        assert message["params"]["ref"] == {"type": "ref/prompt", "name": "greet"}
+        return {"completion": {"values": [w for w in words if str(w).startswith(asked["value"])], "hasMore": False}}
     if method == "resources/list":
         return {"resources": [{"uri": "note:///first", "name": "first"}]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"uriTemplate": "search:{?q}", "name": "search"}, {"uriTemplate": "note://{day}/{+path}", "name": "notes"}]}
     if method == "resources/read":
         return {"contents": [{"uri": message["params"]["uri"], "text": "text of " + message["params"]["uri"]}]}
     if method == "tools/call":

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 BINS = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
 SETTINGS = {"listen_addresses": "", "fsync": "off", "max_connections": "100", "shared_buffers": "32MB",
@@ -31,6 +32,9 @@ def other_user():
 class Server:
     """initdb in a directory of its own, and `postgres` on it."""
 
+    apart = ()  # words before each command, which then sets its own user
+    wal_mb = 16  # size of a segment of the log
+
     def __init__(self, **settings):
         assert BINS, "PostgreSQL is not installed: run scripts/setup test"
         self.bin = BINS[-1]
@@ -41,19 +45,23 @@ class Server:
             os.chown(self.dir, self.user.pw_uid, self.user.pw_gid)
         self.process = None
         self.count = 0
+        self.prepare()
         self.run("initdb", "-D", str(self.dir / "data"), "-U", "boss", "-A", "trust", "--no-sync",
-                 "-E", "UTF8", "--locale=C.UTF-8")
+                 "-E", "UTF8", "--locale=C.UTF-8", f"--wal-segsize={self.wal_mb}")
         self.start()
 
+    def prepare(self):
+        """Called when the directory is there and empty."""
+
     def _popen(self, *args, **more):
-        if self.user:
+        if self.user and not self.apart:
             more.update(user=self.user.pw_uid, group=self.user.pw_gid, extra_groups=[])
-        return subprocess.Popen([str(self.bin / args[0]), *args[1:]], cwd=self.dir, stdin=subprocess.DEVNULL,
+        return subprocess.Popen([*self.apart, str(self.bin / args[0]), *args[1:]], cwd=self.dir, stdin=subprocess.DEVNULL,
                                 env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}, **more)
 
     def run(self, *args):
         process = self._popen(*args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        said = process.communicate(timeout=60)[0].decode()
+        said = process.communicate(timeout=120)[0].decode()
         assert process.returncode == 0, said
         return said
 
@@ -64,23 +72,25 @@ class Server:
         self.process = self._popen("postgres", "-D", str(self.dir / "data"), "-k", str(self.dir), *options,
                                    stdout=log, stderr=log)
         log.close()
-        for _ in range(600):
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
             ready = self._popen("pg_isready", "-q", "-h", str(self.dir), "-p", self.settings.get("port", "5432"),
                                 "-U", "boss", "-d", "postgres").wait()
             if ready == 0:
                 return
             assert self.process.poll() is None, (self.dir / "log").read_text()
+            time.sleep(0.02)
         raise AssertionError("PostgreSQL does not come up")
 
     def stop(self, signum=signal.SIGINT):
         """SIGINT: fast; SIGQUIT: at once, as after a crash."""
         self.process.send_signal(signum)
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=120)
 
     def sql(self, database, text, user="boss"):
         """The rows that a statement gives, as lines of text."""
         return subprocess.run([str(self.bin / "psql"), "-qAtX", "-v", "ON_ERROR_STOP=1", "-h", str(self.dir),
-                               "-U", user, "-d", database], input=text.encode(), check=True, timeout=60,
+                               "-U", user, "-d", database], input=text.encode(), check=True, timeout=120,
                               stdout=subprocess.PIPE).stdout.decode().strip()
 
     def database(self):

@@ -1,13 +1,12 @@
 """Several hubs, each with a home of its own, on one PostgreSQL; and what happens between them."""
 import json
 import pathlib
-import shutil
 import socket
 import tempfile
 import threading
 import time
 
-from conftest import DEADLINE, Home, Hub, retry
+from conftest import DEADLINE, Home, Hub, remove_tree, retry
 
 LEASE_S = 3
 
@@ -19,11 +18,11 @@ class Team:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="afloat-team-"))
         self.homes, self.hubs = {}, {}
 
-    def home(self, name, url=None, more=""):
+    def home(self, name, url=None, more="", lease_s=LEASE_S):
         dir = self.root / name
         dir.mkdir()
         (dir / "config.toml").write_text(
-            f'[store]\nurl = "{url or self.url}"\nhub_name = "{name}"\nlease_s = {LEASE_S}\n{more}')
+            f'[store]\nurl = "{url or self.url}"\nhub_name = "{name}"\nlease_s = {lease_s}\n{more}')
         self.homes[name] = Home(dir)
         return self.homes[name]
 
@@ -45,11 +44,11 @@ class Team:
             hub.close()
         for home in self.homes.values():
             home.close()
-        shutil.rmtree(self.root)
+        remove_tree(self.root)
 
 
 class Reader(threading.Thread):
-    """Server-sent events of a hub, until close(): self.events holds (id, type, data)."""
+    """Server-sent events of a hub from the moment on when it is made, until close(): self.events holds (id, type, data)."""
 
     def __init__(self, home, path="/events", last=None):
         super().__init__(daemon=True)
@@ -61,13 +60,14 @@ class Reader(threading.Thread):
         if last is not None:
             head += f"Last-Event-ID: {last}\r\n"
         self.socket.sendall(head.encode() + b"\r\n")
+        self.stream = self.socket.makefile("rb")
+        assert self.stream.readline().startswith(b"HTTP/1.1 200")  # so the hub has begun to follow
         self.start()
 
     def run(self):
-        stream = self.socket.makefile("rb")
         frame = {}
         try:
-            for line in stream:
+            for line in self.stream:
                 line = line.decode().rstrip("\r\n")
                 name, _, value = line.partition(": ")
                 if name in ("id", "event", "data"):
@@ -103,6 +103,9 @@ class Proxy:
         self.swallow = None  # bytes: the answer to what holds them does not arrive, its connection breaks instead
         self.swallowed = 0
         self.delay = 0.0  # seconds that everything takes on its way
+        self.freeze = None  # (is it an answer, bytes): when this has passed, nothing more goes to the server
+        self.flows = threading.Event()
+        self.flows.set()
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.dir / ".s.PGSQL.5432"))
         self.listener.listen(64)
@@ -139,7 +142,15 @@ class Proxy:
                     self.swallow = None
                     doomed.set()
                 time.sleep(self.delay)
+                freezes = self.freeze is not None and answers == self.freeze[0] and self.freeze[1] in data
+                if freezes and answers:
+                    self.flows.clear()
+                if not answers:
+                    self.flows.wait()
                 b.sendall(data)
+                if freezes:
+                    self.freeze = None
+                    self.flows.clear()
         except OSError:
             pass
         for s in (a, b):
@@ -162,5 +173,6 @@ class Proxy:
     def close(self):
         self.open = False
         self.listener.close()
+        self.flows.set()
         self.cut()
-        shutil.rmtree(self.dir)
+        remove_tree(self.dir)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import DEADLINE, Hub, retry
+from conftest import DEADLINE, LOOPS, Hub, draw_seed, files_below, is_gone, retry
 
 
 class Session:
@@ -248,14 +248,38 @@ def test_steering_is_heard_with_the_next_request(home, hub, work):
     assert s.results()[0]["output"] == "out\n"
 
 
-def test_steering_a_model_that_speaks_begins_its_answer_anew(home, hub, work):
-    s = Session(home, work, [{"text": "slow " * 50, "delta_ms": 200}, {"text": "new"}])
+@pytest.mark.both_stores
+def test_steering_a_model_that_speaks_keeps_what_it_said(home, start_hub, work):
+    """The user has read it: it stays in the journal and in the conversation, also over a restart."""
+    hub = start_hub()
+    s = Session(home, work, [{"text": "slow " * 50, "delta_ms": 200}, {"text": "new"}, {"text": "again"}])
     s.send("start")
     s.wait_for("message.delta")
     s.call("POST", "/steer", {"text": "stop that"})
     s.wait_for("turn.completed")
-    assert s.events("message.aborted")
+    assert not s.events("message.aborted")
     assert s.events("turn.completed")[0]["text"] == "new"
+    cut, new = [e for e in s.events("message.completed") if e["role"] == "assistant"]
+    shown = "".join(e.get("text", "") for e in s.events("message.delta") if e["seq"] < cut["seq"])
+    assert cut["cut"] and cut["text"] == shown and shown.startswith("slow ") and "cut" not in new
+    said = [{"role": "user", "content": "start"}, {"role": "assistant", "content": shown},
+            {"role": "user", "content": "stop that"}]
+    assert s.requests()[-1]["body"]["messages"] == said
+    hub.close()
+    start_hub()
+    s.send("and now?")
+    s.wait_for("turn.completed", turn="t2")
+    assert s.requests()[-1]["body"]["messages"] == said + [
+        {"role": "assistant", "content": "new"}, {"role": "user", "content": "and now?"}]
+
+
+def test_steering_a_model_that_has_said_nothing_begins_its_answer_anew(home, hub, work):
+    s = Session(home, work, [{"text": "late", "delay_ms": 60000}, {"text": "new"}])
+    s.send("start")
+    retry(lambda: (home.dir / "sessions" / s.id / "requests.jsonl").exists())
+    s.call("POST", "/steer", {"text": "stop that"})
+    s.wait_for("turn.completed")
+    assert s.events("message.aborted")
     assert [m["content"] for m in s.requests()[-1]["body"]["messages"]] == ["start", "stop that"]
 
 
@@ -267,8 +291,7 @@ def test_interrupt_ends_a_running_command_with_its_children(home, hub, work):
     s.call("POST", "/interrupt")
     s.wait_for("turn.interrupted")
     for pid in pids:
-        retry(lambda: not os.path.exists(f"/proc/{pid}") or
-              open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z")
+        retry(lambda: is_gone(pid))
     done = s.wait_for("tool.completed")
     assert not done["success"] and done["error"] == "interrupted"
     assert s.call("GET")["state"] == "idle"
@@ -311,6 +334,24 @@ def test_interrupt_while_the_model_speaks_and_what_it_knows_then(home, hub, work
     messages = s.requests()[-1]["body"]["messages"]
     assert [m["role"] for m in messages] == ["user", "system", "user"]
     assert "interrupted" in messages[1]["content"]
+
+
+def test_what_was_said_before_an_interrupt_is_not_lost(home, start_hub, work):
+    hub = start_hub()
+    s = Session(home, work, [{"text": "alpha beta " + "slow " * 50, "delta_ms": 200}, {"text": "new"}, {"text": "newer"}])
+    s.send("start")
+    retry(lambda: "beta" in "".join(e["text"] for e in s.events("message.delta")))
+    s.call("POST", "/interrupt")
+    s.wait_for("turn.interrupted")
+    said = [e for e in s.events("message.completed") if e["role"] == "assistant"]
+    assert [(e["text"][:10], e["cut"]) for e in said] == [("alpha beta", True)]
+    s.ask("again")
+    first = s.requests()[-1]["body"]["messages"]
+    assert [m["role"] for m in first] == ["user", "system", "user"] and said[0]["text"] in first[1]["content"]
+    hub.close()
+    start_hub()
+    s.ask("and again")
+    assert s.requests()[-1]["body"]["messages"][:3] == first
 
 
 def test_interrupt_while_a_plugins_tool_runs(home, hub, work):
@@ -573,6 +614,20 @@ def test_memory_reaches_the_next_request(home, hub, work):
     s = Session(home, work, [{"text": "x"}, {"text": "y"}])
     s.ask()
     assert s.requests()[0]["body"]["messages"][-1] == {"role": "system", "content": "remember the milk"}
+
+
+def test_memory_of_the_end_of_a_turn_reaches_the_next_one_once(home, hub, work):
+    plugin(home, "reminder", """
+        on_begin(function(ctx) table.insert(ctx.memory, "early") end)
+        on_final(function(ctx) table.insert(ctx.memory, "late") end)
+        on_done(function(ctx) table.insert(ctx.memory, { role = "user", content = "last" }) end)""")
+    s = Session(home, work, [{"text": "a"}, {"text": "b"}])
+    s.ask()
+    plugin(home, "reminder", "on_begin(function() end)")
+    for text in ("second", "third"):
+        s.ask(text)
+    asked = [[m["content"] for m in r["body"]["messages"] if m["role"] != "assistant"] for r in s.requests()]
+    assert asked == [["go", "early"], ["go", "second", "late", "last"], ["go", "second", "third"]]
 
 
 def test_handlers_that_wait_in_parallel_calls_share_ctx_state(home, hub, work):
@@ -845,9 +900,8 @@ def test_keys_are_in_memory_only(home, start_hub, work):
     s.ask()
     output = s.wait_for("tool.completed")["output"]
     assert "PLAIN=seen" in output and "MYCRED" not in output and "AFLOAT_" not in output
-    for path in home.dir.rglob("*"):
-        if path.is_file():
-            assert secret.encode() not in path.read_bytes(), path
+    for path, held in files_below(home.dir):
+        assert secret.encode() not in held, path
 
 
 def test_a_long_answer_is_remembered_and_a_cut_one_says_so(home, start_hub, work):
@@ -891,7 +945,7 @@ def test_the_client_says_what_is_left_out_of_an_answer(home, hub, work):
 def test_clients_that_race_for_a_session_that_is_deleted_hear_that_it_is_gone(home, hub, work):
     calls = [("DELETE", "?purge=true", None), ("POST", "/fork", {}), ("GET", "/events", None), ("PATCH", "", {"title": "t"}),
              ("POST", "/message", {"text": "x", "wait": True}), ("GET", "", None)]
-    for round in range(15 * int(os.environ.get("AFLOAT_LOOPS", "1"))):
+    for round in range(15 * LOOPS):
         s = Session(home, work)
         with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
             asked = [pool.submit(home.http, method, f"/session/{s.id}{path}", json.dumps(body).encode() if body else b"")
@@ -905,7 +959,7 @@ def test_clients_that_race_for_a_session_that_is_deleted_hear_that_it_is_gone(ho
 def holders(home, text):
     """The files of the home that hold this text, but for those that are there for it."""
     skip = ("secrets.json", "token")
-    return [p for p in home.dir.rglob("*") if p.is_file() and p.name not in skip and text.encode() in p.read_bytes()]
+    return [path for path, held in files_below(home.dir) if path.name not in skip and text.encode() in held]
 
 
 @pytest.mark.both_stores
@@ -949,6 +1003,80 @@ def test_a_secret_in_an_answer_is_redacted_though_it_comes_in_pieces(home, hub, 
     assert not holders(home, value)
 
 
+def test_a_secret_is_redacted_as_json_and_line_by_line(home, hub, work):
+    value = 'say "friend"\\and\nAAAAB3NzaC1yc2EAAAADAQABAAABgQDZ\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC'
+    home.ok("secret", "set", "PEM", input=value)
+    work.mkdir(exist_ok=True)
+    (work / "key").write_text(f"a\n{value}\nb\n")
+    (work / "key.json").write_text(json.dumps({"key": value}))
+    home.ok("plugin", "save", "shows", "-", input=f"""
+        tool {{ name = "shows", description = "x", run = function() return {{ k = fs.read("{work}/key") }} end }}""")
+    s = Session(home, work, [
+        {"text": "", "tool_calls": [{"name": "shell", "input": {"cmd": "cat key.json"}},
+                                    {"name": "shell", "input": {"cmd": "grep -n . key"}},
+                                    {"name": "shows", "input": {}}]},
+        {"text": "x " * 95 + value}])
+    s.ask("the key is " + value)
+    calls = {e["call_id"]: e["output"] for e in s.events("tool.completed")}
+    shown = [calls[x] for x in sorted(calls)]
+    assert shown[0] == '{"key": "[redacted PEM]"}' and json.loads(shown[2]) == {"k": "a\n[redacted PEM]\nb\n"}
+    assert shown[1].splitlines()[2:4] == ["3:[redacted PEM]", "4:[redacted PEM]"]
+    row = s.call("GET")
+    assert row["prompt_summary"] == "the key is [redacted PEM]"
+    assert row["response_summary"] == "x " * 95 + "[redacted ", "hidden first, then cut"
+    for part in ("AAAAB3NzaC1yc2EAAAADAQABAAABgQDZ", json.dumps(value)[1:-1]):
+        assert not holders(home, part)
+
+
+def test_a_secret_that_is_set_while_the_hub_runs_is_known_at_once(home, hub, work):
+    work.mkdir(exist_ok=True)
+    home.ok("secret", "set", "LATE", input="tangerine-dream-1970")
+    (work / "f").write_text("tangerine-dream-1970")
+
+    def shown():
+        return call(home, "POST", "/tool/shell", {"input": {"cmd": "cat f"}, "working_dir": str(work)})["output"]
+    assert retry(lambda: shown() == "[redacted LATE]")
+    s = Session(home, work, title="of tangerine-dream-1970")
+    assert s.row["title"] == "of [redacted LATE]" == s.events("session.created")[0]["title"]
+    call(home, "POST", "/plugin/save", {"name": "bad", "content": """
+        tool { name = "bad", description = "x", run = function() error("tangerine-" .. "dream-1970") end }"""})
+    assert "[redacted LATE]" in call(home, "POST", "/tool/bad", {"input": {}}, 500)["detail"]
+    assert not holders(home, "tangerine-dream-1970")
+
+
+LEAKS = """
+local value = "tangerine-" .. "dream-1970"
+on_begin(function() error(value) end)
+route("GET", "/r", function() error(value) end)
+route("GET", "/hooks", function() return hooks.list() end)
+command { name = "c", description = "x", run = function() error(value) end }
+on("plugin_start", function() print(value) error(value) end)
+"""
+
+
+@pytest.mark.parametrize("lang", ["lua", "python"])
+def test_a_secret_in_the_error_of_a_plugin_is_redacted_wherever_it_is_shown(home, hub, work, lang):
+    home.ok("secret", "set", "LATE", input="tangerine-dream-1970")
+    work.mkdir(exist_ok=True)
+    python = "value = 'tangerine-' + 'dream-1970'\ndef on_begin(ctx):\n    raise Exception(value)\n"
+    (home.dir / "plugins").mkdir(exist_ok=True)
+    (home.dir / "plugins" / ("leaks.lua" if lang == "lua" else "leaks.py")).write_text(LEAKS if lang == "lua" else python)
+    broken = home.dir / "plugins" / ("broken.lua" if lang == "lua" else "broken.py")
+    broken.write_text("error('tangerine-' .. 'dream-1970')" if lang == "lua" else "raise Exception('tangerine-' + 'dream-1970')")
+    shown = [home.cli("reload", "--json").stdout]
+    assert "[redacted LATE]" in shown[0]
+    Session(home, work, [{"text": "hi"}]).ask()
+    for path in ("/api/plugins/leaks/r", "/api/plugins/leaks/hooks", "/plugin/leaks", "/plugin/leaks/logs", "/plugin/broken",
+                 "/plugin/list", "/generations", "/logs", "/doctor", "/metrics"):
+        shown.append(home.http("GET", path).body.decode())
+    shown.append(home.http("POST", "/command/leaks:c", b"{}").body.decode())
+    shown.append(home.cli("plugin", "validate", str(broken)).stderr)
+    shown.append(home.cli("plugin", "show", "leaks").stdout)
+    assert not [text for text in shown if "tangerine-dream" in text]
+    assert sum("[redacted LATE]" in text for text in shown) > 4
+    assert not holders(home, "tangerine-dream-1970")
+
+
 # ---- life ---------------------------------------------------------------------------------------
 
 @pytest.mark.both_stores
@@ -974,6 +1102,9 @@ def test_a_fork_goes_on_by_itself(home, hub, work):
     s.ask("a")
     cut = s.events()[-1]["seq"]
     s.ask("b")
+    last = s.events()[-1]["seq"]
+    no = s.call("POST", "/fork", {"seq": last + 1}, 400)
+    assert no["code"] == "INVALID_BODY" and str(last) in no["detail"]
     made = s.call("POST", "/fork", {"seq": cut}, 201)
     assert made["id"] != s.id
     fork = Session.__new__(Session)
@@ -1013,7 +1144,9 @@ def test_stopping_the_hub_ends_turns_and_answers_who_waits(home, start_hub, work
                   f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
         s.wait_for("tool.called")
         hub.process.send_signal(signal.SIGTERM)
-        answer = c.recv(65536)
+        answer = b""
+        while b'"state":' not in answer and (chunk := c.recv(65536)):
+            answer += chunk
     assert b'"state":"interrupted"' in answer
     hub.process.wait(DEADLINE)
     hub.close()
@@ -1059,14 +1192,30 @@ def test_a_session_that_is_interrupted_while_it_ends_ends_once(home, start_hub, 
     hub.close()
 
 
+@pytest.mark.both_stores
+def test_sessions_that_wait_are_listed_by_their_state(home, hub, work):
+    s = Session(home, work, [one_call(cmd="true"), {"text": "done"}], permission="ask")
+
+    def states():
+        return [state for state in ("idle", "running", "waiting")
+                if s.id in [r["id"] for r in call(home, "GET", f"/session?state={state}")["sessions"]]]
+
+    assert s.ask()["state"] == "waiting"
+    retry(lambda: states() == ["waiting"])
+    home.ok("sessions", "allow", s.id)
+    retry(lambda: states() == ["idle"])
+
+
 def test_a_second_interrupt_kills_what_does_not_listen(home, hub, work):
     s = Session(home, work, [one_call(cmd="trap '' TERM; echo begun; while :; do sleep 1000; done"), {"text": "never"}])
+    began = time.monotonic()
     s.send("go")
     s.wait_for("tool.progress")
     s.call("POST", "/interrupt", {})
     s.call("POST", "/interrupt", {})
+    asked_ms = (time.monotonic() - began) * 1000
     ended = s.wait_for("tool.completed")
-    assert ended["error"] == "interrupted" and s.wait_for("turn.interrupted")["duration_ms"] < 2000, ended
+    assert ended["error"] == "interrupted" and s.wait_for("turn.interrupted")["duration_ms"] < asked_ms + 1900, ended
 
 
 # ---- kill -9 ------------------------------------------------------------------------------------
@@ -1093,13 +1242,35 @@ def test_a_call_that_ran_when_the_hub_was_killed_ends_as_unknown_and_is_not_repe
     again.close()
 
 
+def test_a_call_that_waited_for_permission_when_the_hub_was_killed_is_said_not_to_have_run(home, work):
+    hub = Hub(home)
+    scenes = [one_call(cmd="touch first"), one_call(cmd="touch second"), {"text": "later"}]
+    s = Session(home, work, scenes, permission="ask")
+    s.send("go")
+    first = s.wait_for("permission.requested")
+    s.call("POST", f"/permission/{first['request_id']}", {"decision": "allow"})
+    retry(lambda: len(s.events("permission.requested")) == 2)
+    os.kill(hub.pid, signal.SIGKILL)
+    hub.process.wait()
+    again = Hub(home)
+    retry(lambda: len(s.events("tool.completed")) == 2)
+    ran, waited = s.events("tool.completed")
+    assert ran["success"] and not waited["success"] and (work / "first").exists() and not (work / "second").exists()
+    said = waited["error"] + waited["output"]
+    assert said == "it did not run: the hub was lost while it waited for permission"
+    s.call("PATCH", "", {"env": {"AFLOAT_PROVIDER": "scripted", "PATH": os.environ["PATH"]}})
+    assert s.ask("and now?")["state"] == "completed"
+    assert "it did not run" in json.dumps(s.results()[-1]), "the model knows, too"
+    again.close()
+
+
 @pytest.mark.both_stores
 def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
     """Kill the hub at a random time while a model speaks; afterwards the journal has all that was seen."""
-    rounds = 6 * int(os.environ.get("AFLOAT_LOOPS", "1"))
+    rounds = 6 * LOOPS
     work = home.dir / "work"
     hits = 0
-    seed = random.randrange(1 << 30)
+    seed = draw_seed()
     dice = random.Random(seed)
     for i in range(rounds):
         hub = Hub(home)
@@ -1108,6 +1279,8 @@ def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
             c.sendall(f"GET /session/{s.id}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n".encode())
             accepted = s.send("go")
             seen = b""
+            while i % 2 and b"message.delta" not in seen:  # each other time it has begun to speak, for 0.6 s
+                seen += c.recv(65536)
             end = time.monotonic() + dice.uniform(0.05, 0.5)
             while time.monotonic() < end:
                 if select.select([c], [], [], max(0, end - time.monotonic()))[0]:
@@ -1136,11 +1309,11 @@ def test_killed_while_streaming_nothing_that_was_seen_is_lost(home):
     assert hits > 0
 
 
-def test_built_in_tools_run_outside_a_session_in_the_sandbox(home, hub, cli):
+def test_built_in_tools_run_outside_a_session_in_the_sandbox(home, hub, cli, work):
     names = {t["name"] for t in json.loads(cli("tool", "list", "--json").stdout)["tools"] if t.get("builtin")}
     assert {"shell", "read_file", "write_file", "edit_file", "list_files", "search_files"} <= names
-    here = home.dir.parent / "ws"
-    here.mkdir(exist_ok=True)
+    here = work
+    here.mkdir()
     got = json.loads(cli("tool", "run", "write_file", '{"path": "f", "content": "x"}', "--cwd", str(here),
                          "--json").stdout)
     assert got["success"] and (here / "f").read_text() == "x"

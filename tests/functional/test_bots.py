@@ -327,10 +327,19 @@ def openbot(dir):
     return dir
 
 
+def imported(home, dir):
+    """The report of an import of openbot(), of which one bot fails."""
+    done = home.cli("bots", "import", str(dir), "--json")
+    assert done.returncode == 1, done
+    report = json.loads(done.stdout)
+    assert [i["name"] for i in report["items"] if i["outcome"] == "failed"] == ["broken"], report
+    return report
+
+
 def test_an_openbot_home_is_imported_with_both_forms_of_history(rig, repo, tmp_path):
     from_dir = openbot(tmp_path / "openbot")
     before = {p: p.read_bytes() for p in from_dir.rglob("*") if p.is_file()}
-    report = rig.home.json("bots", "import", str(from_dir))
+    report = imported(rig.home, from_dir)
     assert report["taken"] >= 5, report
     assert {p: p.read_bytes() for p in from_dir.rglob("*") if p.is_file()} == before
     shown = rig.home.json("bots", "show", "rev", cwd=repo.root)
@@ -343,7 +352,7 @@ def test_an_openbot_home_is_imported_with_both_forms_of_history(rig, repo, tmp_p
     run = rig.run(DONE, bot="rev")
     assert run.metadata()["session_number"] == 3 and "- Session 1: did 1" in run.prompt() and "kept" in run.prompt()
     assert "### own" in run.prompt() and "### shared" in run.prompt()
-    again = rig.home.json("bots", "import", str(from_dir))
+    again = imported(rig.home, from_dir)
     assert again["taken"] == 0, again
 
 
@@ -395,21 +404,17 @@ def test_a_full_disk_costs_nothing_that_was_there(walled, repo):
     rig.bot()
     assert rig.run([use("memory", action="set", key="k", value="v"), *DONE]).row()["end_reason"] == "complete"
     before, branches = repo.state(), repo.branches()
-    with open(home.dir / "filler", "wb", buffering=0) as f:
-        with pytest.raises(OSError):
-            while True:
-                f.write(b"x" * 65536)
-    body = {"value": "w" * 8192, "working_dir": str(repo.root)}
-    answer = home.http("PUT", "/bots/worker/memory/k2", json.dumps(body).encode())
-    assert answer.status >= 500, answer.body
-    assert json.loads((workspace(home) / "memory.json").read_text()) == {"entries": {"k": "v"}}
-    started = home.http("POST", "/bots/worker/runs", json.dumps(
-        {"prompt": "go", "working_dir": str(repo.root), "env": rig.env(DONE)}).encode())
-    if started.status == 201:
-        Run(rig, started.json()["run_id"]).wait()
-    check_same(before, repo.state())
-    assert call(home, "GET", "/healthz")["ok"]
-    os.unlink(home.dir / "filler")
+    with full(home.dir / "filler"):
+        body = {"value": "w" * 8192, "working_dir": str(repo.root)}
+        answer = home.http("PUT", "/bots/worker/memory/k2", json.dumps(body).encode())
+        assert answer.status >= 500, answer.body
+        assert json.loads((workspace(home) / "memory.json").read_text()) == {"entries": {"k": "v"}}
+        started = home.http("POST", "/bots/worker/runs", json.dumps(
+            {"prompt": "go", "working_dir": str(repo.root), "env": rig.env(DONE)}).encode())
+        if started.status == 201:
+            Run(rig, started.json()["run_id"]).wait()
+        check_same(before, repo.state())
+        assert call(home, "GET", "/healthz")["ok"]
     run = rig.run([use("memory", action="get", key="k"), *DONE])
     assert run.row()["end_reason"] == "complete" and run.results()[0][2].strip() == "v"
     assert repo.worktrees() == [] and set(branches) < set(repo.branches())

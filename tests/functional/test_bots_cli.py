@@ -9,6 +9,7 @@ import pytest
 
 from chat_rig import Terminal
 from conftest import BIN, DEADLINE, retry
+from test_bots_runs import viewers
 
 IDENTITY = {"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada",
             "GIT_COMMITTER_EMAIL": "ada@example.org", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -328,7 +329,9 @@ def test_a_closed_terminal_detaches_and_attach_comes_back(home, hub, bot, repo, 
     t.process.wait(DEADLINE)
     row = home.json("runs")["runs"][0]
     assert row["state"] == "running"
+    retry(lambda: viewers(home) == 0)
     watcher = home.popen("runs", "attach", row["run_id"][:3])
+    retry(lambda: viewers(home) == 1)  # it follows: a run that has ended is not played again
     (started[0].parent / "go").touch()
     out, err = watcher.communicate(timeout=DEADLINE)
     assert watcher.returncode == 0 and b"bye" in out and b"look: afloat runs diff" in err
@@ -380,6 +383,7 @@ def test_a_line_typed_during_the_run_reaches_the_model(home, hub, bot, repo, scr
     script({"tool_calls": [call("shell", cmd=wait)]}, {"when": "mind the tests", "text": "I heard."}, done(), BYE)
     t = Terminal(home, "run", "tidy", "x", cwd=repo)
     started = retry(lambda: list((home.dir / "worktrees").glob("*/*/started")))
+    retry(lambda: not t.is_usual())  # the command has its terminal
     t.type("mind the tests\r")
     t.read(rb"> \x1b\[0mmind the tests\r")
     retry(lambda: "mind the tests" in "".join(p.read_text() for p in home.dir.glob("bots/tidy/**/events.jsonl")))

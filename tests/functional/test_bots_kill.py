@@ -7,10 +7,12 @@ import random
 import select
 import signal
 
-from bots import DONE, Run, call, check_same, cold, repo, say, shell, use  # noqa: F401
-from conftest import Hub, retry
+import pytest
 
-ROUNDS = 5 * int(os.environ.get("AFLOAT_LOOPS", "1"))
+from bots import DONE, Run, call, check_same, cold, repo, say, shell, use  # noqa: F401
+from conftest import LOOPS, Hub, draw_seed, retry
+
+ROUNDS = 5 * LOOPS
 STEPS = 8
 
 
@@ -42,7 +44,7 @@ def check_after(rig, ids, counts):
 
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_is_left(cold, repo):
     rig = cold
-    seed = random.randrange(1 << 30)
+    seed = draw_seed()
     dice = random.Random(seed)
     repo.save("b.txt", "the user's own change\n")
     repo.save("untracked.txt", "and file\n")
@@ -84,7 +86,7 @@ def test_killed_while_a_run_begins_leaves_no_half(cold, repo):
         repo.save(f"many/{i}.txt", f"{i}\n" * 50)
     repo.commit("many")
     repo.save("b.txt", "dirty\n")
-    before, dice, hits = repo.state(), random.Random(), 0
+    before, dice, hits = repo.state(), random.Random(draw_seed()), 0
     for round in range(ROUNDS):
         hub = Hub(rig.home)
         known = {r["run_id"] for r in call(rig.home, "GET", "/runs?limit=1000")["runs"]}
@@ -104,7 +106,7 @@ def test_killed_while_a_run_begins_leaves_no_half(cold, repo):
         retry(lambda: repo.worktrees() == [] and not list((rig.home.dir / "worktrees").glob("*/*")))
         assert repo.git("fsck", "--full", "--strict", "--no-dangling") == ""
         branches = {r["branch"] for r in call(rig.home, "GET", "/runs?limit=1000")["runs"]}
-        assert set(repo.branches()) <= branches, "no branch without a run"
+        retry(lambda: set(repo.branches()) <= branches)  # no branch without a run
         check_same(before, repo.state())
         assert rig.run(DONE).row()["end_reason"] == "complete"
         again.close()
@@ -126,4 +128,22 @@ def test_a_crashed_run_goes_on_where_it_was(cold, repo):
     again = rig.start([say("x")] * 2 + [shell("cat kept.txt"), *DONE], prompt="on", resume=run.id)
     assert again.wait()["end_reason"] == "complete" and again.results(2)[0][2] == "kept\n"
     rig.check_clean()
+    hub.close()
+
+
+@pytest.mark.parametrize("change", [{"bot": ""}, {"bot": "../../.."}, {"project": None}, {"project": "../x"}])
+def test_a_record_whose_names_are_no_names_is_no_run(cold, change):
+    """A record's bot and project are parts of paths: DELETE removes a file by them."""
+    rig = cold
+    hub = Hub(rig.home)
+    run = rig.run(DONE).id
+    hub.close()
+    [path] = (rig.home.dir / "bots").glob(f"*/workspaces/*/runs/{run}.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    hub = Hub(rig.home)
+    assert call(rig.home, "GET", "/runs")["runs"] == []
+    for method, where in [("GET", ""), ("POST", "/discard"), ("DELETE", "")]:
+        no = rig.home.http(method, f"/runs/{run}{where}")
+        assert no.status >= 400 and "no record of a run" in no.body.decode(), no.body
+    assert path.exists()
     hub.close()

@@ -1,7 +1,12 @@
 """`[worktree] remote`: the work of a run is pushed where it begins, after every step and at its end."""
+import concurrent.futures
+import errno
+import os
+
 import pytest
 
-from bots import DONE, Repo, gate, repo, rig, say, shell  # noqa: F401
+from bots import DONE, Repo, cold, gate, repo, rig, say, shell  # noqa: F401
+from conftest import Hub, retry
 
 
 @pytest.fixture
@@ -54,3 +59,114 @@ def test_without_a_remote_nothing_is_pushed(rig, far):
     rig.bot()
     row = rig.start([shell("echo one > one.txt"), *DONE]).wait()
     assert row["remote"] is None and row["pushed"] is None and far.git("branch", "--list") == ""
+
+
+class Stuck:
+    """The remote never answers the next push: `hook` of it opens a pipe that nobody writes to."""
+
+    def __init__(self, far, hook):
+        self.pipe, self.hook = far.root / "pipe", far.root / "hooks" / hook
+        os.mkfifo(self.pipe)
+        self.hook.write_text(f'#!/bin/sh\ntouch began\ncat "{self.pipe}"\n')
+        self.hook.chmod(0o755)
+
+    def began(self):
+        return retry((self.pipe.parent / "began").exists)
+
+    def reads(self):
+        try:
+            os.close(os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as no:
+            assert no.errno == errno.ENXIO
+            return False
+        return True
+
+    def end(self):
+        """No process of the push is left; the remote answers again."""
+        assert not self.reads(), "the hook still reads"
+        self.hook.unlink()
+
+
+NOT_THERE = "its work is not on the remote"
+
+
+def check_resumed(rig, far, scenes, run, stuck):
+    """The work is on the local branch, the record says that the remote lacks it, and the next push carries it."""
+    row = run.row()
+    assert row["state"] == "ended" and row["end_reason"] == "interrupted", row
+    assert any(NOT_THERE in x for x in row["notes"]), row["notes"]
+    assert rig.repo.show(row["branch"], "one.txt") == "one\n"
+    stuck.end()
+    row = rig.start([*scenes, shell("echo two > two.txt"), *DONE], resume=run.id).wait()
+    assert row["end_reason"] == "complete" and row["notes"] == [], row["notes"]
+    assert far.head(row["branch"]) == row["pushed"] == row["head"] == rig.repo.head(row["branch"])
+    assert {b"one.txt", b"two.txt"} <= set(far.at(row["branch"]))
+
+
+# when `post-receive` begins the remote has the work, though it never says so
+@pytest.mark.parametrize("how, hook", [("force", "post-receive"), ("hub stop", "pre-receive")])
+def test_a_push_that_is_never_answered_holds_neither_run_nor_hub(rig, far, how, hook, start_hub):
+    rig.bot(keys='[worktree]\nremote = "far"\n')
+    scenes = [gate(), shell("echo one > one.txt")]
+    run = rig.start([*scenes, say("never")])
+    run.at_gate()
+    stuck = Stuck(far, hook)
+    run.open_gate()
+    stuck.began()
+    if how == "force":
+        run.call("POST", "/stop", {"force": True})
+    else:
+        rig.home.ok("stop", "--wait")
+        start_hub()
+    check_resumed(rig, far, scenes, run, stuck)
+
+
+def test_a_hub_killed_between_a_push_and_its_record_pushes_again(cold, far, start_hub):
+    rig, hub = cold, Hub(cold.home)
+    rig.bot(keys='[worktree]\nremote = "far"\n')
+    run = rig.start([gate(), shell("echo one > one.txt"), say("never")])
+    run.at_gate()
+    before = run.row()["pushed"]
+    stuck = Stuck(far, "post-receive")
+    run.open_gate()
+    stuck.began()
+    assert far.head(run.row()["branch"]) != before == run.row()["pushed"]
+    hub.process.kill()
+    hub.process.wait()
+    retry(lambda: not stuck.reads())
+    stuck.end()
+    start_hub()
+    row = run.wait()
+    assert row["end_reason"] == "crashed" and row["notes"] == [], row["notes"]
+    assert far.head(row["branch"]) == row["pushed"] == row["head"] and b"one.txt" in far.at(row["branch"])
+
+
+def test_the_last_push_ends_when_a_stop_is_forced(rig, far):
+    rig.bot(keys='[worktree]\nremote = "far"\n')
+    run = rig.start([shell("echo one > one.txt"), gate(), say("never")])
+    run.at_gate()
+    stuck = Stuck(far, "pre-receive")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run.call, "POST", "/stop", {})
+        stuck.began()
+        assert not first.done()
+        stopped = run.call("POST", "/stop", {"force": True})
+        assert first.result() == stopped
+    assert stopped["end_reason"] == "interrupted" and any(NOT_THERE in x for x in stopped["notes"]), stopped
+    stuck.end()
+
+
+def test_a_failed_push_is_forgotten_when_a_later_one_arrives(rig, far):
+    rig.bot(keys='[worktree]\nremote = "far"\n')
+    run = rig.start([gate("first"), shell("echo one > one.txt"), gate("second"), *DONE])
+    run.at_gate("first")
+    hook = far.root / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    run.open_gate("first")
+    run.at_gate("second")
+    assert any(NOT_THERE in x for x in run.row()["notes"])
+    hook.unlink()
+    run.open_gate("second")
+    row = run.wait()
+    assert row["notes"] == [] and far.head(row["branch"]) == row["head"], row

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from conftest import DEADLINE, retry
+from conftest import DEADLINE, files_below, retry
 from test_bots_cli import (BYE, WRITE, bot, call, done, git, repo, run, script, trees)  # noqa: F401 (fixtures)
 
 SLOW = '+++\n[worktree]\nsetup = ["touch started; sleep 60"]\n+++\nTidy up.\n'
@@ -163,7 +163,7 @@ def test_three_failures_in_a_row_end_a_run(home, one_try, repo, script):
 def test_what_was_wished_in_a_turn_that_failed_is_void(home, one_try, repo, script):
     script(done(action="discard"), failing(1), BYE)
     id = home.ok("run", "tidy", "-n", "0", "--sleep", "600", "--detach", cwd=repo).strip()
-    retry(lambda: home.json("runs", "show", id)["iterations"][0]["end_reason"] == "failed")
+    retry(lambda: [i["end_reason"] for i in home.json("runs", "show", id)["iterations"]] == ["failed"])
     home.ok("runs", "stop", id)
     record = home.json("runs", "show", id)
     assert record["end_reason"] == "interrupted" and record["discarded_at"] is None and record["action"] is None
@@ -217,7 +217,7 @@ def test_keys_of_providers_reach_neither_setup_nor_the_disk(home, start_hub, rep
     for name in ("got", "seen"):
         env = git(repo, "show", f"{branch}:{name}")
         assert "PLAIN=visible" in env and "MY_LLM" not in env and "AFLOAT_SCENARIO" not in env
-    assert not [p for p in home.dir.rglob("*") if p.is_file() and b"geheim" in p.read_bytes()]
+    assert not [path for path, held in files_below(home.dir) if b"geheim" in held]
 
 
 # ---- many runs -----------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """`afloat chat`, `sessions` and `models` with a real hub and the scripted provider."""
 import http.server
 import json
+import re
 import signal
 import threading
 
@@ -8,6 +9,7 @@ import pytest
 
 from chat_rig import SPINNER, Terminal
 from conftest import retry
+from test_agent import Session, call, one_call, plugin
 
 
 @pytest.fixture
@@ -93,6 +95,9 @@ def test_what_is_not_trusted_is_announced_once(home, hub, script, place):
     assert done.returncode == 0 and done.stderr.count("2 items of ") == 1
     home.ok("trust", cwd=place)
     assert home.cli("chat", "hi", cwd=place).stderr == ""
+    (place / "AGENTS.md").write_text("be long\n")
+    said = home.cli("chat", "hi", cwd=place).stderr
+    assert f"1 item of '{place}' is not trusted as it is now, and only what was trusted is used;" in said
 
 
 def test_two_clients_have_each_their_own_path_and_place(home, hub, script, tmp_path):
@@ -188,7 +193,7 @@ def test_a_provider_that_says_nothing_is_seen_to_think_and_can_be_interrupted(ho
     t = Terminal(home, "chat", "--color", "never", cwd=place)
     t.prompt()
     t.type("go\r")
-    t.frame(lambda s: "thinking · 1 s" in s.text())
+    t.frame(lambda s: re.search(r"thinking · [1-9]\d* s", s.text()))  # a busy machine draws some seconds only
     t.type("\x1b")
     t.read(rb"interrupted")
     t.prompt()
@@ -207,7 +212,7 @@ def test_a_provider_that_refuses_fails_the_turn_and_the_prompt_comes_back(home, 
     assert t.rest() == 0
 
 
-@pytest.mark.parametrize("key, ran", [("a", True), ("d", False)])
+@pytest.mark.parametrize("key, ran", [("a", True), ("d", False), ("yes", True), ("N", False)])
 def test_a_person_decides_what_runs(home, hub, script, place, key, ran):
     script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo here > made"}}]}, {"text": "done"})
     t = Terminal(home, "chat", "go", "--permission", "ask", cwd=place)
@@ -216,6 +221,53 @@ def test_a_person_decides_what_runs(home, hub, script, place, key, ran):
     t.read(rb"done")
     assert t.rest() == 0
     assert (place / "made").exists() == ran
+
+
+def test_questions_in_a_narrow_window_are_whole_and_break_between_words(home, hub, script, place):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "true"}}]}, {"text": "one\n\ntwo"}, {"text": "again"})
+    t = Terminal(home, "chat", "--permission", "ask", "--color", "never", cols=40, cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.frame(lambda s: s.asks("allow? "))
+    rows = t.drawn.text().split("\n")
+    at = rows.index("  [a] allow this call only")
+    assert rows[at + 1:at + 3] == ["  [e] always allow exactly this command", "      in this project: true"]
+    t.type("a\r")
+    t.prompt()
+    t.type("/rewind\r")
+    t.frame(lambda s: "go back to before turn t1: the\nconversation only, no file\nchanges? [y/N]" in s.text())
+    t.type("n\r")
+    t.prompt()
+    t.type("/new\r")
+    t.prompt()
+    t.type("/resume\r")
+    t.prompt()
+    assert "go    one two" in t.drawn.text()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+@pytest.mark.parametrize("content, shown", [("one\ntwo\n", rb"  one\s+two"), ("", rb"\(empty\)")])
+def test_a_write_that_changes_nothing_is_asked_about_by_its_text(home, hub, script, place, content, shown):
+    (place / "a.txt").write_text(content)
+    script({"tool_calls": [{"name": "write_file", "input": {"path": "a.txt", "content": content}}]}, {"text": "done"})
+    t = Terminal(home, "chat", "go", "--permission", "ask", "--color", "never", cwd=place)
+    question = t.read(rb"write_file wants to write: a.txt.*" + shown + rb".*allow\? \r")
+    assert b"{" not in question, question
+    t.type("a\r")
+    t.read(rb"done")
+    assert t.rest() == 0
+
+
+def test_texts_of_many_lines_are_asked_about_as_lines(home, hub, script, place):
+    code = 'tool {\n  name = "die",\n}\n' + "-- more\n" * 500
+    script({"tool_calls": [{"name": "plugin_save", "input": {"name": "die", "content": code}}]}, {"text": "done"})
+    t = Terminal(home, "chat", "go", "--permission", "ask", "--color", "never", cwd=place)
+    t.read(rb'plugin_save wants to run: {"name":"die"}\s+content:\s+tool {\s+name = "die",\s+}.*'
+           rb"  -- more\s+\xe2\x80\xa6 103 more lines.*allow\? \r")
+    t.type("d\r")
+    t.read(rb"done")
+    assert t.rest() == 0
 
 
 def test_an_edit_is_shown_as_a_diff_in_the_question_and_in_the_result(home, hub, script, place):
@@ -380,6 +432,146 @@ def test_a_talk_is_exported_and_shown_again_when_it_is_resumed(home, hub, script
     assert rows[at:at + 5] == ["> what is", "  here", "I look.", "● shell  echo hi", "Done"]
 
 
+def test_who_resumes_a_session_at_work_sees_the_turn_from_its_start(home, hub, script, place):
+    script({"text": " ".join(f"word{i}" for i in range(40)), "delta_ms": 50}, {"text": "calm again"})
+    first = Terminal(home, "chat", "--color", "never", cwd=place)
+    first.prompt()
+    first.type("go\r")
+    first.read(rb"word2 ")
+    t = Terminal(home, "chat", "--color", "never", "--resume", newest(home)["id"], cwd=place)
+    t.read(rb"word39")
+    t.frame(lambda s: s.asks("> ") and not s.busy())
+    rows = t.screen().split("\n")
+    at = rows.index("> go")
+    said = " ".join(row for row in rows[at + 1:] if row.startswith("word"))
+    assert said.split() == [f"word{i}" for i in range(40)]
+    t.type("and\r")
+    t.read(rb"calm again")
+    first.end.close()
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_who_resumes_a_session_that_waits_is_asked(home, hub, script, place):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo ran"}}]}, {"text": "done at last"}, {"text": "x"})
+    first = Terminal(home, "chat", "--color", "never", "--permission", "ask", cwd=place)
+    first.prompt()
+    first.type("go\r")
+    first.read(rb"allow\? ")
+    id = newest(home)["id"]
+    first.end.close()  # the terminal is closed; the session goes on waiting
+    t = Terminal(home, "chat", "--color", "never", cwd=place)
+    t.prompt()
+    t.type(f"/resume {id}\r")
+    t.read(rb"allow\? ")
+    t.type("a\r")
+    t.read(rb"done at last")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_a_turn_that_another_client_begins_is_shown_at_the_prompt(home, hub, script, place):
+    script({"text": "one"}, {"tool_calls": [{"name": "shell", "input": {"cmd": "echo ran"}}]}, {"text": "for both"}, {"text": "last"})
+    t = Terminal(home, "chat", "--color", "never", "--permission", "ask", cwd=place)
+    t.prompt()
+    t.type("first\r")
+    t.read(rb"one")
+    t.prompt()
+    t.type("half a li")
+    id = newest(home)["id"]
+    call(home, "POST", f"/session/{id}/message", {"text": "from elsewhere"}, 202)
+    t.read(rb"allow\? ")
+    t.type("a\r")
+    t.read(rb"for both")
+    t.frame(lambda s: s.asks("> half a li"))
+    t.type("ne\r")
+    t.read(rb"last")
+    t.prompt()
+    rows = [row for row in t.screen().split("\n") if row.startswith(("> ", "one", "for both", "last"))]
+    assert rows[:6] == ["> first", "one", "> from elsewhere", "for both", "> half a line", "last"]
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_an_answer_of_another_client_ends_the_question(home, hub, script, place):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo ran"}}]},
+           {"tool_calls": [{"name": "ask_user", "input": {"question": "which?"}}]}, {"text": "all clear"}, {"text": "x"})
+    t = Terminal(home, "chat", "--color", "never", "--permission", "ask", cwd=place)
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"allow\? ")
+    id = newest(home)["id"]
+    home.ok("sessions", "allow", id)
+    t.read(rb"answer> ")
+    home.ok("sessions", "answer", id, "that one")
+    t.read(rb"all clear")
+    t.prompt()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_nobody_is_asked_what_was_decided_before(home, hub, script, place):
+    script({"tool_calls": [{"name": "shell", "input": {"cmd": "echo ran"}}]},
+           {"text": " ".join(f"word{i}" for i in range(40)), "delta_ms": 50}, {"text": "x"})
+    first = Terminal(home, "chat", "--color", "never", "--permission", "ask", cwd=place)
+    first.prompt()
+    first.type("go\r")
+    first.read(rb"allow\? ")
+    first.type("a\r")
+    first.read(rb"word2 ")
+    id = newest(home)["id"]
+    resumed = Terminal(home, "chat", "--color", "never", "--resume", id, cwd=place)
+    resumed.read(rb"word39")
+    resumed.prompt()
+    assert "allow?" not in resumed.screen()
+    resumed.type("/quit\r")
+    assert resumed.rest() == 0
+    watches = Terminal(home, "sessions", "attach", id, "--color", "never", cwd=place)
+    watches.read(rb"word39")
+    assert "allow?" not in watches.screen()
+    for t in (first, watches):
+        t.end.close()
+
+
+def test_a_resumed_talk_is_the_one_that_the_model_knows(home, hub, place):
+    """What was taken back is not shown, and is shown again when the rewind is undone; a message that waited stands where
+    its turn began, and one that a plugin changed is there once."""
+    plugin(home, "loud", 'on_user_message(function(ctx, text) return text .. "!" end)')
+    s = Session(home, place, [one_call(cmd="until [ -e go ]; do sleep 0.01; done"), *({"text": f"answer {i}"} for i in range(5))])
+    home.env["AFLOAT_SCENARIO"] = str(next(place.glob("scenario-*")))  # who resumes it brings the environment
+    s.send("one")
+    s.wait_for("tool.called")
+    s.send("two")
+    (place / "go").touch()
+    s.wait_for("turn.completed", turn="t2")
+    s.ask("three")
+    checkpoint = []
+
+    def shown():
+        t = Terminal(home, "chat", "--color", "never", "--resume", s.id, cwd=place)
+        t.prompt()
+        t.type("/quit\r")
+        assert t.rest() == 0
+        return [line for line in t.screen().split("\n") if line.startswith(("> ", "answer")) and line != "> /quit"]
+
+    def back(to):
+        s.call("POST", "/rewind", {"to": to, "files": False})
+        checkpoint.append(s.events("session.rewound")[-1]["checkpoint"])
+
+    all = ["> one", "answer 0", "> two", "answer 1", "> three", "answer 2"]
+    assert shown() == all
+    back("t2")
+    assert shown() == all[:2]
+    assert s.ask("four")["text"] == "answer 3"
+    assert shown() == [*all[:2], "> four", "answer 3"]
+    back(checkpoint[0])
+    assert shown() == all
+    back(checkpoint[1])
+    assert shown() == [*all[:2], "> four", "answer 3"]
+
+
 @pytest.mark.parametrize("answer, text", [("y", "before\n"), ("n", "after\n"), ("\x1b", "after\n")])
 def test_a_turn_is_taken_back_when_the_user_agrees(home, hub, script, place, answer, text):
     (place / "a.txt").write_text("before\n")
@@ -412,6 +604,9 @@ def test_a_command_of_the_users_own_runs_on_the_terminal(home, hub, script, plac
     rows = t.screen().split("\n")
     at = rows.index("> !pwd; test -t 0 && echo tty; exit 3")
     assert rows[at + 1:at + 4] == [str(place), "tty", "afloat: exit code 3"]
+    t.type("/help\r")
+    help = " ".join(t.prompt().decode().split())
+    assert "!COMMAND, !!COMMAND" in help and "with ! the model reads what it printed" in help
     t.type("!echo rea''dy; exec sleep 100\r")
     t.read(rb"ready\r\n")
     assert t.is_usual()

@@ -18,6 +18,13 @@ def test_print_gives_one_answer_without_drawing(home, hub, script, place):
     assert t.seen == b"The **answer** is 42.\r\n"
 
 
+def test_print_gives_the_last_message_only(home, hub, script, place):
+    script({"text": "I will look.", **MAKE}, {"text": "Nearly.", **MAKE}, {"text": "done"})
+    assert home.ok("chat", "-p", "go", cwd=place) == "done\n"
+    done = home.cli("chat", "-p", "--max-steps", "2", "go", cwd=place)
+    assert (done.returncode, done.stdout) == (1, "Nearly.\n") and "LIMIT_REACHED" in done.stderr
+
+
 def test_print_needs_something_to_say(home, hub, script, place):
     done = home.cli("chat", "-p", cwd=place, input="")
     assert done.returncode == 2 and "give a TEXT, or pipe one in" in done.stderr

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from chat_rig import FakeHub, Terminal
-from conftest import retry, wait_gone
+from conftest import read_to_end, retry, wait_gone
 
 
 @pytest.fixture
@@ -34,6 +34,12 @@ def test_a_pipe_gets_the_text_as_it_is_in_the_end(home, fake):
     fake(lambda hub, said: hub.say("draft **x**", final="# final\n"))
     done = home.cli("chat", "hello")
     assert (done.returncode, done.stdout, done.stderr) == (0, "# final\n", "")
+
+
+def test_a_hub_of_another_build_is_told_once(home, fake):
+    fake(answer("ok")).build = "00aa00aa"
+    done = home.cli("chat", "hello")
+    assert done.returncode == 0 and done.stderr.count("is not the build the hub runs (00aa00aa)") == 1
 
 
 def test_what_is_piped_in_is_added_to_the_text(home, fake):
@@ -143,7 +149,7 @@ def test_a_hub_that_goes_away_in_a_turn_leaves_the_way_back(home, fake):
     fake(play)
     done = home.cli("chat", "go", "--no-start")
     assert done.returncode == 5
-    assert "the hub went away in the middle of the turn" in done.stderr
+    assert "the hub went away in the middle of the turn; 'afloat" in done.stderr and done.stderr.count("went away") == 1
     assert "'afloat chat --resume s-1'" in done.stderr
 
 
@@ -215,6 +221,8 @@ def test_tools_are_cards(home, fake):
         hub.emit("tool.called", call_id="d", tool="write", input={"path": "x" * 200})
         hub.emit("tool.completed", call_id="d", tool="write", success=False, error="no room",
                  output=None, duration_ms=1)
+        hub.emit("tool.completed", call_id="e", tool="make", success=True, output=None, duration_ms=62000)
+        hub.emit("tool.completed", call_id="f", tool="make", success=True, output=None, duration_ms=923818)
         hub.say("done")
 
     fake(play)
@@ -224,7 +232,42 @@ def test_tools_are_cards(home, fake):
     assert rows[:9] == ["looking", "● shell  ls -la", "  changed by guard", "  file0", "  file1",
                         "  file2", "  file3", "  … 3 more lines", "  ✓ shell 12 ms"]
     assert rows[9].startswith("● write  xxx") and rows[9].endswith("…") and len(rows[9]) <= 60
-    assert rows[10:] == ["  ✗ write 1 ms  no room", "done"]
+    assert rows[10:] == ["  ✗ write 1 ms  no room", "  ✓ make 62.0 s", "  ✓ make 15 min 23 s", "done"]
+
+
+def test_cards_say_what_a_call_is_about_not_its_json(home, fake):
+    def play(hub, said):
+        items = [{"text": "look", "state": "done"}]
+        hub.emit("tool.called", call_id="c", tool="todo", input={"items": items})
+        hub.emit("tool.completed", call_id="c", tool="todo", success=True, duration_ms=0, output="1 of 1 done")
+        hub.emit("tool.called", call_id="d", tool="ask_user", input={"question": "Which?", "choices": ["a", "b"]})
+        hub.emit("tool.completed", call_id="d", tool="ask_user", success=True, output="a", duration_ms=12345)
+        hub.say("done")
+
+    fake(play)
+    t = Terminal(home, "chat", "go", "--color", "never", cols=60)
+    assert t.rest() == 0
+    assert t.screen().split("\n") == ["● todo", "  1 of 1 done", "  ✓ todo 0 ms", "● ask_user  Which?", "  a",
+                                      "  ✓ ask_user 12.3 s", "done"]
+
+
+def test_the_diff_of_one_of_two_calls_is_shown_once(home, fake):
+    diff = "--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+long b\n"
+
+    def play(hub, said):
+        hub.emit("permission.requested", request_id="p", diff=diff, offers=[{"remember": "once", "covers": "this call"}],
+                 call={"tool_name": "write_file", "tool_call_id": "w", "input": {"path": "b.txt", "content": "long b"}})
+        hub.wait_for("POST", "/session/s-1/permission/p")
+        hub.emit("tool.completed", call_id="s", tool="shell", success=True, duration_ms=1, output="ran")
+        hub.emit("tool.completed", call_id="w", tool="write_file", success=True, duration_ms=1, output="wrote", diff=diff)
+        hub.say("done")
+
+    fake(play)
+    t = Terminal(home, "chat", "go", "--color", "never")
+    t.asked("allow? ")
+    t.type("a\r")
+    assert t.rest() == 0
+    assert t.screen().count("+long b") == 1 and "✓ write_file" in t.screen()
 
 
 def test_nothing_from_a_model_commands_the_terminal(home, fake):
@@ -395,6 +438,29 @@ def test_ctrl_c_twice_leaves_a_turn_that_does_not_end(home, fake):
     assert "afloat chat --resume s-1" in t.screen()
 
 
+def test_two_ctrl_c_of_one_write_interrupt_the_turn_and_leave(home, fake):
+    hub = fake(lambda hub, said: hub.emit("message.delta", text="deaf"))
+    t = Terminal(home, "chat")
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"deaf")
+    t.type("\x03\x03")
+    assert t.rest() == 130 and t.is_usual()
+    hub.wait_for("POST", "/session/s-1/interrupt")
+    assert "afloat chat --resume s-1" in t.screen()
+
+
+def test_ctrl_c_twice_at_a_question_leaves_a_turn_that_does_not_end(home, fake):
+    hub = fake(lambda hub, said: hub.emit("question.asked", question_id="q", question="Which one?", choices=[]))
+    t = Terminal(home, "chat")
+    t.prompt()
+    t.type("go\r")
+    t.read(rb"answer> ")
+    t.type("\x03\x03")
+    assert t.rest() == 130 and t.is_usual()
+    hub.wait_for("POST", "/session/s-1/interrupt")
+
+
 def test_ctrl_c_throws_a_line_away(home, fake):
     hub = fake(answer("ok"))
     t = Terminal(home, "chat")
@@ -528,18 +594,54 @@ def test_who_attaches_speaks_to_the_turn_and_can_interrupt_it(home, fake):
     assert "afloat chat --resume s-1" in t.screen()
 
 
+def test_output_of_programs_looks_as_they_meant_it(home, fake):
+    def play(hub, said):
+        hub.emit("tool.called", call_id="c1", tool="shell", input={"cmd": "count"})
+        output = "\n   1 \x1b[31mred\x1b[0m\tone\n  12 plain\ttwo\n10%\r50%\r100%\r\nbad \x1b[2J\n"
+        hub.emit("tool.completed", call_id="c1", tool="shell", success=True, output=output, duration_ms=1)
+        hub.say("done")
+
+    fake(play)
+    t = Terminal(home, "chat", "--color", "never")
+    t.prompt()
+    t.type("go\r")
+    t.frame(lambda s: "done" in s.text() and s.asks("> ") and not s.busy())
+    rows = t.screen().split("\n")
+    at = rows.index("● shell  count")
+    assert rows[at + 1:at + 5] == ["     1 red        one", "    12 plain      two", "  100%", "  bad \\x1b[2J"]
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+def test_an_answer_that_a_message_cuts_off_stays_on_the_screen(home, hub, tmp_path):
+    scenario = tmp_path / "s.jsonl"
+    scenario.write_text(json.dumps({"text": "word " * 300, "delta_ms": 100}) + '\n{"text": "another answer"}\n')
+    home.env.update(AFLOAT_PROVIDER="scripted", AFLOAT_SCENARIO=str(scenario))
+    t = Terminal(home, "chat", "--color", "never", cwd=tmp_path)
+    t.prompt()
+    t.type("go\r")
+    t.frame(lambda s: "word word" in s.text())
+    t.type("stop that\r")
+    t.frame(lambda s: "another answer" in s.text() and s.asks("> ") and not s.busy())
+    shown = t.screen()
+    assert re.search(r"\nword( word)*\n\(cut off here\)\n> stop that\n+another answer\n", shown), shown
+    assert shown.count("stop that") == 1
+    t.type("/quit\r")
+    assert t.rest() == 0
+    t = Terminal(home, "chat", "--color", "never", "-c", cwd=tmp_path)
+    t.prompt()
+    assert re.search(r"\nword( word)*\n\(cut off here\)\n> stop that\n+another answer\n", t.screen()), t.screen()
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
 def test_a_terminal_of_another_encoding_gets_ascii(home, hub, tmp_path):
     """Marks and rows of the chat as ASCII; the file that the tool writes is UTF-8 all the same."""
     home.env.update(AFLOAT_PROVIDER="scripted", LANG="de_DE.ISO-8859-1", TERM="xterm")
     for name in ("LC_ALL", "LC_CTYPE"):
         home.env.pop(name, None)
     process, terminal = home.on_terminal("chat", "--permission", "auto", 'write "naïve" to a.txt', cwd=tmp_path)
-    seen = b""
-    try:
-        while chunk := terminal.read(65536):
-            seen += chunk
-    except OSError:
-        pass  # the terminal is closed
+    seen = read_to_end(terminal)
     assert process.wait() == 0
     assert all(byte < 0x80 for byte in seen), seen
     assert b"* \x1b[1mwrite_file" in seen and "naïve" in (tmp_path / "a.txt").read_text()

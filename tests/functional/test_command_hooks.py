@@ -45,7 +45,7 @@ if grep -q forbidden {home.dir}/seen.json; then echo "not that" >&2; exit 2; fi
 if grep -q 'echo one' {home.dir}/seen.json; then
   echo '{{"hookSpecificOutput": {{"permissionDecision": "allow", "updatedInput": {{"command": "echo two"}}}}}}'; fi
 ''')
-    post = script(home, "post.sh", 'echo \'{"hookSpecificOutput": {"additionalContext": "checked by post"}}\'\n')
+    post = script(home, "post.sh", f'echo >> {home.dir}/posts\n' 'echo \'{"hookSpecificOutput": {"additionalContext": "checked by post"}}\'\n')
     set_hooks(home, {"event": "PreToolUse", "matcher": "Bash", "command": pre},
               {"event": "PostToolUse", "matcher": "Bash|Edit", "command": post})
     session, answer = turn(home, shell("echo one"), {"text": "Done."})
@@ -57,6 +57,7 @@ if grep -q 'echo one' {home.dir}/seen.json; then
     assert done["output"] == "two\n\nchecked by post" and done["success"]
     session, answer = turn(home, shell("echo forbidden"), {"text": "Done."})
     assert "not that" in json.dumps(events_of(home, session, "tool.completed"))
+    assert (home.dir / "posts").read_text() == "\n", "it runs after tools that ran"
 
 
 def test_failure_and_time_are_what_the_settings_say(home):

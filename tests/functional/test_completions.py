@@ -47,9 +47,15 @@ def test_bash_completes_nouns_verbs_flags_and_choices(home, tmp_path):
     assert bash_complete(home, path, "features", "e") == {"enable"}
     assert bash_complete(home, path, "--home", "x", "secret", "s") == {"set"}
     assert bash_complete(home, path, "completions", "") == {"bash", "zsh", "fish"}
+    assert bash_complete(home, path, "help", "memory", "g") == {"get"}
+    assert bash_complete(home, path, "mcp", "install", "c") == {"claude", "cursor", "codex"}
     assert {"--follow", "--types", "--json"} <= bash_complete(home, path, "events", "--")
     assert "--types" not in bash_complete(home, path, "status", "--")
     assert bash_complete(home, path, "feature", "enable", "") == set()
+    assert bash_complete(home, path, "plugin", "new", "x", "--lang", "") == {"lua", "python", "node", "c"}
+    home.dir.mkdir(exist_ok=True)
+    (home.dir / "config.toml").write_text('[engines.gemini]\nkind = "acp"\ncommand = "gemini"\n')
+    assert bash_complete(home, path, "chat", "--engine", "") == {"native", "codex", "claude", "gemini"}
 
 
 def test_fish_completes_nouns_and_verbs(home, tmp_path):

@@ -1,4 +1,6 @@
 """What is wrong with config.toml is said at once, to everybody, and a mistake in what sessions may do lets none begin."""
+import socket
+
 import pytest
 
 from conftest import retry
@@ -11,6 +13,8 @@ FAULTS = {  # text, line, a word of the message, whether it is an error
     "bad value": ('[[plugins]]\npath = "ext/d"\nhot = "nonsense"\n', 3, "hot", True),
     "unknown key of an entry": ('[[plugins]]\npath = "ext/d"\nenbaled = false\n', 3, "did you mean 'enabled'?", False),
     "unknown key": ("listne = \"auto\"\n", 1, "did you mean 'listen'?", False),
+    "unknown feature": ("[features]\nplugns = false\n", 2, "did you mean 'plugins'?", False),
+    "pattern of a rule": ('[[permission]]\ntool = "nosuch"\nmatch = "x"\ndecision = "deny"\n', 1, "leave 'match' out", True),
     "unknown table": ("[wacth]\npoll = true\n", 1, "did you mean 'watch'?", False),
 }
 
@@ -46,6 +50,67 @@ def test_a_fault_that_is_there_at_the_start_is_in_the_report(home, start_hub):
     configure(home, "listen = 7\n")
     start_hub()
     assert retry(lambda: [d["line"] for d in faults(reload(home))]) == [1]
+
+
+def test_a_rule_without_a_decision_lets_no_session_begin(home, start_hub):
+    configure(home, '[[permission]]\ntool = "shell"\n')
+    start_hub()
+    status, no = call(home, "POST", "/session", {})
+    assert status == 409 and "config.toml:1" in no["detail"], no
+
+
+def test_a_pattern_that_is_wrong_at_the_start_is_in_the_report_and_lets_no_session_begin(home, start_hub):
+    configure(home, '[[permission]]\ntool = "shell"\nmatch = ""\ndecision = "allow"\n')
+    start_hub()
+    fault = retry(lambda: faults(reload(home)))[0]
+    assert fault["severity"] == "error" and fault["line"] == 1 and "no session starts" in fault["hint"], fault
+    status, no = call(home, "POST", "/session", {})
+    assert status == 409 and "config.toml:1" in no["detail"] and "'match'" in no["detail"], no
+
+
+def test_the_listener_follows_the_file(home, start_hub):
+    start_hub()
+
+    def listens(text):
+        configure(home, text)
+        assert not faults(reload(home))
+        return home.http("GET", "/healthz").json()["listen"]
+
+    first = listens('listen = "127.0.0.1:0"\n')
+    assert first.startswith("127.0.0.1:")
+    assert listens('listen = "[::1]:0"\n').startswith("[::1]:")
+    assert listens(f'listen = "{first}"\n') == first, "the port was free again"
+    configure(home, 'listen = "192.0.2.1:1"\n')
+    assert "behind_proxy" in faults(reload(home))[0]["message"]
+    assert home.http("GET", "/healthz").json()["listen"] == first, "what cannot be listened on changes nothing"
+    assert listens("") == ""
+    with pytest.raises(OSError):
+        socket.create_connection(tuple(first.split(":")), timeout=5)
+
+
+def test_a_port_that_is_taken_leaves_the_listener_and_is_reported(home, start_hub):
+    start_hub()
+    listen = lambda: home.http("GET", "/healthz").json()["listen"]  # noqa: E731
+    first = call(home, "POST", "/open", {})[1]["url"].split("/")[2].split(":")[1]
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_connection(("127.0.0.1", int(first))) as client:
+        port = taken.getsockname()[1]
+        configure(home, f'# a line\nlisten = "127.0.0.1:{port}"\n')
+        fault = retry(lambda: faults(home.http("GET", "/reload").json()))[0]
+        assert fault["severity"] == "error" and fault["path"].endswith("config.toml") and fault["line"] == 2, fault
+        assert f"'127.0.0.1:{port}'" in fault["message"] and f"still listening on 127.0.0.1:{first}" in fault["message"]
+        assert home.cli("reload").returncode == 6 and "still listening" in home.cli("status").stdout
+        assert listen() == f"127.0.0.1:{first}"
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost:%s\r\n\r\n" % first.encode())
+        assert client.recv(12) == b"HTTP/1.1 200"
+    report = reload(home)  # the port is free now, and the file is as it was
+    assert report["ok"] and listen() == f"127.0.0.1:{port}", report
+
+
+def test_a_session_sees_a_file_saved_just_before(home, start_hub):
+    calm(home, start_hub)  # the watcher takes its time
+    for mode in ("deny", "ask", "plan"):
+        configure(home, CALM + f'[session]\npermission = "{mode}"\n')
+        assert call(home, "POST", "/session", {})[1]["permission"] == mode
 
 
 def test_a_reload_sees_a_file_saved_just_before(home, start_hub):
@@ -93,6 +158,21 @@ def test_a_mistake_elsewhere_does_not(home, start_hub):
     configure(home, "[wacth]\npoll = true\n")
     start_hub()
     assert call(home, "POST", "/session", {})[0] == 201
+
+
+def test_a_file_that_is_broken_at_the_start_lets_no_session_begin(home, start_hub):
+    """Nothing of it counts then, nor does what it says of sessions; later the last good settings stay."""
+    strict = '[session]\npermission = "deny"\n'
+    configure(home, strict + "[watch\npoll = true\n")
+    start_hub()
+    status, no = call(home, "POST", "/session", {})
+    assert status == 409 and "config.toml:3:" in no["detail"] and "until it is mended" in no["detail"], no
+    configure(home, strict)
+    retry(lambda: call(home, "POST", "/session", {})[0] == 201)
+    configure(home, strict + "[watch\npoll = true\n")
+    retry(lambda: faults(home.http("GET", "/reload").json()))
+    status, s = call(home, "POST", "/session", {})
+    assert status == 201 and s["permission"] == "deny", s
 
 
 def test_a_projects_mistake_lets_no_session_begin_in_it(home, project, start_hub):

@@ -47,6 +47,51 @@ def test_it_becomes_shorter_before_it_is_full(home, small, tmp_path):
     assert s.call("GET")["context"]["used"] == 60
 
 
+def test_a_conversation_that_was_taken_back_fills_nothing(home, small, tmp_path):
+    s = Session(home, tmp_path / "w", [usage(100, text="one"), usage(890, text="two"), usage(120, text="three")])
+    s.ask("first")
+    s.ask("second")
+    s.call("POST", "/rewind", {"to": "t2"})
+    assert s.call("GET")["context"] == {"used": None, "window": 1000}
+    assert s.ask("another")["text"] == "three" and s.events("session.compacting") == []
+
+
+def test_the_status_line_follows_what_a_command_changed(home, small, script, place):
+    script(usage(390, text="one"), usage(100, text="THE SUMMARY"), usage(490, text="two"))
+    t = Terminal(home, "chat", "--color", "never", cwd=place)
+    t.prompt()
+    t.type("first\r")
+    t.frame(lambda s: "context 40%" in s.text() and s.asks("> ") and not s.busy())
+    t.type("/compact\r")
+    t.frame(lambda s: "were replaced" in s.text() and s.asks("> ") and "context 40%" not in s.text().splitlines()[-1])
+    t.type("second\r")
+    t.frame(lambda s: "context 50%" in s.text() and s.asks("> ") and not s.busy())
+    assert "THE SUMMARY" not in t.screen() and "goes on from a summary" not in t.screen()
+    t.type("/rewind\r")
+    t.frame(lambda s: "[y/N]" in s.text())
+    t.type("y\r")
+    t.frame(lambda s: "back at the state" in s.text() and s.asks("> ") and "context 50%" not in s.text().splitlines()[-1])
+    t.type("/model other\r")
+    t.frame(lambda s: s.asks("> ") and "scripted/other" in s.text().splitlines()[-1])
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
+@pytest.mark.parametrize("cols, line", [(100, "auto · scripted/scripted · …/deep/deep/deep/deep/deep/deep/deep/deep/deep/the-place · context 40%"),
+                                        (57, "auto · scripted/scripted · …/deep/the-place · context 40%"),
+                                        (40, "auto · scripted/scripted · context 40%")])
+def test_a_long_directory_leaves_room_for_the_rest(home, small, script, tmp_path, cols, line):
+    script(usage(390, text="one"))
+    place = tmp_path / "/".join(["deep"] * 30) / "the-place"
+    place.mkdir(parents=True)
+    t = Terminal(home, "chat", "--color", "never", cwd=place, cols=cols)
+    t.prompt()
+    t.type("first\r")
+    t.frame(lambda s: s.asks("> ") and not s.busy() and s.text().splitlines()[-1] == line)  # a line typed in the turn would steer it
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
 def test_only_when_the_provider_refuses(home, small, tmp_path):
     (home.dir / "config.toml").write_text(SMALL + "[limits]\ncompact_percent = 100\n")
     call(home, "POST", "/reload", {})
@@ -70,13 +115,30 @@ def test_nothing_to_cut_is_no_failure(home, small, tmp_path):
     assert s.ask()["text"] == "done" and s.events("session.trimmed", "session.compacting") == []
 
 
+CONTEXTS = {"claude-sonnet-4": 200000, "vendor/gpt-4.1-mini": 1047576, "nobody-knows": 128000, "gpt-5.2": 400000,
+            "gpt-5-chat-latest": 128000, "o1-mini": 128000, "o1": 200000, "gpt-4.5-preview": 128000, "gpt-4": 8192,
+            "gpt-4-32k": 32768, "gpt-4-turbo": 128000, "openai/gpt-oss-120b": 131072, "gemini-2.5-pro": 1048576}
+
+
 def test_known_models_and_unknown_ones(home, start_hub, tmp_path):
     (home.dir / "config.toml").write_text('[providers.x]\nkind = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "X_CRED"\n')
     start_hub()
 
     def window(model):
         return Session(home, tmp_path / "w", provider="x", model=model, env={"X_CRED": "k"}).row["context"]["window"]
-    assert window("claude-sonnet-4") == 200000 and window("vendor/gpt-4.1-mini") == 1047576 and window("nobody-knows") is None
+    assert {m: window(m) for m in CONTEXTS} == CONTEXTS
+    with (home.dir / "config.toml").open("a") as f:
+        f.write('[limits]\ncontext_tokens = 32000\n[models."mine"]\ncontext = 7000\n')
+    retry(lambda: window("nobody-knows") == 32000)
+    assert window("mine") == 7000 and window("gpt-4o") == 128000
+
+
+def test_a_user_may_say_that_nothing_is_known_of_other_models(home, start_hub, tmp_path):
+    (home.dir / "config.toml").write_text('[limits]\ncontext_tokens = 0\n[providers.x]\nkind = "openai-chat"\n'
+                                          'base_url = "http://127.0.0.1:1/v1"\napi_key_env = "X_CRED"\n')
+    start_hub()
+    row = Session(home, tmp_path / "w", provider="x", model="nobody-knows", env={"X_CRED": "k"}).row
+    assert row["context"] == {"used": None, "window": None}
 
 
 def test_the_chat_shows_percent_and_says_what_happens(home, script, place):  # noqa: F811

@@ -5,7 +5,10 @@ import signal
 
 import pytest
 
-from conftest import DEADLINE, check_report, read_line, read_until
+from conftest import DEADLINE, check_report, read_line, read_to_end, read_until
+
+
+LONG = 4 * DEADLINE  # a tour is some thirty commands
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def said(text):
 
 
 def test_the_demo_ends_by_itself_with_0(home, tmp):
-    done = home.cli("demo")
+    done = home.cli("demo", timeout=LONG)
     assert done.returncode == 0 and done.stderr == ""
     printed = said(done.stdout)
     for fact in ("+goodbye from the tour", "-- signed by version 1", "error LOAD_FAILED signature", "signature.lua:2",
@@ -51,11 +54,11 @@ def test_the_demo_ends_by_itself_with_0(home, tmp):
 
 
 def test_the_demo_with_serve_but_no_terminal_ends_by_itself(home, tmp):
-    assert home.cli("demo", "--serve").returncode == 0
+    assert home.cli("demo", "--serve", timeout=LONG).returncode == 0
 
 
 def test_every_step_shows_its_command_and_verbose_adds_how_long_it_took(home, tmp):
-    lines = home.ok("demo", "--verbose").splitlines()
+    lines = home.ok("demo", "--verbose", timeout=LONG).splitlines()
     shown = [x for x in lines if x.startswith("  $ ")]
     assert len(shown) > 15 and any(x.startswith("  $ afloat chat ") for x in shown)
     took = [x for x in lines if re.fullmatch(r"    \(\d+ ms\)", x)]
@@ -77,7 +80,7 @@ def test_on_a_terminal_it_waits_for_the_reader_and_space_goes_on(home, tmp):
         read_until(terminal, rb"Space goes on at once.*A model that works")
         for _ in range(100):  # far fewer seconds than the pauses together
             terminal.write(b" ")
-        read_until(terminal, rb"the commands to begin with")
+        read_until(terminal, rb"the commands to begin with", LONG)
         assert process.wait(DEADLINE) == 0
 
 
@@ -111,7 +114,7 @@ def test_a_demo_whose_reader_goes_leaves_nothing_behind(home, tmp):
 def test_serve_on_a_terminal_stays_until_ctrl_c(home, tmp):
     process, terminal = home.on_terminal("demo", "--serve", "--fast")
     with terminal:
-        read_until(terminal, rb"Ctrl-C ends it.*http://afloat\.localhost:\d+/\?code=\S+\r\n")
+        read_until(terminal, rb"Ctrl-C ends it.*http://afloat\.localhost:\d+/\?code=\S+\r\n", LONG)
         assert process.poll() is None and hubs_of(tmp)
         terminal.write(b"\x03")
         assert process.wait(DEADLINE) == 0
@@ -121,6 +124,17 @@ def test_serve_on_a_terminal_stays_until_ctrl_c(home, tmp):
 def test_serve_ends_when_its_terminal_goes(home, tmp):
     process, terminal = home.on_terminal("demo", "--serve", "--fast")
     with terminal:
-        read_until(terminal, rb"Ctrl-C ends it.*code=\S+\r\n")
+        read_until(terminal, rb"Ctrl-C ends it.*code=\S+\r\n", LONG)
     process.wait(DEADLINE)
     assert hubs_of(tmp) == []
+
+
+def test_the_text_of_the_demo_breaks_no_word_on_a_narrow_terminal(home, tmp):
+    home.env.update(TERM="xterm", LANG="C.UTF-8")
+    process, terminal = home.on_terminal("demo", "--fast", cols=40)
+    seen = read_to_end(terminal)
+    assert process.wait() == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode()).replace("\r", "")
+    said_by_us = [x for x in text.splitlines() if not x.startswith(("    ", "  $", "  |", "  saved"))]
+    assert said_by_us and max(map(len, said_by_us)) <= 40, said_by_us
+    assert "find a real model" in " ".join(text.split())

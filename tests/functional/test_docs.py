@@ -35,8 +35,9 @@ NOT_RUN = {"make run     #": "builds this tree and runs this test",
            "systemctl --user": "changes the services of who runs the tests"}
 # a last line that reads what the user types: what shows that it waits or has ended, and the keys that end it
 WAITS = {
-    "afloat run reviewer 'look at the last commit'": (rb"resume: afloat run", b"\r"),
-    "afloat run pilot 'list the files'": (rb"resume: afloat run", b"\r"),
+    # not \r: typed while the run still has the terminal, it would reach the shell untranslated
+    "afloat run reviewer 'look at the last commit'": (rb"resume: afloat run", b"\n"),
+    "afloat run pilot 'list the files'": (rb"resume: afloat run", b"\n"),
     "afloat chat": (rb"(?s)/help lists the commands.*> ", b"/quit\r"),
     "afloat shell": (rb"\(afloat\) ready> \S*$", b"exit\r"),
 }
@@ -202,7 +203,7 @@ def follow(user, command, printed):
     got = as_shown(user, user.sh(user.exports + typed, both))
     if " emit " in command:
         user.last = got.strip()
-    end = time.monotonic() + 5
+    end = time.monotonic() + DEADLINE
     while plain(got) != plain(printed) and "--types" in command and time.monotonic() < end:
         got = as_shown(user, user.sh(user.exports + typed, both))
     if plain(got) != plain(printed):

@@ -137,3 +137,23 @@ def test_models_lists_the_engines_with_their_programs_and_versions(home, hub, tm
     assert "not installed" in shown and "set 'command' in [engines.acp]" in shown
     rows = home.http("GET", "/provider").json()
     assert [e["name"] for e in rows["engines"]] == ["codex", "claude", "acp", "mine"] and rows["providers"]
+
+
+def test_an_engine_that_the_settings_drop_before_its_turn_begins_is_said_to_be_gone(fake, home, hub):
+    """The turn waits for the project's environment while [engines.NAME] goes."""
+    config, built, go = home.dir / "config.toml", fake.work / "built", fake.work / "go"
+    config.write_text(config.read_text() + f'[engines.mine]\nkind = "codex"\ncommand = "{PROGRAM}"\n')
+    fake.name = "mine"
+    retry(lambda: "engines.mine.kind" in home.http("GET", "/config").body.decode())
+    (fake.work / ".afloat").mkdir()
+    (fake.work / ".afloat" / "env.toml").write_text('script = "env.sh"\n')
+    (fake.work / "env.sh").write_text(f"touch '{built}'; while [ ! -e '{go}' ]; do sleep 0.05; done\n")
+    home.ok("trust", str(fake.work))
+    id = fake.new()
+    fake.send(id, "go", wait=False)
+    retry(built.exists)
+    config.write_text(config.read_text().split("[engines.mine]")[0])
+    retry(lambda: "engines.mine.kind" not in home.http("GET", "/config").body.decode())
+    go.touch()
+    failed = retry(lambda: of_type(fake.events(id), "turn.failed"))[0]["error"]
+    assert failed == {"code": "ENGINE_MISSING", "message": "there is no engine 'mine' any more"}

@@ -205,3 +205,19 @@ def test_what_holds_the_hubs_home_or_a_hidden_path_is_not_moved_or_deleted(home,
             assert answer.status == 403, (path, answer.body)
     assert (tmp_path / "shelf/private/key").read_text() == "k" and not (tmp_path / "taken").exists()
     assert entry(home, "remove", home.dir / "plugins/sub").status == 200, "a person's own files"
+
+
+def test_all_files_below_a_directory_are_found_the_nearest_first(home, hub, tmp_path):
+    for name in ("top.c", "a/deep/er/x.c", "a/near.c", ".git/HEAD", "b/node_modules/m/index.js", "b/.git/config"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "round").symlink_to(tmp_path)
+    found = home.http("GET", f"/files/find?dir={tmp_path}").json()
+    assert set(found["names"]) == {"top.c", "round", "a/near.c", "a/deep/er/x.c"} and found["more"] is False
+    assert found["names"].index("a/deep/er/x.c") == 3, found["names"]
+    for i in range(20100):
+        (tmp_path / f"a/f{i}").touch()
+    found = home.http("GET", f"/files/find?dir={tmp_path}").json()
+    assert len(found["names"]) == 20000 and found["more"] is True and "top.c" in found["names"]
+    answer = home.http("GET", f"/files/find?dir={tmp_path}/none")
+    assert answer.status == 404 and "No such file" in answer.json()["detail"]

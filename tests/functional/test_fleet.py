@@ -10,10 +10,10 @@ import signal
 import pytest
 
 from bots import DONE, FILES, Repo, Rig, Run, call, gate, say, shell  # noqa: F401
-from conftest import retry
+from conftest import LOOPS, draw_seed, retry
 from team_rig import LEASE_S, Proxy, Team
 
-ROUNDS = 2 * int(os.environ.get("AFLOAT_LOOPS", "1"))
+ROUNDS = 2 * LOOPS
 
 
 @pytest.fixture
@@ -265,7 +265,45 @@ def test_a_run_of_a_lost_hub_goes_on_at_another(team, repo, how, place, tmp_path
         retry(lambda: made["anvil"].home.log.read_text().count("dropped=true"))
         assert len(events(made["bellows"].home, record["iterations"][0]["session_id"])) == n
         assert row(made["anvil"].home, run.id)["hub"] == "bellows"
-        assert not list((made["anvil"].home.dir / "worktrees").glob("*/*"))
+        retry(lambda: not list((made["anvil"].home.dir / "worktrees").glob("*/*")))
+
+
+def test_a_hub_stops_while_the_store_holds_the_record_of_a_push(team, repo, database, tmp_path):
+    """The turn is given up and its work kept; the last push waits for the record of the one before."""
+    proxy = Proxy(database)
+    try:
+        home = team.home("anvil", url=proxy.url)
+        config = home.dir / "config.toml"
+        config.write_text(config.read_text().replace(f"lease_s = {LEASE_S}", "lease_s = 60"))
+        rig = Rig(home, repo)
+        rig.bot(keys=REMOTE)
+        team.start("anvil")
+        run = rig.start([gate(), shell("echo one > one.txt"), say("never")])
+        run.at_gate()
+        began, go = tmp_path / "began", tmp_path / "go"
+        os.mkfifo(go)
+        hook = tmp_path / "far.git" / "hooks" / "pre-receive"
+        hook.write_text(f'#!/bin/sh\n[ -e "{began}" ] || {{ touch "{began}"; cat "{go}"; }}\n')
+        hook.chmod(0o755)
+        run.open_gate()
+        retry(began.exists)
+        proxy.flows.clear()
+        go.write_text("")
+        branch = repo.git("for-each-ref", "--format=%(refname)", "refs/heads/afloat/")
+        retry(lambda: repo.git("ls-remote", "far", branch) and "one.txt" in
+              Repo.at_path(tmp_path / "far.git").git("ls-tree", "--name-only", branch).split())
+        team.hubs["anvil"].process.send_signal(signal.SIGTERM)
+        retry(lambda: "one.txt" in repo.git("ls-tree", "--name-only", branch).split())
+        proxy.flows.set()
+        assert team.hubs["anvil"].process.wait(60) == 0
+        team.start("anvil")
+        record = run.row()
+        assert record["end_reason"] == "interrupted" and not any("remote" in n for n in record["notes"]), record
+        assert repo.git("ls-remote", "far", branch).split()[0] == repo.head(branch) == record["pushed"]
+    finally:
+        for name in list(team.hubs):
+            team.hubs.pop(name).close()
+        proxy.close()
 
 
 def test_what_is_said_to_a_run_elsewhere_arrives_once_though_the_answer_was_lost(team, repo, database):
@@ -301,6 +339,13 @@ def test_work_of_another_hub_is_fetched_from_the_remote(team, repo, tmp_path):
     # what changes files needs a checkout of the project
     no = call(there, "POST", f"/runs/{run.id}/apply", {"working_dir": str(tmp_path)}, 409)
     assert "worked on hub 'anvil'" in no["detail"] and "checkout of the project" in no["hint"], no
+    # and a repository that only has the same name is none
+    namesake = Repo.at_path(tmp_path / "elsewhere" / "repo")
+    namesake.root.mkdir(parents=True)
+    namesake.git("init", "-q", "-b", "main")
+    namesake.git("remote", "add", "origin", "https://example.org/other/repo.git")
+    no = call(there, "POST", f"/runs/{run.id}/apply", {"working_dir": str(namesake.root)}, 409)
+    assert "checkout of the project" in no["hint"] and namesake.git("branch", "--all") == "", no
     mine = Repo.at_path(tmp_path / "bellows" / "repo")
     repo.at_path(tmp_path).git("clone", "-q", "-b", "main", str(tmp_path / "far.git"), str(mine.root))
     call(there, "POST", f"/runs/{run.id}/apply", {"working_dir": str(mine.root)})
@@ -332,7 +377,7 @@ def test_lost_at_any_moment_no_call_runs_twice_and_no_two_hubs_write(team, repo)
     """Three hubs; the one that has the run is killed or stopped at a random moment. The ledger in the worktree has
     each step at most once, in order; each journal has one writer after the other."""
     made = rigs(team, repo, "anvil", "bellows", "crucible")
-    seed = random.randrange(1 << 30)
+    seed = draw_seed()
     dice = random.Random(seed)
     moved = 0
     for round in range(ROUNDS):

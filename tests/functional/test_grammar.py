@@ -74,10 +74,16 @@ def test_every_command_has_help_with_examples(cli, row):
 
 
 @pytest.mark.parametrize("noun,verbs", [("secret", "list"), ("feature", "list"), ("config", "show"),
-                                        ("event", "list")])
+                                        ("event", "list"), ("events", "list")])
 def test_a_noun_alone_is_its_default_verb(noun, verbs):
-    rows = [r for r in COMMANDS if r["noun"] == noun and r["default"]]
+    rows = [r for r in COMMANDS if noun in (r["noun"], r["other"]) and r["default"]]
     assert [r["verb"] for r in rows] == [verbs]
+
+
+def test_help_calls_things_as_the_documentation_does():
+    """One vocabulary: what README and guides say in the plural is so in help, completions and man pages."""
+    nouns = {row["noun"] for row in COMMANDS}
+    assert {"sessions", "bots", "skills", "worktrees", "events", "generations", "models", "runs"} <= nouns
 
 
 def test_afloat_alone_prints_help_on_stdout(cli):

@@ -4,6 +4,7 @@ What an improvement can do is seen through what it says: it logs, and it emits `
 which the module RELAY puts on the hub's stream as `user.told`.
 """
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -41,11 +42,14 @@ def hosts(home, name):
 def all_end(pids):
     """What is done in the block ends these processes."""
     assert pids
-    fds = [os.pidfd_open(pid) for pid in pids]
+    fds = []
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # it has ended already
+            fds.append(os.pidfd_open(pid))
     try:
         yield
-        for pid, fd in zip(pids, fds):
-            assert select.select([fd], [], [], DEADLINE)[0], f"process {pid} is still there"
+        for fd in fds:
+            assert select.select([fd], [], [], DEADLINE)[0], f"one of {pids} is still there"
     finally:
         for fd in fds:
             os.close(fd)
@@ -116,6 +120,12 @@ def test_what_a_module_emits_reaches_who_subscribed(home, lua, improve, stream):
     stream.until("user.told", answer=42)
 
 
+def test_an_event_that_is_too_large_is_not_passed_on_in_part(improve, stream):
+    improve("says", 'timer.after(0, function() local large = {} for i = 1, 30000 do large[i] = ("x"):rep(50) end\n'
+            '  events.emit("improvement.tell", large) events.emit("improvement.tell", {n = 1}) end)')
+    assert stream.until("user.told").get("data") == {"n": 1}
+
+
 def test_an_improvement_may_not_forge_events(home, improve, stream):
     improve("x", 'timer.after(0, function()\n'
             '  local got, why = events.emit("user.told", {forged = true})\n'
@@ -142,8 +152,16 @@ def test_the_old_version_serves_while_the_new_one_is_tried(home, improve, stream
     improve("x", beat(1))
     stream.until("user.told", n=1)
     old = hosts(home, "x")
-    improve("x", "while true do end")
-    retry(lambda: len(hosts(home, "x")) == 4 or None)  # two versions, side by side
+    number = itertools.count()
+
+    def side_by_side():
+        """The trial ends after half a second: on a busy machine one may be missed, and the next is looked at."""
+        improve("x", f"while true do end -- {next(number)}")
+        end = time.monotonic() + 2
+        while (n := len(hosts(home, "x"))) != 4 and time.monotonic() < end:
+            pass
+        return n == 4
+    retry(side_by_side)
     assert stream.until("plugin.error", plugin="improvements/x")["code"] == "LOAD_TIMEOUT"
     stream.until("user.told", n=1)
     assert retry(lambda: hosts(home, "x") == old)
@@ -185,7 +203,7 @@ def test_a_removed_file_is_unloaded(home, improve, stream):
 
 RUNAWAYS = {
     "loop at load": ("while true do end", "LOAD_TIMEOUT"),
-    "memory at load": ("local t = {} while true do t[#t + 1] = string.rep('x', 1e6) .. #t end", "MEMORY_LIMIT"),
+    "memory at load": ("local s = 'x' while true do s = s .. s end", "MEMORY_LIMIT"),
     "flood at load": ("while true do log.info('flood') end", None),
     "loop in a timer": ("timer.after(0, function() while true do end end)", "HOOK_TIMEOUT"),
     "loop in a handler": ("events.on('plugin.loaded', function() while true do end end)", "HOOK_TIMEOUT"),
@@ -376,8 +394,14 @@ def test_links_are_not_followed(home, lua, improve, start_hub):
 
 # ---- all of it at once -----------------------------------------------------------------------
 
+def starved(*tasks):
+    """How long these threads have been ready and had no processor, in seconds, if the kernel counts it; as /proc names them."""
+    files = (pathlib.Path(f"/proc/{task}/schedstat") for task in tasks)
+    return sum(int(f.read_text().split()[1]) for f in files if f.exists()) / 1e9
+
+
 class Pulse(threading.Thread):
-    """A client that asks for /healthz over and over."""
+    """A client that asks for /healthz over and over, and counts how long it waits for the hub: not for a processor."""
 
     def __init__(self, home):
         super().__init__(daemon=True)
@@ -385,11 +409,15 @@ class Pulse(threading.Thread):
         self.start()
 
     def run(self):
+        hub = self.home.hub_pid()
+        own = os.getpid()  # whose main thread may be stopped while it holds Python's lock
+        all_of_us = f"{hub}/task/{hub}", f"{own}/task/{own}", "thread-self"
         try:
             while not self.over.wait(0.002):
-                began = time.monotonic()
+                began, before = time.monotonic(), starved(*all_of_us)
                 status = self.home.http("GET", "/healthz").status
-                self.answers.append((time.monotonic() - began, status))
+                took, waited = time.monotonic() - began, starved(*all_of_us) - before
+                self.answers.append((took - waited, status))
         except Exception as e:  # an answer that did not come is told by the test
             self.fault = e
 
@@ -408,6 +436,18 @@ def ends_badly(program):
     return how == "failed" or how == "stopped" and program.stem.startswith(("timer_", "event_"))
 
 
+def save_until_told(improve, stream, program):
+    """Save it; again when it should load, but had no processor in the half second that it has for that."""
+    unit = f"improvements/{program.stem}"
+    wanted = "plugin.error" if ends_badly(program) else "plugin.loaded"
+    text = program.read_text()
+    improve(program.stem, text)
+    while (e := stream.next())["type"] != wanted or e["plugin"] != unit:
+        if e["type"] == "plugin.error" and e["plugin"] == unit and e["code"] == "LOAD_TIMEOUT":
+            text += "\n--"
+            improve(program.stem, text)
+
+
 def test_the_hub_answers_while_every_hostile_program_runs(home, improve, stream):
     assert len(HOSTILE) >= 40
     improve("attack", 'timer.every(0.02, function() events.emit("improvement.attack", {}) end)')
@@ -418,9 +458,7 @@ def test_the_hub_answers_while_every_hostile_program_runs(home, improve, stream)
         os.symlink(target, home.dir / "lua/improvements" / f"link-to-{name}")
     pulse = Pulse(home)
     for program in HOSTILE:
-        improve(program.stem, program.read_text())
-        unit = f"improvements/{program.stem}"
-        stream.until("plugin.error" if ends_badly(program) else "plugin.loaded", plugin=unit)
+        save_until_told(improve, stream, program)
     improve("good", beat(1))
     stream.until("user.told", n=1)
     improve("good", beat(2))

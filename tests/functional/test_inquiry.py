@@ -206,13 +206,13 @@ def test_questions_of_a_server_come_one_after_the_other_and_addresses_are_shown(
 
 
 def test_the_time_of_a_call_rests_while_the_user_thinks(home, start_hub, work):
-    configure(home, table("s", "asks", timeout_s=1), table("other", timeout_s=2))
+    configure(home, table("s", "asks", timeout_s=2), table("other", timeout_s=4))
     start_hub()
-    wait_state(home, "s")
+    wait_state(home, "s"), wait_state(home, "other")
     s = Session(home, work, [one_call("s__elicit"), {"text": "done"}])
     s.send()
     asked(s, "Who?")
-    assert "within 2 s" in str(run(home, "other__hang"))  # meanwhile the time of the call would be over
+    assert "within 4 s" in str(run(home, "other__hang"))  # meanwhile the time of the call would be over
     answer(s, "Ada")
     assert output(s)["action"] == "accept"
 

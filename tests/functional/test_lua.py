@@ -8,9 +8,8 @@ import time
 
 import pytest
 
-from conftest import DEADLINE, ROOT, read_line, retry
+from conftest import DEADLINE, LOOPS, ROOT, read_line, retry
 
-LOOPS = int(os.environ.get("AFLOAT_LOOPS", "1"))
 
 
 def say(n, name="user.v"):

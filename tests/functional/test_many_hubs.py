@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from conftest import retry
+from conftest import LOOPS, retry
 from team_rig import Proxy, Reader, Team
 from test_agent import Session, call
 
@@ -118,7 +118,10 @@ def test_the_stream_of_every_hub_covers_all(team, work):
         assert [e[0] for e in r.events] == sorted({e[0] for e in r.events})
         mine = [e[2] for e in r.events if e[2].get("session") == s.id and "seq" in e[2]]
         assert [e["seq"] for e in mine] == list(range(1, len(mine) + 1)) and mine[-1]["seq"] >= end["seq"]
-    same = [[e for e in r.events if e[0] <= readers[0].last] for r in readers]
+    last = readers[0].last
+    for r in readers:
+        r.wait_for(lambda e: e[0] >= last)  # one may have been told a little more than another
+    same = [[e for e in r.events if e[0] <= last] for r in readers]
     first = max(x[0][0] for x in same)
     assert [e for e in same[0] if e[0] >= first] == [e for e in same[1] if e[0] >= first]
     for r in readers:
@@ -180,7 +183,7 @@ def test_choices_are_shared(team):
 # ---- lost ---------------------------------------------------------------------------------------
 
 def test_a_hub_that_is_killed_loses_its_session_to_another(team, work):
-    a, b = team.start("a", "b")
+    a, b = team.start("a", "b", lease_s=10)
     s = Session(a, work, [{"text": "", "tool_calls": [{"name": "shell", "input": {"cmd": "sleep 600"}}]},
                           {"text": "afterwards"}, {"text": "again"}])
     s.send("go")
@@ -280,7 +283,7 @@ def test_five_hubs_that_are_killed_in_turn_lose_nothing_that_was_acknowledged(te
         return t
 
     threads = [begin(n) for n in names]
-    for i in range(3 * int(os.environ.get("AFLOAT_LOOPS", "1"))):
+    for i in range(3 * LOOPS):
         name = names[i % len(names)]
         before = len(acknowledged)
         retry(lambda: len(acknowledged) > before + 30)
@@ -310,7 +313,7 @@ def test_a_restart_of_the_server_is_a_pause(team, postgres, work):
     assert "store" in a.ok("status")
     postgres.start()
     assert s.wait_for("turn.completed")
-    assert "store_error" not in a.json("status")
+    retry(lambda: "store_error" not in a.json("status"))
     check_history(team.database)
 
 

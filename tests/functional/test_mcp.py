@@ -50,6 +50,27 @@ def served(plugin, start_hub, home):
     return home
 
 
+def test_no_client_is_shown_a_secret(home, plugin, start_hub):
+    home.ok("secret", "set", "PHRASE", input="open-sesame-open")
+    plugin("leaks", """
+      local s = "open-" .. "sesame-open"
+      tool { name = "said", description = "x", run = function() return s end }
+      tool { name = "object", description = "x", run = function() return { a = "<" .. s .. ">" } end }
+      tool { name = "thrown", description = "x", run = function() error(s) end }
+      tool { name = "noted", description = "x", run = function(ctx) ctx.progress(s) ctx.log("error", s) return "" end }
+      mcp.prompt { name = "p", description = s, get = function() return s end }
+      mcp.resource { uri = "x://a", name = "a", read = function() return s end }""")
+    start_hub()
+    client = Legacy(home)
+    assert client.call("said")["content"][0]["text"] == "[redacted PHRASE]"
+    shown = [client.call("object"), client.call("thrown"), client.result("prompts/list"),
+             client.result("prompts/get", name="p"), client.result("resources/read", uri="x://a")]
+    noted = client.post("tools/call", name="noted", arguments={}, _meta={"progressToken": 1})
+    for answer in shown + [noted.message(), noted.message()]:
+        text = json.dumps(answer)
+        assert "[redacted PHRASE]" in text and "sesame" not in text, text
+
+
 def names(list):
     return [x["name"] for x in list]
 

@@ -3,6 +3,8 @@ import base64
 import hashlib
 import http.server
 import json
+import re
+import socket
 import stat
 import threading
 import urllib.error
@@ -11,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from conftest import read_line, retry
+from conftest import DEADLINE, read_line, retry
 from test_mcp_client import configure, run, servers, wait_state
 
 
@@ -20,6 +22,9 @@ class Service:
 
     def __init__(self):
         self.codes, self.tokens, self.refresh, self.seen, self.expires_in = {}, set(), set(), [], 3600
+        self.heard, self.document, self.answer = [], {}, {}  # headers; what documents and tokens say besides
+        self.may_answer = threading.Event()  # the token endpoint
+        self.may_answer.set()
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -44,15 +49,15 @@ class Service:
                 service.seen.append(url.path)
                 if url.path == "/meta":
                     self.reply(200, {"resource": service.url, "authorization_servers": [service.base + "/tenant"],
-                                     "scopes_supported": ["tools"]})
+                                     "scopes_supported": ["tools"], **service.document})
                 elif url.path == "/.well-known/oauth-authorization-server/tenant":
                     self.reply(200, {"issuer": service.base + "/tenant", "authorization_endpoint": service.base + "/agree",
                                      "token_endpoint": service.base + "/token", "registration_endpoint": service.base + "/clients",
-                                     "code_challenge_methods_supported": ["S256"]})
+                                     "code_challenge_methods_supported": ["S256"], **service.document})
                 elif url.path == "/agree":
                     assert query["response_type"] == "code" and query["code_challenge_method"] == "S256"
                     assert query["resource"] == service.url and query["scope"] == "tools" and query["client_id"] == "client-7"
-                    service.codes["the-code"] = query
+                    service.codes["the-code"] = service.agreed = query
                     back = urllib.parse.urlencode({"code": "the-code", "state": query["state"]})
                     self.reply(302, None, Location=query["redirect_uri"] + "?" + back)
                 else:
@@ -83,11 +88,13 @@ class Service:
                     service.tokens | {f"access-token-{n}"}
                 service.refresh = {f"refresh-token-{n}"}
                 service.seen.append(form["grant_type"])
+                service.may_answer.wait(30)
                 self.reply(200, {"access_token": f"access-token-{n}", "token_type": "Bearer",
-                                 "refresh_token": f"refresh-token-{n}", "expires_in": service.expires_in})
+                                 "refresh_token": f"refresh-token-{n}", "expires_in": service.expires_in, **service.answer})
 
             def post_mcp(self, body):
                 token = (self.headers["Authorization"] or "").removeprefix("Bearer ")
+                service.heard.append(token)
                 if token not in service.tokens:
                     self.reply(401, None, WWW_Authenticate=f'Bearer resource_metadata="{service.base}/meta"')
                     return
@@ -120,9 +127,9 @@ def log_in(home):
     address = read_line(process.stdout)
     foreign = urllib.parse.parse_qs(urllib.parse.urlparse(address).query)["redirect_uri"][0] + "?code=evil&state=wrong"
     with pytest.raises(urllib.error.HTTPError) as e:
-        urllib.request.urlopen(foreign, timeout=10)  # somebody else on this machine
+        urllib.request.urlopen(foreign, timeout=DEADLINE)  # somebody else on this machine
     assert e.value.code == 400
-    assert b"Logged in" in urllib.request.urlopen(address, timeout=10).read()
+    assert b"Logged in" in urllib.request.urlopen(address, timeout=DEADLINE).read()
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     return err.decode()
@@ -163,3 +170,78 @@ def test_a_login_that_cannot_be_says_why(home, service):
     missing = home.cli("mcp", "login", "prog")
     assert missing.returncode == 3 and "no [mcp.prog] with a 'url'" in missing.stderr
     assert home.cli("mcp", "login", "far").returncode == 1
+
+
+@pytest.mark.parametrize("document, why", [
+    ({"resource": "{base}/m"}, "names another resource"), ({"resource": "http"}, "names another resource"),
+    ({"authorization_servers": ["http://192.0.2.1"]}, "no https address"),
+    ({"authorization_servers": ["file:///etc"]}, "no https address"),
+    ({"authorization_endpoint": "{base}/\x1b]0;owned\x07"}, "no https addresses"),
+    ({"authorization_endpoint": "javascript:alert(1)"}, "no https addresses"),
+    ({"issuer": "https://another.example"}, "names another issuer"),
+    ({"registration_endpoint": "http://192.0.2.1/clients"}, "no https address"),
+    ({"code_challenge_methods_supported": ["plain"]}, "no PKCE"),
+    ({"authorization_endpoint": 7}, "no https addresses")])
+def test_a_document_that_leads_elsewhere_ends_the_login(home, service, document, why):
+    configure(home, f'[mcp.far]\nurl = "{service.url}"\n')
+    service.document = json.loads(json.dumps(document).replace("{base}", service.base))
+    done = home.cli("mcp", "login", "far")
+    assert done.returncode in (1, 4) and why in done.stderr and done.stdout == ""
+
+
+def test_a_token_that_is_no_header_is_refused(home, service):
+    configure(home, f'[mcp.far]\nurl = "{service.url}"\n')
+    service.answer = {"access_token": "abc\r\nX-Evil: 1"}
+    process = home.popen("mcp", "login", "far")
+    page = urllib.request.urlopen(read_line(process.stdout), timeout=DEADLINE).read()
+    assert page.startswith(b"Not logged in: ") and b"gave no token" in page and b"Logged in" not in page
+    assert b"gave no token" in process.communicate(timeout=30)[1] and process.returncode == 4
+    assert "mcp.far" not in home.ok("secret", "list")
+
+
+def test_the_page_waits_for_the_token_and_says_what_became_of_it(home, service):
+    configure(home, f'[mcp.far]\nurl = "{service.url}"\n')
+    process = home.popen("mcp", "login", "far")
+    answers = []
+    address = read_line(process.stdout)
+    visitor = threading.Thread(target=lambda: answers.append(urllib.request.urlopen(address, timeout=30).read()))
+    service.may_answer.clear()
+    visitor.start()
+    retry(lambda: "authorization_code" in service.seen)  # the code is being exchanged
+    query = service.agreed
+    again = query["redirect_uri"] + "?" + urllib.parse.urlencode({"code": "the-code", "state": query["state"]})
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(again, timeout=10)  # a code is taken once
+    assert answers == []
+    service.may_answer.set()
+    visitor.join(30)
+    assert answers == [b"Logged in. You can close this page.\n"]
+    assert process.wait(30) == 0
+
+
+def test_visitors_of_the_callback_keep_the_login_from_nothing(home, service):
+    configure(home, f'[mcp.far]\nurl = "{service.url}"\n')
+    process = home.popen("mcp", "login", "far")
+    address = read_line(process.stdout)
+    back = urllib.parse.parse_qs(urllib.parse.urlparse(address).query)["redirect_uri"][0]
+    held = [socket.create_connection(("127.0.0.1", urllib.parse.urlparse(back).port)) for _ in range(20)]
+    held[0].sendall(b"GET /callb")
+    assert b"Logged in" in urllib.request.urlopen(address, timeout=DEADLINE).read()
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    for s in held:
+        s.close()
+
+
+def test_a_login_is_sent_only_to_the_address_that_it_was_given_for(home, start_hub, service):
+    configure(home, f'[mcp.far]\nurl = "{service.url}"\n')
+    start_hub()
+    log_in(home)
+    wait_state(home, "far")
+    other = Service()
+    configure(home, f'[mcp.far]\nurl = "{other.url}"\n')
+    retry(lambda: other.heard and servers(home)["far"]["state"] == "failed")
+    other.http.shutdown()
+    assert set(other.heard) == {""}
+    shown = home.ok("mcp", "show", "far", "--json") + home.ok("config", "show") + home.log.read_text()
+    assert not re.search("(access|refresh)-token-[0-9]", shown)

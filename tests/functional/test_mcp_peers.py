@@ -8,7 +8,7 @@ import subprocess
 import peers
 import pytest
 
-from conftest import retry
+from conftest import free_port, retry
 from test_agent import Session, one_call, work  # noqa: F401 (a fixture)
 from test_mcp_client import configure, run, servers, wait_state
 
@@ -28,20 +28,21 @@ def program(name, modules, package, *args, **more):
 @pytest.fixture
 def remote(modules):
     """The address of a demonstration server that talks HTTP, and the process."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
     path = modules / "@modelcontextprotocol/server-everything/dist/index.js"
     started = []
+    with free_port() as port:
+        def listens():
+            with socket.socket() as s:
+                return s.connect_ex(("127.0.0.1", port)) == 0
 
-    def start():
-        process = subprocess.Popen([NODE, path, "streamableHttp"], env={**os.environ, "PORT": str(port)},
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        started.append(process)
-        retry(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
-        return process
+        def start():
+            process = subprocess.Popen([NODE, path, "streamableHttp"], env={**os.environ, "PORT": str(port)},
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            started.append(process)
+            retry(listens)
+            return process
 
-    yield f"http://127.0.0.1:{port}/mcp", start
+        yield f"http://127.0.0.1:{port}/mcp", start
     for process in started:
         process.kill()
         process.wait()

@@ -206,6 +206,15 @@ def test_install_for_codex_appends_a_table(home, tmp_path):
     assert other.returncode == 7 and "by hand" in other.stderr
 
 
+@pytest.mark.parametrize("client, variable, path", [
+    ("claude", "CLAUDE_CONFIG_DIR", ".claude.json"), ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json"),
+    ("zed", "XDG_CONFIG_HOME", "zed/settings.json"), ("codex", "CODEX_HOME", "config.toml")])
+def test_install_finds_files_that_are_kept_elsewhere(home, tmp_path, client, variable, path):
+    for moved, place in [(str(tmp_path / "moved"), tmp_path / "moved" / path), ("", tmp_path), ("relative", tmp_path)]:
+        shown = home.cli("mcp", "install", client, "--print", env={"HOME": str(tmp_path), variable: moved})
+        assert shown.returncode == 0 and f", in {place}" in shown.stderr
+
+
 def test_install_changes_nothing_without_a_yes(home, tmp_path):
     file = tmp_path / ".claude.json"
     file.write_text("{}")

@@ -42,6 +42,11 @@ def test_what_it_offers_can_be_typed_as_it_stands(talk):
         assert "did not work" not in said and "have none for that" not in said, (offer, said)
 
 
+def test_a_command_without_output_is_told(talk):
+    (answer,) = talk('run "true"')
+    assert "It printed:\n(nothing)\n" in answer
+
+
 def test_a_failed_tool_is_told(talk):
     (answer,) = talk("read missing.txt")
     assert "did not work" in answer and "missing.txt" in answer
@@ -51,6 +56,13 @@ def test_a_plugin_gives_it_a_tool_in_the_next_step(talk, home):
     (answer,) = talk("write a plugin")
     assert "the die shows " in answer
     assert any(row["name"] == "improvements/dice" for row in home.json("plugin", "list")["plugins"])
+
+
+def test_a_summary_names_what_was_asked(talk, home):
+    talk("list the files", 'write "hello" to notes.txt')
+    (row,) = home.json("sessions")["sessions"]
+    text = home.json("api", "POST", f"/session/{row['id']}/compact")["text"]
+    assert text.startswith('So far the user asked for this:\n- list the files\n- write "hello" to notes.txt\n')
 
 
 def test_a_bot_completes_its_run(rig):

@@ -136,13 +136,13 @@ def test_a_rule_that_cannot_be_read_stops_sessions_and_names_its_line(home, star
     retry(lambda: home.http("POST", "/session", json.dumps({"working_dir": str(work)}).encode()).status == 201)
 
 
-def test_the_modes(home, hub, work):
+def test_the_modes(home, hub, work, tmp_path):
     steps = [one_call("write_file", path="a.txt", content="1"), {"text": "x"}, one_call(cmd="touch b"), {"text": "y"},
              one_call("read_file", path="c.txt"), {"text": "z"}]
     expected = {"ask": ("waiting", "waiting"), "edits": ("completed", "waiting"), "auto": ("completed", "completed"),
                 "plan": ("completed", "completed"), "deny": ("completed", "completed")}
     for mode, states in expected.items():
-        dir = work.parent / f"work-{mode}"
+        dir = tmp_path / mode
         s = Session(home, dir, steps, permission=mode)
         (dir / "c.txt").write_text("read me")
         for state in states:

@@ -82,11 +82,11 @@ def test_what_is_refused(home, hub, work):
 
     def no(*images):
         return s.call("POST", "/message", {"text": "x", "images": list(images)}, 400)["detail"]
-    assert no(str(work / "big.png")).endswith("big.png' has 6.0 MB: a picture may have 5")
+    assert no(str(work / "big.png")).endswith("big.png' is too large: 6.0 MB, and a picture may have 5 MB")
     assert no(str(work / "text.png")) == "'text.png' is no PNG, JPEG, GIF or WebP picture"
     assert "cannot open" in no(str(work / "none.png")) and "is not a file" in no(str(work / "fifo.png"))
     assert "is not a file" in no(str(work)) and "an absolute path" in no("shot.png") and "an absolute path" in no(7)
-    assert "no base64" in no({"data": "###"}) and "at most 10 pictures" in no(*[str(work / "shot.png")] * 11)
+    assert "not base64" in no({"data": "###"}) and "at most 10 pictures" in no(*[str(work / "shot.png")] * 11)
     assert s.events("message.completed") == [] and s.call("GET")["state"] == "idle"
 
 

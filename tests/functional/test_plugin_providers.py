@@ -309,8 +309,8 @@ def test_a_host_that_dies_in_the_middle_fails_the_turn_and_comes_back(home, hub,
     last = ended(home, session)
     assert last["type"] == "turn.failed" and last["error"]["code"] == "PLUGIN_FAILED", last
     gate.write_text("")
-    retry(lambda: home.json("models", "echo", timeout=60) is not None)
-    assert retry(lambda: say(home, work, "x", "echo/any")[1])["text"] == "old end"
+    retry(lambda: home.cli("models", "echo").returncode == 0)
+    assert retry(lambda: (done := say(home, work, "x", "echo/any")[1])["state"] == "completed" and done)["text"] == "old end"
 
 
 def test_a_flood_of_events_is_bounded(home, hub, work):

@@ -13,6 +13,7 @@ def test_one_that_serves_says_what_nobody_has_used_yet(home, tmp_path):
     put(home, "sign", "on_final(function(ctx, text) return text .. '!' end)\ntool { name = 'now', run = os.date }")
     said = home.ok("plugin", "why", "sign")
     assert "it serves: revision 1" in said
+    assert "\n\n" not in said, "one line for each"
     assert "not used yet: on_final" in said and "sessions pipeline" in said and "not used yet: now" in said
     home.ok("chat", "-p", "what is Afloat?", cwd=tmp_path)
     said = home.ok("plugin", "why", "sign")
@@ -42,3 +43,17 @@ def test_a_refused_newer_version_is_named_while_the_old_one_serves(home):
     home.cli("reload")
     said = home.ok("plugin", "why", "keeps")
     assert "the last good one goes on" in said and "keeps.lua:1" in said
+
+
+def test_one_of_a_project_in_which_nobody_works_is_told_so(home, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".afloat/plugins").mkdir(parents=True)
+    (tmp_path / ".afloat/plugins/ours.lua").write_text("prompt('x')")
+    done = home.cli("plugin", "why", "ours", cwd=tmp_path)
+    assert done.returncode == 3 and "ours.lua" in done.stderr and "'afloat trust' trusts it" in done.stderr, done.stderr
+    home.ok("trust", cwd=tmp_path)
+    done = home.cli("plugin", "why", "ours", cwd=tmp_path)
+    assert done.returncode == 3 and "while a session, run or shell is open here" in done.stderr, done.stderr
+    home.env["AFLOAT_PROVIDER"] = "scripted"
+    home.ok("chat", "thanks", cwd=tmp_path)
+    assert "it serves" in home.ok("plugin", "why", "ours", cwd=tmp_path)

@@ -452,10 +452,26 @@ def test_two_plugins_of_one_name_in_one_layer(home, start_hub):
     start_hub()
     report = reload(home)
     (d,) = [d for d in report["diagnostics"] if d["code"] == "NAME_DUPLICATE"]
-    assert d["severity"] == "error" and not report["ok"]
+    assert d["severity"] == "error" and not report["ok"] and report["failed"] == ["same"]
+    assert [(p["name"], p["state"], p["serving"]) for p in report["plugins"]] == [("same", "failed", False)]
     both = d["message"] + d["path"]
     assert str(home.dir / "plugins/same.lua") in both and str(home.dir / "shared/plugins/same.lua") in both
     assert ask(home, "same")["v"] == "first"
+
+
+def test_a_plugin_does_not_reach_the_named_handlers_of_another(home, start_hub):
+    """Only the hub's own modules do: the user's init.lua."""
+    plug(home, "gate", "hooks.on('door', 'lock', function() end)\n"
+         "route('GET', '/', function() return { v = hooks.list('door')[1].enabled } end)")
+    plug(home, "thief", "route('GET', '/', function() return { v = { hooks.disable('door', 'lock'), hooks.off('door', 'lock'),"
+         " hooks.list('door')[1].name } } end)")
+    put(home, "lua/user/init.lua", "events.on('user.close', function() hooks.disable('door', 'lock') end)")
+    calm(home, start_hub)
+    assert ask(home, "thief")["v"] == [False, False, "lock"] and ask(home, "gate")["v"] is True
+    plug(home, "friend", "route('GET', '/', function() return { v = events.emit('user.close', {}) } end)")
+    reload(home)
+    ask(home, "friend")
+    retry(lambda: ask(home, "gate")["v"] is False)
 
 
 def test_files_of_one_name_in_two_plugins_do_not_meet(home, start_hub):

@@ -19,7 +19,7 @@ def ptys(home):
     """The home, without keepers afterwards."""
     yield home
     home.cli("stop", "--all")
-    assert not list((home.runtime / "pty").glob("*.sock"))
+    retry(lambda: not list((home.runtime / "pty").glob("*.sock")))
 
 
 def new(home, *cmd, **more):
@@ -53,6 +53,14 @@ def test_a_program_runs_and_its_row_says_so(ptys, hub):
     assert "typed\ntyped\n" in screen(ptys, row["id"])
     assert ptys.http("POST", f"/pty/{row['id']}/input", b'{"text":"again\\r"}').status == 200
     t.until(b"again\r\nagain\r\n")
+
+
+def test_a_prompt_is_typed_and_its_absence_is_no_fault(ptys, hub):
+    new(ptys, "sh", "-c", "cat")
+    row = new(ptys, "sh", "-c", "echo ready; cat", prompt="make tea")
+    retry(lambda: screen(ptys, row["id"]).count("make tea\n") == 2)  # echoed, and printed by cat
+    told = ptys.http("GET", "/events?after=0&limit=1000", headers=["Accept: application/json"]).json()["events"]
+    assert [e for e in told if e["type"] == "plugin.error"] == []
 
 
 def test_the_exit_status_comes_after_the_last_byte(ptys, hub):
@@ -130,6 +138,9 @@ def test_events_tell_of_terminals(ptys, hub):
     assert events.next("pty.updated")["pty"]["title"] == "a title"
     t.send("\r")
     assert events.next("pty.closed")["pty"]["status"] == 3
+    ptys.http("DELETE", f"/pty/{row['id']}")
+    assert events.next("pty.removed")["pty"]["id"] == row["id"]
+    assert ptys.http("GET", "/pty").json()["ptys"] == []
 
 
 def test_what_a_program_says_before_the_hub_listens_is_told_later(ptys):
@@ -160,13 +171,26 @@ def test_a_title_at_every_prompt_is_told_twice_a_second_at_most(ptys, hub):
                                 "done; echo done; read x; exit 0")
     events = Events(ptys, "pty.*")
     t = Terminal(ptys, row["id"])
+    begin = time.monotonic()
     t.send("\r")
     t.until(b"done")
     retry(lambda: ptys.http("GET", f"/pty/{row['id']}").json()["title"] == "t300")
     t.send("\r")
-    n = events.raw.count(b"pty.updated")
-    events.next("pty.closed")
-    assert n + events.raw.count(b"event: pty.updated") <= 4
+    seen = until_closed(events)
+    assert 1 <= seen.count("pty.updated") <= most_in(begin), seen
+
+
+def until_closed(events):
+    """The types of all events up to the end of the program."""
+    seen = []
+    while not seen or seen[-1] != "pty.closed":
+        seen.append(events.next_any()["type"])
+    return seen
+
+
+def most_in(begin, each=1):
+    """How many of a kind may have been told since then: `each` in half a second, and its end may tell of more."""
+    return each * (2 * (time.monotonic() - begin) + 3)
 
 
 # ---- trap T9: bursts --------------------------------------------------------------------------
@@ -176,14 +200,13 @@ def test_a_thousand_bells_are_told_twice_a_second_at_most(ptys, hub):
                                 r"printf '\033]9;n%d\007' $i; done; echo done; read x; exit 0")
     events = Events(ptys, "pty.*")
     t = Terminal(ptys, row["id"])
+    begin = time.monotonic()
     t.send("\r")
     t.until(b"done")
     t.send("\r")
-    seen = []
-    while not seen or seen[-1] != "pty.closed":
-        seen.append(events.next_any()["type"])
-    assert 1 <= seen.count("pty.bell") <= 12, seen.count("pty.bell")
-    assert 1 <= seen.count("pty.notified") <= 12, seen.count("pty.notified")
+    seen = until_closed(events)
+    assert 1 <= seen.count("pty.bell") <= most_in(begin), seen.count("pty.bell")
+    assert 1 <= seen.count("pty.notified") <= most_in(begin, 4), seen.count("pty.notified")
 
 
 # ---- trap T13: one that floods starves nobody -------------------------------------------------
@@ -214,6 +237,7 @@ def test_viewers_that_come_and_go_leave_nothing_behind(ptys, hub):
             t.until(lambda: t.screen)
         t.close()
     t = Terminal(ptys, row["id"])
+    t.until(lambda: t.screen)
     t.send("once\r")
     t.until(b"once\r\nonce\r\n")
     assert (t.screen + t.output).count(b"once") == 2

@@ -8,11 +8,10 @@ import subprocess
 import time
 
 import pytest
-from conftest import DEADLINE, Hub, retry
+from conftest import DEADLINE, LOOPS, Hub, retry
 from ptys import Terminal
 from test_pty import new, ptys, rows, screen  # noqa: F401
 
-LOOPS = int(os.environ.get("AFLOAT_LOOPS", "1"))
 FLOOD_MB = 5 * LOOPS  # 100 in `make soak`
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
@@ -96,7 +95,7 @@ def test_vim_edits_a_file(ptys, hub, tmp_path, shown):
     t = view(ptys, row)
     t.until(b"second")
     t.send("Gonew line\x1b:set number\r")
-    t.until(lambda: b"61" in t.screen + t.output)
+    retry(lambda: "61 new line" in screen(ptys, row["id"]))
     text = same_everywhere(ptys, t, shown())
     assert "61 new line" in text and "first" in text
     t.send(":wq\r")
@@ -111,7 +110,7 @@ def test_less_pages_and_gives_the_screen_back(ptys, hub, tmp_path, shown):
     t = view(ptys, row)
     t.until(b"line 20")
     t.send(" ")
-    t.until(b"line 40")
+    retry(lambda: "line 46" in screen(ptys, row["id"]))
     assert "line 46" in same_everywhere(ptys, t, shown())
     t.send("q")
     t.until(b"after")

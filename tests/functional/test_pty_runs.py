@@ -133,6 +133,18 @@ def test_it_goes_on_while_the_hub_is_killed_and_is_found_again(home, repo):
     hub.close()
 
 
+def test_a_hub_that_stops_answers_who_waits_for_the_end_of_a_program(home, repo):
+    hub = Hub(home)
+    row = start(home, repo, "trap 'echo asked > asked' HUP TERM INT; echo > ready; while :; do sleep 0.1; done")
+    there = lambda name: (pathlib.Path(row["worktree"]) / name).exists()
+    retry(lambda: there("ready"))
+    stopping = home.popen("runs", "stop", row["id"])
+    retry(lambda: there("asked"))
+    hub.close()  # it does not wait for that request
+    _, err = stopping.communicate(timeout=60)
+    assert f"the hub stops before run '{row['id']}' has ended" in err.decode()
+
+
 def test_one_that_ended_without_a_hub_is_brought_in_by_the_next(home, repo):
     hub = Hub(home)
     row = start(home, repo)

@@ -10,8 +10,7 @@ import os
 import random
 import threading
 
-from conftest import retry
-from test_lua import LOOPS
+from conftest import LOOPS, draw_seed, retry
 
 OPERATIONS = 2000 if LOOPS == 1 else 5000 * LOOPS
 CLIENTS = 4
@@ -96,8 +95,8 @@ class Client(threading.Thread):
 
 
 def test_racing_clients_leave_a_hub_that_lives(home, hub):
-    seed = int(os.environ.get("AFLOAT_SEED", random.randrange(1 << 32)))
-    print(f"AFLOAT_SEED={seed} operations={OPERATIONS}")
+    seed = draw_seed()
+    print(f"operations={OPERATIONS}")
     for sub in ("plugins", "lua/improvements"):
         (home.dir / sub).mkdir(parents=True, exist_ok=True)
     clients = [Client(home, seed + i, OPERATIONS // CLIENTS) for i in range(CLIENTS)]

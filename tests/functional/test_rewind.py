@@ -120,6 +120,19 @@ def test_the_model_forgets_what_was_taken_back(home, killed, repo):
     assert "apples" in messages and "what was it?" in messages and "pears" not in messages
 
 
+@pytest.mark.parametrize("path", ["../out/a.txt", "sub/../../out/a.txt", "/etc/a.txt", "..", ""])
+def test_a_path_that_leads_out_of_its_directory_is_not_followed(home, killed, repo, path):
+    s = Session(home, repo, [EDIT, said("edited")], permission="auto")
+    turn = s.ask("edit it")["turn_id"]
+    record = home.dir / "sessions" / s.id / "rewind.jsonl"
+    text = record.read_text()
+    assert '"path":"a.txt"' in text
+    record.write_text(text.replace('"path":"a.txt"', f'"path":{json.dumps(path)}'))
+    killed()
+    assert s.call("POST", "/rewind", {"to": turn})["restored"] == []
+    assert not (repo.parent / "out").exists() and (repo / "a.txt").read_text() == "ONE\n"
+
+
 def test_an_edit_by_the_user_is_never_overwritten_unasked(session, repo, home):
     s = session(EDIT, said("done"))
     turn = s.ask()["turn_id"]
@@ -154,6 +167,21 @@ def test_what_is_refused(session, home, repo):
     (repo / "go").write_text("")
     s.wait_for("turn.completed")
     assert s.call("POST", "/rewind", {"to": "t99"}, status=404)["code"] == "NOT_FOUND"
+    nothing = s.call("POST", "/rewind", {"files": False, "conversation": False}, status=400)
+    assert nothing["code"] == "INVALID_BODY" and "'files'" in nothing["detail"]
+
+
+def test_a_directory_that_comes_back_can_be_read_by_whom_it_could(session, repo, home):
+    (repo / "sub/deep").mkdir()
+    (repo / "sub/deep/c.txt").write_text("three\n")
+    for dir in (repo, repo / "sub", repo / "sub/deep"):
+        dir.chmod(0o755)
+    s = session(use("shell", cmd="rm -r sub"), said("gone"))
+    s.ask()
+    assert not (repo / "sub").exists()
+    s.call("POST", "/rewind", {})
+    assert (repo / "sub/deep/c.txt").read_text() == "three\n"
+    assert [oct((repo / d).stat().st_mode & 0o777) for d in ("sub", "sub/deep")] == ["0o755"] * 2
 
 
 def test_outside_of_git_it_says_what_is_not_kept(home, hub, tmp_path):

@@ -212,7 +212,7 @@ def test_a_hub_that_goes_away_is_said_and_how_to_come_back(home, fake):
     hub.wait_for("GET", "/session/s1/events")
     hub.close()
     out, err = process.communicate(timeout=30)
-    assert process.returncode == 5 and b"the hub went away" in err
+    assert process.returncode == 5 and b"the hub went away in the middle of the run\n" in err
     assert f"resume: afloat run tidy --resume {RUN}" in err.decode()
 
 
@@ -270,6 +270,17 @@ def test_ctrl_c_on_a_terminal_ends_the_run(home, fake):
     t.type("\x03")
     assert t.rest() == 130 and hub.stops == 1 and t.is_usual()
     assert NEXT[2] in t.screen()
+
+
+def test_two_ctrl_c_of_one_write_end_the_run_at_once(home, fake):
+    hub = fake(lambda hub, body: hub.iterate("s1", 1))
+    hub.on_stop = lambda hub, force: hub.end("interrupted") if force else None
+    t = Terminal(home, "run", "tidy")
+    t.read(rb"iteration 1")
+    hub.wait_for("GET", "/session/s1/events")
+    retry(lambda: not t.is_usual())
+    t.type("\x03\x03")
+    assert t.rest() == 130 and hub.stops == 2 and t.is_usual()
 
 
 @pytest.mark.parametrize("answer, merged", [("y\r", True), ("\r", False), ("n\r", False), ("\x04", False)])

@@ -307,6 +307,35 @@ def test_a_chat_in_a_worktree_goes_on_after_a_restart_and_ends_with_runs_stop(ho
     hub.close()
 
 
+def test_a_chat_in_a_worktree_can_be_rewound(home, hub, work):
+    row = converse(home, work)
+    say(home, row)
+    tree = pathlib.Path(row["worktree"])
+    assert (tree / "made.txt").exists() and (tree / "f").read_text() == "x\nmore\n"
+    points = home.http("GET", f"/session/{row['id']}/checkpoints").json()["checkpoints"]
+    assert [p["text"] for p in points] == ["go"] and sorted(points[0]["files"]) == [str(tree / "f"), str(tree / "made.txt")]
+    home.ok("sessions", "rewind", row["id"])
+    assert not (tree / "made.txt").exists() and (tree / "f").read_text() == "x\n"
+    assert home.http("DELETE", f"/session/{row['id']}").status == 200
+    record = retry(lambda: (r := run_of(home, row))["state"] == "ended" and r)
+    assert record["files"] == 0, "what was taken back is not in the run's work"
+
+
+def test_chat_continues_one_in_a_worktree_from_where_it_was_started(home, hub, work):
+    row = converse(home, work)
+    say(home, row)
+    assert row["started_in"] == str(work)
+    env = {**client(home), "AFLOAT_HOME": str(home.dir)}
+    assert home.cli("chat", "-c", "hello", cwd=work, env=env).stdout == "and on\n"
+    home.ok("chat", "-c", "--cwd", str(work), "again", cwd="/", env=env)
+    after = home.json("sessions", "show", row["id"])
+    assert after["turns"] == 3 and after["working_dir"] == row["worktree"], "it stays in its worktree"
+    assert len(home.json("sessions", "list")["sessions"]) == 1
+    assert home.http("DELETE", f"/session/{row['id']}").status == 200
+    none = home.cli("chat", "-c", "hello", cwd=work, env=env)
+    assert none.returncode == 3 and "no session of this directory can go on" in none.stderr
+
+
 def test_one_that_ended_while_the_run_was_not_looking_is_brought_in(home, work):
     hub = Hub(home)
     row = converse(home, work)

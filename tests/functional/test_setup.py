@@ -9,10 +9,11 @@ import pytest
 class Models(http.server.BaseHTTPRequestHandler):
     """The part of an OpenAI-compatible server that setup asks."""
     names = ["tiny", "big\x1b[2J\"name"]
+    status = 200
 
     def do_GET(self):
         body = json.dumps({"object": "list", "data": [{"id": n} for n in self.names]}).encode()
-        self.send_response(200 if self.path == "/v1/models" else 404)
+        self.send_response(self.status if self.path == "/v1/models" else 404)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -64,6 +65,34 @@ def test_nothing_found_says_what_to_do(home):
     done = home.cli("setup", "--url", "http://127.0.0.1:1/v1")
     assert done.returncode == 1 and "no models at" in done.stderr
     assert home.cli("setup", "--url", "ftp://x").returncode == 2
+
+
+def test_a_server_that_cannot_be_used_is_named_with_the_cause(home, url):
+    def said(url):
+        done = home.cli("setup", "--url", url)
+        assert done.returncode == 1 and f"no models at {url}: " in done.stderr, done
+        return done.stderr
+    assert "Connection refused" in said("http://127.0.0.1:1/v1")
+    assert "status 404" in said(url.removesuffix("/v1") + "/v9")
+    Models.status = 401
+    try:
+        assert "wants a key" in said(url) and "config.toml" in said(url)
+    finally:
+        Models.status = 200
+
+
+@pytest.mark.parametrize("secret", ["http://me:hunter2@127.0.0.1:1/v1", "http://127.0.0.1:1/v1?key=hunter2"])
+def test_a_url_with_a_secret_is_refused_and_not_repeated(home, secret):
+    done = home.cli("setup", "--url", secret)
+    assert done.returncode == 2 and "without a key" in done.stderr and "hunter2" not in done.stderr, done
+
+
+def test_json_says_that_nothing_was_found(home, tmp_path):
+    home.env.update(OPENAI_API_KEY="", ANTHROPIC_API_KEY="", PATH=str(tmp_path))
+    plain, done = home.cli("setup"), home.cli("setup", "--json")
+    if "no model was found" in plain.stderr:  # else somebody's server runs on this machine
+        assert json.loads(done.stdout) == {"found": [], "chosen": None, "models": 0, "written": False}
+        assert done.returncode == plain.returncode == 1
 
 
 def test_a_key_is_tried_and_never_printed(home, url):

@@ -214,3 +214,18 @@ def test_a_task_runs_again_when_its_inputs_change(place, shell):
     place.write("4\n", "in/a.txt")
     assert retry(lambda: ask(t, "printenv FROM") == "4")
     assert place.end(t) == 0
+
+
+def test_tasks_may_change_together_with_their_inputs(place):
+    """An input starts a timer; a new list of tasks must not make it anew while it runs."""
+    def change(n):
+        place.write(f"{n}\n", "in.txt")
+        place.write(f'[[task]]\nname = "t{n}"\ninputs = ["in.txt"]\nrun = "echo {n} >> log"\n')
+    change(0)
+    place.trust()
+    t = place.enter()
+    for n in range(1, 9):
+        change(n)
+        assert retry(lambda: place.ctl("status")["generation"] > n)
+    assert retry(lambda: "8" in (place.project / "log").read_text().split())
+    assert place.end(t) == 0

@@ -80,6 +80,7 @@ def test_errors_are_clear_and_keep_the_password(home):
     use(home, "postgresql://me:hush-hush@127.0.0.1:1/x")
     done = home.cli("store", "status")
     assert done.returncode != 0 and "cannot reach the store" in done.stderr and "hush" not in done.stderr
+    assert "refused; Is the server running" in done.stderr
     use(home, "mysql://me:hush-hush@x/y")
     done = home.cli("store", "status")
     assert done.returncode != 0 and "postgresql://" in done.stderr and "hush" not in done.stderr
@@ -135,6 +136,33 @@ def test_files_are_not_moved_while_their_hub_runs(home, hub, tmp_path):
     assert done.returncode == 7 and "in use" in done.stderr
 
 
+# ---- what a write costs -------------------------------------------------------------------------
+
+def test_what_the_end_of_an_answer_writes_is_one_commit(home, database, work):
+    use(home, database.url())
+    hub = Hub(home)
+    s = Session(home, work, [{"text": "done"}])
+    s.ask()
+    hub.close()
+    rows = database.sql(f"SELECT type, xmin FROM afloat.events WHERE session = '{s.id}' ORDER BY seq")
+    commits = dict(line.split("|") for line in rows.splitlines())  # the last of each type
+    assert commits["usage.updated"] == commits["message.completed"] != commits["turn.completed"], rows
+
+
+def test_the_doorbell_rings_for_other_hubs_and_not_for_a_hub_alone(home, database):
+    use(home, database.url())
+    home.ok("store", "migrate")
+    append = """SELECT format('LISTEN %s', afloat.channel()) \\gexec
+        SELECT first_id FROM afloat.emit('a', 0, 1, '{""}', '{user.x}', '{""}');"""
+    database.sql("SELECT afloat.hub_start('a', 'a', '{}', '', 3600)")
+    assert database.sql(append) == "1"
+    database.sql("SELECT afloat.hub_start('b', 'b', '{}', '', 3600)")
+    first, _, told = database.sql(append.replace("0, 1", "1, 2")).partition("\n")
+    assert first == "2" and told.startswith("Asynchronous notification") and 'with payload "2"' in told
+    database.sql("SELECT afloat.hub_stop('b', 1)")
+    assert database.sql(append.replace("0, 1", "2, 3")) == "3"
+
+
 # ---- plans --------------------------------------------------------------------------------------
 
 def plans(node):
@@ -165,7 +193,8 @@ def test_lists_pages_and_pruning_read_no_table_from_end_to_end(home, database):
             .replace("$4::text", "NULL::text").replace("= $4", "= 'a'"))
     every, some = base.replace("$5::text", "NULL::text").replace("= $5", "= ''"), base.replace(
         "($5::text IS NULL OR state = $5)", "state = 'running'")
-    questions = [every + order, some + order, every + " AND id = 's77'" + order,
+    questions = [every + order, some + order,
+                 f"SELECT {row} FROM afloat.sessions WHERE owner = current_user AND id = 's77' AND starts_with(dir, 'sessions')",
                  every + " AND kind = 'task:s1'" + order,
                  every + " AND dir >= 'sessions/s77' AND dir < 'sessions/s77' || chr(1114111)" + order,
                  "SELECT * FROM afloat.events WHERE owner = current_user AND session = 's7' AND seq > 3"
@@ -179,6 +208,27 @@ def test_lists_pages_and_pruning_read_no_table_from_end_to_end(home, database):
         scans = [n for n in plans(plan) if n["Node Type"] == "Seq Scan" and n.get("Relation Name") in
                  ("sessions", database.sql("SELECT 'events_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMM')"))]
         assert not scans, (q, scans)
+
+
+def test_a_claim_reads_no_more_when_more_runs_are_at_work(home, database):
+    """Counted in pages. The hubs that hold the runs live; there are always 1,000 that wait, of 10 projects."""
+    use(home, database.url())
+    home.ok("store", "migrate")
+    database.sql("SELECT afloat.hub_start('a', 'a', '{}', '', 3600); SELECT afloat.hub_start('b', 'b', '{}', '', 3600)")
+
+    def pages(at_work):
+        database.sql(f"""DELETE FROM afloat.runs;
+            INSERT INTO afloat.runs (id, project, bot, state, hub, hub_epoch, body)
+                SELECT 'w' || i, 'p' || i % 10, 'w', 'running', 'b', 1, '{{}}' FROM generate_series(1, {at_work}) i;
+            INSERT INTO afloat.runs (id, project, bot, state, body)
+                SELECT 'q' || i, 'p' || i % 10, 'w', 'queued', '{{}}' FROM generate_series(1, 1000) i;
+            VACUUM ANALYZE afloat.runs""")
+        plan = database.sql("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT id FROM afloat.run_claim('a', 1, '{w}', 10)")
+        return json.loads(plan)[0]["Plan"]["Shared Hit Blocks"]
+
+    pages(1000)  # what the server reads of its catalogs
+    few, many = pages(1000), pages(20000)
+    assert many < 1.5 * few, (few, many)
 
 
 def test_what_is_too_old_is_pruned_and_nothing_else(home, database):

@@ -2,15 +2,20 @@
 import concurrent.futures
 import json
 import os
-import socket
+import pathlib
+import pwd
+import random
+import shutil
+import signal
 import subprocess
 
 import pytest
 
 import pg_rig
-from conftest import retry
-from team_rig import Proxy, Reader
+from conftest import LOOPS, free_port, read_line, retry
+from team_rig import Proxy, Reader, Team
 from test_agent import Session, call
+from test_bots import full
 from test_many_hubs import check_history, team, work  # noqa: F401 (fixtures)
 
 
@@ -43,7 +48,7 @@ FULL = """CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEG
 
 
 def test_a_server_without_room_refuses_and_goes_on_when_there_is_room(team, database, work):
-    """The server says it as it does with a full disk (53100), since no disk can be filled here without rights."""
+    """The server says it as it does with a full disk (53100); this one needs no mounts."""
     a = team.start("a")
     s = Session(a, work, [{"text": "one"}, {"text": "two"}])
     assert s.ask("first")["text"] == "one"
@@ -60,6 +65,85 @@ def test_a_server_without_room_refuses_and_goes_on_when_there_is_room(team, data
     assert retry(lambda: s.ask("second")["text"]) == "two"
     assert [e["text"] for e in s.events("message.completed") if e["role"] == "user"] == ["first", "second"]
     check_history(database)
+
+
+class SmallDisk(pg_rig.Server):
+    """A server whose data lie on a small file system of their own, in a mount namespace that a sleeping process keeps."""
+    wal_mb = 1
+
+    def prepare(self):
+        user = self.user or pwd.getpwuid(os.getuid())
+        owner = f"uid={user.pw_uid},gid={user.pw_gid}" if self.user else "uid=0,gid=0"
+        script = f'mkdir "$0" && mount -t tmpfs -o size=80m,mode=700,{owner} none "$0" && echo ready && exec sleep infinity'
+        self.keeper = subprocess.Popen(["unshare", "-m" if self.user else "-rm", "sh", "-c", script, str(self.dir / "data")],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        if read_line(self.keeper.stdout) != "ready":
+            why = self.keeper.communicate()[1].decode()
+            shutil.rmtree(self.dir)
+            pytest.skip("no disk can be filled, since there are no mounts of our own here: " + why)
+        enter = ["nsenter", "-t", str(self.keeper.pid), "-m"]
+        self.apart = [*enter, "setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"] if self.user else [
+            *enter, "-U", "--preserve-credentials", "unshare", "-U", f"--map-user={user.pw_uid}", f"--map-group={user.pw_gid}"]
+        self.disk = pathlib.Path(f"/proc/{self.keeper.pid}/root{self.dir / 'data'}")
+
+    def close(self):
+        if self.process.poll() is None:
+            self.stop(signal.SIGQUIT)
+        self.keeper.kill()
+        self.keeper.communicate()
+        shutil.rmtree(self.dir)
+
+
+def test_a_disk_of_the_server_that_is_really_full_costs_nothing_that_was_acknowledged(work, record_property):
+    """The server refuses while it has room for its log, and crashes when it has none."""
+    server = SmallDisk(min_wal_size="2MB", max_wal_size="3MB")
+    team = Team(server.database())
+    try:
+        a = team.start("a")
+        s = Session(a, work, [{"text": f"{n}"} for n in range(100)])
+        assert s.ask("first")["text"] == "0"
+        acknowledged, refused, asked = [], [], ["first"]
+
+        def pad():
+            """Text for which the server needs new pages: what is small may fit into those it has."""
+            return random.randbytes(20000).hex()
+
+        def emit(n):
+            answer = a.http("POST", "/events", json.dumps({"type": "user.n", "data": {"n": n, "pad": pad()}}).encode())
+            if answer.status == 201:
+                acknowledged.append(answer.json()["id"])
+            else:
+                refused.append((answer.status, answer.json()["detail"]))
+
+        emit(0)
+        with full(server.disk / "filler"):
+            for n in range(1, 60):
+                emit(n)
+            while len(asked) < 60:
+                text = pad()
+                answer = a.http("POST", f"/session/{s.id}/message", json.dumps({"text": text, "wait": True}).encode())
+                if answer.status != 200:
+                    break
+                asked.append(text)
+            assert answer.status >= 500, answer.body
+            assert call(a, "GET", "/healthz")["ok"], "the hub lives"
+        assert refused and all(status >= 500 for status, _ in refused), (refused, len(acknowledged))
+        crashed = server.process.poll() is not None
+        if crashed:
+            server.start()
+        assert retry(lambda: a.http("POST", "/events", b'{"type": "user.after"}').status == 201)
+        assert retry(lambda: s.ask("last")["text"]) == str(len(asked))
+        assert [e["text"] for e in s.events("message.completed") if e["role"] == "user"] == [*asked, "last"]
+        rows = check_history(team.database)
+        assert set(acknowledged) <= {r["id"] for r in rows}
+        numbers = team.database.sql("SELECT ('{' || fields || '}')::json -> 'data' ->> 'n' FROM afloat.events WHERE type = 'user.n'").split()
+        assert len(numbers) == len(set(numbers)), "an event was written twice"
+        assert len(numbers) == len(acknowledged) or crashed, "what was refused is not there"
+        record_property("counted", f"{len(acknowledged)} events acknowledged, {len(refused)} refused: {refused[-1][1]}; "
+                        f"the server {'crashed' if crashed else 'lived on'}")
+    finally:
+        team.close()
+        server.close()
 
 
 # ---- TLS ----------------------------------------------------------------------------------------
@@ -83,49 +167,51 @@ def authority(tmp_path):
 
 
 def test_tls_takes_the_right_server_only(home, authority, start_hub):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    server = pg_rig.Server(port=str(port))
-    try:
-        for name in ("server.crt", "server.key"):
-            path = server.dir / "data" / name
-            path.write_bytes((authority / name).read_bytes())
-            path.chmod(0o600)
-            if server.user:
-                os.chown(path, server.user.pw_uid, server.user.pw_gid)
-        server.run("psql", "-h", str(server.dir), "-p", str(port), "-U", "boss", "-d", "postgres", "-c",
-                   "CREATE DATABASE team TEMPLATE template0")
-        server.stop()
-        server.settings.update(ssl="on", listen_addresses="127.0.0.1")
-        server.start()
+    with free_port() as port:
+        server = pg_rig.Server(port=str(port))
+        try:
+            check_tls(server, port, home, authority, start_hub)
+        finally:
+            server.close()
 
-        def use(host, ca):
-            (home.dir / "config.toml").write_text(
-                f'[store]\nurl = "postgresql://boss@{host}:{port}/team?sslmode=verify-full&sslrootcert={authority / ca}"\n')
 
-        use("127.0.0.1", "ca.crt")
-        done = home.cli("hub")
-        assert done.returncode == 1 and 'does not match host name "127.0.0.1"' in done.stderr, done.stderr
-        use("localhost", "other.crt")
-        done = home.cli("hub")
-        assert done.returncode == 1 and "certificate verify failed" in done.stderr, done.stderr
-        assert "cannot reach the store" in done.stderr
-        use("localhost", "ca.crt")
-        start_hub()
-        assert call(home, "GET", "/store")["kind"] == "postgresql"
-        said = server.run("psql", "-h", str(server.dir), "-p", str(port), "-U", "boss", "-d", "postgres", "-Atc",
-                          "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)"
-                          " WHERE datname = 'team' AND client_addr IS NOT NULL")
-        assert said.strip() == "t"
-        home.ok("stop")
-    finally:
-        server.close()
+def check_tls(server, port, home, authority, start_hub):
+    for name in ("server.crt", "server.key"):
+        path = server.dir / "data" / name
+        path.write_bytes((authority / name).read_bytes())
+        path.chmod(0o600)
+        if server.user:
+            os.chown(path, server.user.pw_uid, server.user.pw_gid)
+    server.run("psql", "-h", str(server.dir), "-p", str(port), "-U", "boss", "-d", "postgres", "-c",
+               "CREATE DATABASE team TEMPLATE template0")
+    server.stop()
+    server.settings.update(ssl="on", listen_addresses="127.0.0.1")
+    server.start()
+
+    def use(host, ca):
+        (home.dir / "config.toml").write_text(
+            f'[store]\nurl = "postgresql://boss@{host}:{port}/team?sslmode=verify-full&sslrootcert={authority / ca}"\n')
+
+    use("127.0.0.1", "ca.crt")
+    done = home.cli("hub")
+    assert done.returncode == 1 and 'does not match host name "127.0.0.1"' in done.stderr, done.stderr
+    use("localhost", "other.crt")
+    done = home.cli("hub")
+    assert done.returncode == 1 and "certificate verify failed" in done.stderr, done.stderr
+    assert "cannot reach the store" in done.stderr
+    use("localhost", "ca.crt")
+    start_hub()
+    assert call(home, "GET", "/store")["kind"] == "postgresql"
+    said = server.run("psql", "-h", str(server.dir), "-p", str(port), "-U", "boss", "-d", "postgres", "-Atc",
+                      "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)"
+                      " WHERE datname = 'team' AND client_addr IS NOT NULL")
+    assert said.strip() == "t"
+    home.ok("stop")
 
 
 # ---- many events --------------------------------------------------------------------------------
 
-EVENTS = 1_000_000 if int(os.environ.get("AFLOAT_LOOPS", "1")) >= 100 else 30_000
+EVENTS = 1_000_000 if LOOPS >= 20 else 30_000
 SESSIONS = EVENTS // 10
 
 BLOCK = 10_000  # events that one statement makes
@@ -150,7 +236,7 @@ SCANS = """SELECT coalesce(sum(seq_scan), 0), coalesce(sum(idx_scan), 0) FROM pg
     WHERE schemaname = 'afloat' AND (relname = 'sessions' OR relname ~ '^events_[0-9]+$') AND n_live_tup > 1000"""
 
 
-def test_a_day_of_many_events_is_listed_read_and_pruned_by_indexes(team, database):
+def test_a_day_of_many_events_is_listed_read_and_pruned_by_indexes(team, database, record_property):
     a = team.start("a")
     make_many(database)
 
@@ -182,3 +268,4 @@ def test_a_day_of_many_events_is_listed_read_and_pruned_by_indexes(team, databas
     assert database.sql("SELECT count(*) FROM afloat.sessions") == str(SESSIONS - old)
     months = database.sql("SELECT count(*) FROM pg_inherits WHERE inhparent = 'afloat.events'::regclass")
     assert int(months) >= 3, "this month, the next one, and one for all else"
+    record_property("counted", f"{EVENTS:,} events in {SESSIONS:,} sessions")

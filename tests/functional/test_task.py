@@ -317,4 +317,4 @@ def test_subagents_of_a_bot_work_in_its_worktree(home, hub, tmp_path):
     requests = (rig.home.dir / "sessions" / child["id"] / "requests.jsonl").read_text().splitlines()
     tools = [t["name"] for t in json.loads(requests[0])["body"]["tools"]]
     assert "shell" in tools and "session_complete" not in tools
-    assert call(rig.home, "POST", f"/session/{child['id']}/rewind", {}, 409)["detail"].startswith("what a subagent changed")
+    assert call(rig.home, "POST", f"/session/{child['id']}/rewind", {}, 409)["detail"].endswith("it has what its subagents changed")

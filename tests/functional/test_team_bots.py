@@ -1,13 +1,15 @@
 """Bots of hubs that share a store: what they remember, their skills and their history are the same on every hub."""
 import concurrent.futures
 import json
+import pathlib
 import subprocess
 
 import pytest
 
-from bots import DONE, FILES, Repo, Rig, call, complete, say, shell, use  # noqa: F401
-from conftest import Hub
+from bots import DONE, FILES, Repo, Rig, call, complete, gate, say, shell, use  # noqa: F401
+from conftest import Hub, retry
 from team_rig import Team
+from test_bots import imported, openbot
 
 
 @pytest.fixture
@@ -60,6 +62,92 @@ def test_what_one_hub_remembers_all_do_and_no_write_is_lost(team, repo):
     assert not list(a.home.dir.rglob("memory.json")) and not list(b.home.dir.rglob("memory.json"))
 
 
+def test_two_repositories_of_one_name_do_not_share_and_two_checkouts_of_one_do(team, tmp_path):
+    def repo(name, remote=None):
+        r = Repo(tmp_path / name / "api", FILES)
+        if remote:
+            r.git("remote", "add", "origin", remote)
+        return r
+
+    a = rigs(team, repo("ann"), "a")[0]
+    b = rigs(team, repo("bob"), "b")[0]
+    remember(a, "colour", "red")
+    assert memory(b) == {}, "another repository"
+    remember(b, "colour", "blue")
+    assert memory(a) == {"colour": "red"} and memory(b) == {"colour": "blue"}
+    slugs = [call(r.home, "GET", f"/bots/worker?working_dir={r.repo.root}")["project"] for r in (a, b)]
+    assert slugs[0] == "api" and slugs[1].startswith("api-") and len(slugs[1]) == 12, slugs
+    # the same repository, at other paths and by other ways
+    a.repo, b.repo = repo("cay", "git@host.example:team/api.git"), repo("dan", "https://host.example/team/api")
+    remember(a, "shape", "round")
+    remember(b, "size", "small")
+    assert memory(a) == {"shape": "round"}, "on `a` the name is taken"
+    a.repo, b.repo = repo("eve/x", "git@host.example:team/other.git"), repo("fay/x", "https://host.example/team/other/")
+    for rig in (a, b):
+        rig.repo.root.rename(rig.repo.root.parent / "other")
+        rig.repo = Repo.at_path(rig.repo.root.parent / "other")
+    remember(a, "shape", "round")
+    assert memory(b) == {"shape": "round"}
+    remember(b, "size", "small")
+    assert memory(a) == memory(b) == {"shape": "round", "size": "small"}
+    # an address that changes takes nothing away
+    a.repo.git("remote", "set-url", "origin", "https://moved.example/other")
+    assert memory(a) == {"shape": "round", "size": "small"}
+    run = a.run([use("memory", action="list"), *DONE])
+    assert run.row()["project"] == "other" and run.row()["end_reason"] == "complete"
+
+
+def test_an_openbot_home_is_imported_for_all_hubs(team, repo, tmp_path):
+    a, b = rigs(team, repo, "a", "b")
+    b.bot("rev")
+    b.run(DONE, bot="rev")  # number 1
+    there = openbot(tmp_path / "openbot")
+    report = imported(a.home, there)
+    assert report["taken"] >= 5, report
+    for home in (a.home, b.home):
+        rows = home.json("history", "rev", cwd=repo.root)["sessions"]
+        assert sorted(r["session_number"] for r in rows) == [1, 2, 3], "no number twice"
+        number = next(r["session_number"] for r in rows if r["response_summary"] == "did 1")
+        view = home.ok("history", "rev", "show", str(number), cwd=repo.root)
+        assert "$ ls -l" in view and "Looking." in view
+        assert home.json("memory", "rev", cwd=repo.root)["entries"] == {"fact": "kept"}
+        names = {s["name"] for s in call(home, "GET", "/skills?bot=rev")["skills"] if s["source"] in ("bot", "user")}
+        assert names == {"own", "shared"}
+    again = imported(b.home, there)
+    assert again["taken"] == 0, again
+    assert imported(a.home, there)["taken"] == 0
+    assert team.database.sql("SELECT count(*) FROM afloat.sessions") == "3"
+
+
+def test_a_bot_that_is_removed_with_its_history_is_gone_on_all_hubs_and_can_be_taken_back(team, repo):
+    a, b = rigs(team, repo, "a", "b")
+    b.bot("other")
+    b.run(DONE, bot="other")
+    remember(a, "colour", "red")
+    call(a.home, "PUT", "/skills/knock", {"description": "one", "body": "Knock.", "bot": "worker"})
+    b.run([shell("echo hello"), *DONE])
+    history = lambda home: home.json("history", "worker", cwd=repo.root)["sessions"]
+    before = history(b.home)
+    run = b.start([gate(), *DONE])
+    run.at_gate()
+    no = a.home.cli("bots", "rm", "worker", "--history")
+    assert no.returncode == 7 and "runs on hub 'b'" in no.stderr and run.id in no.stderr, no.stderr
+    run.open_gate()
+    run.wait()
+    retry(lambda: team.database.sql("SELECT count(*) FROM afloat.sessions WHERE hub IS NOT NULL") == "0")
+    before = history(b.home)
+    gone = a.home.json("bots", "rm", "worker", "--history")
+    assert memory(b) == {} and history(b.home) == [] and call(b.home, "GET", "/runs?bot=worker")["runs"] == []
+    assert b.home.json("history", "other", cwd=repo.root)["sessions"], "others stay"
+    assert not [s for s in call(b.home, "GET", "/skills?bot=worker")["skills"] if s["name"] == "knock"]
+    [file] = pathlib.Path(gone["trash"]).glob("store-*.jsonl")
+    for name in ("a", "b"):
+        team.hubs.pop(name).close()
+    assert a.home.json("store", "import", str(file))["sessions"] == len(before)
+    team.start("b")
+    assert history(b.home) == before and memory(b) == {"colour": "red"}
+
+
 def test_memory_that_is_damaged_is_set_aside_in_the_store_too(team, repo):
     a, b = rigs(team, repo, "a", "b")
     remember(a, "k", "v")
@@ -73,6 +161,8 @@ def test_memory_that_is_damaged_is_set_aside_in_the_store_too(team, repo):
 
 def test_a_run_uses_what_another_hub_left_and_its_history_is_shown_everywhere(team, repo):
     a, b = rigs(team, repo, "a", "b")
+    for rig in (a, b):
+        rig.bot("other")
     first = a.run([use("memory", action="set", key="where", value="under the mat"),
                    use("skill_save", name="knock", description="how to enter", body="Knock twice."),
                    shell("echo out of a"), complete("went in"), say("Bye.")])
@@ -92,6 +182,8 @@ def test_a_run_uses_what_another_hub_left_and_its_history_is_shown_everywhere(te
         shown = call(rig.home, "GET", f"/bots/worker/history/1?working_dir={repo.root}")
         assert shown["response_summary"] == "went in" and "$ echo out of a [ok]" in shown["view"]
         assert [c["command"] for c in shown["commands"]][-2:] == ["echo out of a", shown["commands"][-1]["command"]]
+        assert call(rig.home, "GET", f"/bots/worker/history/{session}?working_dir={repo.root}")["session_number"] == 2
+        call(rig.home, "GET", f"/bots/other/history/{session}?working_dir={repo.root}", status=404)  # not its own
         assert call(rig.home, "GET", f"/bots/worker?working_dir={repo.root}")["session_count"] == 2
         skills = {s["name"]: s for s in call(rig.home, "GET", "/skills?bot=worker")["skills"]}
         assert skills["knock"]["source"] == "bot" and skills["knock"]["description"] == "how to enter"

@@ -231,4 +231,24 @@ def test_commands_at_the_same_time_lose_nothing(home, hub, tmp_path):
     for process in running:
         assert process.wait() == 0
     assert {p["path"] for p in home.json("trust", "list")["places"]} == {str(r) for r in roots}
-    assert home.http("GET", "/trust").json() == home.json("trust", "list")
+    retry(lambda: home.http("GET", "/trust").json() == home.json("trust", "list"))
+
+
+def test_trust_reaches_a_session_that_was_there_before(home, hub, tmp_path):
+    """Also in a project inside a trusted one."""
+    home.env["AFLOAT_PROVIDER"] = "scripted"
+    for name in ("outer", "outer/inner"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        plugins = tmp_path / name / ".afloat/plugins"
+        plugins.mkdir(parents=True)
+        plugin = name.replace("outer/", "")
+        (plugins / f"{plugin}.lua").write_text(f"on_final(function(ctx, text) return text .. ' via {plugin}' end)")
+    served = lambda: {p["name"] for p in home.json("plugin", "list")["plugins"] if p["serving"]}  # noqa: E731
+    for name in ("outer", "inner"):
+        dir = tmp_path / ("outer/inner" if name == "inner" else name)
+        assert f"via {name}" not in home.ok("chat", "thanks", cwd=dir)
+        home.ok("trust", cwd=dir)
+        retry(lambda: name in served())
+        assert f"via {name}" in home.ok("chat", "-c", "thanks", cwd=dir)
+    home.ok("untrust", cwd=tmp_path / "outer")
+    retry(lambda: served() == {"inner"})

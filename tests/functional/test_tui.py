@@ -13,8 +13,8 @@ import time
 import pytest
 
 from chat_rig import FakeHub, Pane, Terminal
-from conftest import DEADLINE, retry
-from test_agent import Session, one_call
+from conftest import DEADLINE, LOOPS, retry
+from test_agent import Session, call, one_call
 
 pytestmark = pytest.mark.skipif(subprocess.run(["which", "tmux"], capture_output=True).returncode != 0,
                                 reason="no tmux")
@@ -127,7 +127,7 @@ def test_a_conversation_is_these_grids(tui):
     pane.press("Enter", "x = 1")
     assert pane.grid()[:-1] == GRID_80
     assert re.match(r" gen \d+ · auto · scripted/scripted · /", pane.status())
-    assert pane.status().endswith("Tab next · Ctrl+P palette · ? help")
+    assert pane.status().endswith("Esc back · Tab next · Ctrl+P palette")
     pane.resize(40, 15)
     pane.wait(lambda g: g[:-1] == GRID_40)
     pane.resize(160, 14)
@@ -180,12 +180,70 @@ def no_cursor(pane):
     return pane.tmux("display", "-p", "#{cursor_flag}").strip() == "0"
 
 
+def make_old_ones(tui, n):
+    """A session with something in it, and `n` newer ones."""
+    old = Session(tui.home, tui.dir, [{"text": "an answer of long ago"}, one_call(cmd="true"), {"text": "x"}], title="the oldest of all")
+    old.ask("first")
+    for i in range(n):
+        call(tui.home, "POST", "/session", {"title": f"number {i}", "working_dir": str(tui.dir)}, 201)
+    return old
+
+
+def test_a_session_that_is_not_among_the_newest_is_found(tui):
+    make_old_ones(tui, 210)
+    pane = tui()
+    pane.shows("number 209")
+    pane.press("/", "─ Sessions", "type to search")
+    pane.type("oldest all")
+    pane.wait(lambda g: "○ the oldest of all" in g[6] and "number" not in g[7][5:])
+    pane.keys("Enter")
+    pane.shows("an answer of long ago")
+    pane.gone("type to search")
+
+
+def test_the_list_reads_on_where_it_ends(tui):
+    make_old_ones(tui, 210)
+    pane = tui()
+    pane.shows("number 209")
+    pane.keys("End")
+    pane.shows("─ number 109")  # the newest of the older ones is chosen
+    pane.press("End", "─ number 9 ")
+    pane.press("End", "an answer of long ago")
+    pane.wait(lambda g: any("the oldest of all" in line for line in g) and not any("older sessions" in line for line in g))
+
+
+def test_an_old_session_that_needs_an_answer_comes_first(tui):
+    old = make_old_ones(tui, 100)
+    pane = tui()
+    pane.shows("number 99")
+    old.call("PATCH", "", {"permission": "ask"})
+    old.send("and now")
+    pane.wait(lambda g: "the oldest" in g[1] and "needs you" in g[1])
+
+
+def test_an_old_session_that_waits_is_there_from_the_start(tui):
+    old = make_old_ones(tui, 100)
+    old.call("PATCH", "", {"permission": "ask"})
+    old.send("and now")
+    retry(lambda: old.call("GET", "")["state"] == "waiting")
+    pane = tui()
+    pane.wait(lambda g: "the oldest" in g[1] and "needs you" in g[1] and "number 99" in g[2])
+    newest = call(tui.home, "GET", "/session?limit=1")["sessions"][0]["id"]
+    call(tui.home, "PATCH", f"/session/{newest}", {"title": "renamed"})
+    pane.shows("renamed")  # it follows events now: of an answer before that it would not know
+    tui.home.ok("sessions", "allow", old.id)
+    pane.wait(lambda g: any("the oldest" in line for line in g) and not any("needs you" in line for line in g))
+
+
 def test_every_key_of_the_help_does_what_it_says(tui):
     s = Session(tui.home, tui.dir, [{"text": "said"}])
     s.ask("first")
     pane = tui()
     pane.press("?", "─ Keys ─")
-    listed = {m.group(1) for m in (re.match(r"│(\S+) +\S", line[8:]) for line in pane.grid()) if m}
+    first = pane.grid()
+    pane.press("End", "ctrl+space")  # the page is longer than this window
+    listed = {m.group(1) for m in (re.match(r"│(\S+) +\S", line) for line in first + pane.grid()) if m}
+    assert not any("…" in line for line in first[1:-1] + pane.grid()[1:-1])  # nothing is cut
     close_popup(pane, "─ Keys ─")
     tried = set()
 
@@ -204,8 +262,12 @@ def test_every_key_of_the_help_does_what_it_says(tui):
     close_popup(pane, "Command palette")
     pane.keys("Tab")
     retry(lambda: no_cursor(pane))
+    press("/", None, "─ Sessions ─", "Enter opens it")
+    close_popup(pane, "Enter opens it")
     press("p", None, "Plugins · generation")
     press("r", None, "Runs of bots")
+    press("a", None, "choose a run first")
+    press("M", None, "choose a run first")
     press("s", None, "Sessions")
     pane.keys("Down")
     pane.press("Enter", "said")  # opens the session, and the input has the focus
@@ -229,6 +291,22 @@ def test_every_key_of_the_help_does_what_it_says(tui):
     retry(lambda: no_cursor(pane))
     press("ctrl+r", "C-r", "0 added, 0 changed, 0 removed")
     press("ctrl+l", "C-l", "Sessions")
+    press("z", None, gone="Sessions")
+    pane.press("z", "Sessions")
+    pane.keys("Escape")
+    s2 = Session(tui.home, tui.dir, [{"text": "\n\n".join(f"par {i}." for i in range(40))}])
+    s2.ask("long")
+    pane.wait(lambda g: any("○ long" in line for line in g))
+    pane.keys("Home")
+    pane.keys("Down")  # the terminal is above it
+    pane.press("Enter", "par 39.")
+    press("pageup", "PageUp", gone="par 39.")  # also while a message is typed
+    press("pagedown", "PageDown", "par 39.")
+    pane.keys("Escape")
+    retry(lambda: no_cursor(pane))
+    press("d", None, "end the session 'long'?")
+    pane.keys("y")
+    pane.gone("○ long")
     s.call("DELETE")
     pane.gone("○ first")
     press("e", None, "· first")
@@ -311,19 +389,47 @@ def test_a_permission_is_given_with_one_key(tui, key, decision, remember):
     assert (decided["decision"], decided.get("remember") or "once") == (decision, remember)
 
 
-def test_a_key_that_was_on_its_way_decides_nothing(tui):
-    s = Session(tui.home, tui.dir, [one_call(cmd="echo hi there"), {"text": "after"}], permission="ask")
+def test_a_question_shows_all_of_a_call(tui):
+    code = 'tool {\n  name = "die",\n}\n'
+    calls = [one_call(cmd="echo hi", cwd="/"), one_call("plugin_save", name="die", content=code), {"text": "after"}]
+    s = Session(tui.home, tui.dir, calls, permission="ask")
     pane = tui()
     pane.press("Enter", "message; Enter sends")
     s.send("go")
-    end = time.monotonic() + DEADLINE
-    while not any("wants to run" in line for line in pane.grid()):  # somebody presses 'a' all the time
-        assert time.monotonic() < end
-    pane.keys("a")
+    grid = pane.shows("shell wants to use: ")
+    assert '"cwd":"/"' in "".join(line.strip("│ ") for line in grid)
+    s.call("POST", "/permission/" + s.wait_for("permission.requested")["request_id"], {"decision": "deny"})
+    grid = pane.shows('plugin_save wants to use: {"name":"die"}')
+    at = next(i for i, line in enumerate(grid) if "content:" in line)
+    assert 'name = "die",' in grid[at + 2] and "\\n" not in "".join(grid)
+
+
+def test_a_key_that_was_on_its_way_decides_nothing(tui):
+    s = Session(tui.home, tui.dir, [one_call(cmd="echo hi there"), {"text": "after"}] * 20, permission="ask")
+    pane = tui()
+    pane.press("Enter", "message; Enter sends")
+
+    def press_at_once():
+        """Press 'a' as soon as the question is seen; true when that was within the 0.4 s in which it counts for nothing."""
+        turn = s.send("go")["turn_id"]
+        end = before = time.monotonic() + DEADLINE
+        while not any("wants to run" in line for line in pane.grid()):
+            before = time.monotonic()
+            assert before < end
+        pane.keys("a")
+        if time.monotonic() - before < 0.25:
+            return turn
+        for p in s.call("GET")["pending"]:  # on a busy machine: again, with another question
+            s.call("POST", f"/permission/{p['request_id']}", {"decision": "allow"})
+        s.wait_for("turn.completed", turn=turn)
+        pane.gone("wants to run")
+        return None
+    turn = retry(press_at_once)
     time.sleep(0.2)
-    assert s.events("permission.decided") == []
+    assert not [e for e in s.events("permission.decided") if e["turn"] == turn]
     time.sleep(0.4)
-    pane.press("d", "after")
+    pane.keys("d")
+    assert s.wait_for("permission.decided", turn=turn)["decision"] == "deny"
 
 
 def test_a_question_is_answered_with_a_number(tui):
@@ -531,17 +637,22 @@ def test_a_safe_start_has_the_shipped_interface_only(tui):
 def test_saves_leave_memory_and_keys_as_they_were(tui):
     options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"  # else freed memory is kept
     pane = tui(env={"ASAN_OPTIONS": options})
-    saves = 500 * int(os.environ.get("AFLOAT_LOOPS", "1"))  # 10,000 in `make soak`
+    saves = 500 * LOOPS  # 10,000 in `make soak`
     keys = []
 
     def memory():
         status = pathlib.Path(f"/proc/{pane.pid()}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
 
+    def work():
+        """Seconds of a processor that the interface has used."""
+        fields = pathlib.Path(f"/proc/{pane.pid()}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def press():
-        began = time.monotonic()
+        began = work()
         pane.press("?", "─ Keys ─")
-        keys.append(time.monotonic() - began)
+        keys.append(work() - began)
         close_popup(pane, "─ Keys ─")
 
     for i in range(saves):
@@ -708,14 +819,16 @@ def test_T9_T15_a_burst_of_events_is_a_few_questions(home, tmp_path):
     pane = Tui(home, tmp_path)
     try:
         before = hub.asked("/session"), hub.asked("/plugin/list")
+        began = time.monotonic()
         hub.shout(2000, "session.updated")
         hub.shout(2000, "plugin.changed")
         hub.row["title"] = "the last word"
         hub.shout(1, "session.updated")
         pane.shows("the last word")
-        assert 1 <= hub.asked("/session") - before[0] <= 12
+        most = max(12, (time.monotonic() - began) / 0.02)  # one in 20 ms, on a machine that is slow to draw
+        assert 1 <= hub.asked("/session") - before[0] <= most
         retry(lambda: hub.asked("/plugin/list") > before[1])
-        assert hub.asked("/plugin/list") - before[1] <= 12
+        assert hub.asked("/plugin/list") - before[1] <= most
     finally:
         pane.close()
         hub.close()
@@ -758,8 +871,10 @@ def test_a_hub_that_was_killed_is_told_and_found_again(tui):
 def test_without_a_terminal_afloat_prints_a_short_help(home):
     done = home.cli()
     assert done.returncode == 0 and "afloat chat" in done.stdout
-    done = home.cli("tui")
-    assert done.returncode == 2 and "needs a terminal" in done.stderr
+    for alone in ("tui", "--plain", "--safe"):
+        done = home.cli(alone)
+        assert done.returncode == 2 and "needs a terminal" in done.stderr
+    assert "does not take 'chat'" in home.cli("--plain", "chat").stderr
 
 
 def test_the_terminal_is_given_back_as_it_was(home):
@@ -837,7 +952,7 @@ def test_a_command_runs_in_a_terminal_and_the_model_reads_it(tui):
     t.keys("Enter")
     t.shows("made-by-a-command")
     t.shows("exit code 0")
-    t.keys("Down")  # from the terminal to the session
+    t.keys("Up")  # from the terminal, which has ended, to the session
     t.press("Enter", "message; Enter sends")
     t.type("what was that?")
     t.keys("Enter")
@@ -987,3 +1102,21 @@ def test_the_work_of_a_program_in_a_worktree_is_taken_over_from_the_screen(tui):
     t.type("run.apply")
     t.press("Enter", "its changes are on your tree")
     assert (tui.dir / "f").read_text() == "x\nby the agent\n"
+
+
+def test_a_terminal_of_another_encoding_gets_ascii(home, tmp_path):
+    home.ok("start")
+    home.env.update(LANG="de_DE.ISO-8859-1", TERM="xterm")
+    for name in ("LC_ALL", "LC_CTYPE"):
+        home.env.pop(name, None)
+    process, terminal = home.on_terminal(cwd=tmp_path)
+    seen = b""
+    try:
+        while chunk := terminal.read(65536):
+            seen += chunk
+            if b"Ctrl+P" in seen:  # the last row
+                os.write(terminal.fileno(), b"\x11")
+    except OSError:
+        pass  # the terminal is closed
+    assert process.wait() == 0
+    assert all(byte < 0x80 for byte in seen), seen

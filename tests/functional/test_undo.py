@@ -187,9 +187,10 @@ def test_choices_are_taken_back_one_by_one(home, start_hub):
     flag = lambda: {f["name"]: f["enabled"] for f in call(home, "GET", "/feature")[1]["features"]}["p:loud"]
     off = lambda: {t["name"] for t in call(home, "GET", "/tool")[1]["tools"] if not t["enabled"]}
     assert flag() and off() == {"read_file", "what"}
+    assert home.ok("generations").splitlines()[0].endswith("  =flags.p.loud")
     generation = undo(home)["generation"]
     assert generation > before and not flag() and off() == {"read_file", "what"}
-    undo(home)
+    assert home.ok("undo").endswith("chosen as before: tools.what.off\n")
     assert off() == {"read_file"}
     undo(home)
     assert off() == set() and undo_refused(home)

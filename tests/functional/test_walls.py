@@ -2,6 +2,7 @@
 for commands and for file tools alike."""
 import json
 import os
+import pathlib
 import subprocess
 
 import pytest
@@ -45,6 +46,46 @@ def test_a_replaced_working_directory_is_refused_to_every_tool_also_after_a_rest
     for success, _, error in play(s, *attack):
         assert not success and "symbolic link" in error
     assert os.listdir(work / "victim") == []
+
+
+def test_a_session_that_moves_to_the_home_directory_can_only_read_there(home, hub, work):
+    user = pathlib.Path(os.environ["HOME"])
+    mark = user / f"escaped-{os.getpid()}"
+    s = Session(home, work)
+    assert s.row["sandbox"] == "workspace-write" and s.row["sandbox_reason"] is None
+    for dir in (user, "/", home.dir.parent):
+        moved = s.call("PATCH", "", {"working_dir": str(dir)})
+        assert moved["sandbox"] == "read-only" and "tools can only read" in moved["sandbox_reason"], dir
+        assert s.events("session.updated")[-1]["working_dir"] == str(dir)
+        s.call("PATCH", "", {"working_dir": str(work), "sandbox": "workspace-write"})
+    s.call("PATCH", "", {"working_dir": str(user)})
+    assert not play(s, one_call(cmd=f"touch {mark}"), {"text": "end"})[0][0] and not mark.exists()
+    asked = s.call("PATCH", "", {"working_dir": str(user), "sandbox": "workspace-write"})
+    assert asked["sandbox"] == "workspace-write" and asked["sandbox_reason"] is None
+
+
+def test_a_chat_in_the_home_directory_says_that_tools_can_only_read(home, hub, work):
+    work.mkdir()
+    line = "afloat: the working directory is your home: tools can only read; --sandbox asks for more"
+    user = os.environ["HOME"]
+    assert line in home.cli("chat", "hi", cwd=user).stderr
+    assert line not in home.cli("chat", "hi", "--sandbox", "read-only", cwd=user).stderr
+    assert line not in home.cli("chat", "hi", cwd=work).stderr
+    first = call(home, "GET", "/session?limit=1")["sessions"][0]
+    assert line in home.cli("chat", "hi", "--resume", first["id"], "--cwd", user).stderr
+    home.ok("bots", "create", "reader")
+    assert line in home.cli("run", "reader", "hi", "-n", "1", "--no-worktree", "--skip-git-check", cwd=user).stderr
+
+
+def test_a_plugin_that_runs_a_fifo_delays_nobody(home, hub, work):
+    work.mkdir()
+    os.mkfifo(work / "fifo")
+    call(home, "POST", "/plugin/save", {"name": "waits", "content": f"""
+        route("GET", "/load", function() return {{ select(2, loadfile("{work}/fifo")) }} end)
+        route("GET", "/do", function() return {{ select(2, pcall(dofile, "{work}/fifo")) }} end)"""})
+    for path in ("load", "do"):
+        assert "fifo" in call(home, "GET", f"/api/plugins/waits/{path}")[0]
+    assert call(home, "GET", "/healthz")["ok"]
 
 
 def test_a_directory_given_through_a_link_is_kept_by_its_real_path(home, hub, work):
@@ -161,8 +202,9 @@ def test_links_in_circles_and_huge_trees_delay_no_other_plugin(home, hub, work):
         (home.dir / "plugins" / "circles" / name).symlink_to(".")
     call(home, "POST", "/reload", {})
     assert call(home, "POST", "/command/u:v", {})["output"] == "1"
-    report = call(home, "POST", "/plugin/add", {"path": "/"})["report"]  # is no plugin
+    report = call(home, "POST", "/plugin/add", {"path": "/usr"})["report"]  # is no plugin
     assert not report["ok"] and not report["added"]
+    call(home, "POST", "/plugin/add", {"path": "/"}, 400)  # holds the home: it would be reloaded for its own changes
     save(home.dir / "plugins" / "u.lua", say % 2)
     call(home, "POST", "/reload", {})
     assert call(home, "POST", "/command/u:v", {})["output"] == "2"

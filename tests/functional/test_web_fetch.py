@@ -93,7 +93,7 @@ def test_what_is_no_text_is_said(fetch, web):
     web.pages["/gz"] = (200, {"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(b"x"))
     picture, packed, missing, odd = fetch(web.url + "/x.png", web.url + "/gz", web.url + "/none", "ftp://127.0.0.1/")
     assert picture["error"] == "the answer is image/png, 6 bytes: only text can be read"
-    assert "compresses its answer (gzip)" in packed["error"]
+    assert "compressed its answer (gzip)" in packed["error"]
     assert missing["error"] == "the server answered with status 404" and missing["output"] == "no such page"
     assert "'url' must be a plain http:// or https:// address" in odd["error"]
 

@@ -34,11 +34,10 @@ static int parse(struct bot_config *c, struct str text)
 
 static void check_change(struct str text, unsigned which)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *keys;
     struct buf out;
     struct bot_config c;
-    arena_init(&a);
     buf_init(&out, SIZE_MAX);
     int rc = json_parse(&keys, &a, str_of(changes[which]), NULL, NULL);
     assert(rc == 0);

@@ -10,7 +10,6 @@
 #include "bot/import.h"
 #include "bot/memory.h"
 #include "store/journal.h"
-#include "store/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -116,6 +115,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put(places[which], bytes);
         check_import();
     }
-    demand(walk_remove(root, NULL) == 0, "cannot clean up");
+    demand(path_remove_tree(root, NULL) == 0, "cannot clean up");
     return 0;
 }

@@ -27,10 +27,9 @@ static bool allows(const struct pattern *p, const struct cmdline *l)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str line = {(const char *)data, size};
-    struct arena a;
+    struct arena a = {0};
     struct cmdline l;
     struct pattern any;
-    arena_init(&a);
     struct pattern git = pattern_of(&a, "git *"), rm = pattern_of(&a, "rm *");
     cmdline_parse(&l, &a, line);
     if (allows(&git, &l)) {

@@ -11,12 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_dotenv(struct str text)
 {
-    struct arena a;
+    struct arena a = {0};
     struct env_vars vars;
     struct err e = {0};
     unsigned line = 0, lines = 1;
     size_t n;
-    arena_init(&a);
     env_vars_init(&vars, &a);
     env_vars_set(&vars, STR("HOME"), STR("/home/u"));
     if (env_dotenv_read(&vars, text, &e) != 0) {

@@ -31,9 +31,7 @@ static int args_take(void *args, const struct json *value, struct err *e)
 }
 
 static const struct host_args args_face = {.write = args_write, .take = args_take};
-static const char *const points[] = {"on_begin", "on_final", NULL};
-static const char *const events[] = {"improvement.*", NULL};
-static const struct host_rules rules = {.points = points, .events = events};
+static const struct host_rules rules = {.whole = false};
 
 static int way_send(struct host_talk *t, struct str bytes, size_t max_unread)
 {
@@ -143,9 +141,8 @@ static void take_far(void *to, struct str line)
 
 static void check_message(struct str line)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *m;
-    arena_init(&a);
     int rc = json_parse(&m, &a, line, NULL, NULL);
     assert(rc == 0 && json_get(m, "type") != NULL);
     (void)rc;

@@ -23,10 +23,9 @@ static int on_body(void *arg, struct str bytes)
 
 static void serve(struct session *s, const struct asked *q)
 {
-    struct arena a;
+    struct arena a = {0};
     struct refusal no = {0};
     const struct json *params;
-    arena_init(&a);
     if (q->target != TARGET_OP) {
         buf_addf(s->log, "[target %d]", (int)q->target);
     } else if (params__build(&a, q, buf_str(&s->body), &params, &no)) {
@@ -96,9 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         struct server_opts opts = {.version = "0"};
         int rc = loop_init(&loop, NULL, NULL);
         assert(rc == 0);
-        rc = server_open(&server, &loop, &opts, NULL);
-        assert(rc == 0);
         (void)rc;
+        server = server_open(&loop, &opts);
         log_set_level(LOG_ERROR);
     }
     buf_init(&whole, 1 << 24);

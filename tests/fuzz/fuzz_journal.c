@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "store/fsck.h"
-#include "store/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,9 +55,8 @@ static uint64_t lines_behind(struct journal *j, uint64_t after)
     demand(rc == 0, "what was found good cannot be read");
     struct str rest = buf_str(&out);
     while (rest.n != 0) {
-        struct arena a;
+        struct arena a = {0};
         struct json *v;
-        arena_init(&a);
         demand(json_parse(&v, &a, str_cut(&rest, '\n'), NULL, &e) == 0, "not JSON");
         demand((uint64_t)json_int(json_get(v, "seq"), 0) == ++after, "a hole");
         arena_fini(&a);
@@ -106,6 +104,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         demand(r.damage[0] == '\0' && r.bytes_cut == 0, "mended and still damaged");
         use(j);
     }
-    demand(walk_remove(home, &e) == 0, "cannot clean up");
+    demand(path_remove_tree(home, &e) == 0, "cannot clean up");
     return 0;
 }

@@ -142,10 +142,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
     struct json_opts opts = {.max_depth = JSON_DEPTH_MAX};
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     struct err e = {0};
-    arena_init(&a);
     int rc = json_parse(&v, &a, text, &opts, &e);
     demand((rc == 0) == (v != NULL), "result and code differ");
     compare(v, &e, text);

@@ -54,10 +54,9 @@ static void set_up(void)
 
 static void try_json(struct str text)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v, *back;
     struct err e;
-    arena_init(&a);
     if (json_parse(&v, &a, text, NULL, NULL) == 0) {
         struct entry en = {0};
         lua_State *L = entry_begin(&en, vm);

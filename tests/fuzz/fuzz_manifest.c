@@ -74,7 +74,7 @@ static void check_schema(struct str text, struct arena *a)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct arena a;
+    struct arena a = {0};
     if (size == 0) {
         return 0;
     }
@@ -88,7 +88,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         files[i].bytes = i == PACKAGE || i == PLUGIN ? text : STR_NULL;
         vec_push(&t.files, files[i]);
     }
-    arena_init(&a);
     check_resolve(&t, built, &a);
     check_schema(text, &a);
     arena_fini(&a);

@@ -49,13 +49,12 @@ static void check_json(struct str text)
 {
     struct buf json;
     struct jw w;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     buf_init(&json, SIZE_MAX);
     jw_init(&w, &json);
     jw_str(&w, text);
     redact_json(&json);
-    arena_init(&a);
     demand(json_parse(&v, &a, buf_str(&json), NULL, NULL) == 0, "no JSON any more");
     arena_fini(&a);
     buf_fini(&json);

@@ -53,9 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const struct json_opts opts = {.dup = JSON_DUP_LAST};
-    struct arena a;
+    struct arena a = {0};
     struct json *body;
-    arena_init(&a);
     if (json_parse(&body, &a, (struct str){(const char *)data, n}, &opts, NULL) == 0 &&
         body->type == JSON_OBJ) {
         for (size_t i = 0; i < ARRAY_LEN(wires); i++) {

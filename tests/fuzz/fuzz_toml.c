@@ -108,11 +108,10 @@ static bool same(const struct toml *a, const struct toml *b)
 
 static void check_again(const struct toml *first)
 {
-    struct arena a;
+    struct arena a = {0};
     struct buf b;
     struct toml *again;
     struct err e;
-    arena_init(&a);
     buf_init(&b, (size_t)64 << 20);
     write_members(&b, first, "\n");
     if (toml_parse(&again, &a, buf_str(&b), NULL, NULL, &e) < 0) {
@@ -140,11 +139,10 @@ static void check_place(struct str text, uint32_t line, uint32_t col, const stru
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
-    struct arena a;
+    struct arena a = {0};
     struct toml *doc;
     struct err e;
     uint32_t line = 0, col = 0;
-    arena_init(&a);
     if (toml_parse(&doc, &a, text, &line, &col, &e) == 0) {
         check_again(doc);
     } else {

@@ -43,10 +43,9 @@ static void send_back(const struct json *content)
     assert(wire_check(&body, NULL) == 0);
     for (size_t i = 0; i < ARRAY_LEN(wires); i++) {
         struct buf out;
-        struct arena a;
+        struct arena a = {0};
         struct json *v;
         buf_init(&out, SIZE_MAX);
-        arena_init(&a);
         wire_write(wires[i], &out, &body, STR("m"));
         struct json_opts deep = {.max_depth = JSON_DEPTH_MAX};
         assert(json_parse(&v, &a, buf_str(&out), &deep, NULL) == 0);

@@ -16,6 +16,7 @@ const server = http.createServer((req, res) => {
   res.on("close", () => up.destroy());
   req.pipe(up);
 });
+server.keepAliveTimeout = 0; // a client that is slow to ask again must not find its connection closed
 process.stdin.once("data", (line) => {
   const [port, token] = line.toString().trim().split(" ");
   hub = { port, token };

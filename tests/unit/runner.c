@@ -7,12 +7,14 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/time.h"
 #include "unit/test.h"
 
-enum { SKIPPED = 77, HANG_S = 600 };
+enum { SKIPPED = 77, HANG_S = 600, HANG_SOAK_S = 3600 };
 
 static char own_dir[256]; // of the test that runs in this process
 static pid_t own_pid;
@@ -57,6 +59,35 @@ const char *test_data(void)
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
+uint64_t test_cpu_ns(void)
+{
+    struct timespec t;
+    CHECK_INT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/// How long this thread has been ready without a processor; 0 where the kernel does not count it.
+static uint64_t waited_ns(void)
+{
+    unsigned long long ns = 0;
+    FILE *f = fopen("/proc/thread-self/schedstat", "re");
+    if (f != NULL) {
+        ns = fscanf(f, "%*u %llu", &ns) == 1 ? ns : 0;
+        fclose(f);
+    }
+    return ns;
+}
+
+uint64_t test_own_ns(void)
+{
+    uint64_t waited, now;
+    do { // until both are of one moment, so that it never goes back
+        waited = waited_ns();
+        now = time_mono_ns();
+    } while (waited != waited_ns());
+    return now - waited;
+}
+
 int test_loops(int quick)
 {
     const char *times = getenv("AFLOAT_LOOPS");
@@ -87,7 +118,7 @@ static int run(const struct test_entry *t)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(HANG_S); // a test that hangs dies of it and says so
+        alarm(test_loops(1) > 1 ? HANG_SOAK_S : HANG_S); // who hangs dies of it and says so
         t->run();
         exit(0); // not _exit: leaks are looked for at exit
     }

@@ -3,6 +3,7 @@
 // The tiny test runner. Each TEST runs in a process of its own: a crash, a leak (ASan) or an open
 // handle fails that test and no other.
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,11 @@ const char *test_dir(void);
 /// Where the public conformance data lies, or NULL: $AFLOAT_TEST_DATA, else ../shared/data beside
 /// the source tree.
 const char *test_data(void);
+
+/// What this process has computed, in all its threads: other programs do not count.
+uint64_t test_cpu_ns(void);
+/// A clock that stands while this thread is ready to run and another has the processor, as far as the kernel says so.
+uint64_t test_own_ns(void);
 
 /// How often a long loop runs: `quick` times in `make test`, $AFLOAT_LOOPS times as often in
 /// `make soak`.

@@ -102,7 +102,7 @@ on("pty.opened", function(event)
   hooks.notify("agent_created", row)
   tell("pty", row.id, "created", row)
   tell_changes(row)
-  if row.prompt then type_prompt(row) end
+  if type(row.prompt) == "string" then type_prompt(row) end   -- absent it is null
 end)
 
 on("session.created", function(event) tell("chat", event.session, "created", event) end)

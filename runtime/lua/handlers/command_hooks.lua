@@ -131,8 +131,15 @@ if hooks_of.PreToolUse then
 end
 
 if hooks_of.PostToolUse then
+  local allowed = {}   -- session id to the ids of its calls that were not denied: on_resolve_tool comes after on_permission
+  on_resolve_tool({ priority = 1000000 }, function(ctx, call)
+    local calls = allowed[ctx.session_id] or {}
+    allowed[ctx.session_id], calls[call.tool_call_id] = calls, true
+  end)
+  on_done(function(ctx) allowed[ctx.session_id] = nil end)
   on_tool_result(longest("PostToolUse"), function(ctx, call, result)
     local added = {}
+    if not (allowed[ctx.session_id] or {})[call.tool_call_id] then return end
     for _, hook in ipairs(hooks_of.PostToolUse) do
       if matches(hook, call.tool_name, NAMES[call.tool_name] or call.tool_name) then
         local got = run(hook, ctx, { tool_name = NAMES[call.tool_name] or call.tool_name, tool_input = theirs(call.tool_name, call.input),

@@ -12,17 +12,17 @@ local function close(state)
   state.tui.back = nil
 end
 
-local function popup(state, name, focus)
+local function popup(state, name)
   if not state.tui.popup then state.tui.back = state.tui.focus end
-  state.tui.popup = name
-  state.tui.focus = focus or name
+  state.tui.popup, state.tui.focus = name, name
+  state.tui.scroll[name], state.tui.selected[name] = nil, nil -- from its beginning, whatever it showed before
 end
 
 local beginning -- true while a session is being made, then its row until it is open
 
-local function new_session(state)
+local function new_session(state, kind)
   beginning = true
-  local row, why = afloat.call("session.new", { working_dir = state.project })
+  local row, why = afloat.call("session.new", { working_dir = state.project, type = kind })
   beginning = row
   if not row then return nil, fail(why) end
   afloat.open(row.id)
@@ -32,8 +32,40 @@ local function new_session(state)
   return row
 end
 
+local reading -- true while a page of sessions is on its way
+
+-- One more page of sessions that are too old for the hub to tell of by itself. False: that was the last one.
+local function read_older(state)
+  local before = state.tui.older or {}
+  if reading or before.done then return false end
+  reading = true
+  local page, why = afloat.call("session.list", { limit = 200, cursor = before.next })
+  reading = nil
+  if not page then return false, fail(why) end
+  for _, s in ipairs(page.sessions) do afloat.keep_session(state, s) end
+  if state.tui.older then state.tui.older.next, state.tui.older.done = page.next, not page.next end
+  return page.next ~= nil
+end
+
+-- The end of the list: read on until there is something to show, and choose the first of it.
+local function show_older(state)
+  local seen = {}
+  for _, s in ipairs(afloat.sessions(state)) do seen[s.id] = true end
+  local more = true
+  while more do
+    more = read_older(state)
+    for _, s in ipairs(afloat.sessions(state)) do
+      if not seen[s.id] and (s.state ~= "ended" or state.tui.ended) then
+        state.tui.selected.sessions = s.id
+        return afloat.open(s.id)
+      end
+    end
+  end
+end
+
 -- A session or a terminal of the list.
 local function show_item(state, id)
+  if id == "older" then return show_older(state) end
   state.tui.pty = id:match("^pty:(.+)$")
   if not state.tui.pty then afloat.open(id) end
 end
@@ -72,25 +104,25 @@ local function shell(state, line)
   if now and now.state == "ended" then shell_ended(state, now) end
 end
 
--- Send what is typed. A message that is quicker than its session waits for it.
+-- Send what is typed. A message that is quicker than its session waits for it. The input is empty at once: a question that
+-- the message leads to takes the focus only from an empty one, and may come before the answer to it.
 local function send(state)
   local text = state.tui.input.message or ""
   if text:match("^%s*$") then return end
-  local first = text:sub(1, 1)
-  if first == "!" then
-    state.tui.input.message = ""
-    return shell(state, text:sub(2))
-  elseif first == "/" and afloat.slash.run(state, text) then
-    state.tui.input.message = ""
-    return
-  end
   if state.session then beginning = nil end
-  if beginning == true then
+  local first = text:sub(1, 1)
+  if beginning == true and first ~= "!" and first ~= "/" then
     state.tui.send_soon = true
     return
   end
+  state.tui.input.message = ""
+  if first == "!" then return shell(state, text:sub(2)) end
+  if first == "/" and afloat.slash.run(state, text) then return end
   local s = state.session or beginning or new_session(state)
-  if not s then return end
+  if not s then
+    state.tui.input.message = text
+    return
+  end
   local asked = state.pending and state.pending[1]
   local _, why
   if asked and asked.question_id then
@@ -100,9 +132,11 @@ local function send(state)
   else
     _, why = afloat.call("session.message", { id = s.id, text = (state.tui.ran or "") .. text })
   end
-  if why then return fail(why) end
+  if why then
+    if state.tui.input.message == "" then state.tui.input.message = text end
+    return fail(why)
+  end
   state.tui.ran = nil
-  state.tui.input.message = ""
   state.tui.scroll.conversation = 0
 end
 
@@ -114,20 +148,36 @@ local function new_terminal(state, how)
   state.tui.selected.sessions = "pty:" .. row.id
 end
 
--- Take over, or leave, what the run that is chosen in the view of runs did.
-local function take_run(state, how)
-  local id = state.tui.selected.runs
-  if type(id) ~= "string" then
-    local first = state.runs[type(id) == "number" and id or 1]
-    id = first and first.run_id
+-- Ask before something is done that cannot be undone by the next key.
+local function confirm(state, text, action, id)
+  state.tui.confirm = { text = text, action = action, id = id }
+  popup(state, "confirm")
+end
+
+-- The run that is chosen in the view of runs.
+local function chosen_run(state)
+  local id = afloat.chosen("runs")
+  for _, r in ipairs(state.runs) do
+    if r.run_id == id then return r end
   end
-  if not id then return afloat.note("there is no run: 'r' shows them", "warn") end
+  afloat.note("choose a run first: 'r' shows them", "warn")
+end
+
+-- Take over, or leave, what a run did.
+local function take_run(state, how, id)
   local params = { id = id }
   if how ~= "discard" then params.working_dir = state.project end
   local row, why = afloat.call("run." .. how, params)
   if not row then return fail(why) end
   afloat.note("run " .. id .. ": " .. (how == "apply" and "its changes are on your tree" or how == "merge" and "merged into " ..
     tostring(row.merged_into) or "discarded"), "good")
+end
+
+-- What the user is looking at, or has chosen in a list, by the noun of an operation.
+local function at_hand(state, noun)
+  if noun == "session" then return state.session and state.session.id end
+  if noun == "pty" then return state.tui.pty or (afloat.chosen("sessions") or ""):match("^pty:(.+)$") end
+  return afloat.chosen(noun .. "s") -- the views of runs and of plugins
 end
 
 local function current(state)
@@ -172,11 +222,11 @@ local function run_op(state, op, params)
   show(state, op, answer)
 end
 
--- What of an operation's parameters is known here.
+-- What of an operation's parameters is known here: which session, terminal, run or plugin it is about.
 local function known(state, op)
-  local out = {}
+  local noun, out = op.name:match("^(%a+)%."), {}
   for _, p in ipairs(op.params) do
-    if p.name == "id" and state.session then out.id = state.session.id end
+    if p.name == (noun == "plugin" and "name" or "id") and not p.optional then out[p.name] = at_hand(state, noun) end
   end
   return out
 end
@@ -218,11 +268,8 @@ local slashes = {
   tools = function(state) run_op(state, "tool.list", {}) end,
   reload = function(state) afloat.run("reload", state) end,
   resume = function(state, id)
-    if id == "" then
-      state.tui.focus = "sessions"
-    else
-      show_item(state, id)
-    end
+    if id == "" then return afloat.run("session.find", state) end
+    show_item(state, id)
   end,
   model = function(state, model)
     local s = current(state)
@@ -264,17 +311,23 @@ for name, run in pairs(slashes) do afloat.slash.register(name, run) end
 return {
   ["quit"] = { desc = "leave; sessions go on", run = function() afloat.quit() end },
   ["redraw"] = { desc = "draw the screen anew", run = function() afloat.redraw() end },
-  ["focus.next"] = { hidden = true, desc = "next part of the screen", run = function() afloat.focus_move(1) end },
+  ["focus.next"] = { hidden = true, desc = "next part of the screen", run = function(state)
+    if state.tui.focus == "message" and state.pending and state.pending[1] and not state.tui.popup then
+      state.tui.focus = "ask" -- from a message to what waits for an answer
+    else
+      afloat.focus_move(1)
+    end
+  end },
   ["focus.prev"] = { hidden = true, desc = "previous part of the screen", run = function() afloat.focus_move(-1) end },
   ["focus.input"] = { desc = "write a message", run = function(state)
     state.tui.view = "chat"
+    state.tui.pty = nil
     state.tui.focus = "message"
   end },
 
   ["palette.open"] = { hidden = true, desc = "all commands", run = function(state)
     if state.tui.popup == "palette" then return close(state) end
     state.tui.input.palette = ""
-    state.tui.selected.palette = nil
     popup(state, "palette")
   end },
   ["palette.choose"] = { hidden = true, desc = "run the chosen command", run = function(state, id)
@@ -317,7 +370,8 @@ return {
   ["escape"] = { hidden = true, desc = "close, interrupt or go back", run = function(state)
     if state.tui.popup then return close(state) end
     if state.busy then return afloat.run("session.interrupt", state) end
-    if state.tui.view ~= "chat" then state.tui.view = "chat" end
+    state.tui.view = "chat"
+    state.tui.zoom = nil
     state.tui.focus = "sessions"
   end },
 
@@ -336,8 +390,21 @@ return {
   ["session.open"] = { hidden = true, desc = "open the chosen session", run = function(state, id)
     if not id then return end
     show_item(state, id)
+    if id == "older" then return end
     state.tui.view = "chat"
     state.tui.focus = state.tui.pty and "terminal" or "message"
+  end },
+  ["session.find"] = { desc = "find a session, also an old one", run = function(state)
+    state.tui.input.find = ""
+    popup(state, "find")
+    while #state.sessions >= 100 and read_older(state) do end
+  end },
+  ["session.found"] = { hidden = true, desc = "open the session that was found", run = function(state, id)
+    close(state)
+    if not id then return end
+    state.tui.pty, state.tui.view, state.tui.focus = nil, "chat", "message"
+    state.tui.selected.sessions = id
+    afloat.open(id)
   end },
   ["terminal.new"] = { desc = "new terminal with your shell; it outlives this screen and the hub", run = function(state)
     new_terminal(state, { cmd = state.shell })
@@ -345,22 +412,82 @@ return {
   ["terminal.worktree"] = { desc = "the same in a git worktree of its own; 'runs' takes its work over", run = function(state)
     new_terminal(state, { cmd = state.shell, worktree = true })
   end },
-  ["terminal.type"] = { desc = "new terminal of a session type", run = function(state)
+  ["terminal.type"] = { desc = "new terminal or session of a session type", run = function(state)
     local all, why = afloat.call("session_type.list", { path = state.project })
     if not all then return fail(why) end
-    local names = {}
+    state.tui.types = {}
     for _, it in ipairs(all.types) do
-      if it.kind == "pty" and not it.shadowed then names[#names + 1] = it.name end
+      if it.kind and not it.shadowed then table.insert(state.tui.types, { name = it.name, kind = it.kind, description = it.description }) end
     end
-    if #names == 0 then return afloat.note("there is no session type of kind pty: sessions/TYPE/init.lua makes one", "warn") end
-    if #names == 1 then return new_terminal(state, { type = names[1] }) end
-    state.tui.asked_op = "pty.new"
-    state.tui.input.op = "cwd=" .. state.project .. " type=" .. table.concat(names, "|")
-    popup(state, "op")
+    if #state.tui.types == 0 then return afloat.note("there is no session type: sessions/TYPE/init.lua makes one", "warn") end
+    popup(state, "types")
   end },
-  ["run.apply"] = { desc = "put the changes of the chosen run on your tree", run = function(state) take_run(state, "apply") end },
-  ["run.merge"] = { desc = "merge the chosen run into your branch", run = function(state) take_run(state, "merge") end },
-  ["run.discard"] = { desc = "mark the chosen run as not wanted", run = function(state) take_run(state, "discard") end },
+  ["type.choose"] = { hidden = true, desc = "start the chosen type", run = function(state, name)
+    close(state)
+    for _, it in ipairs(state.tui.types or {}) do
+      if it.name == name and it.kind == "pty" then return new_terminal(state, { type = name }) end
+      if it.name == name and new_session(state, name) then state.tui.focus = "message" end
+    end
+  end },
+  ["run.apply"] = { desc = "in runs: put its changes on your tree", run = function(state)
+    local r = chosen_run(state)
+    if r then take_run(state, "apply", r.run_id) end
+  end },
+  ["run.merge"] = { desc = "in runs: merge it into your branch", run = function(state)
+    local r = chosen_run(state)
+    if r then confirm(state, "merge " .. tostring(r.branch) .. " into your branch?", "run.merge.do", r.run_id) end
+  end },
+  ["run.merge.do"] = { hidden = true, desc = "merge it", run = function(state, id) take_run(state, "merge", id) end },
+  ["run.discard"] = { desc = "in runs: mark it as not wanted", run = function(state)
+    local r = chosen_run(state)
+    if r then confirm(state, "discard the work of run " .. r.run_id .. "? Its branch stays.", "run.discard.do", r.run_id) end
+  end },
+  ["run.discard.do"] = { hidden = true, desc = "discard it", run = function(state, id) take_run(state, "discard", id) end },
+  ["chosen.end"] = { desc = "end the chosen session or terminal; in runs: stop or discard it", run = function(state)
+    if state.tui.view == "runs" then
+      local r = chosen_run(state)
+      if r and r.state ~= "ended" then return confirm(state, "stop run " .. r.run_id .. "?", "run.stop.do", r.run_id) end
+      return r and afloat.run("run.discard", state)
+    end
+    local id = afloat.chosen("sessions")
+    local pty = id and id:match("^pty:(.+)$")
+    for _, p in ipairs(pty and state.ptys or {}) do
+      if p.id == pty then
+        return confirm(state, "end the terminal '" .. (p.name or p.cmd) .. "' with all of its processes?", "pty.end.do", pty)
+      end
+    end
+    for _, s in ipairs(afloat.sessions(state)) do
+      if s.id == id then
+        local title = (s.title or s.prompt_summary or s.id):match("[^\n]*")
+        return confirm(state, "end the session '" .. title .. "'? It can be read later, not continued.", "session.end.do", id)
+      end
+    end
+  end },
+  ["run.stop.do"] = { hidden = true, desc = "stop it", run = function(_, id) fail(select(2, afloat.call("run.stop", { id = id }))) end },
+  ["pty.end.do"] = { hidden = true, desc = "end it", run = function(state, id)
+    fail(select(2, afloat.call("pty.kill", { id = id })))
+    if state.tui.pty == id then state.tui.pty = nil end
+  end },
+  ["session.end.do"] = { hidden = true, desc = "end it", run = function(_, id)
+    fail(select(2, afloat.call("session.end", { id = id })))
+  end },
+  ["confirm.choose"] = { hidden = true, desc = "do it, or not", run = function(state, answer)
+    local asked = state.tui.confirm
+    close(state)
+    state.tui.confirm = nil
+    if answer == "yes" and asked then afloat.run(asked.action, state, asked.id) end
+  end },
+  ["scroll.back"] = { desc = "scroll back in the conversation or terminal", run = function(state)
+    afloat.scroll(state.tui.pty and "terminal" or "conversation", -1)
+  end },
+  ["scroll.on"] = { hidden = true, desc = "scroll on", run = function(state)
+    afloat.scroll(state.tui.pty and "terminal" or "conversation", 1)
+  end },
+  ["zoom"] = { desc = "only the conversation or terminal, without borders; again: all", run = function(state)
+    state.tui.zoom = not state.tui.zoom
+    state.tui.view = "chat"
+    if state.tui.zoom then state.tui.focus = state.tui.pty and "terminal" or "conversation" end
+  end },
   ["session.interrupt"] = { desc = "interrupt the turn", run = function(state)
     local s = current(state)
     if s then
@@ -368,11 +495,17 @@ return {
       fail(why)
     end
   end },
+  -- pressed twice, it comes before the row of the session has changed: then it goes on from what was asked for last
   ["permission.next"] = { desc = "next permission mode: ask, edits, plan, auto", run = function(state)
     local s = current(state)
     if not s then return end
     local after = { ask = "edits", edits = "plan", plan = "auto" }
-    local _, why = afloat.call("session.patch", { id = s.id, permission = after[s.permission] or "ask" })
+    local asked = state.tui.asked_mode
+    local waits = asked and asked.session == s.id and asked.was == s.permission
+    local mode = after[waits and asked.mode or s.permission] or "ask"
+    state.tui.asked_mode = { session = s.id, was = s.permission, mode = mode }
+    local _, why = afloat.call("session.patch", { id = s.id, permission = mode })
+    if why then state.tui.asked_mode = nil end
     fail(why)
   end },
   ["message.send"] = { hidden = true, desc = "send the message", run = send },
@@ -393,7 +526,8 @@ return {
     fail(why)
   end },
 
-  ["reload"] = { desc = "reload what changed", run = function(state)
+  ["reload"] = { desc = "reload what changed; start the hub when it is gone", run = function(state)
+    if state.lost then return afloat.start() end
     local report, why = afloat.call("reload", {})
     if not report then return fail(why) end
     local text = "generation " .. tostring(report.generation) .. ": " .. #report.added .. " added, " .. #report.changed ..
@@ -403,13 +537,14 @@ return {
   end },
   ["view.sessions"] = { desc = "sessions and the conversation", run = function(state)
     state.tui.view = "chat"
+    state.tui.zoom = nil
     state.tui.focus = "sessions"
   end },
   ["view.plugins"] = { desc = "plugins with generation and errors", run = function(state)
     state.tui.view = "plugins"
     state.tui.focus = "plugins"
   end },
-  ["view.runs"] = { desc = "runs of bots", run = function(state)
+  ["view.runs"] = { desc = "runs of bots and of agents in worktrees", run = function(state)
     state.tui.view = "runs"
     state.tui.focus = "runs"
   end },

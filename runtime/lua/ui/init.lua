@@ -137,6 +137,29 @@ function afloat.ops()
   all_ops = all_ops or list_ops()
   return all_ops
 end
+-- The newest sessions, as the hub tells of them by itself; then older ones: those that were asked for, and those that
+-- waited for an answer when we came, if they still do.
+function afloat.sessions(state)
+  local older = state.tui.older or { ids = {}, rows = {} }
+  local out, seen = {}, {}
+  local function add(s)
+    if not seen[s.id] then out[#out + 1], seen[s.id] = s, true end
+  end
+  for _, s in ipairs(state.sessions) do add(s) end
+  for _, id in ipairs(older.ids) do add(older.rows[id]) end
+  for _, s in ipairs(state.waiting) do add(s) end
+  return out
+end
+-- Keep the row of a session that may be too old to be among the newest.
+function afloat.keep_session(state, s)
+  local older = state.tui.older or { ids = {}, rows = {} }
+  state.tui.older = older
+  if not older.rows[s.id] then older.ids[#older.ids + 1] = s.id end
+  older.rows[s.id] = {
+    id = s.id, state = s.state, title = s.title, prompt_summary = s.prompt_summary, bot = s.bot, run_id = s.run_id,
+    started_in = s.started_in, working_dir = s.working_dir, usage = s.usage, started_at = s.started_at,
+  }
+end
 function afloat.conflicts() return ui.conflicts end
 function afloat.focus(id) _tui_state.focus = id end
 function afloat.run(name, state, arg)

@@ -3,6 +3,7 @@
 return {
   ["ctrl+p"] = "palette.open",
   ["ctrl+n"] = "session.new",
+  ["/"] = "session.find",
   ["tab"] = "focus.next",
   ["shift+tab"] = "focus.prev",
   ["ctrl+r"] = "reload",
@@ -19,4 +20,10 @@ return {
   ["m"] = "permission.next",
   ["e"] = "ended.toggle",
   ["o"] = "details.toggle",
+  ["d"] = "chosen.end",
+  ["a"] = "run.apply",
+  ["M"] = "run.merge",
+  ["z"] = "zoom",
+  ["pageup"] = "scroll.back",
+  ["pagedown"] = "scroll.on",
 }

@@ -22,20 +22,31 @@ local function cost(usd)
   return string.format(usd < 1 and "$%.4f" or "$%.2f", usd)
 end
 
+-- The same directory without its first part; nil when only its name is left.
+local function shorter(dir)
+  local rest = dir:gsub("^…", ""):match("^/?[^/]+(/.+)$")
+  return rest and "…" .. rest
+end
+
 return {
+  -- In a narrow window the directory becomes shorter, then branch and directory are left out: the rest changes.
   status = function(state)
-    local parts = {}
-    local function add(text)
-      if text and text ~= "" then parts[#parts + 1] = text end
-    end
-    add(state.permission)
-    add(state.model)
-    add(state.dir)
-    add(state.branch)
-    add(context(state.context))
-    add(cost(state.cost))
-    add(state.env and "environment " .. state.env)
-    return table.concat(parts, " · ")
+    local dir, branch, line = state.dir, state.branch, nil
+    repeat
+      local parts = {}
+      for _, text in ipairs {
+        state.permission or "", state.model or "", dir or "", branch or "", context(state.context) or "", cost(state.cost) or "",
+        state.env and "environment " .. state.env or "",
+      } do
+        if text ~= "" then parts[#parts + 1] = text end
+      end
+      line = table.concat(parts, " · ")
+      if (utf8.len(line) or #line) <= (state.cols or 80) then break end
+      local less = dir and shorter(dir)
+      if not less and not dir then break end
+      if not less and not branch then dir = nil elseif not less then branch = nil else dir = less end
+    until false
+    return line
   end,
 
   prompt = function() return "> " end,

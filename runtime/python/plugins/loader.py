@@ -8,8 +8,21 @@ from typing import Any, Callable
 
 from .models import PluginContext, ToolCall, ToolResult
 
-POINTS = ("on_begin", "on_user_message", "on_before_model", "on_model_delta", "on_after_model", "on_tool_call",
-          "on_permission", "on_resolve_tool", "on_tool_result", "on_compact", "on_final", "on_done", "on_error")
+# hook points, in the order of a turn (made by tools/gen_reference_doc.py)
+POINTS = ("on_begin",
+          "on_user_message",
+          "on_before_model",
+          "on_model_delta",
+          "on_after_model",
+          "on_tool_call",
+          "on_permission",
+          "on_resolve_tool",
+          "on_tool_result",
+          "on_compact",
+          "on_final",
+          "on_done",
+          "on_error")
+# hook points: end
 API_VERSION = "1.0"
 
 

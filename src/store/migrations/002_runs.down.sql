@@ -1,5 +1,6 @@
 -- Runs that the earlier schema cannot hold stay as they are in its columns.
 
+DROP FUNCTION afloat.bot_remove(text, boolean);
 DROP FUNCTION afloat.hub_rows();
 DROP FUNCTION afloat.run_say(text, text, bigint);
 DROP FUNCTION afloat.run_stop(text, integer);
@@ -11,6 +12,7 @@ DROP FUNCTION afloat.run_edit(text, text);
 DROP FUNCTION afloat.run_save(text, text, bigint, boolean, boolean, integer, text, text);
 DROP FUNCTION afloat.run_add(text, text, bigint, boolean, text, text, text, text, text[], text, bigint, text);
 DROP INDEX afloat.runs_newest;
+DROP INDEX afloat.runs_busy;
 DROP INDEX afloat.runs_held;
 DROP INDEX afloat.runs_queue;
 ALTER TABLE afloat.runs

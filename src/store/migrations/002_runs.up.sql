@@ -26,7 +26,8 @@ ALTER TABLE afloat.runs
 
 DROP INDEX afloat.runs_queue;
 CREATE INDEX runs_queue ON afloat.runs (owner, project, queued_at) WHERE state = 'queued';
-CREATE INDEX runs_held ON afloat.runs (owner, hub) WHERE state = 'running';
+CREATE INDEX runs_held ON afloat.runs (owner, hub, hub_epoch) WHERE state = 'running';
+CREATE INDEX runs_busy ON afloat.runs (project, owner) WHERE state = 'running';
 CREATE INDEX runs_newest ON afloat.runs (owner, started_at DESC, id DESC);
 
 -- A run begins: on this hub, or in the queue. One that has ended begins again. The answer is its epoch; 0: it
@@ -88,23 +89,39 @@ CREATE FUNCTION afloat.run_return(p_id text, p_hub text, p_hub_epoch bigint, p_e
 $$;
 
 -- Which run a hub takes next, locked: first one that a lost hub left, then of the project that has fewest
--- runs at work the one that waits longest. A run that cannot move goes back to its own hub alone.
+-- runs at work the one that waits longest. A run that cannot move goes back to its own hub alone. What it
+-- costs does not grow with the runs at work: hubs and projects are found by the index, each once, and beyond
+-- 50 runs at work projects are alike.
 CREATE FUNCTION afloat.run_next(p_hub text, p_labels text[], p_bots text[]) RETURNS text
     LANGUAGE plpgsql AS $$
 DECLARE
     found_id text;
-    p text;
+    lost record; -- a hub that holds runs and is gone
+    p text;      -- a project with runs that wait
 BEGIN
-    SELECT r.id INTO found_id FROM afloat.runs r
-        WHERE r.owner = current_user AND r.state = 'running' AND (r.moves OR r.hub = p_hub)
-            AND r.wants <@ p_labels AND r.bot = ANY (p_bots) AND p_hub <> ALL (r.refused)
-            AND NOT EXISTS (SELECT FROM afloat.hubs h -- that lives, in the start that took it
-                WHERE h.owner = current_user AND h.name = r.hub AND h.epoch = r.hub_epoch
-                    AND h.lease_until > clock_timestamp())
-        ORDER BY r.queued_at LIMIT 1 FOR UPDATE SKIP LOCKED;
-    IF FOUND THEN
-        RETURN found_id;
-    END IF;
+    FOR lost IN
+        WITH RECURSIVE holders AS ( -- each start of a hub that holds runs once, by the index
+            (SELECT r.hub, r.hub_epoch FROM afloat.runs r WHERE r.owner = current_user AND r.state = 'running'
+             ORDER BY r.hub, r.hub_epoch LIMIT 1)
+            UNION ALL
+            SELECT n.* FROM holders x CROSS JOIN LATERAL (
+                SELECT r.hub, r.hub_epoch FROM afloat.runs r
+                WHERE r.owner = current_user AND r.state = 'running' AND (r.hub, r.hub_epoch) > (x.hub, x.hub_epoch)
+                ORDER BY r.hub, r.hub_epoch LIMIT 1) AS n)
+        SELECT x.hub, x.hub_epoch FROM holders x
+        WHERE NOT EXISTS (SELECT FROM afloat.hubs h -- that lives, in the start that took it
+            WHERE h.owner = current_user AND h.name = x.hub AND h.epoch = x.hub_epoch
+                AND h.lease_until > clock_timestamp())
+    LOOP
+        SELECT r.id INTO found_id FROM afloat.runs r
+            WHERE r.owner = current_user AND r.state = 'running'
+                AND r.hub = lost.hub AND r.hub_epoch = lost.hub_epoch AND (r.moves OR r.hub = p_hub)
+                AND r.wants <@ p_labels AND r.bot = ANY (p_bots) AND p_hub <> ALL (r.refused)
+            ORDER BY r.queued_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            RETURN found_id;
+        END IF;
+    END LOOP;
     FOR p IN
         WITH RECURSIVE waiting AS ( -- each project once, by the index
             (SELECT project FROM afloat.runs WHERE owner = current_user AND state = 'queued'
@@ -113,10 +130,9 @@ BEGIN
             SELECT (SELECT r.project FROM afloat.runs r WHERE r.owner = current_user
                     AND r.state = 'queued' AND r.project > w.project ORDER BY r.project LIMIT 1)
             FROM waiting w WHERE w.project IS NOT NULL)
-        SELECT w.project FROM waiting w LEFT JOIN (
-                SELECT project, count(*) AS n FROM afloat.runs
-                WHERE owner = current_user AND state = 'running' GROUP BY project) AS busy USING (project)
-        WHERE w.project IS NOT NULL ORDER BY coalesce(busy.n, 0), random()
+        SELECT w.project FROM waiting w WHERE w.project IS NOT NULL
+        ORDER BY (SELECT count(*) FROM (SELECT FROM afloat.runs r WHERE r.owner = current_user
+                  AND r.state = 'running' AND r.project = w.project LIMIT 50) AS busy), random()
     LOOP
         SELECT r.id INTO found_id FROM afloat.runs r
             WHERE r.owner = current_user AND r.state = 'queued' AND r.project = p
@@ -142,8 +158,8 @@ DECLARE
 BEGIN
     SELECT * INTO h FROM afloat.hubs WHERE owner = current_user AND name = p_hub
         AND hubs.epoch = p_hub_epoch AND state = 'live' AND lease_until > clock_timestamp();
-    IF NOT FOUND OR (SELECT count(*) FROM afloat.runs WHERE owner = current_user AND hub = p_hub
-                     AND state = 'running') >= p_max THEN
+    IF NOT FOUND OR p_max <= 0 OR EXISTS (SELECT FROM afloat.runs WHERE owner = current_user AND hub = p_hub
+                                          AND state = 'running' OFFSET p_max - 1) THEN
         RETURN;
     END IF;
     next_id := afloat.run_next(p_hub, h.labels, p_bots);
@@ -197,6 +213,31 @@ CREATE FUNCTION afloat.run_say(p_id text, p_text text, p_token bigint) RETURNS b
             WHERE owner = current_user AND id = p_id AND (state <> 'ended' OR p_token = ANY (tokens)) RETURNING 1)
     SELECT EXISTS (SELECT FROM told)
 $$;
+
+-- Remove all that hubs have in common of a bot; with `p_really` false only refuse it while one works with the bot.
+CREATE FUNCTION afloat.bot_remove(p_bot text, p_really boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    below text COLLATE "C" := 'bots/' || p_bot || '/';
+    r record;
+BEGIN
+    SELECT id, hub INTO r FROM afloat.runs WHERE owner = current_user AND bot = p_bot AND state <> 'ended' LIMIT 1;
+    IF FOUND THEN
+        PERFORM afloat.refuse('AF409', format('''%s'' runs%s: `afloat runs stop %s` first', p_bot,
+            coalesce(' on hub ''' || r.hub || '''', ''), r.id));
+    END IF;
+    SELECT id, hub INTO r FROM afloat.sessions WHERE owner = current_user AND dir >= below
+        AND dir < below || chr(1114111) AND afloat.hub_lives(hub) LIMIT 1;
+    IF FOUND THEN
+        PERFORM afloat.refuse('AF409', format('session ''%s'' of ''%s'' is running on hub ''%s''', r.id, p_bot, r.hub));
+    END IF;
+    IF p_really THEN
+        DELETE FROM afloat.events e USING afloat.sessions s WHERE s.owner = current_user AND s.dir >= below
+            AND s.dir < below || chr(1114111) AND e.owner = current_user AND e.session = s.id;
+        DELETE FROM afloat.sessions WHERE owner = current_user AND dir >= below AND dir < below || chr(1114111);
+        DELETE FROM afloat.documents WHERE owner = current_user AND name >= below AND name < below || chr(1114111);
+        DELETE FROM afloat.runs WHERE owner = current_user AND bot = p_bot;
+    END IF;
+END $$;
 
 -- Hubs, as people see them.
 CREATE FUNCTION afloat.hub_rows() RETURNS TABLE (name text, state text, labels text, generation bigint,

@@ -225,9 +225,8 @@ void mock_start(const char *request)
     static const char hello[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}";
     struct provider_cb cb = {on_delta, mock.no_retry ? NULL : on_retry, on_done, on_fail};
     struct json *v = NULL;
-    struct arena a;
+    struct arena a = {0};
     struct err e = {0};
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(request != NULL ? request : hello), NULL, &e), 0);
     struct provider_ask ask = {.choice = &mock.choice, .request = v, .n = ++mock.asked};
     if (provider_start(&mock.call, mock.service, &ask, &cb, &mock, &e) != 0) {

@@ -203,11 +203,13 @@ static const struct config *project_config(void *arg, const char *dir)
 static void load_config(struct rig *r)
 {
     static const char *const flags[] = {"retry.tries=1", NULL};
-    struct config_sources src = {.home = &r->home, .system_path = "/nonexistent", .flags = flags};
+    char *system = path_join(r->home.dir, "system.toml"); // a test may write it
+    struct config_sources src = {.home = &r->home, .system_path = system, .flags = flags};
     struct config_diags diags;
     config_diags_init(&diags);
     CHECK_INT(config_load(&r->config, &src, &diags, NULL), 0);
     config_diags_fini(&diags);
+    free(system);
 }
 
 static void open_store(struct rig *r)
@@ -238,13 +240,14 @@ void rig_open(struct rig *r, const char *home)
     r->http = http_client_open(&r->loop, "test");
     r->providers = providers_open(&r->loop, r->http);
     r->engine = gen_open(&r->loop, NULL, NULL);
-    struct agent_opts o = {.loop = &r->loop,
-                           .home = &r->home,
-                           .config = &r->settings,
-                           .store = r->store,
-                           .events = r->events,
-                           .choices = r->choices,
-                           .trust = r->trust,
+    r->hub = (struct hub_parts){.loop = &r->loop,
+                                .home = &r->home,
+                                .config = &r->settings,
+                                .store = r->store,
+                                .events = r->events,
+                                .choices = r->choices,
+                                .trust = r->trust};
+    struct agent_opts o = {.hub = &r->hub,
                            .providers = r->providers,
                            .engine = r->engine,
                            .host = {.reach = reach,
@@ -325,8 +328,7 @@ static const struct json *parse(struct arena *a, const char *text)
 
 bool rig_new(struct rig *r, const char *work, const char *scenario)
 {
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     char *path = arena_printf(&a, "%s/scenario", work);
     if (scenario != NULL) {
         CHECK_INT(path_write_atomic(path, str_of(scenario), 0600, NULL), 0);
@@ -350,8 +352,8 @@ struct session *rig_get(struct rig *r, const char *id)
 
 bool rig_patch(struct rig *r, struct session *s, const char *params)
 {
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
+    r->answered = false; // of what was asked before
     agent_session_patch(s, parse(&a, params), on_session, r);
     arena_fini(&a);
     return wait_answer(r);

@@ -17,6 +17,7 @@ struct rig {
     struct home home;
     struct config *config;
     struct config_live settings; // has it
+    struct hub_parts hub;        // what is below, for the parts under test
     struct store *store;
     struct event_log *events;
     struct choices *choices;

@@ -65,6 +65,23 @@ static void end(void)
     config = NULL;
 }
 
+TEST(the_policy_decides_provider_and_model_over_every_wish)
+{
+    static const char *const env[] = {"AFLOAT_PROVIDER=scripted", "AFLOAT_MODEL=mine",
+                                      "ANTHROPIC_API_KEY=sk-ant-1234567", NULL};
+    load("[policy.model]\nprovider = 'anthropic'\n");
+    CHECK_INT(resolve("scripted", "demo", env), 0);
+    check_choice("anthropic", "claude-sonnet-4-5", false);
+    CHECK_INT(resolve(NULL, "scripted/demo", env), 0);
+    check_choice("anthropic", "claude-sonnet-4-5", false);
+    CHECK_INT(resolve(NULL, NULL, env), 0);
+    check_choice("anthropic", "mine", false); // the policy names no model
+    load("[policy.model]\nname = 'held'\n");
+    CHECK_INT(resolve("scripted", "demo", env), 0);
+    check_choice("scripted", "held", false);
+    end();
+}
+
 TEST(the_first_built_in_provider_with_a_key_is_taken_else_scripted)
 {
     static const char *const none[] = {"PATH=/bin", "OPENAI_API_KEY=", NULL};
@@ -139,11 +156,11 @@ TEST(what_cannot_be_chosen_says_what_to_do)
          "[providers.free]\nkind = 'openai-chat'\nbase_url = 'http://h'\n");
     CHECK_INT(resolve("wrok", NULL, NULL), ERR_NOT_FOUND);
     check_says("there is no provider 'wrok'; did you mean 'work'");
-    CHECK_INT(resolve("work", NULL, NULL), ERR_NOT_FOUND);
+    CHECK_INT(resolve("work", NULL, NULL), ERR_INVALID);
     check_says("set the environment variable WORK_KEY");
     CHECK_INT(resolve("bare", NULL, NULL), ERR_INVALID);
     check_says("'bare' has no base_url");
-    CHECK_INT(resolve("free", NULL, NULL), ERR_NOT_FOUND);
+    CHECK_INT(resolve("free", NULL, NULL), ERR_INVALID);
     check_says("no model for provider 'free'");
     end();
 }
@@ -154,7 +171,7 @@ TEST(keys_come_from_files_and_secrets_that_only_we_can_read)
     load("[providers.f]\nkind = 'anthropic'\nbase_url = 'http://h'\nmodel = 'm'\n"
          "api_key_file = 'key'\n[providers.s]\nkind = 'anthropic'\nbase_url = 'http://h'\n"
          "model = 'm'\napi_key_secret = 'NAME'\n");
-    CHECK_INT(resolve("f", NULL, NULL), ERR_NOT_FOUND);
+    CHECK_INT(resolve("f", NULL, NULL), ERR_INVALID);
     check_says("no key for provider 'f'");
     CHECK_INT(path_write_atomic(file, STR("  sk-in-a-file\n"), 0644, NULL), 0);
     CHECK_INT(resolve("f", NULL, NULL), ERR_DENIED);
@@ -166,7 +183,7 @@ TEST(keys_come_from_files_and_secrets_that_only_we_can_read)
     CHECK_INT(path_write_atomic(file, STR("sk-two\nlines-1234"), 0600, NULL), 0);
     CHECK_INT(resolve("f", NULL, NULL), ERR_INVALID);
     CHECK(strstr(e.msg, "lines") == NULL);
-    CHECK_INT(resolve("s", NULL, NULL), ERR_NOT_FOUND);
+    CHECK_INT(resolve("s", NULL, NULL), ERR_INVALID);
     CHECK_INT(secrets_set(home.secrets, "NAME", STR("sk-in-secrets"), &e), 0);
     CHECK_INT(resolve("s", NULL, NULL), 0);
     CHECK_STR(choice.key, "sk-in-secrets");

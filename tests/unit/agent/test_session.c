@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,6 +44,46 @@ TEST(a_turn_with_a_tool_runs_and_is_there_after_a_restart)
     rig_close(&r);
 }
 
+static void set_policy(const char *text)
+{
+    char path[500];
+    snprintf(path, sizeof path, "%s/system.toml", home);
+    CHECK_INT(path_write_atomic(path, str_of(text), 0600, NULL), 0);
+}
+
+TEST(the_policy_of_the_machine_narrows_what_a_session_asks_for)
+{
+    struct rig r;
+    char id[32];
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    snprintf(id, sizeof id, "%s", r.id);
+    struct session *s = rig_get(&r, id);
+    static const char wide[] = "{\"sandbox\":\"danger-full-access\",\"network\":true,"
+                               "\"permission\":\"auto\",\"writable\":[\"/usr\"]}";
+    CHECK(rig_patch(&r, s, wide));
+    CHECK_INT(s->sandbox, BOX_FULL_ACCESS);
+    CHECK(s->network && s->writable.n == 1);
+    rig_close(&r);
+    set_policy("[policy.sandbox]\nmode = 'workspace-write'\nnetwork = false\nwritable = []\n"
+               "[policy.session]\npermission = 'plan'\n");
+    rig_open(&r, home);
+    CHECK(rig_resume(&r, id, work));
+    CHECK(rig_send(&r, id, "hello")); // the policy is newer than the session
+    s = rig_get(&r, id);
+    CHECK_INT(s->sandbox, BOX_WORKSPACE_WRITE);
+    CHECK_INT(s->permission, PERMISSION_PLAN);
+    CHECK(!s->network && s->writable.n == 0);
+    CHECK(rig_patch(&r, s, wide));
+    CHECK_INT(s->sandbox, BOX_WORKSPACE_WRITE);
+    CHECK_INT(s->permission, PERMISSION_PLAN);
+    CHECK(!s->network && s->writable.n == 0);
+    CHECK(rig_patch(&r, s, "{\"sandbox\":\"read-only\",\"permission\":\"deny\"}"));
+    CHECK_INT(s->sandbox, BOX_READ_ONLY); // less than the policy allows may be asked for
+    CHECK_INT(s->permission, PERMISSION_DENY);
+    rig_close(&r);
+}
+
 // ---- order --------------------------------------------------------------------------------------
 
 /// The only call of the step under way; NULL: it has not come so far.
@@ -62,6 +103,11 @@ static bool is_noted(const void *arg)
     return u != NULL && u->noted && fault_syncs_held() != 0;
 }
 
+static bool is_allowed(const void *arg)
+{
+    return call_of(arg)->allowed;
+}
+
 static bool exists(const char *name)
 {
     char path[500];
@@ -79,6 +125,7 @@ TEST(a_tool_does_not_begin_before_its_call_is_on_the_disk)
     rig_until(&r, is_running, s); // the message is accepted
     fault_hold_syncs(true);
     rig_until(&r, is_noted, s);
+    rig_until(&r, is_allowed, s);   // else the look at its file is still under way
     for (int i = 0; i < 200; i++) { // whatever could begin it has its chance
         loop_run_once(&r.loop, false);
     }
@@ -265,6 +312,33 @@ TEST(an_interrupt_while_a_result_is_being_synced_ends_the_turn)
     rig_close(&r);
 }
 
+static bool is_queued(const void *arg)
+{
+    return ((const struct session *)arg)->queue.n == 1;
+}
+
+TEST(an_interrupt_before_the_turn_begins_ends_it)
+{
+    struct rig r;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    struct session *s = rig_get(&r, r.id);
+    fault_hold_syncs(true);
+    rig_begin(&r, s, "hello");
+    rig_until(&r, is_queued, s);
+    CHECK(s->state == SESSION_RUNNING && s->turn == NULL);
+    agent_interrupt(s);
+    for (int i = 0; i < 50; i++) {
+        loop_run_once(&r.loop, false);
+    }
+    fault_hold_syncs(false);
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"interrupted\"") != NULL);
+    CHECK_INT(s->requests, 0);
+    CHECK(s->state == SESSION_IDLE);
+    rig_close(&r);
+}
+
 static void on_decided(void *arg, const struct agent_no *no)
 {
     CHECK(no == NULL);
@@ -356,6 +430,7 @@ TEST(a_call_that_was_lost_while_it_waited_for_permission_fails_and_the_turn_goes
     rig_until(&r, is_running, s);
     fault_hold_syncs(true);
     rig_until(&r, is_noted, s);
+    rig_until(&r, is_allowed, s); // else the look at its file is still under way
     struct tool_call *u = s->turn->site.calls.p[0];
     u->allowed = false; // a plugin still thinks about it
     fault_at(1, EIO, true);
@@ -420,4 +495,97 @@ TEST(the_directory_does_not_change_under_a_message_that_enters_it)
     rig_wait(&r, &sent);
     CHECK_STR(agent__session_place(s), work);
     rig_close(&r);
+}
+
+// ---- made and ended -----------------------------------------------------------------------------
+
+static void on_refused(void *arg, struct session *s, const struct agent_no *no)
+{
+    CHECK(s == NULL);
+    *(struct agent_no *)arg = *no;
+}
+
+static bool has_detail(const void *arg)
+{
+    return ((const struct agent_no *)arg)->detail[0] != '\0';
+}
+
+TEST(who_names_an_unknown_plugin_for_a_new_session_is_told_what_lists_them)
+{
+    struct rig r;
+    struct arena a = {0};
+    struct json *params;
+    struct agent_no no = {0};
+    begin(&r);
+    CHECK_INT(json_parse(&params, &a, STR("{\"plugins\":[\"nope\"]}"), NULL, NULL), 0);
+    agent_session_new(r.agent, params, NULL, on_refused, &no);
+    rig_until(&r, has_detail, &no);
+    CHECK_STR(no.detail, "there is no plugin 'nope'");
+    CHECK_STR(no.hint, "`afloat plugins` lists them");
+    arena_fini(&a);
+    rig_close(&r);
+}
+
+static void on_purged(void *arg, struct session *s, const struct agent_no *no)
+{
+    CHECK(s != NULL && no == NULL);
+    *(bool *)arg = true;
+}
+
+static void on_ended_then_purge(void *arg, struct session *s, const struct agent_no *no)
+{
+    CHECK(s != NULL && no == NULL);
+    agent_session_end(s, true, on_purged, arg);
+}
+
+TEST(a_session_that_is_purged_when_it_has_ended_answers_both_times)
+{
+    struct rig r;
+    bool purged = false;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    agent_session_end(rig_get(&r, r.id), false, on_ended_then_purge, &purged);
+    rig_wait(&r, &purged);
+    CHECK(rig_get(&r, r.id) == NULL);
+    rig_close(&r);
+}
+
+static sem_t gate;
+
+static void wait_at_gate(void *arg) // on the lane that takes messages in
+{
+    (void)arg;
+    sem_wait(&gate);
+}
+
+static void ignore(void *arg)
+{
+    (void)arg;
+}
+
+static void on_pruned(void *arg, const struct agent_pruned *list, size_t n,
+                      const struct agent_no *no)
+{
+    (void)list;
+    CHECK(no == NULL);
+    CHECK_INT(n, 0);
+    *(bool *)arg = true;
+}
+
+TEST(a_session_that_gets_a_message_while_old_ones_are_deleted_stays)
+{
+    struct rig r;
+    bool sent = false, pruned = false;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    CHECK_INT(sem_init(&gate, 0, 0), 0);
+    work_submit(r.agent->requests, 0, wait_at_gate, ignore, NULL);
+    agent_send(rig_get(&r, r.id), &(struct agent_message){.text = STR("hello")}, on_sent, &sent);
+    agent_session_prune(r.agent, INT64_MAX, false, on_pruned, &pruned);
+    rig_wait(&r, &pruned);
+    sem_post(&gate);
+    rig_wait(&r, &sent);
+    CHECK(rig_get(&r, r.id) != NULL);
+    rig_close(&r);
+    sem_destroy(&gate);
 }

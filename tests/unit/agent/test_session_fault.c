@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "lib/fault.h"
-#include "store/walk.h"
 #include "unit/agent/rig.h"
 
 // Every wrapped call of a session's life fails once, one after the other, on a disk that recovers and on
@@ -165,8 +164,8 @@ static unsigned long try_asked(unsigned long n, int error, bool forever)
 
 static void remove_all(void)
 {
-    CHECK_INT(walk_remove(home, NULL), 0);
-    CHECK_INT(walk_remove(work, NULL), 0);
+    CHECK_INT(path_remove_tree(home, NULL), 0);
+    CHECK_INT(path_remove_tree(work, NULL), 0);
 }
 
 static void run(const char *name, unsigned long (*attempt)(unsigned long, int, bool), int error,

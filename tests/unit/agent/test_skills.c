@@ -26,9 +26,8 @@ TEST(a_front_of_toml_of_lines_or_none)
         {"", "file", "", ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct arena a;
+        struct arena a = {0};
         struct skill sk;
-        arena_init(&a);
         CHECK_INT(parse(cases[i].text, &sk, &a), 0);
         CHECK_SPAN(sk.name, cases[i].name);
         CHECK_SPAN(sk.description, cases[i].description);
@@ -42,9 +41,8 @@ TEST(a_front_that_is_not_closed_is_no_skill)
     static const char *const bad[] = {"+++\nname = \"x\"\n", "---\nname: x\n",
                                       "+++\nname = \n+++\n", "+++\nname = \"a\\nb\"\n+++\n"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct arena a;
+        struct arena a = {0};
         struct skill sk;
-        arena_init(&a);
         CHECK_INT(parse(bad[i], &sk, &a), ERR_PARSE);
         arena_fini(&a);
     }
@@ -85,12 +83,11 @@ TEST(a_directory_gives_files_and_folders_by_name)
 
 TEST(a_long_first_line_is_cut_at_a_character)
 {
-    struct arena a;
+    struct arena a = {0};
     struct skill sk;
     char text[400];
     memset(text, 'x', 199);
     snprintf(text + 199, sizeof text - 199, "\xC3\xA9 and more");
-    arena_init(&a);
     CHECK_INT(parse(text, &sk, &a), 0);
     CHECK_INT(sk.description.n, 199);
     arena_fini(&a);

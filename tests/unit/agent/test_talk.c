@@ -12,9 +12,8 @@ static const char *text_of(struct talk *t, struct buf *out)
 
 static void add_content(struct talk *t, const char *content)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(content), NULL, NULL), 0);
     talk_assistant(t, v, 0);
     arena_fini(&a);
@@ -25,9 +24,8 @@ static void replay(struct talk *t, struct talk_facts *f, const char *lines)
 {
     struct str rest = str_of(lines);
     while (rest.n != 0) {
-        struct arena a;
+        struct arena a = {0};
         struct json *ev;
-        arena_init(&a);
         CHECK_INT(json_parse(&ev, &a, str_cut(&rest, '\n'), NULL, NULL), 0);
         talk_replay(t, f, ev);
         arena_fini(&a);
@@ -136,6 +134,25 @@ TEST(what_was_said_too_late_is_heard_behind_the_answer)
         "{\"role\":\"assistant\",\"content\":\"two\"}]");
 }
 
+TEST(an_answer_that_a_message_cuts_off_stands_before_it)
+{
+    check_replay(
+        "{\"type\":\"turn.started\",\"turn\":\"t1\",\"text\":\"go\"}\n"
+        "{\"type\":\"message.completed\",\"turn\":\"t1\",\"role\":\"user\",\"text\":\"one\","
+        "\"steer\":true}\n"
+        "{\"type\":\"message.completed\",\"turn\":\"t1\",\"role\":\"assistant\","
+        "\"text\":\"half of\",\"cut\":true}\n"
+        "{\"type\":\"message.completed\",\"turn\":\"t1\",\"role\":\"user\",\"text\":\"two\","
+        "\"steer\":true}\n"
+        "{\"type\":\"message.completed\",\"turn\":\"t1\",\"role\":\"assistant\","
+        "\"text\":\"ok\",\"heard\":2}\n"
+        "{\"type\":\"turn.interrupted\",\"turn\":\"t1\",\"step\":2}\n",
+        "[{\"role\":\"user\",\"content\":\"go\"},{\"role\":\"assistant\",\"content\":\"half of\"},"
+        "{\"role\":\"user\",\"content\":\"one\"},{\"role\":\"user\",\"content\":\"two\"},"
+        "{\"role\":\"assistant\",\"content\":\"ok\"},{\"role\":\"system\",\"content\":"
+        "\"[the user interrupted the turn before this point]\"}]");
+}
+
 TEST(a_changed_message_a_summary_and_an_interrupt_are_replayed)
 {
     check_replay(
@@ -213,6 +230,24 @@ TEST(long_results_are_cut_at_a_character)
     talk_free(t);
 }
 
+TEST(a_message_as_text_shows_each_part_cut_and_on_its_own_line)
+{
+    struct talk *t = talk_new();
+    struct buf out = {.max = SIZE_MAX};
+    talk_user(t, STR("hello there"), NULL);
+    add_content(t, "[{\"type\":\"reasoning\",\"kind\":\"x\",\"data\":{}},"
+                   "{\"type\":\"text\",\"text\":\"I look.\"},"
+                   "{\"type\":\"tool_call\",\"id\":\"a\",\"name\":\"ls\",\"input\":{\"p\":1}}]");
+    talk_result(t, STR("a"), STR("one"), true, STR(""));
+    const struct json *messages = talk_messages(t);
+    for (size_t i = 0; i < messages->n; i++) {
+        talk_write_content(&out, &messages->items[i], 7);
+    }
+    CHECK_STR(buf_z(&out), "hello t [4 bytes left out]\nI look.\n[called ls {\"p\":1}]\none\n");
+    buf_fini(&out);
+    talk_free(t);
+}
+
 TEST(calls_without_a_result_are_known_until_their_turn_ends)
 {
     struct talk *t = talk_new();
@@ -224,6 +259,23 @@ TEST(calls_without_a_result_are_known_until_their_turn_ends)
     CHECK_INT(f.running.n, 1);
     CHECK_STR(f.running.p[0].id, "b");
     CHECK_STR(f.running.p[0].turn, "t1");
+    static const struct {
+        const char *event;
+        bool waits;
+    } asked[] = {
+        {"{\"type\":\"permission.requested\",\"call\":{\"tool_call_id\":\"b\",\"tool_name\":"
+         "\"sample\"}}\n",
+         false},
+        {"{\"type\":\"permission.requested\",\"call\":{\"tool_call_id\":\"b\",\"tool_name\":"
+         "\"shell\"}}\n",
+         true},
+        {"{\"type\":\"permission.decided\",\"call_id\":\"c\"}\n", true},
+        {"{\"type\":\"permission.decided\",\"call_id\":\"b\"}\n", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        replay(t, &f, asked[i].event);
+        CHECK_INT(f.running.p[0].waits, asked[i].waits);
+    }
     replay(t, &f, "{\"type\":\"turn.failed\",\"turn\":\"t1\"}\n");
     CHECK_INT(f.running.n, 0);
     talk_facts_fini(&f);

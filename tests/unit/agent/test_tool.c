@@ -89,11 +89,10 @@ static void start(const char *name, const char *input)
     };
     struct tool_cb cb = {.on_progress = got.want_progress ? on_progress : NULL, .on_done = on_done};
     struct json *v = NULL;
-    struct arena a;
+    struct arena a = {0};
     if (strcmp(name, "shell") == 0 || strcmp(name, "search_files") == 0) {
         boxed_need();
     }
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(input), NULL, NULL), 0);
     buf_clear(&got.output);
     buf_clear(&got.progress);
@@ -142,9 +141,8 @@ static void check_bad(const char *says)
 
 TEST(every_tool_has_a_schema_of_ours)
 {
-    struct arena a;
+    struct arena a = {0};
     size_t n = 0;
-    arena_init(&a);
     for (; tool_at(n) != NULL; n++) {
         const struct tool *t = tool_at(n);
         struct json *schema = NULL;
@@ -181,8 +179,7 @@ TEST(the_environment_is_the_clients_without_what_is_dropped)
     static const char *const client[] = {"PATH=/x",   "API_KEY=1", "my_token=2", "LD_PRELOAD=3",
                                          "KEYLESS=4", "LDX=5",     "EMPTY=",     NULL};
     static const char *const drop[] = {"*KEY", "*TOKEN*", "LD_*", NULL};
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     const char *const *env = tool_environment(client, drop, &a);
     CHECK_STR(env[0], "PATH=/x");
     CHECK_STR(env[1], "KEYLESS=4");
@@ -192,6 +189,16 @@ TEST(the_environment_is_the_clients_without_what_is_dropped)
     CHECK(tool_environment(NULL, drop, &a)[0] == NULL);
     CHECK_STR(tool_environment(client, NULL, &a)[1], "API_KEY=1");
     arena_fini(&a);
+}
+
+TEST(a_pattern_is_compared_with_the_whole_of_a_long_name)
+{
+    static const char *const drop[] = {"*_KEY", NULL};
+    char name[400];
+    memset(name, 'a', sizeof name);
+    memcpy(name + sizeof name - 4, "_key", 4);
+    CHECK(tool_drops((struct str){name, sizeof name}, drop));
+    CHECK(!tool_drops((struct str){name, sizeof name - 1}, drop));
 }
 
 // ---- shell -----------------------------------------------------------------------------------
@@ -622,6 +629,21 @@ TEST(an_edit_replaces_exactly_what_was_meant)
     boxed_save("ws/none", "");
     call("edit_file", "{'path': 'none', 'old': 'zzz', 'new': ''}");
     check_bad("does not occur");
+    end();
+}
+
+TEST(an_edit_keeps_the_line_ends_of_a_file)
+{
+    begin();
+    boxed_save("ws/dos", "a\r\nb\r\nc");
+    call("edit_file", "{'path': 'dos', 'old': 'a\\nb', 'new': 'A\\n2\\nB'}");
+    CHECK(got.success && boxed_holds("ws/dos", "A\r\n2\r\nB\r\nc"));
+    call("edit_file",
+         "{'path': 'dos', 'old': 'A\\r\\n2', 'new': 'x\\ny'}"); // has a CR: taken as it is
+    CHECK(got.success && boxed_holds("ws/dos", "x\r\ny\r\nB\r\nc"));
+    boxed_save("ws/mixed", "a\nb\r\n");
+    call("edit_file", "{'path': 'mixed', 'old': 'a', 'new': 'a\\n1'}");
+    CHECK(got.success && boxed_holds("ws/mixed", "a\n1\nb\r\n"));
     end();
 }
 

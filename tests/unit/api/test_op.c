@@ -4,10 +4,9 @@
 // The verdict on `text` as the parameters of `id`.
 static struct op_fault verdict_on(enum op_id id, enum op_caller by, const char *text, bool *ok)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *params = NULL;
     struct op_fault fault;
-    arena_init(&a);
     if (text != NULL) {
         CHECK_INT(json_parse(&params, &a, str_of(text), NULL, NULL), 0);
     }

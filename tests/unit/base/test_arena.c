@@ -7,9 +7,8 @@
 
 TEST(every_object_is_aligned_and_apart_from_the_others)
 {
-    struct arena a;
+    struct arena a = {0};
     unsigned char *all[300];
-    arena_init(&a);
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         all[i] = arena_alloc(&a, i);
         CHECK_INT((uintptr_t)all[i] % alignof(max_align_t), 0);
@@ -26,8 +25,7 @@ TEST(every_object_is_aligned_and_apart_from_the_others)
 
 TEST(a_large_object_does_not_waste_the_current_block)
 {
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     char *first = arena_alloc(&a, 16);
     memset(arena_alloc(&a, 1 << 20), 1, 1 << 20);
     char *second = arena_alloc(&a, 16);
@@ -38,8 +36,7 @@ TEST(a_large_object_does_not_waste_the_current_block)
 
 TEST(a_large_object_may_come_first)
 {
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     memset(arena_alloc(&a, 1 << 20), 1, 1 << 20);
     memset(arena_alloc(&a, 100), 2, 100);
     arena_fini(&a);
@@ -47,8 +44,7 @@ TEST(a_large_object_may_come_first)
 
 TEST(texts_are_copied_with_their_end)
 {
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     CHECK_STR(arena_strdup(&a, (struct str){"abcd", 2}), "ab");
     CHECK_STR(arena_strdup(&a, STR_NULL), "");
     CHECK(str_eqz(arena_str(&a, STR("xyz")), "xyz"));
@@ -68,9 +64,8 @@ static void check_dies(size_t n, size_t size)
     CHECK_INT(pipe(pipes), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        struct arena a;
+        struct arena a = {0};
         dup2(pipes[1], STDERR_FILENO);
-        arena_init(&a);
         _exit((size == 1 ? arena_alloc(&a, n) : arena_calloc(&a, n, size)) == NULL);
     }
     close(pipes[1]);
@@ -88,4 +83,17 @@ TEST(impossible_amounts_end_the_process)
     check_dies(SIZE_MAX - 15, 1); // the header of a block would make the sum wrap
     check_dies(SIZE_MAX - 30, 1);
     check_dies(SIZE_MAX / 2 + 2, 2);
+}
+
+TEST(a_copied_list_has_its_own_strings_and_an_end)
+{
+    char word[] = "one";
+    const char *list[] = {word, "two", NULL};
+    struct arena a = {0};
+    const char **copy = arena_copy_list(&a, list), **none = arena_copy_list(&a, NULL);
+    word[0] = 'O';
+    CHECK_STR(copy[0], "one");
+    CHECK_STR(copy[1], "two");
+    CHECK(copy[2] == NULL && none[0] == NULL);
+    arena_fini(&a);
 }

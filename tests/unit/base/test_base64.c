@@ -51,3 +51,13 @@ TEST(what_is_no_base64_is_refused)
     CHECK(base64_decode(&out, STR("Zm8"))); // without padding
     buf_fini(&out);
 }
+
+TEST(the_form_for_addresses_has_no_padding_and_no_slash)
+{
+    struct buf out = {.max = 64};
+    buf_addz(&out, "a=");
+    base64_encode_url(&out, STR("\xfb\xff\xfe"));
+    base64_encode_url(&out, STR("\xfb"));
+    CHECK_STR(buf_z(&out), "a=-__--w");
+    buf_fini(&out);
+}

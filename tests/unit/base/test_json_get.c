@@ -157,3 +157,15 @@ TEST(equality_is_of_values_not_of_texts)
     CHECK(json_equal(NULL, NULL));
     CHECK(!json_equal(parse("null"), NULL));
 }
+
+TEST(a_member_is_set_in_its_place_added_or_left_out)
+{
+    const struct json *obj = parse("{\"a\":1,\"b\":2,\"c\":3}"), *value = parse("[4]");
+    check_written(json_with(&mem, obj, STR("b"), value), 0, "{\"a\":1,\"b\":[4],\"c\":3}");
+    check_written(json_with(&mem, obj, STR("d"), value), 0, "{\"a\":1,\"b\":2,\"c\":3,\"d\":[4]}");
+    check_written(json_with(&mem, obj, STR("a"), NULL), 0, "{\"b\":2,\"c\":3}");
+    check_written(json_with(&mem, obj, STR("d"), NULL), 0, "{\"a\":1,\"b\":2,\"c\":3}");
+    check_written(json_with(&mem, NULL, STR("a"), value), 0, "{\"a\":[4]}");
+    check_written(json_with(&mem, parse("[1,2]"), STR("a"), value), 0, "{\"a\":[4]}");
+    check_written(obj, 0, "{\"a\":1,\"b\":2,\"c\":3}"); // as it was
+}

@@ -288,9 +288,9 @@ TEST(redaction_is_linear)
         }
         struct buf out;
         buf_init(&out, SIZE_MAX);
-        uint64_t start = time_mono_ns();
+        uint64_t start = test_cpu_ns();
         log_redact(&out, (struct str){text, n});
-        CHECK(time_mono_ns() - start < 5000000000u); // squared it takes minutes
+        CHECK(test_cpu_ns() - start < 5000000000u); // squared it takes minutes
         buf_fini(&out);
     }
     free(text);

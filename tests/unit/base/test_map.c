@@ -153,6 +153,18 @@ TEST(a_walk_meets_every_key_once_and_may_remove_it)
     map_fini(&m);
 }
 
+TEST(each_value_is_freed_with_the_map)
+{
+    struct map m = {0};
+    char room[32];
+    for (unsigned i = 0; i < 100; i++) {
+        map_set(&m, key_of(i, room), xstrdup("value")); // the sanitizer counts them
+    }
+    map_fini_each(&m, free);
+    CHECK_INT(m.n, 0);
+    CHECK(map_get(&m, key_of(1, room)) == NULL);
+}
+
 TEST(a_null_value_is_a_bug)
 {
     pid_t pid = fork();

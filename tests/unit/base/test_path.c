@@ -146,6 +146,28 @@ TEST(a_file_in_the_way_of_a_directory_is_an_error)
     CHECK_INT(path_mkdirs("", 0700, NULL), -ENOENT);
 }
 
+TEST(a_tree_deeper_than_a_path_is_deleted_and_its_links_are_not_followed)
+{
+    char name[201];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    CHECK_INT(path_mkdirs(in_dir("tree"), 0700, NULL), 0);
+    CHECK_INT(path_mkdirs(in_dir("beside"), 0700, NULL), 0);
+    CHECK_INT(path_write_new(in_dir("beside/f"), STR("x"), 0600, NULL), 0);
+    CHECK_INT(symlink(in_dir("beside"), in_dir("tree/link")), 0);
+    CHECK_INT(chdir(in_dir("tree")), 0);
+    for (int i = 0; i < 40; i++) { // twice PATH_MAX
+        CHECK_INT(mkdir(name, 0700), 0);
+        CHECK_INT(chdir(name), 0);
+    }
+    CHECK_INT(chdir("/"), 0);
+    CHECK_INT(path_remove_tree(in_dir("tree"), NULL), 0);
+    CHECK(!path_exists(in_dir("tree")) && path_exists(in_dir("beside/f")));
+    CHECK_INT(path_remove_tree(in_dir("beside/f"), NULL), 0); // a file
+    CHECK_INT(path_remove_tree(in_dir("beside/f"), NULL), 0); // nothing
+    CHECK(!path_exists(in_dir("beside/f")));
+}
+
 TEST(a_file_is_read_up_to_the_maximum_and_not_beyond)
 {
     struct buf b;

@@ -1,5 +1,3 @@
-#include <time.h>
-
 #include "base/json.h"
 #include "base/redact.h"
 #include "unit/test.h"
@@ -105,14 +103,6 @@ TEST(a_line_is_not_held_back_because_secrets_exist)
     redact_clear();
 }
 
-/// What this thread has used of the processor: other programs do not count.
-static double cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 TEST(looking_for_secrets_costs_little)
 {
     struct buf text;
@@ -122,9 +112,9 @@ TEST(looking_for_secrets_costs_little)
     while (text.n < 4 << 20) {
         buf_addz(&text, "\"some words of an answer, as tokens and keys of JSON: sk- and gh\",");
     }
-    double before = cpu_ns();
+    double before = (double)test_cpu_ns();
     redact_json(&text);
-    double each = (cpu_ns() - before) / (double)text.n;
+    double each = ((double)test_cpu_ns() - before) / (double)text.n;
     printf("%.2f ns a byte\n", each);
     CHECK(each < 100); // a bound for sanitizers and slow machines; some 1.5 on a usual one
     buf_fini(&text);
@@ -141,4 +131,37 @@ TEST(no_secret_begins_inside_an_escape)
     CHECK_STR(buf_z(&json), "{\"a\":\"\\u001272abcd [redacted KEY]\"}");
     buf_fini(&json);
     redact_clear();
+}
+
+TEST(a_text_that_is_json_is_looked_at_too)
+{
+    redact_add(STR("Q"), STR("say \"friend\"\nand enter"));
+    check_text("{\"a\":\"say \\\"friend\\\"\\nand enter\"}", "{\"a\":\"[redacted Q]\"}");
+    check_json("\"{\\\"a\\\":\\\"say \\\\\\\"friend\\\\\\\"\\\\nand enter\\\"}\"",
+               "\"{\\\"a\\\":\\\"[redacted Q]\\\"}\"");
+    redact_clear();
+}
+
+TEST(of_several_lines_each_is_hidden_unless_it_may_be_ordinary_text)
+{
+    redact_add(STR("K"),
+               STR("-----BEGIN A KEY-----\nMIIEvQIBADANBgkq\nshort\n-----END A KEY-----\n"));
+    check_text("7:MIIEvQIBADANBgkq", "7:[redacted K]");
+    check_text("-----BEGIN A KEY----- short", "-----BEGIN A KEY----- short");
+    check_text("-----BEGIN A KEY-----\nMIIEvQIBADANBgkq\nshort\n-----END A KEY-----\n",
+               "[redacted K]");
+    redact_clear();
+}
+
+TEST(a_member_without_a_text_is_null)
+{
+    struct buf out = {.max = SIZE_MAX};
+    struct jw w = {.out = &out};
+    jw_obj(&w);
+    redact_member(&w, "none", str_of(NULL));
+    redact_member(&w, "empty", STR(""));
+    redact_member(&w, "text", STR("plain"));
+    jw_end_obj(&w);
+    CHECK_STR(buf_z(&out), "{\"none\":null,\"empty\":\"\",\"text\":\"plain\"}");
+    buf_fini(&out);
 }

@@ -245,6 +245,58 @@ TEST(what_has_nothing_to_fill_is_shared_and_what_has_is_copied)
     CHECK(schema_defaults(NULL, full, &mem) == full);
 }
 
+/// `n` times `one` with commas between, in `before` and `after`.
+static const struct json *parse_many(const char *before, const char *one, size_t n,
+                                     const char *after)
+{
+    struct buf text = {.max = SIZE_MAX};
+    buf_addz(&text, before);
+    for (size_t i = 0; i < n; i++) {
+        buf_addf(&text, "%s%s", i == 0 ? "" : ",", one);
+    }
+    buf_addz(&text, after);
+    const struct json *v = parse(arena_strdup(&mem, buf_str(&text))); // which borrows its strings
+    buf_fini(&text);
+    return v;
+}
+
+TEST(what_would_take_too_long_to_check_does_not_fit)
+{
+    struct err e = {0};
+    const struct json *many = parse_many("[", "1", 100000, "]");
+    const struct json *forms = parse_many("{\"items\":{\"anyOf\":[", "{\"type\":\"string\"}", 3000,
+                                          ",{\"type\":\"integer\"}]}}");
+    CHECK_INT(schema_fit(parse("{\"items\":{\"type\":\"integer\"}}"), many, "x", &e), 0);
+    uint64_t began = test_cpu_ns();
+    CHECK_INT(schema_fit(forms, many, "x", &e), ERR_INVALID);
+    CHECK_STR(e.msg, "x: is too large to be checked against its schema");
+    const struct json *words = parse_many("{\"items\":{\"enum\":[", "\"w\"", 30000, ",1]}}");
+    CHECK_INT(schema_fit(words, many, "x", &e), ERR_INVALID);
+    const struct json *text = &(struct json){
+        .type = JSON_STR, .s = {memset(arena_alloc(&mem, 1 << 20), 'a', 1 << 20), 1 << 20}};
+    const struct json *lengths = parse_many("{\"anyOf\":[", "{\"maxLength\":5}", 5000, "]}");
+    CHECK_INT(schema_fit(lengths, text, "x", &e), ERR_INVALID);
+    CHECK(test_cpu_ns() - began < 5 * UINT64_C(1000000000)); // was minutes
+}
+
+TEST(defaults_do_not_multiply_without_end)
+{
+    struct buf props = {.max = SIZE_MAX};
+    struct err e = {0};
+    for (int i = 0; i < 4000; i++) {
+        buf_addf(&props, "%s\"p%d\":{\"default\":1}", i == 0 ? "" : ",", i);
+    }
+    struct str inner = buf_str(&props);
+    const struct json *schema =
+        parse(arena_printf(&mem, "{\"items\":{\"properties\":{" STR_FMT "}}}", STR_ARG(inner)));
+    const struct json *many = parse_many("[", "{}", 100000, "]");
+    CHECK_INT(schema_fit(schema, many, "x", &e), ERR_INVALID);
+    const struct json *filled = schema_defaults(schema, many, &mem); // all of them would be 16 GB
+    CHECK_INT(json_at(filled, 0)->n, 4000);
+    CHECK_INT(json_at(filled, 99999)->n, 0);
+    buf_fini(&props);
+}
+
 TEST(an_empty_object_becomes_an_array_only_where_the_schema_wants_one)
 {
     const struct json *schema = parse("{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{"

@@ -63,3 +63,17 @@ TEST(sha256_pads_right_at_every_length_around_a_block)
     CHECK_STR(sha256_hex(hash, text),
               "5f8908a7c79bf2d794fd61440e680bde6be7fd0c1f0192bb877dbed657fb7d91");
 }
+
+TEST(a_mac_is_that_of_the_standard)
+{
+    char hex[SHA256_HEX], long_key[131];
+    uint8_t mac[SHA256_SIZE];
+    sha256_hmac(STR("Jefe"), STR("what do ya want for nothing?"), mac); // RFC 4231, 4.3 and 4.7
+    CHECK_STR(sha256_hex(mac, hex),
+              "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    memset(long_key, 0xaa, sizeof long_key);
+    sha256_hmac((struct str){long_key, sizeof long_key},
+                STR("Test Using Larger Than Block-Size Key - Hash Key First"), mac);
+    CHECK_STR(sha256_hex(mac, hex),
+              "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}

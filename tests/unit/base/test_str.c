@@ -172,3 +172,13 @@ TEST(a_word_is_found_in_a_list_and_a_list_is_sorted)
     CHECK_STR(words[2], "pear");
     str_sort(NULL, 0);
 }
+
+TEST(a_variable_is_found_by_its_whole_name)
+{
+    static const char *const env[] = {"PATHS=a", "PATH=b=c", "EMPTY=", "PATH=second", NULL};
+    CHECK_STR(str_env(env, "PATH"), "b=c");
+    CHECK_STR(str_env(env, "EMPTY"), "");
+    CHECK(str_env(env, "PAT") == NULL && str_env(NULL, "PATH") == NULL);
+    CHECK_INT(str_count(env), 4);
+    CHECK_INT(str_count(NULL), 0);
+}

@@ -80,14 +80,13 @@ static void read_file(struct buf *b, struct str name, const char *ending)
 static bool check_valid(struct str name, const struct toml *doc, int rc, const struct err *e)
 {
     struct buf text;
-    struct arena a;
+    struct arena a = {0};
     struct json *want;
     struct err bad;
     if (rc < 0) {
         fprintf(stderr, STR_FMT ": refused: %s\n", STR_ARG(name), e->msg);
         return false;
     }
-    arena_init(&a);
     read_file(&text, name, ".json");
     if (json_parse(&want, &a, buf_str(&text), NULL, &bad) < 0) {
         test_fail(__FILE__, __LINE__, STR_FMT ".json: %s", STR_ARG(name), bad.msg);
@@ -113,10 +112,9 @@ static bool check_invalid(struct str name, int rc, const struct err *e)
 static bool check_file(struct str name, bool valid)
 {
     struct buf text;
-    struct arena a;
+    struct arena a = {0};
     struct toml *doc;
     struct err e;
-    arena_init(&a);
     read_file(&text, name, ".toml");
     int rc = toml_parse(&doc, &a, buf_str(&text), NULL, NULL, &e);
     bool ok = valid ? check_valid(name, doc, rc, &e) : check_invalid(name, rc, &e);

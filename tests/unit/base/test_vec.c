@@ -45,6 +45,20 @@ TEST(removing_closes_the_gap)
     vec_fini(&v);
 }
 
+TEST(dropping_takes_the_first_equal_element_out)
+{
+    vec(int) v = {0};
+    vec_drop(&v, 1); // of an empty one
+    for (int i = 0; i < 6; i++) {
+        vec_push(&v, i % 3);
+    }
+    vec_drop(&v, 1);
+    vec_drop(&v, 7); // which it does not have
+    CHECK_INT(v.n, 5);
+    CHECK(v.p[0] == 0 && v.p[1] == 2 && v.p[2] == 0 && v.p[3] == 1 && v.p[4] == 2);
+    vec_fini(&v);
+}
+
 TEST(an_empty_vector_has_nothing_to_walk)
 {
     vec(int) v = {0};

@@ -58,11 +58,10 @@ TEST(json_stays_the_same_value)
 {
     struct str text = STR("{\"a\":\"\xc2\x9b\u202e\x7f\U000e0041 é\"}\n");
     struct buf shown;
-    struct arena arena;
+    struct arena arena = {0};
     struct err e;
     struct json *v;
     buf_init(&shown, 4096);
-    arena_init(&arena);
     visible_add(&shown, text, true);
     CHECK(str_index(buf_str(&shown), '\x7f') < 0);
     CHECK_INT(json_parse(&v, &arena, buf_str(&shown), NULL, &e), 0);

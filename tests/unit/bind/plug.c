@@ -149,7 +149,6 @@ static struct plug *plug_new(const char *name, const char *const *files, bool is
     struct plug *p = xcalloc(1, sizeof *p);
     struct arena *a = &p->tree.arena;
     struct json *permissions = NULL;
-    arena_init(a);
     p->tree.is_file = is_file;
     for (size_t i = 0; files[i] != NULL; i += 2) {
         struct tree_file f = {.path = arena_strdup(a, str_of(files[i])),
@@ -256,7 +255,7 @@ const char *plug_items(const char *name)
         n += (size_t)snprintf(plugs.text + n, sizeof plugs.text - n, "%s %s %s%d\n",
                               gen_kind_name(gen_item_kind(it)),
                               h != NULL ? h->point : gen_item_name(it), gen_item_about(it),
-                              h != NULL ? h->priority : 0);
+                              h != NULL ? h->terms.priority : 0);
         CHECK(n < sizeof plugs.text);
     }
     return plugs.text;
@@ -307,12 +306,11 @@ static void on_call(struct gen_call *c, int status, const struct json *v, const 
 const char *plug_call(enum gen_kind kind, const char *name, const char *input)
 {
     bool done = false;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     struct gen *g = gen_pin(gen_current(rig.engine));
     struct gen_item *it = gen_item_find(g, kind, str_of(name));
     CHECK(it != NULL);
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(input), NULL, NULL), 0);
     struct gen_call c = {.input = v, .ctx = plug_ctx, .done = on_call, .arg = &done};
     ((const struct gen_target *)gen_item_face(it))->call(gen_item_data(it), &c);
@@ -383,8 +381,7 @@ const char *plug_raise(enum hook_point_id point, const char *first, const char *
     const struct hook_list *list =
         hook_set_get(gen_hooks(gen_current(rig.engine)), str_of(p->name), p->kind);
     bool done = false;
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     struct hook_args args = {.point = point, .ctx = plug_ctx, .arena = &a};
     for (size_t i = 0; i < ARRAY_LEN(texts) && texts[i] != NULL; i++) {
         struct json *v;

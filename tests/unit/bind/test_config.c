@@ -79,3 +79,27 @@ TEST(log_lines_are_kept_for_their_unit_over_a_reload)
     CHECK(rig_said("true timer: oops"));
     rig_close();
 }
+
+TEST(empty_log_lines_are_bounded_too)
+{
+    struct buf out;
+    struct jw w;
+    size_t n = 0;
+    rig_open();
+    for (int i = 0; i < 20000; i++) {
+        bind_log_add(rig.bind, STR("a"), LOG_INFO, STR(""));
+    }
+    bind_log_add(rig.bind, STR("a"), LOG_INFO, STR("last"));
+    buf_init(&out, SIZE_MAX);
+    jw_init(&w, &out);
+    jw_arr(&w);
+    bind_log_write(rig.bind, STR("a"), &w);
+    jw_end_arr(&w);
+    for (const char *p = buf_z(&out); (p = strstr(p, "\"level\"")) != NULL; p++) {
+        n++;
+    }
+    CHECK(n > 100 && n < 5000);
+    CHECK(strstr(buf_z(&out), "last") != NULL);
+    buf_fini(&out);
+    rig_close();
+}

@@ -83,6 +83,18 @@ TEST(exec_checks_its_options)
     rig_close();
 }
 
+TEST(arguments_and_variables_of_a_program_are_bounded)
+{
+    rig_open();
+    rig_run("local s, many, env = ('x'):rep(100000), {}, {} for i = 1, 30 do many[i] = s env['V' "
+            ".. i] = s end "
+            "say(pcall(exec, {cmd = 'true', args = many})) "
+            "say(pcall(exec, {cmd = 'true', env = env})) say('end')");
+    CHECK(rig_said("false exec: 'args' is larger than 2 MiB: give large texts as stdin"));
+    CHECK(rig_said("false exec: 'env' is larger than 2 MiB: give large texts as stdin"));
+    rig_close();
+}
+
 TEST(os_execute_and_io_popen_wait_without_blocking)
 {
     rig_open();
@@ -100,6 +112,41 @@ TEST(os_execute_and_io_popen_wait_without_blocking)
     rig_close();
 }
 
+TEST(the_files_of_io_are_counted)
+{
+    rig_open();
+    rig_write("file", "text\n");
+    rig_run(rig_code("local held = {}\n"
+                     "for i = 1, 256 do held[i] = assert(io.open('%s')) end\n"
+                     "say(io.open('%s')) say((pcall(io.lines, '%s'))) say((io.tmpfile()))\n"
+                     "held[1]:close() held[1] = assert(io.open('%s')) held = nil\n"
+                     "for i = 1, 1000 do assert(io.open('%s')) end say('collected')\n"
+                     "for i = 1, 1000 do for l in io.lines('%s') do break end end say('closed')",
+                     rig_path("file"), rig_path("file"), rig_path("file"), rig_path("file"),
+                     rig_path("file"), rig_path("file")));
+    CHECK_STR(buf_z(&rig.said), "nil io.open: no more than 256 open files at once\nfalse\nnil\n"
+                                "collected\nclosed\nend\n");
+    rig_close();
+}
+
+TEST(modules_are_not_looked_for_in_pipes)
+{
+    rig_open();
+    CHECK_INT(mkfifo(rig_path("fifo"), 0600), 0);
+    rig_write("mod.lua", "return 7\n");
+    char *fifo = xstrdup(rig_path("fifo")), *dir = xstrdup(rig_path(""));
+    rig_run(rig_code("say((package.searchpath('x', '%s'))) say((package.loadlib('%s', '*')))"
+                     "package.cpath = '%s' package.path = '%s;%s/?.lua'"
+                     "say((pcall(require, 'x'))) say((pcall(require, 'x.y'))) say((require('mod')))"
+                     "say(select(2, package.searchpath('a.b', '/no/?;/none/?.lua')))",
+                     fifo, fifo, fifo, fifo, dir));
+    CHECK_STR(buf_z(&rig.said), "nil\nnil\nfalse\nfalse\n7\n"
+                                "\n\tno file '/no/a/b'\n\tno file '/none/a/b.lua'\nend\n");
+    free(fifo);
+    free(dir);
+    rig_close();
+}
+
 TEST(the_files_of_io_do_not_stop_the_loop)
 {
     rig_open();
@@ -111,9 +158,10 @@ TEST(the_files_of_io_do_not_stop_the_loop)
                      "say(io.open('%s'):read('l')) for l in io.lines('%s') do say(l) end "
                      "say(io.open('/dev/null'):read('a') == '') say((io.open('/no/such')))",
                      fifo, fifo, fifo, fifo, fifo, rig_path("file"), rig_path("file")));
-    char *want = xasprintf("nil io.open: '%s' is no file and could stop the hub: use exec\n"
-                           "false\nfalse\nfalse\nnil\ntext\ntext\ntrue\nnil\nend\n",
-                           fifo);
+    char *want =
+        xasprintf("nil io.open: '%s' is not a regular file and could block the hub; use exec\n"
+                  "false\nfalse\nfalse\nnil\ntext\ntext\ntrue\nnil\nend\n",
+                  fifo);
     CHECK_STR(buf_z(&rig.said), want);
     free(want);
     free(fifo);

@@ -140,13 +140,12 @@ TEST(the_agents_points_cannot_be_raised_and_have_one_kind)
 
 TEST(c_code_notifies_with_a_json_value)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     rig_open();
     rig_load("a",
              "hooks.on('file_changed', 'x', function(...) say(select('#', ...), (...).path) end)"
              "hooks.on('shutdown', 'x', function(...) say('args', select('#', ...)) end)");
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, STR("{\"path\":\"/x\"}"), NULL, NULL), 0);
     bind_notify(rig.bind, "file_changed", v);
     bind_notify(rig.bind, "shutdown", NULL);

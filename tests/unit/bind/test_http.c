@@ -71,3 +71,16 @@ TEST(a_request_that_fails_gives_nil_and_why)
     web_close(&w);
     rig_close();
 }
+
+TEST(headers_are_checked_and_bounded)
+{
+    rig_open();
+    rig_run("local s, big = ('x'):rep(100000), {} for i = 1, 20 do big['h' .. i] = s end "
+            "say(pcall(http.request, {url = 'http://127.0.0.1:1/', headers = big})) "
+            "say(pcall(websocket.connect, 'ws://127.0.0.1:1/', {headers = big})) "
+            "say(pcall(websocket.connect, 'ws://127.0.0.1:1/', {headers = {a = 1}})) say('end')");
+    CHECK(rig_said("false http.request: headers are larger than 1 MiB"));
+    CHECK(rig_said("false websocket.connect: headers are larger than 1 MiB"));
+    CHECK(rig_said("false websocket.connect: the value of a header must be a string, not number"));
+    rig_close();
+}

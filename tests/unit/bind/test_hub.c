@@ -185,7 +185,8 @@ TEST(a_refusal_carries_the_code_of_its_problem)
     CHECK(rig_said("nil hub.session.show: unknown field 'idd'; did you mean 'id'? UNKNOWN_FIELD"));
     CHECK(rig_said("nil hub.session.new: 'permission' is for the user to decide; a plugin cannot "
                    "set it FORBIDDEN"));
-    CHECK(rig_said("nil hub.session.show: parameters are a table with names INVALID_BODY"));
+    CHECK(rig_said(
+        "nil hub.session.show: parameters must be a table with named fields INVALID_BODY"));
     CHECK(strstr(buf_z(&rig.said), "a function cannot be sent INVALID_BODY") != NULL);
     CHECK_STR(buf_z(&fake.heard), "");
     fake_fails(PROBLEM_SESSION_ENDED, "session 's' has ended");
@@ -211,6 +212,6 @@ TEST(a_noun_can_be_listed_and_not_changed)
     rig_run("local n = 0 for verb, fn in pairs(hub.memory) do n = n + 1 end say(n) "
             "say(pcall(function() hub.memory.list = print end))");
     CHECK(rig_said("5"));
-    CHECK(strstr(buf_z(&rig.said), "can be read only") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "is read-only") != NULL);
     fake_close();
 }

@@ -18,9 +18,9 @@ TEST(on_registers_for_points_with_their_kind_and_options)
     const struct hook *h =
         hook_set_get(gen_hooks(gen_current(rig.engine)), STR("on_tool_call"), HOOK_CHAIN)->hooks[0];
     CHECK_STR(h->filter, "shell");
-    CHECK_INT(h->priority, 10);
-    CHECK_INT(h->timeout_ms, 50);
-    CHECK_INT(h->on_error, HOOK_BLOCK);
+    CHECK_INT(h->terms.priority, 10);
+    CHECK_INT(h->terms.timeout_ms, 50);
+    CHECK_INT(h->terms.on_error, HOOK_BLOCK);
     CHECK_INT(hooks_of("on_begin", HOOK_OBSERVE), 1);
     CHECK_INT(hooks_of("on_permission", HOOK_VETO), 1);
     rig_load("b", "say(h:off(), h:off())");

@@ -8,15 +8,13 @@ static struct arena arena;
 
 static struct hook_ctx ctx_of(void)
 {
-    arena_init(&arena);
     return (struct hook_ctx){.session_id = STR("s-1"), .arena = &arena};
 }
 
 static bool is_json(const char *a, const char *b)
 {
-    struct arena t;
+    struct arena t = {0};
     struct json *x, *y;
-    arena_init(&t);
     CHECK_INT(json_parse(&x, &t, str_of(a), NULL, NULL), 0);
     CHECK_INT(json_parse(&y, &t, str_of(b), NULL, NULL), 0);
     bool same = json_equal(x, y);
@@ -189,9 +187,8 @@ TEST(a_dispatch_of_handlers_that_do_not_wait_allocates_no_more_and_more)
     int n = test_loops(20000);
     const struct hook_list *list =
         hook_set_get(gen_hooks(gen_current(rig.engine)), STR("on_tool_call"), HOOK_CHAIN);
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(CALL), NULL, NULL), 0);
     struct hook_ctx ctx = ctx_of();
     struct hook_args args = {

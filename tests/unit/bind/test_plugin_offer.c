@@ -12,7 +12,6 @@ static void on_progress(void *arg, struct str text)
 
 static struct hook_ctx ctx_of(void)
 {
-    arena_init(&arena);
     progress[0] = '\0';
     return (struct hook_ctx){.session_id = STR("s-1"),
                              .working_dir = STR("/w"),
@@ -261,7 +260,7 @@ TEST(whatever_a_route_returns_is_an_answer)
 
 TEST(a_route_that_is_too_slow_three_times_is_switched_off)
 {
-    plug_open((const char *[]){"limits.tool_ms=20", NULL});
+    plug_open((const char *[]){"limits.tool_ms=100", NULL});
     plug_load("x", "route('GET', '/', function(r) if r.query.slow then timer.sleep(100) end end)");
     for (int i = 0; i < 2; i++) {
         plug_route("x", "GET", "/", "slow=1", "");
@@ -277,5 +276,81 @@ TEST(a_route_that_is_too_slow_three_times_is_switched_off)
     CHECK(rig_noted("x", DIAG_HOOK_DISABLED, "ran out of time 3 times"));
     plug_load("x", "route('GET', '/', function(r) end)");
     CHECK_STR(plug_route("x", "GET", "/", "", ""), "204 ");
+    plug_close();
+}
+
+// ---- questions ----------------------------------------------------------------------------------
+
+static struct hook_ask *pending; // the question under way; NULL: none
+
+static int on_ask(void *arg, struct hook_ask *ask, const struct json *requests,
+                  const struct json **answers, struct err *e)
+{
+    (void)arg;
+    (void)requests;
+    (void)answers;
+    (void)e;
+    pending = ask;
+    return 1;
+}
+
+static void on_forget(void *arg, struct hook_ask *ask)
+{
+    (void)arg;
+    CHECK(pending == ask);
+    pending = NULL;
+}
+
+static const struct hook_caller asker = {.ask = on_ask, .forget = on_forget};
+
+TEST(a_question_of_other_code_ends_with_the_call_whose_ctx_asked_it)
+{
+    plug_open(NULL);
+    struct hook_ctx ctx = ctx_of();
+    ctx.caller = &asker;
+    plug_ctx = &ctx;
+    plug_load("x", "tool{name='t', run=function(c)\n"
+                   "  timer.after(0, function() log.info('asked', c.ask{k = {method = 'm'}}) end)\n"
+                   "  timer.sleep(0.05) return 'done' end}");
+    CHECK_STR(plug_call(GEN_TOOL, "t", "{}"), "{\"output\":\"done\",\"success\":true}");
+    if (pending != NULL) { // as a client would that answers now
+        pending->answered(pending, NULL, &(struct err){.msg = "too late"});
+    }
+    while (plug_said("x", "asked nil ctx.ask: the call that asked has ended") == 0) {
+        loop_run_once(&l, true);
+    }
+    CHECK(pending == NULL);
+    plug_ctx = NULL;
+    arena_fini(&arena);
+    plug_close();
+}
+
+TEST(a_question_is_answered_and_its_time_does_not_count)
+{
+    const char *const flags[] = {"limits.tool_ms=100", NULL};
+    plug_open(flags);
+    struct hook_ctx ctx = ctx_of();
+    ctx.caller = &asker;
+    plug_ctx = &ctx;
+    plug_load("x", "tool{name='t', run=function(c)\n"
+                   "  return tostring(c.ask{k = {method = 'm'}}) end}\n"
+                   "timer.every(0.05, function() log.info('beat') end)");
+    struct json input = {.type = JSON_OBJ};
+    struct gen *g = gen_pin(gen_current(rig.engine));
+    struct gen_item *it = gen_item_find(g, GEN_TOOL, STR("t"));
+    struct gen_call c = {.input = &input, .ctx = plug_ctx, .done = on_landed};
+    landed[0] = '\0';
+    ((const struct gen_target *)gen_item_face(it))->call(gen_item_data(it), &c);
+    while (plug_said("x", "beat") < 4) { // twice as long as a tool may take
+        loop_run_once(&l, true);
+    }
+    CHECK_STR(landed, "");
+    CHECK(pending != NULL);
+    pending->answered(pending, NULL, &(struct err){.msg = "no"});
+    CHECK_STR(landed, "0 nil");
+    gen_unpin(g);
+    pending = NULL;
+    plug_ctx = NULL;
+    arena_fini(&arena);
     plug_close();
 }

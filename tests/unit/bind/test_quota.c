@@ -1,5 +1,6 @@
 // What one unit may have at once.
 
+#include "bind/bind_int.h"
 #include "unit/bind/rig.h"
 
 TEST(timers_are_bounded_for_each_unit)
@@ -40,6 +41,63 @@ TEST(events_that_nobody_takes_are_bounded_for_all_handlers_of_a_unit)
     rig_load("a", "for i = 1, 40 do events.on('mine', function(d) timer.sleep(1000) end) end");
     rig_load("b", "local s = ('x'):rep(1000000) for i = 1, 3 do events.emit('mine', s) end");
     CHECK(rig_noted("a", DIAG_LIMIT_REACHED, "more than 16 MiB are queued"));
+    rig_close();
+}
+
+TEST(a_timer_goes_on_while_the_queues_of_its_unit_are_full)
+{
+    rig_open();
+    rig_load("a", "for i = 1, 40 do events.on('mine', function(d) timer.sleep(1000) end) end\n"
+                  "timer.every(0.01, function() say('tick') end)");
+    rig_load("b", "for i = 6, 0, -1 do local s = ('x'):rep(10 ^ i // 1 | 0)\n"
+                  "for _ = 1, 5 do events.emit('mine', s) end end events.emit('mine')");
+    CHECK(rig_noted("a", DIAG_LIMIT_REACHED, "more than 16 MiB are queued"));
+    rig_load("c", "local n = 0 timer.every(0.1, function() n = n + 1 say('beat', n) end)");
+    rig_wait("beat 1");
+    rig_hush();
+    rig_wait("beat 3");
+    CHECK(rig_said("tick"));
+    rig_close();
+}
+
+TEST(a_handler_that_is_switched_off_gives_its_queue_back)
+{
+    static const char *const flags[] = {"limits.tool_ms=20", NULL};
+    rig_open_with(flags, NULL);
+    rig_load("a", "local n = 0 events.on('slow', function() timer.sleep(1000) end)\n"
+                  "events.on('quick', function() n = n + 1 say('quick', n) end)");
+    rig_load("b", "local s = ('x'):rep(1000000) for i = 1, 16 do events.emit('slow', s) end");
+    while (!rig_noted("a", DIAG_HOOK_DISABLED, "event handler ran out of time 3 times")) {
+        loop_run_once(&l, true);
+    }
+    rig_load("b", "local s = ('x'):rep(1000000) for i = 1, 8 do events.emit('quick', s) end");
+    rig_wait("quick 3");
+    rig_settle();
+    CHECK(rig_said("quick 8"));
+    rig_close();
+}
+
+static struct bind_reg *reg_of(const char *what)
+{
+    size_t at = 0;
+    struct str id;
+    void *r;
+    while (map_next(&rig.bind->regs, &at, &id, &r)) {
+        if (strcmp(((struct bind_reg *)r)->ops->what, what) == 0) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+TEST(a_queue_that_is_never_empty_does_not_grow_with_what_was_taken)
+{
+    rig_open();
+    rig_load("a", "local n = 0 events.on('mine', function() n = n + 1\n"
+                  "if n < 20000 then events.emit('mine', n) else say('end') end end)\n"
+                  "timer.after(0, function() events.emit('mine', 1) events.emit('mine', 2) end)");
+    rig_wait("end");
+    CHECK(reg_of("event")->queue.cap < 1000);
     rig_close();
 }
 
@@ -101,6 +159,17 @@ TEST(what_a_unit_makes_c_keep_counts_as_its_memory)
         "for i = 1, 8 do local ok, why = exec({cmd = 'sleep', args = {'9'}, stdin = s}, print)\n"
         "if not ok then say(i > 1, why) break end end");
     CHECK(rig_said("true exec: no room for it in the memory limit of 4 MiB"));
+    rig_remove("a");
+    rig_load("a", "local s = ('x'):rep(900000)\n"
+                  "for i = 1, 8 do local ok, why = store.set('k' .. i, s, print)\n"
+                  "if not ok then say(i > 1, why) break end end");
+    CHECK(rig_said("true store.set: no room for it in the memory limit of 4 MiB"));
+    rig_remove("a");
+    rig_load("a",
+             "local s = ('x'):rep(900000)\n"
+             "for i = 1, 8 do local ok, why = hub.session.message({id = 's', text = s}, print)\n"
+             "if not ok then say(i > 1, why) break end end");
+    CHECK(rig_said("true hub.session.message: no room for it in the memory limit of 4 MiB"));
     rig_close();
 }
 
@@ -111,12 +180,12 @@ TEST(a_changed_limit_reaches_what_is_loaded)
                   "hooks.on('nap', 'h', function() timer.sleep(1000) say('woke') end)");
     bind_notify(rig.bind, "fill", NULL);
     rig_wait("900000");
-    const char *const flags[] = {"limits.memory_mb=2", "limits.hook_ms=5", NULL};
+    const char *const flags[] = {"limits.memory_mb=2", "limits.hook_ms=200", NULL};
     struct config *c = rig_config(flags);
     config_put(&rig.settings, c, NULL);
     bind_notify(rig.bind, "fill", NULL);
     bind_notify(rig.bind, "nap", NULL);
-    while (!rig_noted("a", DIAG_HOOK_TIMEOUT, "after 5 ms") ||
+    while (!rig_noted("a", DIAG_HOOK_TIMEOUT, "after 200 ms") ||
            !rig_noted("a", DIAG_HOOK_FAILED, "resulting string too large")) {
         loop_run_once(&l, true);
     }

@@ -22,13 +22,12 @@ static void run(struct space *sp, const char *code, char *out, size_t size)
 static const char *carry_max(const char *fill, const char *look, size_t max)
 {
     static char out[1024];
-    struct arena a;
+    struct arena a = {0};
     struct buf text, gone;
     struct json *parsed = NULL;
     struct err e = {0};
     lab_open(NULL);
     struct space *from = lab.modules->space, *to = space__open(lab.modules);
-    arena_init(&a);
     buf_init(&text, SIZE_MAX);
     buf_init(&gone, SIZE_MAX);
     run(from, fill, out, sizeof out);
@@ -136,10 +135,9 @@ TEST(what_is_no_saved_state_is_passed_over)
     lab_open(NULL);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct space *sp = space__open(lab.modules);
-        struct arena a;
+        struct arena a = {0};
         struct json *v = NULL;
         char out[256];
-        arena_init(&a);
         CHECK_INT(json_parse(&v, &a, str_of(texts[i]), NULL, NULL), 0);
         state_restore(sp->state, v);
         run(sp, "state.set('k', 1) return state.get('k') .. ''", out, sizeof out);

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include "unit/bind/rig.h"
 
 TEST(a_value_is_kept_for_its_unit_alone)
@@ -35,5 +37,31 @@ TEST(store_has_a_callback_form_and_checks_what_it_is_given)
     CHECK(strstr(buf_z(&rig.said), "nil store.set: value.f: a function cannot be sent") != NULL);
     CHECK(strstr(buf_z(&rig.said), "nil store.set: 'x' is larger than 1 MiB") != NULL);
     CHECK(strstr(rig_fault("b", "store.get('k')"), "cannot wait here") != NULL);
+    rig_close();
+}
+
+TEST(a_query_is_bounded_within_one_row)
+{
+    rig_open();
+    rig_write("db", "");
+    rig_run(rig_code("local path = '%s' "
+                     "say(#sqlite.query(path, 'SELECT hex(zeroblob(10))').rows[1][1]) "
+                     "say(sqlite.query(path, 'SELECT zeroblob(20000000)')) "
+                     "say(sqlite.query(path, 'SELECT zeroblob(4000000), zeroblob(4000000)')) "
+                     "say('end')",
+                     rig_path("db")));
+    CHECK(rig_said("20"));
+    CHECK(rig_said(rig_code("nil sqlite.query: '%s': string or blob too big", rig_path("db"))));
+    CHECK(rig_said(
+        rig_code("nil sqlite.query: '%s': the answer is larger than 16 MiB", rig_path("db"))));
+    rig_close();
+}
+
+TEST(a_query_does_not_wait_for_a_pipe)
+{
+    rig_open();
+    CHECK_INT(mkfifo(rig_path("pipe"), 0600), 0);
+    rig_run(rig_code("say(sqlite.query('%s', 'SELECT 1')) say('end')", rig_path("pipe")));
+    CHECK(rig_said(rig_code("nil sqlite.query: '%s': it is not a regular file", rig_path("pipe"))));
     rig_close();
 }

@@ -90,7 +90,7 @@ TEST(timer_arguments_are_checked)
 
 TEST(a_timer_that_runs_out_of_time_three_times_in_a_row_is_switched_off)
 {
-    static const char *const flags[] = {"limits.lua_ms=5", NULL};
+    static const char *const flags[] = {"limits.lua_ms=100", NULL};
     rig_open_with(flags, NULL);
     rig_load("a", "n = 0 timer.every(0.001, function() n = n + 1 say('turn', n) "
                   "while n ~= 2 do end end) timer.every(0.001, function() say('other', n) end)");

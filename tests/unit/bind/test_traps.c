@@ -45,8 +45,10 @@ TEST(before_reload_is_called_only_when_the_new_code_has_loaded)
 
 TEST(callbacks_that_fail_are_warnings_and_stop_nothing)
 {
-    lab_open((const char *const[]){
-        "user/init.lua", "return {n = 1, _before_reload = function() error('old') end}", NULL});
+    lab_open_with(
+        (const char *const[]){"limits.lua_ms=500", NULL},
+        (const char *const[]){
+            "user/init.lua", "return {n = 1, _before_reload = function() error('old') end}", NULL});
     lab_change("user/init.lua", "return {n = 2, _after_reload = function() error('new') end}");
     CHECK(lab.report->ok);
     CHECK_INT(lab.report->n_diags, 2);

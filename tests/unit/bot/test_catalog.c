@@ -197,9 +197,8 @@ TEST(a_projects_bot_counts_when_its_bytes_are_trusted)
 
 static int patch(const char *json, const char *instructions, struct err *e)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *keys;
-    arena_init(&a);
     CHECK_INT(json_parse(&keys, &a, str_of(json), NULL, NULL), 0);
     int rc = catalog_patch(home(), "x", keys, str_of(instructions), e);
     arena_fini(&a);

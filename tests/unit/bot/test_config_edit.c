@@ -7,12 +7,11 @@
 static const char *edit(const char *text, const char *json, const char *instructions)
 {
     static struct buf out;
-    struct arena a;
+    struct arena a = {0};
     struct json *keys = NULL;
     struct err e = {0};
     buf_fini(&out);
     buf_init(&out, SIZE_MAX);
-    arena_init(&a);
     if (json != NULL) {
         CHECK_INT(json_parse(&keys, &a, str_of(json), NULL, NULL), 0);
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "bot/catalog.h"
 #include "bot/history_number.h"
 #include "bot/import.h"
@@ -13,7 +14,6 @@
 #include "bot/skillset.h"
 #include "bot/workspace.h"
 #include "lib/fault.h"
-#include "store/walk.h"
 #include "unit/bot/home.h"
 
 static void quiet(void *arg, enum log_level level, enum log_component c, struct str line)
@@ -33,7 +33,7 @@ struct work {
 static void clean(void)
 {
     if (is_there(at("home"))) {
-        CHECK_INT(walk_remove(at("home"), NULL), 0);
+        CHECK_INT(path_remove_tree(at("home"), NULL), 0);
     }
 }
 
@@ -180,7 +180,8 @@ static uint64_t given;
 static int number_run(struct err *e)
 {
     struct workspace w;
-    int rc = workspace_of_path(&w, at("home"), "b", "/one/api", WORKSPACE_MAKE, e);
+    int rc = workspace_of_path(&w, at("home"), "b", &(struct workspace_project){.path = "/one/api"},
+                               WORKSPACE_MAKE, e);
     rc = rc == 0 ? history_number_take(NULL, w.dir, &given, e) : rc;
     workspace_fini(&w);
     return rc;

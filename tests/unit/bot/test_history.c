@@ -128,9 +128,8 @@ TEST(metadata_that_is_damaged_gives_a_row_with_the_id_alone)
 {
     static const char *const bad[] = {"", "{", "[]", "{\"session_number\":-4,\"tokens\":7}"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct arena a;
+        struct arena a = {0};
         struct store_row r = {.id = STR("x"), .meta = str_of(bad[i])};
-        arena_init(&a);
         struct history_row row = history_row_of(&r, &a);
         CHECK_SPAN(row.id, "x");
         CHECK_INT(row.number, 0);
@@ -246,7 +245,7 @@ static void write_many(const char *home)
 
 static double ms_since(uint64_t start)
 {
-    return (double)(time_mono_ns() - start) / 1e6;
+    return (double)(test_cpu_ns() - start) / 1e6;
 }
 
 TEST(ten_thousand_sessions_are_no_reason_to_wait)
@@ -258,21 +257,20 @@ TEST(ten_thousand_sessions_are_no_reason_to_wait)
     write_many(b.home);
     store_rescan(b.store, STR("bots/"), box_done, &b);
     CHECK_INT(box_wait(&b), 0);
-    uint64_t start = time_mono_ns();
+    uint64_t start = test_cpu_ns();
     history_recent(b.store, str_of(rel), 5, STR_NULL, on_page, &g);
     CHECK_INT(box_wait(&b), 0);
     double recent = ms_since(start);
     CHECK_STR(g.text, "10000:did 10000;9999:did 9999;9998:did 9998;9997:did 9997;9996:did 9996;");
-    start = time_mono_ns();
+    start = test_cpu_ns();
     list(&g, "", 100);
     double page = ms_since(start);
-    start = time_mono_ns();
+    start = test_cpu_ns();
     CHECK_INT(find(&g, "1"), 0);
     CHECK_STR(g.text, "1:did 1;");
     fprintf(stderr,
             "of %d sessions: the last five in %.1f ms, a page in %.1f ms, the first in %.1f ms\n",
             MANY, recent, page, ms_since(start));
-    CHECK(recent < 1000 &&
-          page < 1000); // not by reading ten thousand files, however slow the machine
+    CHECK(recent < 100 && page < 100); // of the processor: not by reading ten thousand files
     CHECK_INT(box_close(&b), 0);
 }

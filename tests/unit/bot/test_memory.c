@@ -208,11 +208,10 @@ TEST(a_writer_that_is_killed_leaves_a_whole_file_and_no_lock)
 
 TEST(a_merge_adds_what_is_missing_and_changes_nothing)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *more;
     struct memory_merge m;
     put_file("w/memory.json", "{\"entries\": {\"a\": \"mine\"}}");
-    arena_init(&a);
     CHECK_INT(json_parse(&more, &a, STR("{\"a\": \"theirs\", \"b\": 2, \"\": \"x\"}"), NULL, NULL),
               0);
     CHECK_INT(memory_merge(NULL, dir(), more, &m, NULL), 0);

@@ -69,6 +69,9 @@ TEST(a_document_without_a_run_in_it_is_refused)
         "{\"run_id\":\"00C0FFEE\"}",
         "{\"run_id\":\"00c0ffe\"}",
         "{\"run_id\":\"00c0ffee\"",
+        "{\"run_id\":\"00c0ffee\",\"bot\":[1],\"project\":\"shop\"}",
+        "{\"run_id\":\"00c0ffee\",\"bot\":\"../../etc\",\"project\":\"shop\"}",
+        "{\"run_id\":\"00c0ffee\",\"bot\":\"worker\",\"project\":\"..\"}",
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct record r;
@@ -83,14 +86,14 @@ TEST(members_of_the_wrong_type_are_as_if_they_were_not_there)
 {
     struct record r;
     struct err e = {0};
-    CHECK_INT(
-        record_parse(&r,
-                     STR("{\"run_id\":\"00c0ffee\",\"bot\":[1],\"started_at\":true,\"notes\":{},"
-                         "\"not_kept\":[1,\"x\"],\"iterations\":[5,{\"number\":\"x\"}],"
-                         "\"commits\":\"many\",\"dirty\":1}"),
-                     &e),
-        0);
-    CHECK_STR(r.bot, "");
+    CHECK_INT(record_parse(&r,
+                           STR("{\"run_id\":\"00c0ffee\",\"bot\":\"worker\",\"project\":\"shop\","
+                               "\"summary\":[1],\"started_at\":true,\"notes\":{},"
+                               "\"not_kept\":[1,\"x\"],\"iterations\":[5,{\"number\":\"x\"}],"
+                               "\"commits\":\"many\",\"dirty\":1}"),
+                           &e),
+              0);
+    CHECK_STR(r.summary, "");
     CHECK_INT(r.started_at, 0);
     CHECK_INT(r.notes.n, 0);
     CHECK_INT(r.not_kept.n, 2);

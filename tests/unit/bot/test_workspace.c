@@ -47,7 +47,8 @@ static const char *slug_for(const char *path, enum workspace_how how)
     struct workspace w;
     struct err e = {0};
     char *out = slugs[next++ % 8];
-    int rc = workspace_of_path(&w, at("home"), "bot", path, how, &e);
+    int rc = workspace_of_path(&w, at("home"), "bot", &(struct workspace_project){.path = path},
+                               how, &e);
     if (rc < 0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
@@ -114,6 +115,30 @@ TEST(a_project_can_be_named)
     workspace_fini(&w);
 }
 
+TEST(a_repository_is_known_by_the_address_of_its_remote)
+{
+    static const char *const cases[][2] = {
+        {"[remote \"origin\"]\n\turl = git@Host.org:team/Api.git\n", "host.org/team/Api"},
+        {"[remote \"origin\"]\n\turl = https://ann:pw@host.org/team/Api/\n", "host.org/team/Api"},
+        {"[remote \"far\"]\n\turl = /srv/a.git\n[remote \"origin\"]\n\turl=ssh://git@h/b\n", "h/b"},
+        {"[remote \"far\"]\n\turl = /srv/a.git\n[remote \"two\"]\n\turl=h:b\n", "/srv/a"},
+        {"[branch \"x\"]\n\turl = h/b\n", NULL},
+        {"[remote \"origin\"]\n\turl = ../there\n", NULL},
+        {"[remote \"origin\"]\n\turl =\n\turl", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put_file("git/config", cases[i][0]);
+        char *got = workspace_remote(at("git"));
+        CHECK((got == NULL) == (cases[i][1] == NULL));
+        if (got != NULL && cases[i][1] != NULL) {
+            CHECK_STR(got, cases[i][1]);
+        }
+        free(got);
+    }
+    CHECK(workspace_remote(at("nowhere")) == NULL);
+}
+
 static int round_no;
 
 // Each process claims for a path of its own, all of one name, and for the one path that all share.
@@ -149,7 +174,9 @@ TEST(of_several_that_claim_at_once_each_gets_his_own)
 TEST(a_bot_whose_name_leads_elsewhere_has_no_workspace)
 {
     struct workspace w;
-    CHECK_INT(workspace_of_path(&w, at("home"), "../x", "/one/api", WORKSPACE_MAKE, NULL),
+    CHECK_INT(workspace_of_path(&w, at("home"), "../x",
+                                &(struct workspace_project){.path = "/one/api"}, WORKSPACE_MAKE,
+                                NULL),
               ERR_INVALID);
     workspace_fini(&w);
     CHECK_INT(workspace_of_slug(&w, at("home"), "../x", "api", WORKSPACE_MAKE, NULL), ERR_INVALID);

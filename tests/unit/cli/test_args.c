@@ -48,11 +48,12 @@ TEST(commands_are_found_in_every_spelling)
     check_command("token get", "token", "show");
     check_command("config", "config", "show");
     check_command("config get", "config", "show");
-    check_command("events -f", "event", "list");
-    check_command("event emit user.x", "event", "emit");
+    check_command("events -f", "events", "list");
+    check_command("event emit user.x", "events", "emit");
     check_command("log -n 3", "logs", "");
     check_command("--json feature --quiet list", "feature", "list");
-    check_command("events -q --json -f", "event", "list");
+    check_command("events -q --json -f", "events", "list");
+    check_command("--safe", "tui", ""); // `afloat` alone is the interface
 }
 
 TEST(what_is_not_there_names_what_is)
@@ -69,6 +70,7 @@ TEST(what_is_not_there_names_what_is)
     check_refused("status --json=1", "'--json' takes no value");
     check_refused("logs -n", "'--lines' needs a value (N)");
     check_refused("status more", "'status' does not take 'more'");
+    check_refused("--plain chat", "'tui' does not take 'chat'");
     check_refused("secret set", "'secret set' needs NAME");
 }
 
@@ -205,10 +207,10 @@ TEST(a_bot_may_stand_before_the_verb)
 
 TEST(one_verb_has_one_meaning_where_it_exists_itself)
 {
-    check_command("bots rm x", "bot", "delete");
-    check_command("bot remove x", "bot", "delete");
-    check_command("bots new x", "bot", "create");
-    check_command("skills delete x", "skill", "remove");
+    check_command("bots rm x", "bots", "delete");
+    check_command("bot remove x", "bots", "delete");
+    check_command("bots new x", "bots", "create");
+    check_command("skills delete x", "skills", "remove");
     check_command("plugin create x", "plugin", "new");
     check_command("run reviewer list", "run", "");
     check_command("runs", "runs", "list");

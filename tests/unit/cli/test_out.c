@@ -1,7 +1,7 @@
 #include <unistd.h>
 
-#include "cli/table.h"
 #include "unit/test.h"
+#include "view/table.h"
 
 static void check_gathered(struct out *o, const char *expected)
 {

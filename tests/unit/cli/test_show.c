@@ -11,9 +11,8 @@ static struct cli cli; // without words and flags, unless a test gives some
 static const char *filled(const char *template)
 {
     static struct buf out;
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v = NULL;
-    arena_init(&arena);
     CHECK_INT(json_parse(&v, &arena, str_of(text), NULL, NULL), 0);
     buf_fini(&out);
     buf_init(&out, 4096);
@@ -67,9 +66,8 @@ static const char *shown(const char *json, bool terminal)
         COL("NAME", ID, NULL),  COL("STATE", STATE, "{state}||running"),
         COL("AT", TIME, NULL),  COL("SIZE", SIZE, NULL),
         COL("AGE", SPAN, NULL), COL(NULL, TEXT, NULL)};
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v = NULL;
-    arena_init(&arena);
     CHECK_INT(json_parse(&v, &arena, str_of(json), NULL, NULL), 0);
     out_fini(&cli.out);
     out_init(&cli.out, OUT_NEVER, false);
@@ -104,9 +102,8 @@ TEST(rows_may_be_members_and_hostile)
 
 static const char *recorded(const struct column *columns, const char *json)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct json *v = NULL;
-    arena_init(&arena);
     CHECK_INT(json_parse(&v, &arena, str_of(json), NULL, NULL), 0);
     out_fini(&cli.out);
     out_init(&cli.out, OUT_NEVER, false);

@@ -55,9 +55,8 @@ TEST(a_hub_gets_the_listed_variables_and_no_other)
     };
     // clang-format on
     char *env[ARRAY_LEN(given) + 1] = {0};
-    struct arena a;
+    struct arena a = {0};
     struct home h;
-    arena_init(&a);
     use_home(&h);
     for (size_t i = 0; i < ARRAY_LEN(given); i++) {
         env[i] = arena_strdup(&a, str_of(given[i]));

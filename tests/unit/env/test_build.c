@@ -388,6 +388,15 @@ static void direnv(const char *command)
     free(line);
 }
 
+TEST(direnv_without_an_envrc_is_a_clear_failure)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "provider = 'direnv'\n[env]\nA = '1'\n");
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "provider \"direnv\" needs a file '.envrc' in '") != NULL);
+    rig_close();
+}
+
 TEST(real_direnv_is_a_delegate_and_its_own_allow_list_decides)
 {
     if (access("/usr/bin/direnv", X_OK) != 0) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/time.h"
 #include "unit/env/rig.h"
 
@@ -14,7 +15,7 @@ struct env_build {
 
 static struct {
     struct env_build *running;
-    unsigned started, cancelled, first, again;
+    unsigned started, cancelled;
     const char *inputs[8]; // reported at the start of each build, without a hash
     bool programs;
     bool writes;       // each build writes its first input
@@ -52,18 +53,6 @@ static struct env_build *hand_start(const struct env_build_opts *o)
     return b;
 }
 
-static struct env_build *hand_build(const struct env_build_opts *o)
-{
-    hand.first++;
-    return hand_start(o);
-}
-
-static struct env_build *hand_rebuild(const struct env_build_opts *o)
-{
-    hand.again++;
-    return hand_start(o);
-}
-
 static void hand_cancel(struct env_build *b)
 {
     hand.cancelled++;
@@ -77,7 +66,7 @@ static bool hand_runs_programs(const struct env_build *b)
     return hand.programs;
 }
 
-static const struct env_builder hand_builder = {"hand", hand_build, hand_rebuild, hand_cancel,
+static const struct env_builder hand_builder = {"hand", hand_start, hand_cancel,
                                                 hand_runs_programs};
 
 // End the running build; `value` of A, or NULL to fail.
@@ -196,8 +185,7 @@ TEST(a_change_builds_and_says_which_file)
     CHECK_INT(env_coord_get_state(rig.coord), ENV_BUILDING);
     hand_end("2");
     CHECK_STR(buf_z(&rig.heard), "building\nready\nbuilding in.txt\nready in.txt\n");
-    CHECK_INT(hand.first, 1);
-    CHECK_INT(hand.again, 1);
+    CHECK_INT(hand.started, 2);
     CHECK_INT(rig.result->generation, 2);
     CHECK_STR(rig_get(env_coord_get_result(rig.coord), "A"), "2");
     hand_close();
@@ -478,7 +466,7 @@ static void slow_cancel(struct env_build *b)
     hand_cancel(b);
 }
 
-static const struct env_builder slow_builder = {"slow", slow_start, slow_start, slow_cancel,
+static const struct env_builder slow_builder = {"slow", slow_start, slow_cancel,
                                                 hand_runs_programs};
 
 // The input cannot say which bytes the build read, as with a file that only a script looks at. In some
@@ -499,7 +487,7 @@ static void one_burst(unsigned round)
     uint64_t start = time_mono_ns();
     while (rig.result == NULL || strcmp(rig_get(rig.result, "A"), text) != 0) {
         rig_idle(10);
-        if (time_mono_ns() - start > (uint64_t)20 * 1000000000) {
+        if (time_mono_ns() - start > (uint64_t)100 * 1000000000) {
             test_fail(__FILE__, __LINE__, "seed round %u: wants '%s', has '%s'", round, text,
                       rig.result != NULL ? rig_get(rig.result, "A") : "nothing");
         }
@@ -528,6 +516,13 @@ TEST(after_a_burst_the_last_save_is_what_was_built)
     hand_close();
 }
 
+/// As many builds as may have begun since then: 25 in 5 s. On a busy machine the saves take longer.
+static uint64_t few_in(uint64_t start)
+{
+    uint64_t ms = (time_mono_ns() - start) / 1000000;
+    return MAX(ms, 5000) / 200;
+}
+
 TEST(five_hundred_saves_during_slow_builds_cause_few_builds)
 {
     char text[16];
@@ -535,6 +530,7 @@ TEST(five_hundred_saves_during_slow_builds_cause_few_builds)
     hand.programs = true;
     rig_write("in.txt", "0");
     hand_first("in.txt");
+    uint64_t start = time_mono_ns();
     for (int i = 1; i <= 500; i++) { // a build takes half a second
         snprintf(text, sizeof text, "%d", i);
         rig_write("in.txt", text);
@@ -553,7 +549,7 @@ TEST(five_hundred_saves_during_slow_builds_cause_few_builds)
         hand_end("500");
     }
     printf("500 saves in 5 s, builds of 0.5 s: %u builds, %u results\n", hand.started, rig.ready);
-    CHECK(hand.started <= 25);
+    CHECK(hand.started <= few_in(start));
     hand_close();
 }
 
@@ -578,7 +574,7 @@ TEST(five_hundred_saves_end_with_the_newest)
     CHECK_STR(rig_get(rig.result, "N"), "500");
     CHECK_INT(env_coord_get_state(rig.coord), ENV_READY);
     CHECK_INT(rig.failed, 0);
-    CHECK(rig.building <= 25);
+    CHECK(rig.building <= few_in(start));
     printf("500 saves in 5 s: %u builds, %u results\n", rig.building, rig.ready);
     rig_close();
 }
@@ -726,4 +722,37 @@ TEST(a_coordinator_may_be_closed_in_its_own_callback_and_at_any_time)
         rig.coord = NULL;
     }
     rig_close();
+}
+
+// ---- what is told of it ------------------------------------------------------------------------
+
+TEST(a_list_of_changed_files_is_cut_before_a_report_is_too_large)
+{
+    enum { FILES = 5000 };
+    const char **files = xcalloc(FILES, sizeof *files);
+    struct buf out = {.max = 48 << 10}; // of a report
+    struct jw w = {.out = &out};
+    struct arena a = {0};
+    struct json *v;
+    for (size_t i = 0; i < FILES; i++) {
+        files[i] = arena_printf(&a, "some/directory/of/the/project/file-%zu", i);
+    }
+    jw_obj(&w);
+    env_write_changed(&w, files, FILES);
+    jw_end_obj(&w);
+    CHECK(buf_ok(&out));
+    CHECK_INT(json_parse(&v, &a, buf_str(&out), NULL, NULL), 0);
+    const struct json *list = json_get(v, "changed_files");
+    CHECK(list->n > 100 && list->n < FILES);
+    CHECK(str_eqz(json_at(list, 0)->s, "some/directory/of/the/project/file-0"));
+    buf_clear(&out);
+    w = (struct jw){.out = &out};
+    jw_obj(&w);
+    env_write_changed(&w, files, 2);
+    jw_end_obj(&w);
+    CHECK_STR(buf_z(&out), "{\"changed_files\":[\"some/directory/of/the/project/file-0\","
+                           "\"some/directory/of/the/project/file-1\"]}");
+    buf_fini(&out);
+    arena_fini(&a);
+    free(files);
 }

@@ -6,7 +6,6 @@ static struct env_vars vars;
 
 static void begin(void)
 {
-    arena_init(&arena);
     env_vars_init(&vars, &arena);
     env_vars_set(&vars, STR("HOME"), STR("/home/u"));
 }

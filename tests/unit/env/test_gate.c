@@ -73,14 +73,13 @@ TEST(a_project_without_files_of_ours_needs_no_trust)
 
 TEST(bytes_that_were_read_before_the_trusted_ones_returned_are_refused)
 {
-    struct arena a;
+    struct arena a = {0};
     struct env_vars vars;
     struct env_spec spec;
     struct err e = {0};
     begin();
     rig_write(".afloat/env.toml", "[env]\nA = 'good'\n");
     CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
-    arena_init(&a);
     env_vars_init(&vars, &a);
     rig_write(".afloat/env.toml", "[env]\nA = 'evil'\n");
     CHECK_INT(env_spec_read(&spec, rig.root, &vars, &e), 0);
@@ -153,10 +152,9 @@ static int check(struct err *e)
 {
     struct env_spec s;
     struct env_vars base;
-    struct arena a;
+    struct arena a = {0};
     char *path = xasprintf("PATH=%s/bin", rig.root);
     const char *const vars[] = {path, NULL};
-    arena_init(&a);
     env_vars_init(&base, &a);
     env_vars_add_environ(&base, vars);
     CHECK_INT(env_spec_read(&s, rig.root, &base, NULL), 0);

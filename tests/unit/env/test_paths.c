@@ -34,7 +34,6 @@ TEST(the_difference_of_two_lists_is_what_was_put_around)
         {"/a", "/a:", "plain"},             // an empty one that is new
         {"/a:/b:/a", "/p:/a:/b:/a", "/p|"}, // twice in theirs
     };
-    arena_init(&arena);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (strcmp(diff(rows[i].base, rows[i].now), rows[i].diff) != 0) {
             test_fail(__FILE__, __LINE__, "row %zu: %s", i, diff(rows[i].base, rows[i].now));
@@ -46,7 +45,6 @@ TEST(the_difference_of_two_lists_is_what_was_put_around)
 TEST(a_list_of_many_thousand_elements_is_a_plain_value)
 {
     struct buf long_list;
-    arena_init(&arena);
     buf_init(&long_list, SIZE_MAX);
     for (int i = 0; i < 20000; i++) {
         buf_addf(&long_list, "%s/d%d", i == 0 ? "" : ":", i);
@@ -60,7 +58,6 @@ TEST(elements_are_put_around_without_doubles)
 {
     const char *front_items[] = {"/p", "/b"}, *back_items[] = {"/z", "/a"};
     struct env_list front = {"PATH", front_items, 2}, back = {"PATH", back_items, 2};
-    arena_init(&arena);
     CHECK_STR(env_paths_put(&arena, "/a:/b:/c", &front, NULL), "/p:/b:/a:/c");
     CHECK_STR(env_paths_put(&arena, "/a:/b:/c", &front, &back), "/p:/b:/c:/z:/a");
     CHECK_STR(env_paths_put(&arena, NULL, &front, NULL), "/p:/b");

@@ -61,7 +61,6 @@ static bool sh_open(enum env_dialect d)
     sh.generation = 0;
     buf_init(&sh.script, SIZE_MAX);
     buf_init(&sh.out, SIZE_MAX);
-    arena_init(&sh.arena);
     env_vars_init(&sh.after, &sh.arena);
     struct buf prelude;
     buf_init(&prelude, SIZE_MAX);

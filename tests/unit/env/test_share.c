@@ -65,7 +65,7 @@ static bool hand_runs_programs(const struct env_build *b)
     return false;
 }
 
-static const struct env_builder hand_builder = {"hand", hand_build, hand_build, hand_cancel,
+static const struct env_builder hand_builder = {"hand", hand_build, hand_cancel,
                                                 hand_runs_programs};
 
 /// End the build that began last; A is `value`, NULL: it fails with `code`.

@@ -184,7 +184,7 @@ TEST(a_toml_environment_is_built_in_a_few_milliseconds)
 
 TEST(a_disk_that_fails_anywhere_is_a_failure_and_no_crash)
 {
-    struct arena a;
+    struct arena a = {0};
     struct env_vars vars;
     unsigned long failed = 0;
     rig_open();
@@ -193,7 +193,6 @@ TEST(a_disk_that_fails_anywhere_is_a_failure_and_no_crash)
     rig_write(".afloat/c.toml", "[env]\nB = '1'\n");
     rig_write(".env", "C=1\n");
     rig_write("env.sh", "true\n");
-    arena_init(&a);
     env_vars_init(&vars, &a);
     env_vars_set(&vars, STR("PATH"), STR("/usr/bin"));
     for (unsigned long n = 1;; n++) {

@@ -222,6 +222,29 @@ TEST(one_task_runs_with_what_it_comes_after)
     finish();
 }
 
+// Each pair comes after both of the pair before: there are 2^60 ways from the last to the first.
+TEST(what_a_task_comes_after_is_found_once_however_many_ways_lead_there)
+{
+    struct buf toml = {.max = SIZE_MAX};
+    for (int i = 0; i < 60; i++) {
+        for (int k = 0; k < 2; k++) {
+            buf_addf(&toml, "[[task]]\nname = '%c%d'\nrun = 'true'\n", 'a' + k, i);
+            if (i > 0) {
+                buf_addf(&toml, "after = ['a%d', 'b%d']\n", i - 1, i - 1);
+            }
+        }
+    }
+    begin(buf_z(&toml));
+    buf_fini(&toml);
+    struct env_tasks_opts o = opts();
+    struct err e = {0};
+    o.only = "a59";
+    reset();
+    CHECK_INT(env_tasks_open(&got.tasks, &o, &e), 0);
+    env_tasks_close(got.tasks);
+    finish();
+}
+
 TEST(cancel_ends_what_runs_and_starts_nothing)
 {
     begin("[[task]]\nname = 'long'\nrun = 'echo on; sleep 1000 & wait'\n"

@@ -17,7 +17,6 @@ static void begin(void)
 {
     env_wire_init(&wire);
     wire.on_input = on_input;
-    arena_init(&arena);
     env_vars_init(&vars, &arena);
     buf_init(&inputs, SIZE_MAX);
     env_vars_set(&vars, STR("PATH"), STR("/usr/bin"));

@@ -396,9 +396,8 @@ TEST(a_list_gives_objects_and_where_to_go_on)
     CHECK_INT(next, 10);
     CHECK_INT(event_list(b.log, next, &f, 3, &w), 10);
     jw_end_arr(&w);
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, buf_str(&out), NULL, NULL), 0);
     CHECK_INT(v->n, 4);
     CHECK_INT(json_int(json_get(json_at(v, 3), "id"), 0), 10);

@@ -87,13 +87,13 @@ static void register_all(struct fake_source *s, struct gen_unit *u, const struct
                   0);
     }
     if (a->hook != NULL) {
-        CHECK_INT(gen_unit_hook(u,
-                                &(struct hook_spec){.point = str_of(a->hook),
-                                                    .kind = HOOK_OBSERVE,
-                                                    .target = &fake_target,
-                                                    .data = s->world},
-                                NULL, NULL),
-                  0);
+        CHECK_INT(
+            gen_unit_hook(u,
+                          &(struct hook_spec){.point = str_of(a->hook),
+                                              .kind = HOOK_OBSERVE,
+                                              .terms = {.target = &fake_target, .data = s->world}},
+                          NULL, NULL),
+            0);
     }
 }
 

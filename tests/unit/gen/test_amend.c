@@ -7,8 +7,7 @@ static struct gen_item *observe(struct fake_world *w, struct gen_unit *u, const 
     struct hook_spec spec = {.point = str_of(event),
                              .kind = HOOK_OBSERVE,
                              .name = str_of(name),
-                             .target = &fake_target,
-                             .data = w};
+                             .terms = {.target = &fake_target, .data = w}};
     CHECK_INT(gen_unit_hook(u, &spec, &it, NULL), 0);
     return it;
 }

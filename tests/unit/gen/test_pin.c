@@ -60,7 +60,8 @@ TEST(a_suspended_handler_keeps_its_unit_alive_until_it_ends)
     unsigned done = 0;
     fake_open(&w, 1);
     fake_load(&w, (struct fake_act){.name = "a"});
-    struct hook_spec spec = {.point = STR("e"), .kind = HOOK_OBSERVE, .target = &later_target};
+    struct hook_spec spec = {
+        .point = STR("e"), .kind = HOOK_OBSERVE, .terms.target = &later_target};
     CHECK_INT(gen_unit_hook(gen_at(fake_current(&w), 0), &spec, NULL, NULL), 0);
     struct hook_run_opts opts = {
         .list = hook_set_get(gen_hooks(fake_current(&w)), STR("e"), HOOK_OBSERVE),
@@ -91,8 +92,8 @@ TEST(a_session_runs_its_own_units_in_its_own_order)
     struct hook_set *s = gen_hooks_of(g, (struct str[]){STR("c"), STR("none"), STR("a")}, 3);
     const struct hook_list *l = hook_set_get(s, STR("e"), HOOK_OBSERVE);
     CHECK_INT(l->n, 2);
-    CHECK_STR(((struct gen_unit *)l->hooks[0]->owner)->name, "c");
-    CHECK_STR(((struct gen_unit *)l->hooks[1]->owner)->name, "a");
+    CHECK_STR(((struct gen_unit *)l->hooks[0]->terms.owner)->name, "c");
+    CHECK_STR(((struct gen_unit *)l->hooks[1]->terms.owner)->name, "a");
     hook_set_free(s);
     gen_unpin(g);
     fake_close(&w);

@@ -179,7 +179,7 @@ TEST(faults_of_hooks_are_notes_of_their_unit_and_three_time_outs_disable)
     fake_open(&w, 1);
     fake_load(&w, (struct fake_act){.name = "a"});
     struct hook_spec spec = {
-        .point = STR("e"), .kind = HOOK_OBSERVE, .target = &bad_target, .data = &answer};
+        .point = STR("e"), .kind = HOOK_OBSERVE, .terms = {.target = &bad_target, .data = &answer}};
     CHECK_INT(gen_unit_hook(gen_at(fake_current(&w), 0), &spec, NULL, NULL), 0);
     w.events[0] = '\0';
     fake_notify(&w, "e");

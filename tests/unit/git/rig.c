@@ -134,7 +134,6 @@ void rig_begin(void)
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
     CHECK_INT(loop_init(&rig.loop, NULL, NULL), 0);
-    arena_init(&rig.arena);
     char *real = realpath(test_dir(), NULL);
     rig.base = arena_strdup(&rig.arena, str_of(real));
     free(real);

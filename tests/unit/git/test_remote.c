@@ -30,6 +30,20 @@ static void begin(void)
     CHECK_OK(rig_add());
 }
 
+static bool adopt;
+
+static void start_push(const char *last, const char *tried)
+{
+    const char *const list[] = {tried, NULL};
+    struct git_push p = {.of = rig_worktree(),
+                         .remote = "far",
+                         .last = last,
+                         .tried = list,
+                         .adopt = adopt,
+                         .message = "in progress"};
+    rig.job = git_push(rig.git, &p, on_pushed, NULL);
+}
+
 static int push(const char *remote, const char *last, bool live)
 {
     struct git_push p = {
@@ -37,6 +51,29 @@ static int push(const char *remote, const char *last, bool live)
     p.of.dir = live ? p.of.dir : NULL;
     rig.job = git_push(rig.git, &p, on_pushed, NULL);
     return rig_wait();
+}
+
+/// Its remote says nothing until the end of time, once it has the work (`post-receive`) or before.
+static void block(const char *hook)
+{
+    rig_sh("cd far.git && echo 0 >began && mkfifo pipe && cd hooks && printf '#!/bin/sh\\ntrap "
+           "\"\" TERM\\n"
+           "echo $$ >began\\ncat pipe\\n' >%s && chmod +x %s",
+           hook, hook);
+}
+
+static void unblock(const char *hook)
+{
+    rig_sh("cd far.git && rm pipe hooks/%s", hook);
+}
+
+/// The push waits for the hook.
+static void wait_stuck(void)
+{
+    while (strcmp(rig_out("cat far.git/began"), "0") == 0) {
+        CHECK_INT(rig.calls, 0);
+        loop_run_once(&rig.loop, true);
+    }
 }
 
 static int pull(const char *root, const char *branch, bool own)
@@ -106,6 +143,20 @@ TEST(who_does_not_know_the_last_push_cannot_overwrite_it)
     rig_end();
 }
 
+TEST(a_refused_push_says_why_in_the_words_of_the_remote)
+{
+    begin();
+    rig_sh("cd far.git && printf '#!/bin/sh\\nprintf \"no pushes on \\\\033[31mSunday\\\\n\" "
+           ">&2\\nexit 1\\n' "
+           ">hooks/pre-receive && chmod +x hooks/pre-receive");
+    CHECK_INT(push("far", NULL, true), UV_EIO);
+    CHECK_STR(rig.err.msg, "cannot push the work: remote rejected (pre-receive hook declined); "
+                           "no pushes on \\x1b[31mSunday");
+    CHECK_INT(push("far", NULL, false), UV_EIO);
+    CHECK(strstr(rig.err.msg, "Sunday") != NULL);
+    rig_end();
+}
+
 TEST(another_hub_clones_and_goes_on_where_the_last_push_was)
 {
     begin();
@@ -127,5 +178,67 @@ TEST(another_hub_clones_and_goes_on_where_the_last_push_was)
     CHECK_OK(rig_add_with(&again));
     CHECK_STR(rig_out("cat other/bot-1/begun"), "begun");
     CHECK_INT(pull("repo", "afloat/none", false), ERR_NOT_FOUND);
+    rig_end();
+}
+
+TEST(a_push_that_arrived_without_an_answer_is_replaced_by_the_next_one)
+{
+    begin();
+    CHECK_OK(push("far", NULL, true));
+    const char *first = pushed;
+    rig_sh("cd '%s' && echo 2 >begun", rig.dir);
+    block("post-receive");
+    rig.calls = 0;
+    start_push(first, NULL);
+    wait_stuck();
+    git_cancel(rig.job);
+    CHECK_INT(rig_wait(), UV_ECANCELED);
+    unblock("post-receive");
+    const char *second = pushed;
+    CHECK_STR(rig_out("git -C far.git rev-parse afloat/bot-1"), second);
+    rig_sh("cd '%s' && echo 3 >begun", rig.dir);
+    CHECK_INT(push("far", first, true), ERR_CONFLICT); // nobody told it
+    CHECK_STR(pushed, "");
+    start_push(first, first);
+    CHECK_INT(rig_wait(), ERR_CONFLICT); // that was not it
+    start_push(first, second);
+    CHECK_OK(rig_wait());
+    CHECK_STR(far("begun"), "3");
+    adopt = true; // the hub was killed and knows of none
+    rig_sh("cd '%s' && echo 4 >begun", rig.dir);
+    start_push(first, NULL);
+    CHECK_OK(rig_wait());
+    CHECK_STR(far("begun"), "4");
+    rig_sh("git clone -q -b afloat/bot-1 far.git theirs && cd theirs && echo 5 >begun && "
+           "git commit -qam 5 && git push -q");
+    start_push(first, NULL);
+    CHECK_INT(rig_wait(), ERR_CONFLICT); // what the repository does not have is somebody else's
+    CHECK_STR(far("begun"), "5");
+    rig_sh("git -C far.git update-ref refs/heads/afloat/bot-1 '%s'", second);
+    adopt = false;
+    start_push(second, NULL);
+    CHECK_OK(rig_wait());
+    start_push(pushed, second); // the other way: the remote has what we know, not what it may have
+    CHECK_OK(rig_wait());
+    rig_end();
+}
+
+TEST(a_remote_that_never_answers_has_little_time_in_a_hurry)
+{
+    begin();
+    for (int later = 0; later < 2; later++) {
+        block("pre-receive");
+        rig.calls = 0;
+        start_push(NULL, NULL);
+        if (!later) {
+            wait_stuck();
+            git_hurry(rig.git, 50);
+        }
+        CHECK_INT(rig_wait(), ERR_TIMEOUT);
+        CHECK_STR(rig.err.msg, "the remote took longer than 0 s");
+        // also the hook, which ignores SIGTERM
+        CHECK_STR(rig_out("p=$(cat far.git/began) && test ! -d \"/proc/$p\" || echo alive"), "");
+        unblock("pre-receive");
+    }
     rig_end();
 }

@@ -58,9 +58,9 @@ struct hook *fake_hook(struct fake *f, const char *point, enum hook_kind kind,
     struct err e;
     spec.point = str_of(point);
     spec.kind = kind;
-    spec.target = &fake_target;
-    spec.data = f;
-    spec.order = order++;
+    spec.terms.target = &fake_target;
+    spec.terms.data = f;
+    spec.terms.order = order++;
     CHECK_INT(hook_new(&h, &spec, &e), 0);
     return h;
 }

@@ -28,7 +28,6 @@ static int take(enum hook_point_id point, const char *was, const char *now, cons
 
 TEST(what_is_of_its_points_kind_is_taken)
 {
-    arena_init(&a);
     CHECK_INT(take(POINT_FINAL, "\"a\"", "\"b\"", NULL), 0);
     CHECK_INT(take(POINT_TOOL_CALL, "{}", "{\"tool_name\":\"x\",\"input\":{},\"y\":1}", NULL), 0);
     CHECK_INT(
@@ -62,7 +61,6 @@ TEST(what_is_not_is_refused_and_changes_nothing)
         {POINT_BEGIN, "{}"},
         {POINT_PERMISSION, "\"allow\""},
     };
-    arena_init(&a);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         if (take(cases[i].point, "{}", cases[i].value, NULL) != ERR_INVALID) {
             test_fail(__FILE__, __LINE__, "case %zu was taken", i);
@@ -73,10 +71,8 @@ TEST(what_is_not_is_refused_and_changes_nothing)
 
 TEST(state_and_memory_are_copied_or_neither_is)
 {
-    struct arena short_lived;
+    struct arena short_lived = {0};
     struct json *state;
-    arena_init(&a);
-    arena_init(&short_lived);
     struct hook_ctx c = {.arena = &a};
     CHECK_INT(json_parse(&state, &short_lived, STR("{\"k\":[\"v\"]}"), NULL, NULL), 0);
     CHECK_INT(hook_ctx_take(&c, &(struct hook_seen){c.state, c.memory}, state,
@@ -101,7 +97,6 @@ TEST(state_and_memory_are_copied_or_neither_is)
 
 TEST(handlers_that_waited_at_the_same_time_lose_nothing_of_each_other)
 {
-    arena_init(&a);
     struct hook_ctx c = {
         .arena = &a, .state = parse("{\"n\":1,\"gone\":2}"), .memory = parse("[\"m\"]")};
     struct hook_seen both = {c.state, c.memory};
@@ -122,7 +117,6 @@ TEST(they_travel_as_ctx_and_args)
 {
     struct buf out;
     struct jw w;
-    arena_init(&a);
     buf_init(&out, SIZE_MAX);
     struct hook_ctx c = {.session_id = STR("s"), .depth = 1, .state = parse("{\"n\":1}")};
     struct hook_args args = {

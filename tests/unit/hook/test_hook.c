@@ -4,7 +4,7 @@ static int try_new(const char *point, enum hook_kind kind, struct err *e)
 {
     struct fake f = {0};
     struct hook_spec spec = {
-        .point = str_of(point), .kind = kind, .target = &fake_target, .data = &f};
+        .point = str_of(point), .kind = kind, .terms = {.target = &fake_target, .data = &f}};
     struct hook *h;
     int rc = hook_new(&h, &spec, e);
     CHECK((h != NULL) == (rc == 0));

@@ -179,9 +179,9 @@ TEST(a_vote_in_a_chain_is_a_fault)
 TEST(on_error_block_ends_the_run_with_a_refusal)
 {
     struct fake f[2] = {{.id = "a", .answer = HOOK_FAILED}, {.id = "b"}};
-    struct hook *h[2] = {
-        fake_hook(&f[0], "on_tool_call", HOOK_CHAIN, &(struct hook_spec){.on_error = HOOK_BLOCK}),
-        fake_hook(&f[1], "on_tool_call", HOOK_CHAIN, NULL)};
+    struct hook *h[2] = {fake_hook(&f[0], "on_tool_call", HOOK_CHAIN,
+                                   &(struct hook_spec){.terms.on_error = HOOK_BLOCK}),
+                         fake_hook(&f[1], "on_tool_call", HOOK_CHAIN, NULL)};
     struct hook_set *s = fake_set(h, 2, NULL);
     struct hook_run r = fake_dispatch(s, "on_tool_call", HOOK_CHAIN, NULL);
     CHECK_INT(r.result, HOOK_DENY);
@@ -291,7 +291,7 @@ TEST(a_handler_added_during_dispatch_runs_from_the_next_one)
         struct fake f[2] = {{.id = "a"}, {.id = "new"}};
         struct hook *h[2] = {fake_hook(&f[0], every_kind[i].point, every_kind[i].kind, NULL),
                              fake_hook(&f[1], every_kind[i].point, every_kind[i].kind,
-                                       &(struct hook_spec){.priority = -1})};
+                                       &(struct hook_spec){.terms.priority = -1})};
         struct registry g = {.places = {{h[0], 0}}, .n = 1, .to_add = h[1]};
         struct hook_set *first = g.set = hook_set_new(g.places, 1, NULL);
         f[0].inside = add_one;
@@ -453,7 +453,7 @@ TEST(a_handler_that_answers_too_late_is_cancelled_and_the_chain_goes_on)
     struct fake f[2] = {{.id = "a", .answer = HOOK_LATER}, {.id = "b"}};
     struct bench b;
     struct hook *h[2] = {
-        fake_hook(&f[0], "on_final", HOOK_CHAIN, &(struct hook_spec){.timeout_ms = 50}),
+        fake_hook(&f[0], "on_final", HOOK_CHAIN, &(struct hook_spec){.terms.timeout_ms = 50}),
         fake_hook(&f[1], "on_final", HOOK_CHAIN, NULL)};
     struct hook_set *s = bench_open(&b, h, 2);
     CHECK(!bench_start(&b, s, "on_final", HOOK_CHAIN));
@@ -562,9 +562,9 @@ TEST(a_handler_that_enforces_goes_on_refusing_however_slow)
     struct fake f[2] = {{.id = "veto", .answer = HOOK_TIMEOUT},
                         {.id = "block", .answer = HOOK_TIMEOUT}};
     struct bench b;
-    struct hook *h[2] = {
-        fake_hook(&f[0], "on_permission", HOOK_VETO, NULL),
-        fake_hook(&f[1], "on_tool_call", HOOK_CHAIN, &(struct hook_spec){.on_error = HOOK_BLOCK})};
+    struct hook *h[2] = {fake_hook(&f[0], "on_permission", HOOK_VETO, NULL),
+                         fake_hook(&f[1], "on_tool_call", HOOK_CHAIN,
+                                   &(struct hook_spec){.terms.on_error = HOOK_BLOCK})};
     struct hook_set *s = bench_open(&b, h, 2);
     for (int i = 0; i < 5; i++) {
         CHECK(bench_start(&b, s, "on_permission", HOOK_VETO));

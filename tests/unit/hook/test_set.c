@@ -12,9 +12,9 @@ TEST(order_is_priority_then_rank_then_registration)
     struct hook *h[5];
     for (int i = 0; i < 5; i++) {
         h[i] = fake_hook(&f[i], "x", HOOK_OBSERVE,
-                         &(struct hook_spec){.priority = i == 3   ? 10
-                                                         : i == 0 ? -1
-                                                                  : 0});
+                         &(struct hook_spec){.terms.priority = i == 3   ? 10
+                                                               : i == 0 ? -1
+                                                                        : 0});
     }
     // d first (priority), a last; of b, c, e: e has the lower rank, b and c share one
     const struct hook_place places[] = {{h[0], 0}, {h[2], 5}, {h[1], 5}, {h[3], 9}, {h[4], 2}};
@@ -66,8 +66,8 @@ TEST(the_same_event_and_name_replaces)
     run_all(s, "x");
     CHECK_STR(fake_trace, "new");
     CHECK_INT(f[0].releases, 1); // nothing lists it any more
-    CHECK(hook_set_find(s, STR("x"), HOOK_OBSERVE, STR("n"))->data == &f[2]);
-    CHECK(hook_set_find(s, STR("x"), HOOK_CHAIN, STR("n"))->data == &f[3]);
+    CHECK(hook_set_find(s, STR("x"), HOOK_OBSERVE, STR("n"))->terms.data == &f[2]);
+    CHECK(hook_set_find(s, STR("x"), HOOK_CHAIN, STR("n"))->terms.data == &f[3]);
     CHECK(hook_set_find(s, STR("x"), HOOK_OBSERVE, STR("m")) == NULL);
     hook_set_free(s);
 }

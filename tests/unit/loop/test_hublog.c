@@ -47,6 +47,26 @@ TEST(the_log_is_rotated_by_size_and_keeps_four_files)
     free(path);
 }
 
+TEST(a_log_that_cannot_be_opened_when_it_is_rotated_goes_on_later)
+{
+    char *dir = path_join(test_dir(), "logs"), *path = path_join(dir, "hub.log");
+    char *away = path_join(test_dir(), "away");
+    struct hublog *h;
+    CHECK_INT(path_mkdirs(dir, 0700, NULL), 0);
+    CHECK_INT(hublog_open(&h, path, 100, NULL), 0);
+    log_warn(LOG_HUB, "first line of the log, which fills most of what a file may hold");
+    CHECK_INT(rename(dir, away), 0);
+    log_warn(LOG_HUB, "lost: this line needs another file, and there is no directory for it");
+    CHECK_INT(rename(away, dir), 0);
+    CHECK_INT(unlink(path), 0);
+    log_warn(LOG_HUB, "last");
+    hublog_close(h);
+    CHECK_INT(count_lines(path), 1);
+    free(away);
+    free(path);
+    free(dir);
+}
+
 static void write_lines(struct hublog *h, size_t limit, struct buf *out)
 {
     struct jw w;
@@ -61,10 +81,9 @@ TEST(the_last_lines_are_kept_in_memory)
     char *path = log_path();
     struct hublog *h;
     struct buf out;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     buf_init(&out, 1 << 20);
-    arena_init(&a);
     CHECK_INT(hublog_open(&h, path, 1 << 20, NULL), 0);
     for (int i = 0; i < 1500; i++) {
         log_warn(LOG_STORE, "n=%d", i);

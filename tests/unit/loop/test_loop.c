@@ -78,6 +78,29 @@ TEST(a_task_that_defers_itself_lets_the_loop_turn)
     CHECK_STR(log.text, "..........");
 }
 
+static void note_as_last(void *arg)
+{
+    struct log *log = arg;
+    if (loop_has_tasks(log->l)) {
+        loop_defer(log->l, note_as_last, log);
+    } else {
+        note(log, 'z');
+    }
+}
+
+TEST(a_task_may_let_all_others_go_first)
+{
+    struct loop l;
+    struct log log = {.l = &l};
+    CHECK_INT(loop_init(&l, NULL, NULL), 0);
+    CHECK(!loop_has_tasks(&l));
+    loop_defer(&l, note_as_last, &log);
+    loop_defer(&l, note_and_defer, &log);
+    CHECK(loop_has_tasks(&l));
+    TEST_LOOP_END(&l);
+    CHECK_STR(log.text, "()bz");
+}
+
 TEST(a_cancelled_task_does_not_run)
 {
     struct loop l;

@@ -66,7 +66,6 @@ struct fixture {
 /// Run `source` with the record as its argument.
 static enum entry_status run_record(struct fixture *f, const char *source)
 {
-    arena_init(&f->arena);
     CHECK_INT(
         json_parse(&f->call.input, &f->arena, STR("{\"cmd\":\"ls\",\"n\":[1,2,3]}"), NULL, NULL),
         0);

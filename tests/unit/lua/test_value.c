@@ -6,10 +6,9 @@
 static void read_result(struct vm *vm, const char *source, char *out, size_t max)
 {
     struct entry en = {.budget_ms = 5000};
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     struct err e;
-    arena_init(&a);
     entry_begin(&en, vm);
     CHECK_INT(entry_push_chunk(&en, str_of(source), "@t"), 0);
     CHECK_INT(entry_run(&en, 0), ENTRY_DONE);
@@ -105,10 +104,9 @@ TEST(reading_runs_no_metamethods)
 /// The text, through Lua and back.
 static void round_trip(struct vm *vm, const char *text)
 {
-    struct arena a;
+    struct arena a = {0};
     struct json *v, *back;
     struct err e;
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(text), NULL, &e), 0);
     struct entry en = {0};
     lua_State *L = entry_begin(&en, vm);

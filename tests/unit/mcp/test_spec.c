@@ -28,6 +28,10 @@ TEST(a_server_has_a_program_or_an_address)
     check_error("{\"command\":\"a\",\"url\":\"http://b\"}", NULL, "both 'command' and 'url'");
     check_error("{\"url\":\"ftp://b\"}", NULL, "must begin with https://");
     check_error("{\"url\":\"https://user@b\"}", NULL, "no user name");
+    check_error("{\"url\":\"https:///a\"}", NULL, "must begin with https://");
+    struct mcp_spec *at = spec_of("{\"url\":\"https://b/@scope/name?c=d@e\"}", NULL);
+    CHECK(at->error == NULL); // no user name, but part of the path
+    mcp_spec_free(at);
     check_error("{\"command\":\"a\",\"args\":\"b\"}", NULL, "'args' must be a list");
     check_error("{\"command\":\"a\",\"env\":{\"A=B\":\"c\"}}", NULL, "'env' must be a table");
     check_error("{\"url\":\"http://b\",\"headers\":{\"A\":\"b\\nC: d\"}}", NULL, "one line");

@@ -8,10 +8,9 @@ static const char *seen(const char *line)
 {
     static char out[4096];
     static const char letters[] = "BSCH";
-    struct arena a;
+    struct arena a = {0};
     struct cmdline l;
     struct buf b;
-    arena_init(&a);
     buf_init(&b, sizeof out - 1);
     cmdline_parse(&l, &a, str_of(line));
     for (size_t i = 0; i < l.n_simples; i++) {
@@ -130,12 +129,11 @@ TEST(what_cannot_be_read_is_broken)
 TEST(deep_nesting_ends)
 {
     struct buf b;
-    struct arena a;
+    struct arena a = {0};
     struct cmdline l;
     static const char *const openers[] = {"$(", "((", "${", "<(", "<<a ", "\"$("};
     for (size_t k = 0; k < ARRAY_LEN(openers); k++) {
         buf_init(&b, SIZE_MAX);
-        arena_init(&a);
         while (b.n < 60000) {
             buf_addz(&b, openers[k]);
         }

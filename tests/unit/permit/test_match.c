@@ -17,9 +17,8 @@ static struct pattern pattern_of(struct arena *a, const char *text)
 /// Would an allow rule of this pattern let the line run in /w?
 static bool allows(const char *pattern, const char *line)
 {
-    struct arena a;
+    struct arena a = {0};
     struct cmdline l;
-    arena_init(&a);
     struct pattern p = pattern_of(&a, pattern);
     cmdline_parse(&l, &a, str_of(line));
     bool ok = match_is_plain(&l, STR("/w"), STR("/w"));
@@ -32,9 +31,8 @@ static bool allows(const char *pattern, const char *line)
 
 static bool finds(const char *pattern, const char *line)
 {
-    struct arena a;
+    struct arena a = {0};
     struct cmdline l;
-    arena_init(&a);
     struct pattern p = pattern_of(&a, pattern);
     cmdline_parse(&l, &a, str_of(line));
     bool found = match_finds(&p, &l, &a);
@@ -208,9 +206,8 @@ TEST(a_command_without_a_readable_name_is_opaque)
     static const char *const opaque[] = {"$X a",   "`x` a",        "{rm,x}", "/bin/r? x",
                                          "env $X", "sh -c \"$X\"", "echo 'a"};
     static const char *const clear[] = {"ls", "ls $X", "echo *", "env A=1 ls $X", "sh -c 'ls'"};
-    struct arena a;
+    struct arena a = {0};
     struct cmdline l;
-    arena_init(&a);
     for (size_t i = 0; i < ARRAY_LEN(opaque); i++) {
         cmdline_parse(&l, &a, str_of(opaque[i]));
         if (!match_is_opaque(&l, &a)) {
@@ -230,9 +227,8 @@ TEST(a_pattern_is_one_plain_command)
 {
     static const char *const bad[] = {"",      "  ", "a; b",   "a | b", "a $(b)",
                                       "a > b", "'a", "a '*'*", "a\nb"};
-    struct arena a;
+    struct arena a = {0};
     struct pattern p;
-    arena_init(&a);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err e = {0};
         CHECK_INT(pattern_parse(&p, &a, str_of(bad[i]), &e), ERR_INVALID);
@@ -244,8 +240,7 @@ TEST(a_pattern_is_one_plain_command)
 TEST(a_quoted_word_matches_itself_alone)
 {
     static const char *const words[] = {"a", "*", "a b", "it's", "", "$x", "a;b"};
-    struct arena a;
-    arena_init(&a);
+    struct arena a = {0};
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         struct buf text;
         buf_init(&text, SIZE_MAX);

@@ -9,7 +9,6 @@ static struct rules config, book;
 
 static void begin(void)
 {
-    arena_init(&arena);
     rules_init(&config);
     rules_init(&book);
 }
@@ -40,11 +39,21 @@ static const struct json *input_of(const char *member, const char *value, const 
     return v;
 }
 
+static struct permit_call call_of(const char *tool, const struct json *input)
+{
+    struct permit_call c = {
+        .tool = str_of(tool), .input = input, .working_dir = test_dir(), .session = "s1"};
+    const char *file = rules_file(&c, &arena);
+    char *real = file != NULL ? rules_real_file(file) : NULL;
+    c.file = real != NULL ? arena_strdup(&arena, str_of(real)) : NULL;
+    free(real);
+    return c;
+}
+
 static enum permit_verdict judge(const char *tool, const struct json *input)
 {
     const struct rules *const lists[] = {&config, &book};
-    struct permit_call c = {
-        .tool = str_of(tool), .input = input, .working_dir = test_dir(), .session = "s1"};
+    struct permit_call c = call_of(tool, input);
     return rules_judge(lists, 2, &c, &arena, NULL);
 }
 
@@ -142,11 +151,61 @@ TEST(paths_are_compared_where_the_file_really_is)
     end();
 }
 
+TEST(two_stars_and_a_slash_stand_for_whole_directories)
+{
+    static const struct {
+        const char *pattern, *path;
+        bool fits;
+    } rows[] = {{"**/test.py", "test.py", true},
+                {"**/test.py", "a/b/test.py", true},
+                {"**/test.py", "contest.py", false},
+                {"a/**/b", "a/b", true},
+                {"a/**/b", "a/x/y/b", true},
+                {"a/**/b", "a/xb", false},
+                {"a/**/b", "ab", false},
+                {"src/**", "src/x/y", true},
+                {"**.md", "a/b.md", true},
+                {"*.md", "a/b.md", false},
+                {"a?c/**/*.c", "abc/x/y.c", true},
+                {"a?c", "a/c", false},
+                {"**/*a*/**/*b*", "xa/y/zb", true},
+                {"**/*a*/**/*b*", "xa", false},
+                {"***/x", "a/b/x", true},
+                {"*", "a", true},
+                {"src/**/**/x", "src/x", true},
+                {"src/*/x", "src/x", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        add(&config, PERMIT_ALLOW, "edit_file", rows[i].pattern);
+        enum permit_verdict v = judge("edit_file", input_of("path", rows[i].path, NULL));
+        if ((v == PERMIT_ALLOW) != rows[i].fits) {
+            test_fail(__FILE__, __LINE__, "'%s' and '%s'", rows[i].pattern, rows[i].path);
+        }
+        end();
+    }
+}
+
+TEST(a_path_made_up_to_be_hard_takes_no_longer_than_another)
+{
+    begin();
+    char path[4000];
+    memset(path, 'a', sizeof path);
+    path[sizeof path - 1] = '\0';
+    add(&config, PERMIT_DENY, "edit_file", "**/*a*a*a*a*a*a*a*a*a*a*b");
+    add(&config, PERMIT_DENY, "edit_file", "**a**a**a**a**a**a**a**b");
+    CHECK_INT(judge("edit_file", input_of("path", path, NULL)), PERMIT_NONE); // was never answered
+    char *huge = arena_alloc(&arena, 1 << 20);
+    memset(huge, 'a', (1 << 20) - 1);
+    huge[(1 << 20) - 1] = '\0';
+    add(&config, PERMIT_DENY, "edit_file", "**");
+    CHECK_INT(judge("edit_file", input_of("path", huge, NULL)), PERMIT_NONE); // no file can have it
+    end();
+}
+
 static void check_offers(const char *tool, const struct json *input, const char *expected)
 {
     struct permit_offer offers[PERMIT__REACHES];
-    struct permit_call c = {
-        .tool = str_of(tool), .input = input, .working_dir = test_dir(), .session = "s1"};
+    struct permit_call c = call_of(tool, input);
     char all[1024] = "";
     size_t n = rules_offers(&c, &arena, offers);
     for (size_t i = 0; i < n; i++) {

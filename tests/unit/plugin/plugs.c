@@ -152,14 +152,15 @@ void plugs_open(struct plugs *h)
     config_put(&h->settings, h->config, NULL);
     h->watcher = watcher_open(&h->loop, NULL, NULL);
     h->engine = gen_open(&h->loop, on_event, h);
-    struct plugins_opts o = {.loop = &h->loop,
+    h->hub = (struct hub_parts){.loop = &h->loop,
+                                .home = &h->home,
+                                .config = &h->settings,
+                                .store = h->store,
+                                .choices = h->choices,
+                                .trust = h->trust};
+    struct plugins_opts o = {.hub = &h->hub,
                              .engine = h->engine,
                              .watcher = h->watcher,
-                             .home = &h->home,
-                             .config = &h->settings,
-                             .store = h->store,
-                             .choices = h->choices,
-                             .trust = h->trust,
                              .runners = {[LANG_LUA] = &h->runner},
                              .repo = h->repo};
     h->plugins = plugins_open(&o);

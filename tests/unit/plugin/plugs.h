@@ -17,6 +17,7 @@ struct plugs {
     struct home home;
     struct config *config;
     struct config_live settings; // has it
+    struct hub_parts hub;        // what is below, for the parts under test
     struct store *store;
     struct choices *choices;
     struct trust *trust;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/time.h"
 #include "loop/proc.h"
 #include "plugin/host_proc.h"
 
@@ -88,7 +87,7 @@ static void on_log(void *arg, const char *name, enum log_level level, struct str
 static void on_beat(void *arg)
 {
     struct rig *r = arg;
-    uint64_t now = time_mono_ns();
+    uint64_t now = test_own_ns();
     r->longest_ns = MAX(r->longest_ns, now - r->last_beat_ns);
     r->last_beat_ns = now;
     timer_start(&r->beat, BEAT_MS);
@@ -139,7 +138,7 @@ void rig_open(struct rig *r)
     };
     CHECK_INT(improvements_open(&r->imp, &r->loop, r->engine, r->watcher, &opts, &e), 0);
     timer_init(&r->beat, &r->loop, on_beat, r);
-    r->last_beat_ns = time_mono_ns();
+    r->last_beat_ns = test_own_ns();
     timer_start(&r->beat, BEAT_MS);
 }
 
@@ -316,9 +315,8 @@ int rig_tool(struct rig *r, const char *name, const char *input, uint32_t timeou
     struct gen *g = gen_pin(gen_current(r->engine));
     struct gen_item *it = gen_item_find(g, GEN_TOOL, str_of(name));
     CHECK(it != NULL);
-    struct arena a;
+    struct arena a = {0};
     struct json *value;
-    arena_init(&a);
     CHECK_INT(json_parse(&value, &a, str_of(input), NULL, NULL), 0);
     struct gen_call call = {
         .input = value, .timeout_ms = timeout_ms, .done = on_tool_done, .arg = &t};

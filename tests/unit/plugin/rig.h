@@ -15,7 +15,7 @@ struct rig {
     struct improvements *imp;
     struct timer beat;
     uint64_t last_beat_ns;
-    uint64_t longest_ns; // between two beats
+    uint64_t longest_ns; // between two beats, on test_own_ns()
     struct buf log;      // all that improvements logged, a line each
     struct buf emitted;  // names of events that they emitted, a line each
     char *emitted_last;  // the last one's data

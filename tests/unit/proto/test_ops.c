@@ -88,10 +88,9 @@ TEST(a_row_is_taken_apart_into_parameters)
 TEST(a_problem_is_written_with_all_its_fields)
 {
     struct buf out;
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
     buf_init(&out, 4096);
-    arena_init(&a);
     problem_write(&out, PROBLEM_CONFLICT, STR("two \"at\" once\n"), "wait");
     CHECK_INT(json_parse(&v, &a, buf_str(&out), NULL, NULL), 0);
     CHECK_SPAN(json_str(json_get(v, "code"), NULL), "CONFLICT");

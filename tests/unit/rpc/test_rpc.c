@@ -37,6 +37,11 @@ TEST(messages_are_told_apart)
     check_kinds("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\",\"params\":[]}", "r");
     check_kinds("{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":{},\"more\":1}", "n");
     check_kinds("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}", "o");
+    check_kinds("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"error\":null}", "o");
+    check_kinds("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null,\"error\":null}", "o");
+    check_kinds("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null,\"error\":{\"code\":1,"
+                "\"message\":\"no\"}}",
+                "e");
     check_kinds("{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-1,\"message\":\"no\"}}", "e");
     check_kinds("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-1,\"message\":\"no\"}}",
                 "e");

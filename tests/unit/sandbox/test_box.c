@@ -94,6 +94,19 @@ TEST(directories_that_are_not_for_writing_are_refused)
     check_refused("tools may not write");
     boxed.policy.working_dir = boxed_path("home/plugins");
     check_refused("tools may not write");
+    static const char *const bare[] = {"bare.git", "bare.git/hooks"};
+    boxed_save("bare.git/HEAD", "ref: refs/heads/main\n");
+    boxed_save("bare.git/objects/x", "");
+    boxed_save("bare.git/refs/heads/main", "");
+    boxed_save("bare.git/hooks/x", "");
+    for (size_t i = 0; i < ARRAY_LEN(bare); i++) { // what git runs for the user is in there
+        const char *why;
+        boxed.policy.working_dir = boxed_path(bare[i]);
+        check_refused("tools may not write");
+        CHECK_INT(box_choose_mode(BOX_WORKSPACE_WRITE, boxed_path(bare[i]), boxed.home, &why),
+                  BOX_READ_ONLY);
+        CHECK(strstr(why, "bare repository") != NULL);
+    }
     boxed.policy.working_dir = boxed.hidden;
     check_refused("hidden");
     boxed.policy.working_dir = "/";

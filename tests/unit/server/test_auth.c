@@ -253,6 +253,16 @@ TEST(failures_are_limited_but_the_right_token_still_works)
     rig_close();
 }
 
+TEST(foreign_names_do_not_use_up_the_attempts_of_an_address)
+{
+    rig_open(NULL);
+    for (int i = 0; i < 15; i++) {
+        CHECK_INT(ask("GET /healthz", NULL, 0, "Origin: http://evil.example\r\n"), 403);
+    }
+    CHECK_INT(ask("GET /logs", NULL, 0, "%s", ""), 401);
+    rig_close();
+}
+
 TEST(a_429_says_when_to_come_back)
 {
     struct answer a;
@@ -442,7 +452,7 @@ TEST(listening_beyond_loopback_needs_a_proxy_and_an_address)
     struct server *s;
     rig_open(NULL);
     struct server_opts opts = {.events = rig.events, .version = "1"};
-    CHECK_INT(server_open(&s, &rig.loop, &opts, &e), 0);
+    s = server_open(&rig.loop, &opts);
     CHECK_INT(server_listen_tcp(s, "0.0.0.0:0", true, &e), ERR_DENIED);
     CHECK(strstr(e.msg, "behind_proxy") != NULL && strstr(e.msg, "public_url") != NULL);
     CHECK_INT(server_listen_tcp(s, "[::]:0", true, &e), ERR_DENIED);
@@ -454,7 +464,36 @@ TEST(listening_beyond_loopback_needs_a_proxy_and_an_address)
     CHECK_INT(server_listen_tcp(s, "0.0.0.0:0", true, &e), ERR_DENIED);
     server_allow(s, NULL, 0, "https://hub.example.com", true);
     CHECK_INT(server_listen_tcp(s, "0.0.0.0:0", true, &e), 0);
-    CHECK_INT(server_listen_tcp(s, "127.0.0.1:0", true, &e), UV_EALREADY);
+    CHECK_INT(server_listen_tcp(s, "127.0.0.1:0", true, &e), 0);
+    CHECK(strncmp(server_tcp_address(s), "127.0.0.1:", 10) == 0);
+    server_close(s, 0, NULL, NULL);
+    rig_turn();
+    rig_close();
+}
+
+TEST(a_listener_stays_until_the_next_one_listens)
+{
+    struct err e;
+    char first[64];
+    rig_open(NULL);
+    struct server_opts opts = {.events = rig.events, .version = "1"};
+    struct server *s = server_open(&rig.loop, &opts);
+    CHECK_INT(server_listen_tcp(s, "127.0.0.1:0", true, &e), 0);
+    snprintf(first, sizeof first, "%s", server_tcp_address(s));
+    CHECK_INT(server_listen_tcp(s, rig_host(), true, &e), UV_EADDRINUSE);
+    CHECK_STR(server_tcp_address(s), first);
+    CHECK_INT(server_listen_tcp(s, "[::1]:0", true, &e), 0);
+    CHECK(strncmp(server_tcp_address(s), "[::1]:", 6) == 0);
+    CHECK_INT(server_listen_tcp(s, first, true, &e), 0); // its port is free again
+
+    // one that has the port itself makes room for another address with it
+    server_allow(s, NULL, 0, "https://hub.example.com", true);
+    char wide[64];
+    snprintf(wide, sizeof wide, "0.0.0.0%s", strrchr(first, ':'));
+    CHECK_INT(server_listen_tcp(s, wide, true, &e), 0);
+    CHECK_STR(server_tcp_address(s), wide);
+    CHECK_INT(server_listen_tcp(s, wide, false, &e), 0); // the same again is no other port
+    CHECK_STR(server_tcp_address(s), wide);
     server_close(s, 0, NULL, NULL);
     rig_turn();
     rig_close();
@@ -469,7 +508,7 @@ TEST(addresses_that_are_none_are_refused)
     struct server *s;
     rig_open(NULL);
     struct server_opts opts = {.events = rig.events, .version = "1"};
-    CHECK_INT(server_open(&s, &rig.loop, &opts, &e), 0);
+    s = server_open(&rig.loop, &opts);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         CHECK_INT(server_listen_tcp(s, bad[i], true, &e), ERR_INVALID);
     }
@@ -484,7 +523,7 @@ TEST(a_taken_port_is_an_error_or_another_is_used)
     struct server *s;
     rig_open(NULL);
     struct server_opts opts = {.events = rig.events, .version = "1"};
-    CHECK_INT(server_open(&s, &rig.loop, &opts, &e), 0);
+    s = server_open(&rig.loop, &opts);
     CHECK_INT(server_listen_tcp(s, rig_host(), true, &e), UV_EADDRINUSE);
     CHECK_INT(server_listen_tcp(s, rig_host(), false, &e), 0);
     CHECK(strcmp(server_tcp_address(s), rig_host()) != 0);
@@ -503,7 +542,7 @@ TEST(the_socket_file_is_private_and_known_as_ours)
     CHECK_INT(st.st_mode & 0777, 0600);
     CHECK(server_socket_in_place(rig.server));
     struct server_opts opts = {.events = rig.events, .version = "1"};
-    CHECK_INT(server_open(&s, &rig.loop, &opts, &e), 0);
+    s = server_open(&rig.loop, &opts);
     CHECK_INT(server_listen_unix(s, rig.socket, &e), 0); // a stale file is replaced
     CHECK(!server_socket_in_place(rig.server));
     server_close(s, 0, NULL, NULL);
@@ -512,7 +551,7 @@ TEST(the_socket_file_is_private_and_known_as_ours)
     FILE *f = fopen(rig.socket, "w");
     CHECK(f != NULL);
     fclose(f);
-    CHECK_INT(server_open(&s, &rig.loop, &opts, &e), 0);
+    s = server_open(&rig.loop, &opts);
     CHECK_INT(server_listen_unix(s, rig.socket, &e), UV_EEXIST); // what is no socket stays
     server_close(s, 0, NULL, NULL);
     rig_turn();
@@ -553,7 +592,7 @@ TEST(a_socket_path_of_any_length_works)
     snprintf(path, sizeof path, "%shub.sock", dir);
     CHECK(strlen(path) > 150);
     struct server_opts opts = {.events = rig.events, .version = "1"};
-    CHECK_INT(server_open(&s, &rig.loop, &opts, &e), 0);
+    s = server_open(&rig.loop, &opts);
     CHECK_INT(server_listen_unix(s, path, &e), 0);
     CHECK(server_socket_in_place(s));
     CHECK_INT(chdir(dir), 0);

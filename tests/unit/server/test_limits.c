@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "unit/server/rig.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -66,9 +65,9 @@ TEST(a_body_of_very_many_fields_takes_no_longer_than_reading_it)
              body.n);
     buf_adds(&request, buf_str(&body));
     rig_open(NULL);
-    uint64_t begin = time_mono_ns();
+    uint64_t begin = test_cpu_ns();
     CHECK_INT(rig_ask_unix(buf_z(&request), NULL, 0), 400);
-    CHECK(time_mono_ns() - begin < UINT64_C(4000000000));
+    CHECK(test_cpu_ns() - begin < UINT64_C(4000000000));
     rig_close();
     buf_fini(&body);
     buf_fini(&request);

@@ -41,9 +41,8 @@ static const struct json *parameter_of(const struct json *operation, struct str 
 
 TEST(every_operation_and_parameter_is_described)
 {
-    struct arena a;
+    struct arena a = {0};
     struct buf text;
-    arena_init(&a);
     const struct json *doc = read_document(&a, &text);
     CHECK_SPAN(json_str(json_get(doc, "openapi"), ""), "3.1.0");
     CHECK_SPAN(json_str(json_ptr(doc, "/info/version"), ""), "1.2.3");
@@ -81,9 +80,8 @@ TEST(every_operation_and_parameter_is_described)
 
 TEST(every_problem_code_is_listed)
 {
-    struct arena a;
+    struct arena a = {0};
     struct buf text;
-    arena_init(&a);
     const struct json *doc = read_document(&a, &text);
     const struct json *codes = json_ptr(doc, "/components/schemas/Problem/properties/code/enum");
     for (size_t i = 0; i < PROBLEM__COUNT; i++) {

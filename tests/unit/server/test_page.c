@@ -66,6 +66,20 @@ TEST(the_page_names_the_directory_to_begin_in_as_text)
     rig.page = NULL;
 }
 
+TEST(the_list_of_plugins_in_the_page_cannot_end_its_element)
+{
+    static const struct server_page with_fronts = {"[%FRONTS%]", assets};
+    struct answer a;
+    rig.page = &with_fronts;
+    rig_open(NULL);
+    get("/", BEARER, &a);
+    CHECK_STR(buf_z(&a.body), "[<script type=\"application/json\" id=\"fronts\">"
+                              "\"\\u003c/script>\\u003cb>\"</script>]");
+    answer_fini(&a);
+    rig_close();
+    rig.page = NULL;
+}
+
 TEST(a_file_of_the_page_comes_in_the_best_coding_and_stays)
 {
     static const struct {

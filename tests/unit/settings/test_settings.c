@@ -70,6 +70,41 @@ TEST(a_broken_file_of_the_user_is_left_out_and_mended_later)
     end(s);
 }
 
+TEST(a_changed_file_of_the_system_is_seen_without_a_restart)
+{
+    struct settings *s;
+    put("system.toml", "");
+    put("config.toml", "[session]\npermission = 'auto'\n");
+    CHECK_INT(open_them(&s, NULL), 0);
+    settings_refresh(s);
+    CHECK_INT(told, 0);
+    put("system.toml", "[policy.session]\npermission = 'deny'\n");
+    settings_refresh(s);
+    CHECK_INT(told, 1);
+    CHECK_STR(config_str(settings_live(s)->now, "session.permission"), "deny");
+    end(s);
+}
+
+TEST(a_setting_that_counts_from_the_next_start_on_says_so_while_it_differs)
+{
+    struct settings *s;
+    put("system.toml", "");
+    put("config.toml", "");
+    CHECK_INT(open_them(&s, NULL), 0);
+    put("config.toml", "[store]\nhub_name = 'other'\n");
+    settings_refresh(s);
+    CHECK_INT(settings_live(s)->diags->n, 1);
+    CHECK_INT(settings_live(s)->diags->p[0].line, 2);
+    CHECK(strstr(settings_live(s)->diags->p[0].message, "next start") != NULL);
+    put("config.toml", "broken\n");
+    settings_refresh(s);
+    CHECK_INT(settings_live(s)->diags->n, 1); // of the line alone
+    put("config.toml", "[log]\nlevel = 'info'\n");
+    settings_refresh(s);
+    CHECK_INT(settings_live(s)->diags->n, 0);
+    end(s);
+}
+
 TEST(the_last_good_settings_stay_over_a_broken_file)
 {
     struct settings *s;

@@ -114,14 +114,15 @@ TEST(a_choice_that_could_not_be_written_is_taken_back)
     open_choices(&f);
     CHECK_INT(set(&f, "a", "1"), 0);
     damage(&f);
-    choices_set(f.c, STR("a"), STR("2"), box_done, &f.box);
-    choices_set(f.c, STR("b"), STR("3"), NULL, NULL);
+    choices_set(f.c, STR("a"), STR("2"), NULL, NULL);
+    choices_set(f.c, STR("b"), STR("3"), box_done, &f.box);
     CHECK_STR(value(&f, "a"), "2");
     CHECK_STR(value(&f, "b"), "3");
-    CHECK_INT(box_wait(&f.box), ERR_CORRUPT);
+    CHECK_INT(box_wait(&f.box), ERR_CORRUPT); // and a failed before it: answers keep the order
     CHECK_STR(value(&f, "a"), "1");
+    CHECK_STR(value(&f, "b"), "absent");
     mend(&f, "{\"a\":1}");
-    CHECK_INT(set(&f, "c", "4"), 0); // behind the answer for b
+    CHECK_INT(set(&f, "c", "4"), 0);
     CHECK_STR(value(&f, "b"), "absent");
     CHECK_STR(value(&f, "c"), "4");
     close_choices(&f);

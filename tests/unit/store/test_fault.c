@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "lib/fault.h"
-#include "store/walk.h"
 #include "unit/store/util.h"
 
 // Every wrapped call of a whole life of a store fails once, one after the other. Each time the caller
@@ -126,7 +125,7 @@ static unsigned fail_each(int error, bool forever)
             CHECK_INT(o.last_seq, 4);
         }
         check_after(home, &o);
-        CHECK_INT(walk_remove(home, NULL), 0);
+        CHECK_INT(path_remove_tree(home, NULL), 0);
         if (hits == 0) {
             CHECK_INT(o.errors, 0);
             return points;

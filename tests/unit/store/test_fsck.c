@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,9 +41,8 @@ static void check(const struct box *b, bool repair)
     if (fsck_run(b->home, repair, &report, &counts, &e) < 0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, buf_str(&report), NULL, NULL), 0);
     CHECK_INT(json_int(json_get(v, "found"), -1), counts.found);
     CHECK_INT(json_int(json_get(v, "repaired"), -1), counts.repaired);
@@ -82,6 +82,50 @@ TEST(a_whole_home_has_no_findings)
     CHECK_INT(counts.found, 0);
     CHECK_INT(counts.sessions, 2);
     buf_fini(&report);
+}
+
+TEST(a_file_in_the_place_of_a_directory_is_set_aside)
+{
+    static const char *const names[] = {"logs", "bots", "state/versions", "sessions", "state"};
+    struct box b;
+    struct stat st;
+    make_home(&b);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char *path = xstrdup(box_path(&b, "%s", names[i]));
+        char *away = xasprintf("%s.was", path), *kept = xasprintf("%s.damaged-", path);
+        CHECK(rename(path, away) == 0 || errno == ENOENT);
+        file_write(path, "mine", 4);
+        check(&b, false);
+        CHECK(strstr(buf_z(&report), "\"kind\":\"directory\"") != NULL && counts.repaired == 0);
+        buf_fini(&report);
+        check(&b, true);
+        CHECK_INT(counts.repaired, counts.found);
+        buf_fini(&report);
+        CHECK(lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700);
+        CHECK_INT(file_count(kept), 1); // nothing is thrown away
+        check(&b, false);
+        CHECK_INT(counts.found, 0);
+        buf_fini(&report);
+        free(kept);
+        free(away);
+        free(path);
+    }
+    char *hub = file_text(box_path(&b, "state/hub.json"), NULL);
+    CHECK(strstr(hub, "event_id_mark") != NULL); // no event id is given out twice
+    free(hub);
+}
+
+TEST(a_link_that_leads_to_no_directory_stays)
+{
+    struct box b;
+    make_home(&b);
+    CHECK_INT(symlink("/nowhere/at/all", box_path(&b, "bots")), 0);
+    for (int repair = 0; repair < 2; repair++) {
+        check(&b, repair != 0);
+        CHECK(strstr(buf_z(&report), "leads to no directory") != NULL);
+        CHECK_INT(counts.repaired, 0);
+        buf_fini(&report);
+    }
 }
 
 TEST(a_torn_end_is_found_and_cut)
@@ -169,9 +213,8 @@ TEST(a_lost_mark_of_event_ids_is_replaced_by_a_later_one)
     int64_t before = time_wall_ms();
     one_finding(&b, "state/hub.json", "\"document\"");
     char *text = file_text(box_path(&b, "state/hub.json"), NULL);
-    struct arena a;
+    struct arena a = {0};
     struct json *v;
-    arena_init(&a);
     CHECK_INT(json_parse(&v, &a, str_of(text), NULL, NULL), 0);
     CHECK(json_int(json_get(v, "event_id_mark"), 0) >= before);
     arena_fini(&a);

@@ -167,6 +167,45 @@ TEST(zeros_at_the_end_are_cut)
     journal_close(j);
 }
 
+/// Read and kept without reading or writing what is not there, gigabytes of it.
+TEST(holes_are_neither_read_nor_copied)
+{
+    static const uint64_t many = UINT64_C(6) << 30;
+    struct journal_repair r;
+    struct stat st;
+    char kept[600];
+    snprintf(path, sizeof path, "%s/events.jsonl", test_dir());
+    file_write(path, L1 L2 "torn", strlen(L1 L2 "torn"));
+    CHECK_INT(truncate(path, (off_t)many), 0);
+    struct journal *j = open_ok(JOURNAL_START, &r);
+    CHECK_INT(r.last_seq, 2);
+    CHECK_INT(r.bytes_cut, many - strlen(L1 L2));
+    CHECK(journal_bytes_read(j) < (UINT64_C(64) << 20));
+    journal_close(j);
+    snprintf(kept, sizeof kept, "%s/%s", test_dir(), r.kept);
+    CHECK_INT(stat(kept, &st), 0);
+    CHECK_INT(st.st_size, r.bytes_cut);
+    CHECK(st.st_blocks < 1000);
+    char torn[5] = "";
+    FILE *f = fopen(kept, "re");
+    CHECK(f != NULL && fread(torn, 1, 4, f) == 4);
+    fclose(f);
+    CHECK_STR(torn, "torn");
+    CHECK_INT(unlink(kept), 0);
+
+    file_write(path, L1, strlen(L1)); // lines behind a hole are found
+    CHECK_INT(truncate(path, (off_t)many), 0);
+    file_append(path, "\n" L3);
+    j = open_ok(JOURNAL_START, &r);
+    CHECK_INT(r.bytes_cut, 0);
+    CHECK_INT(journal_end(j).seq, 4);
+    CHECK_INT(journal_end(j).at, many + 1 + strlen(L3));
+    CHECK(strstr(r.damage, "damaged at line 2") != NULL);
+    CHECK(journal_bytes_read(j) < (UINT64_C(64) << 20));
+    journal_close(j);
+    CHECK_INT(unlink(path), 0);
+}
+
 TEST(a_whole_journal_is_left_alone)
 {
     struct journal_repair r;
@@ -196,9 +235,8 @@ static void check_types(struct journal *j, const char *want)
     struct str rest = buf_str(&out);
     for (uint64_t seq = 1; rest.n != 0; seq++) {
         struct str line = str_cut(&rest, '\n');
-        struct arena a;
+        struct arena a = {0};
         struct json *v;
-        arena_init(&a);
         CHECK_INT(json_parse(&v, &a, line, NULL, NULL), 0);
         CHECK_INT(json_int(json_get(v, "seq"), 0), seq);
         CHECK(json_get(v, "crc") == NULL);

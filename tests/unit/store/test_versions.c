@@ -6,7 +6,6 @@
 #include "base/path.h"
 #include "lib/fault.h"
 #include "store/versions.h"
-#include "store/walk.h"
 #include "unit/store/files.h"
 #include "unit/test.h"
 
@@ -36,7 +35,7 @@ TEST(a_version_comes_back_as_it_was)
     CHECK_INT(chmod(at("p/run"), 0700), 0);
     const char *hash = keep("p");
     CHECK_STR(keep("p"), hash);
-    CHECK_INT(walk_remove(at("p"), NULL), 0);
+    CHECK_INT(path_remove_tree(at("p"), NULL), 0);
     CHECK_INT(versions_get(&t, at("state/versions"), hash, NULL), 0);
     CHECK_STR(t.hash, hash);
     CHECK(!t.is_file);
@@ -132,7 +131,7 @@ TEST(a_failing_put_leaves_nothing_or_all)
             tree_fini(&back);
         }
         if (access(at("state"), F_OK) == 0) {
-            CHECK_INT(walk_remove(at("state"), NULL), 0);
+            CHECK_INT(path_remove_tree(at("state"), NULL), 0);
         }
         if (hits == 0) {
             break;

@@ -248,10 +248,9 @@ uint64_t journal_text_check(const char *path)
     while (rest.n != 0) {
         CHECK(memchr(rest.p, '\n', rest.n) != NULL);
         struct str line = str_cut(&rest, '\n');
-        struct arena a;
+        struct arena a = {0};
         struct json *v;
         struct err e;
-        arena_init(&a);
         if (json_parse(&v, &a, line, NULL, &e) < 0) {
             test_fail(__FILE__, __LINE__, "line %lld: %s", (long long)seq + 1, e.msg);
         }

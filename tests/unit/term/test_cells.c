@@ -279,6 +279,18 @@ TEST(nothing_drawn_can_command_the_terminal)
     end(&r);
 }
 
+TEST(a_byte_that_is_no_text_is_shown_as_a_mark)
+{
+    struct cells g;
+    cells_init(&g);
+    cells_resize(&g, 1, 4);
+    cells_put(&g, (struct rect){0, 0, 1, 4}, 0, 0, STR("a\x9b\xc3"),
+              (struct style){0}); // CSI in 8 bits
+    CHECK_SPAN(((struct str){cells_at(&g, 0, 1)->text, cells_at(&g, 0, 1)->n}), "?");
+    CHECK_SPAN(((struct str){cells_at(&g, 0, 2)->text, cells_at(&g, 0, 2)->n}), "?");
+    cells_fini(&g);
+}
+
 TEST(half_a_wide_character_is_never_left)
 {
     struct rig r;

@@ -21,8 +21,29 @@ TEST(a_narrow_window_has_one_column)
                "  --- a/f\n  +++ b/f\n  @@ -7,3 +7,4 @@\n   int a;\n  -int old_name = 1;\n"
                "  +int new_name = 1;\n  +int b;\n   }\n");
     check_diff(one, (struct diff_look){.cols = 14, .rows = 99},
-               "  --- a/f\n  +++ b/f\n  @@ -7,3 +7,…\n   int a;\n  -int old_na…\n"
-               "  +int new_na…\n  +int b;\n   }\n");
+               "  --- a/f\n  +++ b/f\n  @@ -7,3 +7,…\n   int a;\n  -int old_nam\n  e = 1;\n"
+               "  +int new_nam\n  e = 1;\n  +int b;\n   }\n");
+}
+
+TEST(a_long_line_continues_in_its_colour)
+{
+    check_diff("@@ -0,0 +1 @@\n+echo ok; rm -rf /\n",
+               (struct diff_look){.cols = 12, .rows = 99, .color = COLOR_16},
+               "  \033[2m@@ -0,0 +…\033[0m\n  \033[32m+echo ok; \033[0m\n"
+               "  \033[32mrm -rf /\033[0m\n");
+    check_diff("@@ -0,0 +1 @@\n+echo ok; rm -rf /\n", (struct diff_look){.cols = 12, .rows = 2},
+               "  @@ -0,0 +…\n  +echo ok; \n  … 1 more line\n");
+}
+
+TEST(a_hunk_has_one_column_where_two_would_waste_or_hide)
+{
+    struct diff_look look = {.cols = 120, .rows = 99};
+    check_diff("@@ -0,0 +1,2 @@\n+int a;\n+int b;\n", look,
+               "  @@ -0,0 +1,2 @@\n  +int a;\n  +int b;\n");
+    check_diff("@@ -1 +1 @@\n-a\n+a line of more than fifty columns does not fit into one half\n",
+               look,
+               "  @@ -1 +1 @@\n  -a\n"
+               "  +a line of more than fifty columns does not fit into one half\n");
 }
 
 TEST(changed_words_are_marked)

@@ -173,6 +173,26 @@ static void check_lines(struct typed *t, size_t rows, size_t cols, const char *e
     buf_fini(&out);
 }
 
+TEST(a_prompt_too_long_for_one_row_is_shown_whole)
+{
+    static const char question[] = "go back to before turn t2: the conversation only? [y/N] ";
+    struct typed t;
+    struct buf out = {.max = SIZE_MAX};
+    begin(&t);
+    type(&t, "no");
+    struct edit_place at = edit_lines(&t.ed, &out, question, 8, 40);
+    CHECK_STR(buf_z(&out), "go back to before turn t2: the \nconversation only? [y/N] no\n");
+    CHECK_INT(at.row, 1);
+    CHECK_INT(at.col, 27);
+    buf_clear(&out); // a word without a place to break it
+    at = edit_lines(&t.ed, &out, "abcdefghijklmnopqrstuvwxyz> ", 8, 24);
+    CHECK_STR(buf_z(&out), "abcdefghijklmno\npqrstuvwxyz> no\n");
+    CHECK_INT(at.row, 1);
+    CHECK_INT(at.col, 15);
+    buf_fini(&out);
+    edit_fini(&t.ed);
+}
+
 TEST(the_cursor_is_put_where_the_text_wraps)
 {
     struct typed t;
@@ -216,6 +236,19 @@ TEST(a_text_higher_than_the_window_shows_the_rows_round_the_cursor)
     check_lines(&t, 9, 20, "> a\n  b\n  c\n  d\n", 0, 3);
     type(&t, "\x1b>");
     check_lines(&t, 1, 20, "  d\n", 0, 3);
+    edit_fini(&t.ed);
+}
+
+TEST(what_is_remembered_or_completed_cannot_command_the_terminal)
+{
+    struct typed t;
+    begin(&t);
+    edit_remember(&t.ed, STR("a\033[2Jb\001\n\tc"));
+    type(&t, "\x1b[A");
+    CHECK_SPAN(edit_text(&t.ed), "a[2Jb\n\tc");
+    edit_start(&t.ed);
+    edit_replace(&t.ed, 0, STR("x\033]0;y\007.md"));
+    CHECK_SPAN(edit_text(&t.ed), "x]0;y.md");
     edit_fini(&t.ed);
 }
 

@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/arena.h"
 #include "term/markdown.h"
 #include "unit/test.h"
@@ -113,6 +116,27 @@ TEST(deep_nesting_ends_well)
     CHECK(strstr(buf_z(&out), "end\n") != NULL);
     buf_fini(&text);
     buf_fini(&out);
+}
+
+TEST(no_byte_beyond_the_text_is_read)
+{
+    static const char *const texts[] = {"[x](t",   "[x](<t", "[x](t 't",  "![x](t",
+                                        "[x][t",   "<http:", "&amp",      "`a",
+                                        "```c\nx", "\\",     "| a |\n|-", "\xe2\x80"};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(p != MAP_FAILED);
+    CHECK_INT(mprotect(p + page, page, PROT_NONE), 0); // whoever reads on ends here
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct buf out = {.max = SIZE_MAX};
+        struct str text = str_of(texts[i]);
+        char *at = p + page - text.n;
+        memcpy(at, text.p, text.n);
+        markdown_render(&out, (struct str){at, text.n}, &(struct markdown_look){.cols = 40});
+        CHECK(out.n != 0);
+        buf_fini(&out);
+    }
+    munmap(p, 2 * page);
 }
 
 TEST(what_cannot_change_any_more_is_settled)

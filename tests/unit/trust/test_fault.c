@@ -1,8 +1,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "lib/fault.h"
-#include "store/walk.h"
 #include "unit/trust/util.h"
 
 // Every wrapped call of one `trust` fails once, one after the other. Each time the file is the old one
@@ -65,8 +65,8 @@ static unsigned fail_each(int error, bool forever)
         CHECK(known == 1 || known == 2);
         CHECK(rc < 0 || known == 2);
         CHECK(access(at("home/trust.json.lock"), F_OK) == 0);
-        CHECK_INT(walk_remove(at("home"), NULL), 0);
-        CHECK_INT(walk_remove(at("repo"), NULL), 0);
+        CHECK_INT(path_remove_tree(at("home"), NULL), 0);
+        CHECK_INT(path_remove_tree(at("repo"), NULL), 0);
         if (hits == 0) {
             CHECK_INT(rc, 0);
             return points;

@@ -17,6 +17,9 @@ TEST(a_project_has_somebody_until_the_last_one_has_left)
     CHECK(!stays_has(&s, "/p"));
     stays_leave(&s, "/p/a"); // once too often
     CHECK(!stays_has(&s, "/p"));
+    size_t at = 0;
+    CHECK(str_eqz(stays_next(&s, &at), "/tmp"));
+    CHECK(stays_next(&s, &at).p == NULL);
     stays_fini(&s); // somebody is still in /tmp
 }
 

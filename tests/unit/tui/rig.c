@@ -39,7 +39,6 @@ void rig_open(struct rig *r, int rows, int cols)
     timer_init(&r->t.soon, &r->t.loop, NULL, NULL);
     timer_init(&r->t.note_over, &r->t.loop, NULL, NULL);
     for (size_t i = 0; i < DOC__COUNT; i++) {
-        arena_init(&r->t.model.docs[i].arena);
     }
     talk__init(&r->t);
 }
@@ -97,7 +96,6 @@ void rig_draw(struct rig *r)
 {
     struct tui *t = &r->t;
     arena_fini(&t->tree_in[0]);
-    arena_init(&t->tree_in[0]);
     if (ui__render(t->ui, &t->tree_in[0], &t->tree, &r->fault) < 0) {
         test_fail(__FILE__, __LINE__, "%s", r->fault.text);
     }

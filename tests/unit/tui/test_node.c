@@ -4,7 +4,7 @@
 static int parse(struct node **out, struct arena *a, const char *text, struct err *e)
 {
     struct json *v;
-    arena_init(a);
+    *a = (struct arena){0};
     CHECK_INT(json_parse(&v, a, str_of(text), NULL, e), 0);
     return node__parse(out, a, v, e);
 }

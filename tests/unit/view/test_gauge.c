@@ -5,9 +5,8 @@
 
 static void feed(struct gauge *g, const char *event)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct json *ev = NULL;
-    arena_init(&arena);
     CHECK_INT(json_parse(&ev, &arena, str_of(event), NULL, NULL), 0);
     gauge_event(g, json_str(json_get(ev, "type"), ""), ev);
     arena_fini(&arena);
@@ -57,6 +56,16 @@ TEST(a_retry_has_its_reason_and_its_time)
          "{\"type\": \"message.aborted\", \"retry_in_ms\": 90000, \"error\": {\"message\": \"too "
          "fast\"}}");
     check_work(&g, "too fast: trying again in 1 min 30 s · 0 s · Esc interrupts");
+    feed(&g,
+         "{\"type\": \"message.aborted\", \"retry_in_ms\": 90000, \"error\": {\"message\": \"the "
+         "provider said in many words that it has had enough of this for now\"}}");
+    struct buf narrow = {.max = SIZE_MAX};
+    gauge_work_line(&g, &narrow, 80, COLOR_NONE);
+    CHECK(strstr(buf_z(&narrow),
+                 "in many …: trying again in 1 min 30 s · 0 s · Esc interrupts\n") != NULL);
+    buf_fini(&narrow);
+    feed(&g, "{\"type\": \"message.aborted\", \"retry_in_ms\": 1, \"error\": {\"message\": \"too "
+             "fast\"}}");
     g.retry_ns = time_mono_ns() - 1;
     check_work(&g, "too fast: trying again · 0 s · Esc interrupts");
     feed(&g, "{\"type\": \"message.delta\", \"reasoning\": \"hm\"}");

@@ -220,6 +220,18 @@ TEST(sequences_as_vttest_uses_them)
     vt_free(v);
 }
 
+TEST(text_after_a_wide_character_at_the_edge_is_wrapped_whatever_its_style)
+{
+    struct vt *v = vt_new(3, 4, 0, NULL, NULL);
+    feed(v, "\u4e2d\u6587");
+    feed(v, "\033[7m");
+    feed(v, "ab");
+    CHECK_STR(screen_row(v, 0), "\u4e2d\u6587");
+    CHECK_STR(screen_row(v, 1), "ab");
+    CHECK(vt_row_wrapped(v, 0));
+    vt_free(v);
+}
+
 TEST(a_snapshot_draws_the_same_screen_and_continues_the_same_way)
 {
     unsigned seed = 11;

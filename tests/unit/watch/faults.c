@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-static atomic_ulong countdown, calls, hits;
+static atomic_ulong countdown, calls, hits, names;
 static atomic_int fail_errno;
 static atomic_bool fail_forever, no_instance, no_leases;
 static void (*_Atomic after_read)(void);
@@ -31,6 +31,11 @@ void watch_fault_off(void)
 unsigned long watch_fault_hits(void)
 {
     return hits;
+}
+
+unsigned long watch_names_read(void)
+{
+    return names;
 }
 
 void watch_limit(long n)
@@ -82,7 +87,14 @@ WRAP(int, -1, fstat64, (int fd, struct stat *st), (fd, st))
 WRAP(int, -1, fstatat64, (int fd, const char *path, struct stat *st, int flags),
      (fd, path, st, flags))
 WRAP(DIR *, NULL, opendir, (const char *path), (path))
-WRAP(struct dirent *, NULL, readdir64, (DIR * dir), (dir))
+
+struct dirent *__real_readdir64(DIR *dir);
+struct dirent *__wrap_readdir64(DIR *dir);
+struct dirent *__wrap_readdir64(DIR *dir)
+{
+    names++;
+    return due() ? NULL : __real_readdir64(dir);
+}
 
 int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
 int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);

@@ -8,6 +8,9 @@ void watch_fault_at(unsigned long n, int error, bool forever);
 void watch_fault_off(void);
 unsigned long watch_fault_hits(void);
 
+/// Names of directories that were read so far.
+unsigned long watch_names_read(void);
+
 /// From now on only `n` more inotify_add_watch() calls succeed, the others fail with ENOSPC.
 /// Negative: no limit.
 void watch_limit(long n);

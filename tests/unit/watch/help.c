@@ -86,6 +86,7 @@ static void open_rig(struct rig *r, const struct watch_opts *o, bool by_hand)
              all.path != NULL ? all.path : "");
     all.path = r->root;
     test_clock_init(&r->clock);
+    r->by_hand = by_hand;
     CHECK_INT(loop_init(&r->loop, by_hand ? &r->clock.clock : NULL, NULL), 0);
     r->watcher = watcher_open(&r->loop, on_warning, r);
     CHECK_INT(watch_open(&r->watch, r->watcher, &all, on_batch, r, &e), 0);
@@ -184,10 +185,20 @@ void rig_sh(struct rig *r, const char *command)
     }
 }
 
+/// Let whatever comes next come.
+static void step(struct rig *r)
+{
+    if (r->by_hand) {
+        rig_tick(r, 1);
+    } else {
+        loop_run_once(&r->loop, true);
+    }
+}
+
 void rig_until(struct rig *r, bool (*done)(struct rig *r))
 {
     while (!done(r)) {
-        loop_run_once(&r->loop, true);
+        step(r);
     }
 }
 
@@ -205,7 +216,7 @@ static void expect_at(struct rig *r, const char *name, enum watch_kind kind, con
 {
     ptrdiff_t i;
     while ((i = find_seen(r, name)) < 0) {
-        loop_run_once(&r->loop, true);
+        step(r);
     }
     struct seen *s = &r->seen.p[i];
     if (s->kind != kind) {

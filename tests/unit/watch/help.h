@@ -14,7 +14,9 @@ struct seen {
 
 struct rig {
     struct loop loop;
-    struct test_clock clock; // of rig_open_by_hand(), moves only with rig_tick()
+    struct test_clock
+        clock; // of rig_open_by_hand(), moves with rig_tick() and while something is awaited
+    bool by_hand;
     struct watcher *watcher;
     struct watch *watch;
     char dir[300]; // absolute, of the test; the watched one unless opts said otherwise
@@ -28,7 +30,7 @@ struct rig {
 /// Open; `o` may be NULL. o->path is relative to the test's directory. Recursive and with bytes
 /// unless `o` is given. Runs until the inventory is there.
 void rig_open(struct rig *r, const struct watch_opts *o);
-/// The same with a clock that stands still.
+/// The same with a clock that stands still while anything else takes its time: programs that save, and us.
 void rig_open_by_hand(struct rig *r, const struct watch_opts *o);
 /// Take in what happened, let `ms` pass on that clock, and judge what came due.
 void rig_tick(struct rig *r, unsigned ms);
@@ -49,7 +51,7 @@ void rig_sentinel(struct rig *r);
 void rig_expect_nothing_else(struct rig *r);
 /// True when the newest report of `name` that nobody expected says `text`.
 bool rig_has(struct rig *r, const char *name, const char *text);
-/// Run the loop until `done(r)`.
+/// Run the loop until `done(r)`, ms by ms on a clock that is moved by hand.
 void rig_until(struct rig *r, bool (*done)(struct rig *r));
 /// Run the loop until nothing waits: no job, no timer, no task.
 void rig_settle(struct rig *r);

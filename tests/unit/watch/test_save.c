@@ -7,6 +7,8 @@
 
 #include "base/time.h"
 #include "help.h"
+#include "loop/timer.h"
+#include "loop/work.h"
 
 static struct rig r;
 
@@ -15,6 +17,16 @@ static void open_on(const char *name, const char *text)
     snprintf(r.dir, sizeof r.dir, "%s", test_dir());
     rig_write(&r, name, text);
     rig_open(&r, NULL);
+    rig_expect(&r, name, WATCH_CREATED, text);
+}
+
+/// The same for saves that take several steps: a busy machine may leave any time between them, so the waits are
+/// counted on a clock that stands meanwhile.
+static void open_slow(const char *name, const char *text, const struct watch_opts *o)
+{
+    snprintf(r.dir, sizeof r.dir, "%s", test_dir());
+    rig_write(&r, name, text);
+    rig_open_by_hand(&r, o);
     rig_expect(&r, name, WATCH_CREATED, text);
 }
 
@@ -34,14 +46,7 @@ TEST(vim_saves_once_by_rename_and_in_place)
     if (!program_exists("vim")) {
         test_skip("vim is not installed");
     }
-    struct watch_opts o = {.recursive = true,
-                           .want_bytes = true,
-                           .bytes_max = 4096,
-                           .debounce_ms = 200}; // of a machine that may be busy
-    snprintf(r.dir, sizeof r.dir, "%s", test_dir());
-    rig_write(&r, "a.lua", "return 1\n");
-    rig_open(&r, &o);
-    rig_expect(&r, "a.lua", WATCH_CREATED, "return 1\n");
+    open_slow("a.lua", "return 1\n", NULL);
     rig_sh(&r, "vim -u NONE -es -c 'set backupcopy=no backup' -c 's/1/2/' -c wq a.lua </dev/null");
     rig_expect(&r, "a.lua", WATCH_CHANGED, "return 2\n");
     rig_sh(&r, "vim -u NONE -es -c 'set backupcopy=yes' -c 's/2/3/' -c wq a.lua </dev/null");
@@ -55,10 +60,7 @@ TEST(vim_saves_once_by_rename_and_in_place)
 TEST(sed_in_place_is_one_change)
 {
     struct watch_opts o = {.pattern = "*.lua", .want_bytes = true, .bytes_max = 4096};
-    snprintf(r.dir, sizeof r.dir, "%s", test_dir());
-    rig_write(&r, "a.lua", "return 1\n");
-    rig_open(&r, &o);
-    rig_expect(&r, "a.lua", WATCH_CREATED, "return 1\n");
+    open_slow("a.lua", "return 1\n", &o);
     rig_sh(&r, "sed -i s/1/2/ a.lua");
     rig_expect(&r, "a.lua", WATCH_CHANGED, "return 2\n");
     rig_sentinel(&r);
@@ -69,7 +71,7 @@ TEST(sed_in_place_is_one_change)
 
 TEST(cp_and_mv_from_another_directory_are_changes)
 {
-    open_on("a.lua", "return 1");
+    open_slow("a.lua", "return 1", NULL);
     rig_sh(&r, "d=$(mktemp -d); echo 2 >$d/x; cp $d/x a.lua; rm -r $d");
     rig_expect(&r, "a.lua", WATCH_CHANGED, "2\n");
     rig_sh(&r, "d=$(mktemp -d -p ..); echo 3 >$d/x; mv $d/x a.lua; rm -r $d");
@@ -82,7 +84,7 @@ TEST(cp_and_mv_from_another_directory_are_changes)
 
 TEST(touch_chmod_and_the_same_bytes_are_no_change)
 {
-    open_on("a.lua", "return 1\n");
+    open_slow("a.lua", "return 1\n", NULL);
     rig_sh(&r, "touch a.lua");
     rig_sentinel(&r);
     rig_sh(&r, "chmod 600 a.lua");
@@ -107,7 +109,7 @@ static void others_save_for(unsigned ms)
 
 TEST(a_file_written_in_pieces_is_never_read_half)
 {
-    open_on("a.lua", "return { 1, 2, 3 }");
+    open_slow("a.lua", "return { 1, 2, 3 }", NULL);
     int fd = open(rig_path(&r, "a.lua"), O_WRONLY | O_TRUNC);
     others_save_for(120); // empty, then half, each for longer than a closed file would wait
     rig_expect_nothing_else(&r);
@@ -125,7 +127,7 @@ TEST(a_file_written_in_pieces_is_never_read_half)
 
 TEST(another_process_that_touches_a_half_written_file_does_not_make_it_whole)
 {
-    open_on("a.lua", "return 1");
+    open_slow("a.lua", "return 1", NULL);
     int fd = open(rig_path(&r, "a.lua"), O_WRONLY | O_TRUNC);
     CHECK_INT(write(fd, "return {", 8), 8);
     rig_sh(&r, "touch a.lua"); // CLOSE_WRITE, of somebody else
@@ -139,7 +141,7 @@ TEST(another_process_that_touches_a_half_written_file_does_not_make_it_whole)
 
 TEST(truncate_then_append_by_separate_commands_is_not_an_empty_file)
 {
-    open_on("a.lua", "return 1");
+    open_slow("a.lua", "return 1", NULL);
     rig_sh(&r, ": >a.lua; echo 'return 2' >>a.lua");
     rig_expect(&r, "a.lua", WATCH_CHANGED, "return 2\n");
     rig_expect_nothing_else(&r);
@@ -170,7 +172,7 @@ TEST(an_appender_that_never_closes_is_read_when_it_rests)
 
 TEST(a_writer_through_a_mapping_is_seen)
 {
-    open_on("a.lua", "abc");
+    open_slow("a.lua", "abc", NULL);
     int fd = open(rig_path(&r, "a.lua"), O_RDWR);
     CHECK_INT(ftruncate(fd, 4), 0);
     char *p = mmap(NULL, 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -200,7 +202,7 @@ TEST(a_file_saved_without_end_is_still_reported)
     rig_close(&r);
 }
 
-TEST(git_checkout_of_500_files_comes_in_few_batches)
+static void check_out(bool by_hand)
 {
     if (!program_exists("git")) {
         test_skip("git is not installed");
@@ -209,7 +211,7 @@ TEST(git_checkout_of_500_files_comes_in_few_batches)
     rig_mkdir(&r, "w");
     struct watch_opts o = {
         .path = "w", .recursive = true, .pattern = "*.lua", .want_bytes = true, .bytes_max = 4096};
-    rig_open(&r, &o);
+    (by_hand ? rig_open_by_hand : rig_open)(&r, &o);
     rig_sh(&r,
            "cd w; export HOME=$PWD GIT_CONFIG_NOSYSTEM=1; git init -q .; "
            "git config user.name t; git config user.email t@t; "
@@ -225,8 +227,13 @@ TEST(git_checkout_of_500_files_comes_in_few_batches)
     rig_settle(&r);
     uint64_t ms = loop_now(&r.loop) - start;
     printf("  500 files in %zu batches, %llu ms\n", r.batches - batches, (unsigned long long)ms);
-    CHECK(r.batches - batches <= 3 + ms / 20); // one per pause of git that is no pause of an editor
-    for (unsigned i = 0; i < 500; i++) {       // the last word on each file
+    if (by_hand) {
+        CHECK_INT(r.batches - batches, 1); // git never paused
+    } else {
+        CHECK(r.batches - batches <=
+              1 + ms / 5); // a busy machine may make git pause after any file
+    }
+    for (unsigned i = 0; i < 500; i++) { // the last word on each file
         char name[20], text[20];
         snprintf(name, sizeof name, "%c/%u.lua", 'a' + i / 100, i % 100 + 1);
         snprintf(text, sizeof text, "%c %u one\n", 'a' + i / 100, i % 100 + 1);
@@ -235,11 +242,23 @@ TEST(git_checkout_of_500_files_comes_in_few_batches)
     rig_close(&r);
 }
 
-TEST(a_storm_of_1000_saves_over_50_files_ends_right)
+TEST(git_checkout_of_500_files_comes_in_few_batches)
+{
+    check_out(true);
+}
+
+TEST(a_git_checkout_that_pauses_anywhere_ends_right)
+{
+    check_out(false);
+}
+
+/// 1000 saves over 50 files. By hand one per ms, else as they come. Returns how many ms it took.
+static uint64_t storm(bool by_hand)
 {
     char name[50][20], text[50][20];
     snprintf(r.dir, sizeof r.dir, "%s", test_dir());
-    rig_open(&r, NULL);
+    (by_hand ? rig_open_by_hand : rig_open)(&r, NULL);
+    uint64_t start = loop_now(&r.loop);
     for (unsigned i = 0; i < 1000; i++) {
         unsigned k = i % 50;
         snprintf(name[k], sizeof name[k], "f%u.lua", k);
@@ -250,14 +269,33 @@ TEST(a_storm_of_1000_saves_over_50_files_ends_right)
         } else {
             rig_write(&r, name[k], text[k]);
         }
-        loop_run_once(&r.loop, false);
+        if (by_hand) {
+            rig_tick(&r, 1);
+        } else {
+            loop_run_once(&r.loop, false);
+        }
     }
     rig_settle(&r);
     for (unsigned k = 0; k < 50; k++) {
         CHECK(rig_has(&r, name[k], text[k]));
     }
-    printf("  1000 saves in %zu batches\n", r.batches);
-    CHECK(r.batches >= 1 && r.batches <= 100);
+    uint64_t ms = loop_now(&r.loop) - start;
+    printf("  1000 saves in %zu batches, %llu ms\n", r.batches, (unsigned long long)ms);
+    CHECK(r.batches >= 1);
+    return ms;
+}
+
+TEST(a_storm_of_1000_saves_over_50_files_ends_right)
+{
+    uint64_t ms = storm(false);
+    CHECK(r.batches <= 1 + ms / 5); // each ends a pause, and a busy machine pauses after any save
+    rig_close(&r);
+}
+
+TEST(a_storm_without_a_pause_comes_every_100_ms)
+{
+    storm(true);
+    CHECK(r.batches <= 11);
     rig_close(&r);
 }
 
@@ -283,22 +321,55 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void set_true(void *done)
+{
+    *(bool *)done = true;
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/// What this machine takes right now for the least that a save can cost: 5 ms on the loop, then a thread.
+static void wait_5_ms_and_for_a_thread(struct lane *lane)
+{
+    bool quiet = false, done = false;
+    struct timer t;
+    timer_init(&t, &r.loop, set_true, &quiet);
+    timer_start(&t, 5);
+    while (!quiet) {
+        loop_run_once(&r.loop, true);
+    }
+    work_submit(lane, 0, nothing, set_true, &done);
+    while (!done) {
+        loop_run_once(&r.loop, true);
+    }
+}
+
 TEST(a_save_arrives_within_the_budget)
 {
     enum { SAVES = 101 };
-    uint64_t took[SAVES];
+    uint64_t took[SAVES], least[SAVES];
     char text[20];
     open_on("a.lua", "x");
+    struct lane *lane = lane_open(&r.loop, "test", 1);
     for (unsigned i = 0; i < SAVES; i++) {
         snprintf(text, sizeof text, "%u", i);
         rig_write(&r, "a.lua", text);
         uint64_t start = time_mono_ns();
         rig_expect(&r, "a.lua", WATCH_CHANGED, text);
-        took[i] = (time_mono_ns() - start) / 1000;
+        uint64_t end = time_mono_ns();
+        wait_5_ms_and_for_a_thread(lane);
+        took[i] = (end - start) / 1000;
+        least[i] = (time_mono_ns() - end) / 1000;
     }
+    lane_close(lane);
     qsort(took, SAVES, sizeof took[0], by_value);
-    printf("  save to callback: p50 %llu us, p99 %llu us\n", (unsigned long long)took[SAVES / 2],
-           (unsigned long long)took[SAVES - 2]);
-    CHECK(took[SAVES / 2] <= 7000);
+    qsort(least, SAVES, sizeof least[0], by_value);
+    printf("  save to callback: p50 %llu us, p99 %llu us; at least %llu us\n",
+           (unsigned long long)took[SAVES / 2], (unsigned long long)took[SAVES - 2],
+           (unsigned long long)least[SAVES / 2]);
+    CHECK(took[SAVES / 2] * 5 <= least[SAVES / 2] * 7); // 7 ms where nobody else needs the machine
     rig_close(&r);
 }

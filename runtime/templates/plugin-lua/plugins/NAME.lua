@@ -14,7 +14,7 @@ local function greet(name)
   return loud() and text:upper() or text
 end
 
--- A tool: models call it in a session, people with `afloat tool run @NAME@_greet '{"name":"Ada"}'`.
+-- A tool: models call it in a session, people with `afloat tool run @TOOL@_greet '{"name":"Ada"}'`.
 tool {
   name = "@TOOL@_greet",
   description = "greet somebody",

@@ -11,7 +11,7 @@ local loud = flag { name = "loud", type = "boolean", default = false, descriptio
 
 local function greet(name) return greeting.of(name, loud()) end
 
--- A tool: models call it in a session, people with `afloat tool run @NAME@_greet '{"name":"Ada"}'`.
+-- A tool: models call it in a session, people with `afloat tool run @TOOL@_greet '{"name":"Ada"}'`.
 tool {
   name = "@TOOL@_greet",
   description = "greet somebody",

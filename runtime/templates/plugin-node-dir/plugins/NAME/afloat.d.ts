@@ -32,8 +32,9 @@ declare module "afloat" {
     (options: HookOptions, fn: (ctx: Context, ...args: A) => Awaitable<R | void | null>): Handle;
   };
 
-  const on_begin: Hook<[], void>, on_done: Hook<[], void>;
-  const on_user_message: Hook<[text: string], string>, on_final: Hook<[text: string], string>, on_compact: Hook<[summary: string], string>;
+  // hook points, in the order of a turn
+  const on_begin: Hook<[], void>;
+  const on_user_message: Hook<[text: string], string>;
   const on_before_model: Hook<[request: ModelRequest], ModelRequest | { response: ModelResponse }>;
   const on_model_delta: Hook<[delta: { text?: string; reasoning?: string }], void>;
   const on_after_model: Hook<[response: ModelResponse], ModelResponse>;
@@ -41,7 +42,11 @@ declare module "afloat" {
   const on_permission: Hook<[call: ToolCall], "allow" | "ask" | "deny" | ["deny", string]>;
   const on_resolve_tool: Hook<[call: ToolCall], ToolResult>;
   const on_tool_result: Hook<[call: ToolCall, result: ToolResult], ToolResult>;
+  const on_compact: Hook<[summary: string], string>;
+  const on_final: Hook<[text: string], string>;
+  const on_done: Hook<[], void>;
   const on_error: Hook<[error: { code: string; message: string; where: string }], void>;
+  // hook points: end
 
   type Type = "string" | "integer" | "number" | "boolean" | "array" | "object";
   type Field = Type | `${Type}?` | { type: Type | `${Type}?`; description?: string; enum?: Json[]; default?: Json };

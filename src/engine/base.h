@@ -1,0 +1,38 @@
+#pragma once
+
+#include "base/arena.h"
+#include "engine/child.h"
+
+// What the threads of all engines share: whom they tell, their child, and what they were opened with.
+
+/// The first member of a thread.
+struct engine_base {
+    struct engine_thread thread;
+    struct engine_world *world;
+    const struct engine_cb *cb; // NULL: nothing is told any more
+    void *arg;
+    struct engine_child *child; // NULL: none was started
+    struct arena arena;         // of what it was opened with
+    const char *cwd, *system, *past;
+    const struct json *tools;
+    struct loop_task *task; // something is told in the loop's next turn; NULL: nothing is
+};
+
+/// Fill it in, in storage that is zero. What `q` says is copied; the rest is borrowed until engine_base_fini().
+void engine_base_init(struct engine_base *b, const struct engine_ops *ops, struct engine_world *w,
+                      const struct engine_spec *q, const struct engine_cb *cb, void *arg);
+/// Close the child and cancel the task: nothing is told any more.
+void engine_base_fini(struct engine_base *b);
+/// pause() of engine_ops.
+void engine_base_pause(struct engine_thread *t, bool paused);
+/// on_died, once: nothing more is told. The thread is closed inside.
+void engine_die(struct engine_base *b, const struct err *e);
+/// Parse a line that the engine printed, in `a`, which is emptied first. NULL when it is not a JSON object; the thread is
+/// ended then, with a message that begins with `name`.
+struct json *engine_read_line(struct engine_base *b, struct arena *a, struct str line,
+                              const char *name);
+
+/// A program and its arguments: `own`, then `more` (may be NULL), both NULL at the end. In `a`, as a copy.
+const char *const *engine_argv(struct arena *a, const char *const *own, const char *const *more);
+/// What a thread that begins anew is told before the first message: `past`, unless that is empty.
+void engine_add_past(struct buf *out, const char *past);
