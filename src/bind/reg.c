@@ -338,7 +338,11 @@ void bind__reg_poke(struct bind_reg *r)
 
 void bind__regs_start(struct bind_owner *o)
 {
-    for (struct bind_reg *r = o->regs; r != NULL; r = r->next) {
+    struct bind_reg *r = o->regs;
+    while (r != NULL && r->next != NULL) {
+        r = r->next;
+    }
+    for (; r != NULL; r = r->prev) { // the oldest first: timers fire in the order they were written
         reg_start(r);
     }
 }

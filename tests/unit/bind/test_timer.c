@@ -15,6 +15,16 @@ TEST(after_fires_once_and_every_again_and_again)
     rig_close();
 }
 
+TEST(timers_of_one_moment_fire_in_the_order_in_which_they_were_written)
+{
+    rig_open();
+    rig_load("a", "for i = 1, 5 do timer.after(0, function() say(i) end) end "
+                  "timer.after(0.001, function() say('end') end)");
+    rig_wait("end");
+    CHECK_STR(buf_z(&rig.said), "1\n2\n3\n4\n5\nend\n");
+    rig_close();
+}
+
 TEST(a_cancelled_timer_does_not_fire)
 {
     struct test_clock clock;
