@@ -208,7 +208,7 @@ void live__ready(struct live *v)
     live__show(v, v->by_key ? STATUS_RELOADING : STATUS_READY);
     v->by_key = false;
     live__offer(v);
-    live__watch_tasks(v);
+    live__watch_tasks(v, true);
     live__answer_waiting(v);
 }
 
@@ -350,7 +350,7 @@ int live__run(struct run *r, struct err *e)
             report_ready(r->report, &(struct env_ready){.result = r->built});
         }
         show_rest(&v);
-        live__watch_tasks(&v);
+        live__watch_tasks(&v, false); // those of the start have run
     }
     while (rc == 0 && !v.over) {
         loop_run_once(&r->loop, true);

@@ -43,7 +43,6 @@ struct live {
     vec(struct ctl_call *) waiting; // for the end of a build
     vec(struct live_task *) tasks;
     vec(struct task_watch *) watched; // inputs of tasks
-    char *watched_for;                // which these are
     struct env_tasks *again;          // tasks whose inputs changed, running
     bool again_due;                   // one changed meanwhile
     struct timer again_timer;
@@ -63,8 +62,9 @@ void live__take_exports(struct live *v, const struct env_tasks_end *end);
 
 /// Run the tasks whose inputs changed; for `again_timer`.
 void live__run_again(void *arg);
-/// Watch the inputs of the tasks of `run->built`: they run again when one changes.
-void live__watch_tasks(struct live *v);
+/// Watch the inputs of the tasks of `run->built`: they run again when one changes. With `look` tasks whose inputs were
+/// not watched before run now, too, unless they ran on what is there.
+void live__watch_tasks(struct live *v, bool look);
 void live__end_tasks(struct live *v); // no longer
 
 /// The build is over: answer all who wait for it.

@@ -4,8 +4,9 @@
 //         │                           └── those that changed run, beside the shell; exports are offered
 //         └ of a task for the shell ──> the shell runs it at its next prompt
 //
-// One that changes while they run is looked at when they are over. What they say is one line each at the
-// prompt; what they print is not shown.
+// One that changes while they run is looked at when they are over. A new environment may bring other tasks, and an
+// input may have changed before its task was known: so they are looked at then, too. What they say is one line each
+// at the prompt; what they print is not shown.
 
 #include <assert.h>
 
@@ -18,7 +19,9 @@ enum { FOLD_MS = 50 }; // changes that come together
 struct task_watch {
     struct live *live;
     struct watch *watch;
-    char *task; // NULL: it is not for the shell
+    char *task, *path; // the input of which task
+    bool in_shell;     // the shell runs that task itself
+    bool wanted;       // by the newest environment
 };
 
 static void on_progress(const struct env_task_progress *p, void *arg)
@@ -73,14 +76,26 @@ static void on_change(struct watch *w, const struct watch_batch *batch, void *ar
     if (batch->first) {
         return;
     }
-    if (t->task == NULL) {
+    if (!t->in_shell) {
         timer_start(&t->live->again_timer, FOLD_MS);
     } else if (live__offer_task(t->live, t->task, false, &e) == 0) {
         session_poke(t->live->session);
     }
 }
 
-static void watch_one(struct live *v, const struct env_task *task, const char *path)
+/// The watch of an input of that task, NULL for none.
+static struct task_watch *find(struct live *v, const struct env_task *task, const char *path)
+{
+    vec_foreach (t, &v->watched) {
+        if ((*t)->in_shell == task->in_shell && strcmp((*t)->task, task->name) == 0 &&
+            strcmp((*t)->path, path) == 0) {
+            return *t;
+        }
+    }
+    return NULL;
+}
+
+static struct task_watch *watch_one(struct live *v, const struct env_task *task, const char *path)
 {
     assert(v->run->watcher != NULL);
     struct task_watch *t = xcalloc(1, sizeof *t);
@@ -88,56 +103,53 @@ static void watch_one(struct live *v, const struct env_task *task, const char *p
     static const char *const none[] = {NULL};
     const struct watch_opts o = {.path = dir, .pattern = name, .ignore = none};
     struct err e;
-    *t = (struct task_watch){.live = v, .task = task->in_shell ? xstrdup(task->name) : NULL};
+    *t = (struct task_watch){
+        .live = v, .task = xstrdup(task->name), .path = xstrdup(path), .in_shell = task->in_shell};
     vec_push(&v->watched, t);
     if (watch_open(&t->watch, v->run->watcher, &o, on_change, t, &e) != 0) {
         live__note(v, e.msg);
     }
     free(dir);
     free(name);
+    return t;
 }
 
-static void unwatch(struct live *v)
+/// Close the watches of inputs that no task has any more.
+static void unwatch_rest(struct live *v)
 {
-    vec_foreach (t, &v->watched) {
-        watch_close((*t)->watch);
-        free((*t)->task);
-        free(*t);
-    }
-    v->watched.n = 0;
-    free(v->watched_for);
-    v->watched_for = NULL;
-}
-
-/// The tasks with inputs, as one text: while it stays the same, so do the watches.
-static char *describe(const struct env_result *r)
-{
-    struct buf text = {.max = SIZE_MAX};
-    vec_foreach (t, &r->tasks) {
-        buf_addf(&text, "%s%s\n", t->in_shell ? "*" : "", t->name);
-        for (const char **in = t->inputs; *in != NULL; in++) {
-            buf_addf(&text, " %s\n", *in);
+    size_t kept = 0;
+    vec_foreach (it, &v->watched) {
+        struct task_watch *t = *it;
+        if (t->wanted) {
+            t->wanted = false;
+            v->watched.p[kept++] = t;
+            continue;
         }
+        watch_close(t->watch);
+        free(t->task);
+        free(t->path);
+        free(t);
     }
-    return buf_take(&text, NULL);
+    v->watched.n = kept;
 }
 
-void live__watch_tasks(struct live *v)
+void live__watch_tasks(struct live *v, bool look)
 {
+    bool others = false;
     if (v->run->built == NULL) {
         return;
     }
-    char *now = describe(v->run->built);
-    if (v->watched_for != NULL && strcmp(v->watched_for, now) == 0) {
-        free(now);
-        return;
-    }
-    unwatch(v);
-    v->watched_for = now;
-    vec_foreach (t, &v->run->built->tasks) {
-        for (const char **in = t->inputs; *in != NULL; in++) {
-            watch_one(v, t, *in);
+    vec_foreach (task, &v->run->built->tasks) {
+        for (const char **in = task->inputs; *in != NULL; in++) {
+            struct task_watch *t = find(v, task, *in);
+            others = others || (t == NULL && !task->in_shell);
+            t = t != NULL ? t : watch_one(v, task, *in);
+            t->wanted = true;
         }
+    }
+    unwatch_rest(v);
+    if (look && others) {
+        timer_start(&v->again_timer, FOLD_MS);
     }
 }
 
@@ -146,6 +158,6 @@ void live__end_tasks(struct live *v)
     timer_stop(&v->again_timer);
     env_tasks_close(v->again);
     v->again = NULL;
-    unwatch(v);
+    unwatch_rest(v);
     vec_fini(&v->watched);
 }

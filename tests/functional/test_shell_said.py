@@ -229,3 +229,19 @@ def test_tasks_may_change_together_with_their_inputs(place):
         assert retry(lambda: place.ctl("status")["generation"] > n)
     assert retry(lambda: "8" in (place.project / "log").read_text().split())
     assert place.end(t) == 0
+
+
+def test_a_task_that_an_edit_brings_runs_on_what_changed_before_it(place):
+    """The input was seen while another task had it: the new one must not wait for the next change."""
+    def task(name):
+        return f'[[task]]\nname = "{name}"\ninputs = ["in.txt"]\nrun = "echo {name} $(cat in.txt) >> log"\n'
+    place.write("1\n", "in.txt")
+    place.write(task("old"))
+    place.trust()
+    t = place.enter()
+    log = place.project / "log"
+    place.write("2\n", "in.txt")
+    assert retry(lambda: "old 2" in log.read_text())
+    place.write(task("new"))
+    assert retry(lambda: "new 2" in log.read_text())
+    assert place.end(t) == 0
