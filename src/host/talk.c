@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/time.h"
 #include "host/host_int.h"
 #include "proto/host.h"
 
@@ -34,8 +35,11 @@ void far__send(struct far *f, struct jw *w)
 
 void far__flush(struct far *f)
 {
+    uint64_t began = time_mono_ns();
     f->over = f->over || path_write_fd(f->fd, buf_str(&f->out)) < 0;
     buf_clear(&f->out);
+    entry_excuse(f->vm,
+                 time_mono_ns() - began); // the hub was slow to read, not the plugin to speak
 }
 
 void far__error(struct far *f, int64_t id, const struct fault *fault)

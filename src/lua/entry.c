@@ -52,6 +52,7 @@ static struct outside enter(struct entry *en)
     if (was.active != NULL && was.active->deadline < en->deadline) {
         en->deadline = was.active->deadline;
     }
+    en->up = was.active;
     vm->active = en;
     vm->running = en->L;
     vm->level = NULL;

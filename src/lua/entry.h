@@ -105,5 +105,8 @@ int entry_wait(lua_State *L, struct entry_wait *w);
 lua_State *entry_wake_begin(struct entry_wait *w);
 void entry_wake(struct entry_wait *w, int n_values);
 
+/// The running code, if any, was held up for `ns` by whoever takes what it says: that time is not its own.
+void entry_excuse(struct vm *vm, uint64_t ns);
+
 /// The entry that runs in this state now, NULL for none.
 struct entry *entry_running(struct vm *vm);

@@ -21,7 +21,8 @@
 // Only time in which the thread had a processor counts: on a busy machine a plugin must not fail for
 // what others used. Asking for that time is a system call, so it is asked for at the first look and
 // again only when the deadline seems to have passed; the difference moves the deadline, by STARVED
-// budgets at most (a thread that sleeps in a system call is not starved, and must end, too).
+// budgets at most (a thread that sleeps in a system call is not starved, and must end, too). Time that
+// C code knows to be another's fault is taken out whole (entry_excuse).
 //
 // A trip belongs to an entry, not to the state: when that entry has been unwound the state goes on.
 // The entry's own coroutine is thrown away (entry.c).
@@ -101,6 +102,17 @@ static bool forgive(struct entry *en, uint64_t now)
     en->forgiven_ns = starved;
     watchdog__see(en);
     return now < en->deadline;
+}
+
+void entry_excuse(struct vm *vm, uint64_t ns)
+{
+    for (struct entry *en = vm->active; en != NULL; en = en->up) {
+        en->deadline += ns;
+        en->looked_ns += en->looked_ns != 0 ? ns : 0; // or it would be forgiven once more
+    }
+    if (vm->active != NULL) {
+        watchdog__see(vm->active);
+    }
 }
 
 bool limit__expired(struct vm *vm)

@@ -11,6 +11,7 @@
 #include <lauxlib.h>
 
 #include "base/buf.h"
+#include "base/time.h"
 #include "unit/lua/run.h"
 
 enum { HANG_MS = 2000 };
@@ -313,6 +314,38 @@ TEST(only_time_with_a_processor_counts)
     guard_hang("starve for good");
     r = run_with(vm, "while true do starve(10) for i = 1, 2000 do end end",
                  (struct entry){.budget_ms = 50});
+    CHECK_INT(r.code, FAULT_HOOK_TIMEOUT);
+    vm_close(vm);
+}
+
+/// The thread works for a while, and says that this was not the plugin's.
+static int held_up(lua_State *L)
+{
+    uint64_t began = time_mono_ns();
+    uint64_t enough = test_own_ns() + (uint64_t)luaL_checkinteger(L, 1) * 1000000;
+    while (test_own_ns() < enough) {
+    }
+    entry_excuse(vm_of(L), time_mono_ns() - began);
+    return 0;
+}
+
+static int open_held_up(lua_State *L)
+{
+    lua_pushcfunction(L, held_up);
+    return 1;
+}
+
+TEST(time_for_which_others_held_the_code_up_does_not_count)
+{
+    struct vm *vm = small_vm(VM_USER);
+    vm_add_lib(vm, "held_up", open_held_up);
+    guard_hang("held up");
+    const char *some = "for i = 1, 5000 do end held_up(300) for i = 1, 5000 do end return 'done'";
+    struct run r = run_with(vm, some, (struct entry){.budget_ms = 50});
+    CHECK_INT(r.status, ENTRY_DONE);
+
+    guard_hang("held up, then loop");
+    r = run_with(vm, "held_up(100) while true do end", (struct entry){.budget_ms = 50});
     CHECK_INT(r.code, FAULT_HOOK_TIMEOUT);
     vm_close(vm);
 }
