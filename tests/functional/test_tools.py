@@ -55,7 +55,33 @@ def test_a_run_goes_on_after_a_failing_group_and_lists_all_failures(tree):
     assert done.returncode == 1 and "unit good: 1 passed" in done.stdout
     listed = done.stdout.split("\nfailed:\n")[1].split("\n")
     assert listed == ["  lint: see above", "  unit bad: two", "  unit bad: three", "  unit crash: ended before its last test",
-                      "  fuzz: see above", "  functional: see above", ""]
+                      "  fuzz: see above", "  tests/functional/test_one.py::test_one - assert False", ""]
+
+
+ONCE = """
+import pathlib
+def test_once():
+    mark = pathlib.Path("mark")
+    again = mark.exists()
+    mark.touch()
+    assert again, "%s"
+"""
+
+
+def test_what_passes_alone_is_named_unsteady(tree):
+    tree.put("build/asan/tests/unit-once", "#!/bin/sh\n[ -e once ] || { touch once; echo FAIL one; exit 1; }\n" + GOOD)
+    tree.put("tests/functional/test_one.py", ONCE % "late")
+    done = tree.run()
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.split("\nunsteady, passed only alone:\n")[1].split("\n") == [
+        "  unit once: one", "  tests/functional/test_one.py::test_once - AssertionError: late", ""]
+
+
+def test_a_report_of_a_sanitizer_is_not_excused(tree):
+    tree.put("tests/functional/test_one.py", ONCE % "AddressSanitizer: heap-use-after-free")
+    done = tree.run()
+    assert done.returncode == 1 and "unsteady" not in done.stdout
+    assert "test_once" in done.stdout.split("\nfailed:\n")[1]
 
 
 def test_all_fuzz_targets_run_though_one_crashes(tree):
