@@ -130,6 +130,7 @@ export function ConversationView({ id }: { id: string }) {
   const list = useRef<VListHandle>(null);
   const stick = useRef(!offsets.has(id));
   const touched = useRef(0); // when the reader's hand was last on it
+  const leaving = useRef(false); // the reader turned back, and it is still at the end
   const sizes = useRef(""); // of content and viewport at the last scroll event
   const [away, setAway] = useState(false);
   const [answerable, setAnswerable] = useState(false); // the answers to the question are on screen
@@ -138,6 +139,7 @@ export function ConversationView({ id }: { id: string }) {
   count.current = n;
   const toEnd = () => {
     stick.current = true;
+    leaving.current = false;
     list.current?.scrollToIndex(count.current - 1, { align: "end" });
   };
   useEffect(() => {
@@ -166,9 +168,16 @@ export function ConversationView({ id }: { id: string }) {
   const question = firstAsked(snap);
   const asked = question >= 0;
   const touch = () => { touched.current = performance.now(); };
+  const leave = () => {
+    const l = list.current;
+    if (l && l.scrollSize > l.viewportSize) { // else there is nowhere to go
+      stick.current = false;
+      leaving.current = true;
+    }
+  };
   const onKey = (e: React.KeyboardEvent) => {
     touch();
-    if (["Home", "PageUp", "ArrowUp"].includes(e.key)) stick.current = false;
+    if (["Home", "PageUp", "ArrowUp"].includes(e.key)) leave();
     if (!(e.target as HTMLElement).classList.contains("scroller") || (e.key !== "Home" && e.key !== "End")) return;
     e.preventDefault(); // the browser's own way stops where rows were not measured yet
     list.current?.scrollToIndex(e.key === "Home" ? 0 : n - 1, { align: e.key === "Home" ? "start" : "end" });
@@ -184,6 +193,8 @@ export function ConversationView({ id }: { id: string }) {
       toEnd();
       return;
     }
+    if (atEnd && leaving.current && held) return; // it tells of a scroll from before
+    leaving.current = false;
     stick.current = atEnd;
     setAway(!atEnd);
     const below = asked ? l.getItemOffset(question) + l.getItemSize(question) - offset : 0;
@@ -194,7 +205,7 @@ export function ConversationView({ id }: { id: string }) {
 
   return (
     <section ref={root} className="conversation" role="region" aria-label="Conversation" data-session={id}
-      onWheel={(e) => { touch(); if (e.deltaY < 0) stick.current = false; }} onTouchMove={touch} onPointerDown={touch} onKeyDown={onKey}>
+      onWheel={(e) => { touch(); if (e.deltaY < 0) leave(); }} onTouchMove={touch} onPointerDown={touch} onKeyDown={onKey}>
       {n === 0 && !snap.loading && (
         <div className="empty">
           <h2>{snap.error ? "The conversation could not be read" : "Nothing said yet"}</h2>
