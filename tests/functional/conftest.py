@@ -298,6 +298,8 @@ class Hub:
 
 
 def pytest_configure(config):
+    if ROOT.is_relative_to("/tmp"):
+        pytest.exit(f"clone the tree elsewhere than {ROOT}: programs in the sandbox have a /tmp of their own", 1)
     config.addinivalue_line("markers", "both_stores: runs with the store in files and in PostgreSQL")
 
 
