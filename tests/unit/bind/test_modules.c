@@ -544,11 +544,14 @@ TEST(a_module_required_by_a_handler_that_drains_lives_on_with_the_new_version)
     lab_open((const char *const[]){
         "user/late.lua", "hooks.on('ping', 'late', function() say('late') end) return {n = 1}",
         "user/init.lua",
-        "timer.after(0.001, function()\n"
-        "  say('in') timer.sleep(0.05) say(require('user.late').n) end) return {}",
+        rig_code("timer.after(0.001, function() say('in')\n"
+                 "  repeat timer.sleep(0.001) until fs.exists('%s')\n"
+                 "  say(require('user.late').n) end) return {}",
+                 rig_path("go")),
         NULL});
     rig_wait("in");
     lab_change("user/init.lua", "return {n = 2}");
+    rig_write("go", "");
     rig_wait("1"); // said by the version that was replaced
     rig_settle();
     lab_eval("hooks.notify('ping')");
