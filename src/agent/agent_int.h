@@ -6,6 +6,7 @@
 #include "agent/providers.h"
 #include "agent/talk.h"
 #include "agent/tool_call_int.h"
+#include "base/fifo.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "loop/work.h"
@@ -204,7 +205,7 @@ struct session {
     bool closing;       // its end is being written, once
     vec(struct session_ender) enders;
     vec(struct session_message) queue;
-    struct session_note *notes, **notes_end;
+    fifo(struct session_note) notes;
     vec(struct turn_waiter) waiters;
 };
 

@@ -19,7 +19,7 @@
 
 static bool in_use(const struct session *s)
 {
-    return s->turn != NULL || s->queue.n != 0 || s->notes != NULL || s->ending ||
+    return s->turn != NULL || s->queue.n != 0 || s->notes.head != NULL || s->ending ||
            s->rewinding != 0 || s->saving != 0;
 }
 

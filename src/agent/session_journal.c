@@ -164,12 +164,10 @@ static void on_appended(void *arg, int status, const struct store_appended *a, c
     if (e != NULL) {
         p->e = *e;
     }
-    while (s->notes != NULL && s->notes->answered) {
-        struct session_note *head = s->notes;
-        bool last = head->next == NULL;
-        s->notes = head->next;
+    while (s->notes.head != NULL && s->notes.head->answered) {
+        struct session_note *head = fifo_take(&s->notes);
+        bool last = s->notes.head == NULL;
         if (last) {
-            s->notes_end = &s->notes;
             turn__settled(s->turn);
         }
         settle(head); // nothing after this: the session may be freed with its last event
@@ -183,7 +181,6 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
 {
     struct session *s = n->s;
     struct session_note *p = xcalloc(1, sizeof *p);
-    assert(*s->notes_end == NULL);
     jw_end_obj(&n->w);
     redact_json(&n->fields);
     if (!buf_ok(&n->fields)) { // a model or a plugin said that much
@@ -198,8 +195,7 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
     p->own = strlen("\"session\":\"\",") + strlen(s->id);
     p->done = done;
     p->arg = arg;
-    *s->notes_end = p;
-    s->notes_end = &p->next;
+    fifo_add(&s->notes, p);
     agent__hold(s->agent);
     struct store_event ev = {.type = str_of(event_infos[p->event].type), .fields = members(p)};
     store_append(s->agent->o.hub->store, str_of(s->id), &ev, 1, durability, on_appended, p);

@@ -149,9 +149,9 @@ void agent__session_inherit(struct session *s)
 
 void agent__session_forget(struct session *s)
 {
-    bool needed = s->state != SESSION_ENDED || s->ending || s->talk != NULL || s->notes != NULL ||
-                  s->queue.n != 0 || s->waiters.n != 0 || s->entering || s->arriving != 0 ||
-                  s->rewinding != 0 || s->claiming != 0 || s->task != NULL ||
+    bool needed = s->state != SESSION_ENDED || s->ending || s->talk != NULL ||
+                  s->notes.head != NULL || s->queue.n != 0 || s->waiters.n != 0 || s->entering ||
+                  s->arriving != 0 || s->rewinding != 0 || s->claiming != 0 || s->task != NULL ||
                   s->engine_processes != 0;
     if (!needed) {
         map_remove(&s->agent->sessions, str_of(s->id));

@@ -69,7 +69,6 @@ struct session *agent__session_new(struct agent *a, struct str id)
     struct session *s = xcalloc(1, sizeof *s);
     s->agent = a;
     s->id = str_dup(id);
-    s->notes_end = &s->notes;
     s->all_plugins = true;
     s->role.dir = STR("sessions");
     s->started_at = loop_wall(a->o.hub->loop);

@@ -437,7 +437,7 @@ static void done(struct turn *t)
     arena_fini(&t->step_arena);
     t->request = NULL;
     t->reply = (struct turn_reply){0};
-    t->settling = t->s->notes != NULL;
+    t->settling = t->s->notes.head != NULL;
     if (t->settling) {
         return;
     }

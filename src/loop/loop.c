@@ -54,10 +54,8 @@ static void on_idle(uv_idle_t *idle)
 
 static struct loop_task *task_take(struct loop *l)
 {
-    struct loop_task *t = l->tasks;
-    l->tasks = t->next;
-    if (l->tasks == NULL) {
-        l->tasks_end = &l->tasks;
+    struct loop_task *t = fifo_take(&l->tasks);
+    if (l->tasks.head == NULL) {
         uv_idle_stop(&l->idle);
     }
     return t;
@@ -65,10 +63,10 @@ static struct loop_task *task_take(struct loop *l)
 
 static void drain(struct loop *l)
 {
-    if (l->tasks == NULL) {
+    if (l->tasks.head == NULL) {
         return;
     }
-    const struct loop_task *last = container_of(l->tasks_end, struct loop_task, next);
+    const struct loop_task *last = l->tasks.last;
     bool more = true;
     while (more) {
         struct loop_task *t = task_take(l);
@@ -133,12 +131,12 @@ static int check_closed(struct loop *l, struct err *e)
     if (l->n_timers != 0) {
         return err_set(e, UV_EBUSY, "cannot close loop: a timer is running");
     }
-    for (const struct loop_task *t = l->tasks; t != NULL; t = t->next) {
+    for (const struct loop_task *t = l->tasks.head; t != NULL; t = t->next) {
         if (t->fn != NULL) {
             return err_set(e, UV_EBUSY, "cannot close loop: a deferred task is waiting");
         }
     }
-    while (l->tasks != NULL) { // cancelled
+    while (l->tasks.head != NULL) { // cancelled
         free(task_take(l));
     }
     if (uv_loop_alive(&l->uv)) {
@@ -151,7 +149,6 @@ int loop_init(struct loop *l, const struct loop_clock *clock, struct err *e)
 {
     memset(l, 0, sizeof *l);
     l->clock = clock != NULL ? *clock : system_clock;
-    l->tasks_end = &l->tasks;
     signal(SIGPIPE, SIG_IGN);
     int rc = uv_loop_init(&l->uv);
     if (rc < 0) {
@@ -209,11 +206,10 @@ struct loop_task *loop_defer(struct loop *l, loop_fn *fn, void *arg)
 {
     struct loop_task *t = xmalloc(sizeof *t);
     *t = (struct loop_task){.fn = fn, .arg = arg};
-    if (l->tasks == NULL) {
+    if (l->tasks.head == NULL) {
         uv_idle_start(&l->idle, on_idle);
     }
-    *l->tasks_end = t;
-    l->tasks_end = &t->next;
+    fifo_add(&l->tasks, t);
     return t;
 }
 
@@ -226,7 +222,7 @@ void loop_cancel(struct loop *l, struct loop_task *task)
 
 bool loop_has_tasks(const struct loop *l)
 {
-    return l->tasks != NULL;
+    return l->tasks.head != NULL;
 }
 
 uint64_t loop_now(const struct loop *l)

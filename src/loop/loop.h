@@ -3,6 +3,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "base/fifo.h"
 
 // The one event loop. uv callbacks read, parse and enqueue; features run from the deferred queue at one place,
 // so that no feature is ever entered from inside a call of another. All of it belongs to one thread; only work
@@ -27,7 +28,7 @@ struct loop {
     uv_idle_t idle;   // runs exactly while tasks wait, so that the loop does not sleep on them
     uv_timer_t alarm; // armed for the earliest of `timers`
     uint64_t alarm_due;
-    struct loop_task *tasks, **tasks_end;
+    fifo(struct loop_task) tasks;
     struct timer **timers; // heap
     size_t n_timers, cap_timers;
     uint64_t timer_order;  // given to the next timer that starts

@@ -42,10 +42,6 @@ struct work_job {
     struct work_job *next;
 };
 
-struct job_list {
-    struct work_job *head, **end;
-};
-
 enum worker_state { WORKER_NONE, WORKER_ALIVE, WORKER_ENDED }; // ENDED: to be joined
 
 struct worker {
@@ -67,7 +63,7 @@ struct lane {
 
     pthread_mutex_t lock; // of all below
     pthread_cond_t wake;
-    struct job_list queue;
+    fifo(struct work_job) queue;
     size_t n_queued;
     unsigned n_waiting; // workers asleep on `wake`
     bool closed;
@@ -81,46 +77,24 @@ struct work_hub {
     size_t unfinished; // jobs, and lanes that are closing
 
     pthread_mutex_t lock; // of `done`
-    struct job_list done;
+    fifo(struct work_job) done;
 };
-
-static void list_init(struct job_list *list)
-{
-    list->head = NULL;
-    list->end = &list->head;
-}
-
-static void list_add(struct job_list *list, struct work_job *job)
-{
-    job->next = NULL;
-    *list->end = job;
-    list->end = &job->next;
-}
-
-/// Take out the job that `at` points to.
-static struct work_job *list_take(struct job_list *list, struct work_job **at)
-{
-    struct work_job *job = *at;
-    *at = job->next;
-    if (list->end == &job->next) {
-        list->end = at;
-    }
-    return job;
-}
 
 // ---- on the threads ------------------------------------------------------------------------
 
 static struct work_job *take_runnable(struct lane *lane)
 {
-    for (struct work_job **at = &lane->queue.head; *at != NULL; at = &(*at)->next) {
+    struct work_job *before = NULL;
+    for (struct work_job *job = lane->queue.head; job != NULL; before = job, job = job->next) {
         unsigned running = 0; // of this key
         for (unsigned i = 0; i < lane->n_workers; i++) {
-            running += lane->workers[i].busy && lane->workers[i].key == (*at)->key;
+            running += lane->workers[i].busy && lane->workers[i].key == job->key;
         }
         if (running < lane->key_max) {
             assert(lane->n_queued != 0);
             lane->n_queued--;
-            return list_take(&lane->queue, at);
+            fifo_remove(&lane->queue, before, job);
+            return job;
         }
     }
     return NULL;
@@ -152,7 +126,7 @@ static void run_job(struct work_hub *hub, struct work_job *job)
 {
     job->work(job->arg);
     pthread_mutex_lock(&hub->lock);
-    list_add(&hub->done, job);
+    fifo_add(&hub->done, job);
     pthread_mutex_unlock(&hub->lock);
     uv_async_send(&hub->async);
 }
@@ -252,8 +226,7 @@ static void on_async(uv_async_t *async)
 {
     struct work_hub *hub = container_of(async, struct work_hub, async);
     pthread_mutex_lock(&hub->lock);
-    struct work_job *job = hub->done.head, *next_job;
-    list_init(&hub->done);
+    struct work_job *job = fifo_take_all(&hub->done), *next_job;
     pthread_mutex_unlock(&hub->lock);
     for (; job != NULL; job = next_job) {
         next_job = job->next;
@@ -281,7 +254,6 @@ static struct work_hub *hub_get(struct loop *l)
     if (l->work == NULL) {
         struct work_hub *hub = xcalloc(1, sizeof *hub);
         hub->loop = l;
-        list_init(&hub->done);
         pthread_mutex_init(&hub->lock, NULL);
         if (uv_async_init(&l->uv, &hub->async, on_async) < 0) {
             abort(); // no descriptor left at start: like out of memory
@@ -327,7 +299,6 @@ struct lane *lane__open(struct loop *l, const char *name, unsigned threads, unsi
     lane->idle_ms = idle_ms;
     lane->n_workers = threads;
     lane->key_max = threads == 1 ? 1 : MIN((threads + 1) / 2, threads - 1);
-    list_init(&lane->queue);
     for (unsigned i = 0; i < threads; i++) {
         lane->workers[i].lane = lane;
     }
@@ -378,7 +349,7 @@ void work_submit(struct lane *lane, uint64_t key, work_fn *work, work_done *done
 
     pthread_mutex_lock(&lane->lock);
     assert(!lane->closed);
-    list_add(&lane->queue, job);
+    fifo_add(&lane->queue, job);
     lane->n_queued++;
     add_worker(lane);
     pthread_cond_signal(&lane->wake);

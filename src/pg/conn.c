@@ -30,31 +30,6 @@
 
 enum { SENT_MAX = 256, STALL_MS = 15000, PAUSE_MS = 50, PAUSE_MAX_MS = 2000 };
 
-// ---- queues -----------------------------------------------------------------------------------
-
-void pg__queue_init(struct pg__queue *q)
-{
-    q->head = NULL;
-    q->end = &q->head;
-}
-
-void pg__queue_add(struct pg__queue *q, struct pg__request *r)
-{
-    r->next = NULL;
-    *q->end = r;
-    q->end = &r->next;
-}
-
-struct pg__request *pg__queue_take(struct pg__queue *q)
-{
-    struct pg__request *r = q->head;
-    if (r != NULL) {
-        q->head = r->next;
-        q->end = q->head != NULL ? q->end : &q->head;
-    }
-    return r;
-}
-
 // ---- lost -------------------------------------------------------------------------------------
 
 static void on_poll_closed(uv_handle_t *h)
@@ -88,22 +63,15 @@ static void drop_link(struct pg__conn *c)
 /// All that was sent waits again, in front.
 static void unsend(struct pg__conn *c)
 {
-    struct pg__queue all;
-    struct pg__request *r;
-    pg__queue_init(&all);
-    while ((r = pg__queue_take(&c->sent)) != NULL) {
+    for (struct pg__request *r = c->sent.head; r != NULL; r = r->next) {
         if (r->result != NULL) {
             c->pool->api->clear(r->result);
             r->result = NULL;
         }
         r->prepares = r->unprepared = false;
-        pg__queue_add(&all, r);
     }
-    while ((r = pg__queue_take(&c->waiting)) != NULL) {
-        pg__queue_add(&all, r);
-    }
-    c->waiting.head = all.head;
-    c->waiting.end = all.head != NULL ? all.end : &c->waiting.head;
+    fifo_append(&c->sent, &c->waiting);
+    fifo_append(&c->waiting, &c->sent);
 }
 
 static void lost(struct pg__conn *c, const struct err *why)
@@ -142,19 +110,14 @@ static void on_again(void *arg)
 {
     struct pg__conn *c = arg;
     uint64_t now = loop_now(c->pool->loop);
-    struct pg__queue keep;
+    fifo(struct pg__request) over = {0}, keep = {0};
     struct pg__request *r;
     struct err why = c->pool->last;
-    pg__queue_init(&keep);
-    struct pg__queue over = keep;
-    over.end = &over.head;
-    keep.end = &keep.head;
-    while ((r = pg__queue_take(&c->waiting)) != NULL) {
-        pg__queue_add(now >= r->deadline ? &over : &keep, r);
+    while ((r = fifo_take(&c->waiting)) != NULL) {
+        fifo_add(now >= r->deadline ? &over : &keep, r);
     }
-    c->waiting.head = keep.head;
-    c->waiting.end = keep.head != NULL ? keep.end : &c->waiting.head;
-    while ((r = pg__queue_take(&over)) != NULL) {
+    fifo_append(&c->waiting, &keep);
+    while ((r = fifo_take(&over)) != NULL) {
         pg__answer(c->pool, r, NULL, &why);
     }
     if (c->state == PG_DOWN && !c->pool->closing && (c->waiting.head != NULL || c->listener)) {
@@ -218,7 +181,7 @@ static bool end_request(struct pg__conn *c)
         lost(c, &e); // and everything again, in order
         return false;
     }
-    struct pg__request *r = pg__queue_take(&c->sent);
+    struct pg__request *r = fifo_take(&c->sent);
     struct pg_result res = {.pq = pq, .res = r->result};
     if (r->unprepared) {
         vec_drop(&c->prepared, r->stmt);
@@ -298,8 +261,8 @@ static void pump(struct pg__conn *c)
         n++;
     }
     while (c->state == PG_UP && c->waiting.head != NULL && n++ < SENT_MAX) {
-        struct pg__request *r = pg__queue_take(&c->waiting);
-        pg__queue_add(&c->sent, r);
+        struct pg__request *r = fifo_take(&c->waiting);
+        fifo_add(&c->sent, r);
         if (!timer_running(&c->stall)) {
             timer_start(&c->stall, STALL_MS);
         }
@@ -423,8 +386,6 @@ void pg__conn_init(struct pg__conn *c, struct pg *p, bool listener)
 {
     c->pool = p;
     c->listener = listener;
-    pg__queue_init(&c->sent);
-    pg__queue_init(&c->waiting);
     timer_init(&c->again, p->loop, on_again, c);
     timer_init(&c->stall, p->loop, on_stall, c);
 }
@@ -442,7 +403,7 @@ static void on_kick(void *arg)
 
 void pg__conn_submit(struct pg__conn *c, struct pg__request *r)
 {
-    pg__queue_add(&c->waiting, r);
+    fifo_add(&c->waiting, r);
     if (c->kick == NULL) { // all that is asked in one turn goes out together
         c->kick = loop_defer(c->pool->loop, on_kick, c);
     }
@@ -460,7 +421,7 @@ void pg__conn_close(struct pg__conn *c, const struct err *why)
         drop_link(c);
     }
     unsend(c);
-    while ((r = pg__queue_take(&c->waiting)) != NULL) {
+    while ((r = fifo_take(&c->waiting)) != NULL) {
         pg__answer(c->pool, r, NULL, why);
     }
     vec_fini(&c->prepared);

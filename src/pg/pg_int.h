@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/fifo.h"
 #include "loop/timer.h"
 #include "loop/work.h"
 #include "pg/pg.h"
@@ -42,12 +43,6 @@ struct pg__request {
     int *lengths, *formats;
 };
 
-struct pg__queue {
-    struct pg__request *head, **end;
-};
-void pg__queue_init(struct pg__queue *q);
-void pg__queue_add(struct pg__queue *q, struct pg__request *r);
-struct pg__request *pg__queue_take(struct pg__queue *q);
 /// Answer and free.
 void pg__answer(struct pg *p, struct pg__request *r, const struct pg_result *res,
                 const struct err *e);
@@ -61,7 +56,7 @@ struct pg__conn {
     PGconn *pq;
     uv_poll_t *poll; // its own memory: freed when uv has closed it
     int events;      // that it polls for
-    struct pg__queue sent, waiting;
+    fifo(struct pg__request) sent, waiting;
     struct timer again; // the next try to connect
     struct timer stall; // runs while something is sent: the server went silent
     unsigned failures;  // in a row

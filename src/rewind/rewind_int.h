@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/fifo.h"
 #include "loop/work.h"
 #include "rewind/rewind.h"
 #include "rewind/snapshot.h"
@@ -21,7 +22,7 @@ struct rewind_session {
     char *working_dir, *record, *snapshot_file, *tmp;
     struct kept_store store;
     uint64_t max_bytes;
-    struct rewind_job *first, *last; // the first one runs
+    fifo(struct rewind_job) jobs; // the first one runs
     bool closed;
     // the checkout as it was after the last command, or before the one that runs
     struct snapshot now;

@@ -63,7 +63,7 @@ struct rewind_session *rewind_session_open(struct rewind *r, const char *dir,
 
 static void session_free(struct rewind_session *s)
 {
-    assert(s->first == NULL);
+    assert(s->jobs.head == NULL);
     snapshot_fini(&s->now);
     tripwire_free(s->wire);
     free(s->working_dir);
@@ -78,7 +78,7 @@ void rewind_session_close(struct rewind_session *s)
 {
     if (s != NULL) {
         s->closed = true;
-        if (s->first == NULL) {
+        if (s->jobs.head == NULL) {
             session_free(s);
         }
     }
@@ -86,7 +86,7 @@ void rewind_session_close(struct rewind_session *s)
 
 void rewind_session_rest(struct rewind_session *s)
 {
-    if (s->first == NULL) {
+    if (s->jobs.head == NULL) {
         tripwire_free(s->wire);
         s->wire = NULL;
         s->sure = false;
@@ -96,7 +96,7 @@ void rewind_session_rest(struct rewind_session *s)
 static void start_first(void *arg)
 {
     struct rewind_session *s = arg;
-    struct rewind_job *j = s->first;
+    struct rewind_job *j = s->jobs.head;
     if (j->settles && !s->settled) {
         rewind__settle(j);
     } else {
@@ -113,13 +113,10 @@ struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struc
     j->s = s;
     j->start = start;
     j->settles = settles;
-    if (s->first == NULL) {
-        s->first = j;
+    if (s->jobs.head == NULL) {
         loop_defer(s->rewind->loop, start_first, s);
-    } else {
-        s->last->next = j;
     }
-    s->last = j;
+    fifo_add(&s->jobs, j);
     return j;
 }
 
@@ -127,14 +124,14 @@ void rewind__job_end(struct rewind_job *j)
 {
     struct rewind_session *s = j->s;
     struct rewind *r = s->rewind;
-    assert(s->first == j && r->n_jobs != 0);
+    assert(s->jobs.head == j && r->n_jobs != 0);
     r->n_jobs--;
-    s->first = j->next;
+    fifo_take(&s->jobs);
     snapshot_fini(&j->fresh);
     vec_fini(&j->changes);
     arena_fini(&j->arena);
     free(j);
-    if (s->first != NULL) {
+    if (s->jobs.head != NULL) {
         loop_defer(r->loop, start_first, s);
     } else if (s->closed) {
         session_free(s);

@@ -18,6 +18,8 @@
 
 #include <assert.h>
 
+#include "base/fifo.h"
+
 #define DOCUMENT STR("choices.json")
 
 struct pending {
@@ -39,7 +41,7 @@ struct object {
 struct choices {
     struct store *store;
     struct object disk, all;
-    struct pending *waiting, **waiting_end;
+    fifo(struct pending) waiting;
     choices_done *loaded;
     void *loaded_arg;
 };
@@ -102,7 +104,7 @@ static void make_all(struct choices *c)
 {
     arena_fini(&c->all.arena);
     c->all.json = json_clone(&c->all.arena, c->disk.json);
-    for (const struct pending *p = c->waiting; p != NULL; p = p->next) {
+    for (const struct pending *p = c->waiting.head; p != NULL; p = p->next) {
         if (!p->bad) {
             object_change(&c->all, c->all.json, p);
         }
@@ -131,11 +133,8 @@ static void on_kept(void *arg, int status, const struct err *e)
 {
     struct pending *p = arg;
     struct choices *c = p->owner;
-    assert(c->waiting == p);
-    c->waiting = p->next;
-    if (c->waiting == NULL) {
-        c->waiting_end = &c->waiting;
-    }
+    assert(c->waiting.head == p);
+    fifo_take(&c->waiting);
     if (status == 0) {
         object_change(&c->disk, c->disk.json, p);
     } else {
@@ -171,7 +170,6 @@ struct choices *choices_new(struct store *store)
 {
     struct choices *c = xcalloc(1, sizeof *c);
     c->store = store;
-    c->waiting_end = &c->waiting;
     object_clear(&c->disk);
     make_all(c);
     return c;
@@ -182,7 +180,7 @@ void choices_free(struct choices *c)
     if (c == NULL) {
         return;
     }
-    assert(c->waiting == NULL);
+    assert(c->waiting.head == NULL);
     arena_fini(&c->disk.arena);
     arena_fini(&c->all.arena);
     free(c);
@@ -214,8 +212,7 @@ void choices_set(struct choices *c, struct str key, struct str value, choices_do
                           .bad = value.n != 0 && !is_json(value),
                           .done = done,
                           .arg = arg};
-    *c->waiting_end = p;
-    c->waiting_end = &p->next;
+    fifo_add(&c->waiting, p);
     if (!p->bad) {
         object_change(&c->all, c->all.json, p);
     }

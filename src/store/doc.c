@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/fifo.h"
 #include "base/json.h"
 #include "base/path.h"
 
@@ -37,7 +38,7 @@ struct doc_req {
 struct doc {
     struct docs *docs;
     char *name, *path;
-    struct doc_req *waiting, **waiting_end;
+    fifo(struct doc_req) waiting;
     struct doc_req *running;
     // owned by the job while it runs, with the requests in `running`
     struct buf text;
@@ -165,16 +166,12 @@ static void done(void *arg);
 
 static void start(struct doc *d)
 {
-    struct doc_req **end = &d->waiting;
-    while (*end != NULL && is_get(*end) == is_get(d->waiting)) {
-        end = &(*end)->next;
+    fifo(struct doc_req) run = {0};
+    bool gets = is_get(d->waiting.head);
+    while (d->waiting.head != NULL && is_get(d->waiting.head) == gets) {
+        fifo_add(&run, fifo_take(&d->waiting));
     }
-    d->running = d->waiting;
-    d->waiting = *end;
-    if (d->waiting == NULL) {
-        d->waiting_end = &d->waiting;
-    }
-    *end = NULL;
+    d->running = run.head;
     buf_clear(&d->text);
     work_submit(d->docs->lane, map_hash(str_of(d->name)), work, done, d);
 }
@@ -190,7 +187,7 @@ static void done(void *arg)
         answer(d, r);
     }
     d->running = NULL;
-    if (d->waiting != NULL) {
+    if (d->waiting.head != NULL) {
         start(d);
         return;
     }
@@ -209,7 +206,6 @@ static struct doc *find(struct docs *docs, struct str name)
         d->docs = docs;
         d->name = str_dup(name);
         d->path = path_join(docs->home, d->name);
-        d->waiting_end = &d->waiting;
         buf_init(&d->text, DOC_MAX);
         map_set(&docs->busy, name, d);
     }
@@ -230,8 +226,7 @@ static struct doc_req *queue(struct docs *docs, struct str name, struct str key,
     }
     r->key = (struct str){copy, key.n};
     r->value = (struct str){copy + key.n, value.n};
-    *d->waiting_end = r;
-    d->waiting_end = &r->next;
+    fifo_add(&d->waiting, r);
     return r;
 }
 

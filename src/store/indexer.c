@@ -13,6 +13,7 @@
 
 #include <assert.h>
 
+#include "base/fifo.h"
 #include "base/path.h"
 #include "base/vec.h"
 
@@ -27,7 +28,7 @@ struct indexer {
     struct indexer_cb cb;
     const char *home;
     bool busy;
-    struct index_op *waiting, **waiting_end;
+    fifo(struct index_op) waiting;
     // owned by the job while one runs
     struct index *x; // NULL: not open; `status` and `err` say why
     int status;
@@ -113,14 +114,12 @@ static void on_done(void *arg)
 
 static void next_job(struct indexer *ix)
 {
-    ix->busy = ix->waiting != NULL;
+    ix->busy = ix->waiting.head != NULL;
     if (!ix->busy) {
         ix->cb.idle(ix->cb.arg);
         return;
     }
-    ix->running = ix->waiting;
-    ix->waiting = NULL;
-    ix->waiting_end = &ix->waiting;
+    ix->running = fifo_take_all(&ix->waiting);
     work_submit(ix->lane, 0, run_all, on_done, ix);
 }
 
@@ -169,7 +168,6 @@ struct indexer *indexer_open(struct loop *l, const char *home, const struct inde
     struct indexer *ix = xcalloc(1, sizeof *ix);
     ix->cb = *cb;
     ix->home = home;
-    ix->waiting_end = &ix->waiting;
     ix->lane = lane_open(l, "index", 1);
     ix->busy = true;
     work_submit(ix->lane, 0, open_index, on_open, ix);
@@ -191,9 +189,7 @@ void indexer_close(struct indexer *ix)
 
 void indexer_submit(struct indexer *ix, struct index_op *op)
 {
-    op->next = NULL;
-    *ix->waiting_end = op;
-    ix->waiting_end = &op->next;
+    fifo_add(&ix->waiting, op);
     if (!ix->busy) {
         next_job(ix);
     }

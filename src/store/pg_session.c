@@ -25,6 +25,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/fifo.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/time.h"
@@ -92,7 +93,7 @@ struct pg_session {
     struct pg_store *p;
     char *id;
     uint64_t key;
-    struct op *queue, **queue_end;
+    fifo(struct op) queue;
     struct op *batch; // being appended
     size_t batch_n;   // events of it
     struct op *meta;  // that goes with it; NULL: none
@@ -204,12 +205,9 @@ static void on_known(void *arg, const struct pg_result *r, const struct err *e)
     if (e == NULL) {
         s->known = pg_get_int(r, 0, 0);
     } else { // nothing that waits can go on
-        struct op *list = s->queue;
-        s->queue = NULL;
-        s->queue_end = &s->queue;
-        for (struct op *next; list != NULL; list = next) {
-            next = list->next;
-            fail(list, e);
+        for (struct op *op = fifo_take_all(&s->queue), *next; op != NULL; op = next) {
+            next = op->next;
+            fail(op, e);
         }
     }
     answered(s);
@@ -340,25 +338,22 @@ static void append(struct pg_session *s)
 /// answered by it too.
 static void begin_append(struct pg_session *s)
 {
-    struct op **end = &s->queue;
+    fifo(struct op) batch = {0};
+    const struct op *op;
     size_t bytes = 0;
     assert(s->batch == NULL && s->meta == NULL);
     s->batch_n = 0;
-    while (*end != NULL && (*end)->kind == OP_APPEND && (*end)->status == 0 &&
+    while ((op = s->queue.head) != NULL && op->kind == OP_APPEND && op->status == 0 &&
            (s->batch_n == 0 ||
-            (bytes + (*end)->bytes <= BATCH_BYTES && s->batch_n + (*end)->n <= BATCH_EVENTS))) {
-        bytes += (*end)->bytes;
-        s->batch_n += (*end)->n;
-        end = &(*end)->next;
+            (bytes + op->bytes <= BATCH_BYTES && s->batch_n + op->n <= BATCH_EVENTS))) {
+        bytes += op->bytes;
+        s->batch_n += op->n;
+        fifo_add(&batch, fifo_take(&s->queue));
     }
-    s->batch = s->queue;
-    s->queue = *end;
-    *end = NULL;
-    if (s->queue != NULL && s->queue->kind == OP_META && s->queue->status == 0) {
-        s->meta = s->queue;
-        s->queue = s->queue->next;
+    s->batch = batch.head;
+    if (op != NULL && op->kind == OP_META && op->status == 0) {
+        s->meta = fifo_take(&s->queue);
     }
-    s->queue_end = s->queue != NULL ? s->queue_end : &s->queue;
     append(s);
 }
 
@@ -547,15 +542,15 @@ static void pump(void *arg)
 {
     struct pg_session *s = arg;
     s->task = NULL;
-    bool appends = s->queue != NULL && s->queue->kind == OP_APPEND && s->batch == NULL;
+    bool appends = s->queue.head != NULL && s->queue.head->kind == OP_APPEND && s->batch == NULL;
     if (appends && s->lingered < LINGER_MAX && loop_has_tasks(s->p->loop)) {
         s->lingered++;
         poke(s);
         return;
     }
     s->lingered = 0;
-    while (s->queue != NULL && !s->blocked) {
-        struct op *op = s->queue;
+    while (s->queue.head != NULL && !s->blocked) {
+        struct op *op = s->queue.head;
         if (s->p->gone) {
             op->status = err_set(&op->err, -ECANCELED, "the store is being closed");
         }
@@ -568,15 +563,14 @@ static void pump(void *arg)
             }
             break;
         }
-        s->queue = op->next;
-        s->queue_end = s->queue != NULL ? s->queue_end : &s->queue;
+        fifo_take(&s->queue);
         if (op->status < 0) {
             fail(op, &op->err);
         } else {
             begin(s, op);
         }
     }
-    bool idle = s->queue == NULL && s->under_way == 0 && s->task == NULL && s->epoch == 0;
+    bool idle = s->queue.head == NULL && s->under_way == 0 && s->task == NULL && s->epoch == 0;
     if (idle && (s->p->closing || s->p->sessions.n > SESSIONS_MAX || s->known < 0)) {
         forget(s);
     }
@@ -598,7 +592,6 @@ static struct pg_session *find(struct pg_store *p, struct str id)
         s->id = str_dup(id);
         s->key = 1 + map_hash(id) % 1021;
         s->known = -1;
-        s->queue_end = &s->queue;
         map_set(&p->sessions, id, s);
     }
     return s;
@@ -621,8 +614,7 @@ static void submit(struct store *store, struct str id, struct op *op)
     op->s = s;
     op->status = rc < 0 ? rc : op->status;
     s->queued_bytes += op->bytes;
-    *s->queue_end = op;
-    s->queue_end = &op->next;
+    fifo_add(&s->queue, op);
     pg_store__hold(p);
     poke(s);
 }
@@ -732,7 +724,7 @@ void pg_sessions_fini(struct pg_store *p)
     void *value;
     while (map_next(&p->sessions, &at, &id, &value)) {
         struct pg_session *s = value;
-        assert(s->queue == NULL && s->under_way == 0);
+        assert(s->queue.head == NULL && s->under_way == 0);
         if (s->task != NULL) {
             loop_cancel(p->loop, s->task);
         }

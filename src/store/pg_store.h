@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/fifo.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "loop/timer.h"
@@ -56,7 +57,7 @@ struct pg_store {
     uint64_t heard; // the highest that is known to be there
     bool fetching;
     struct timer poll;
-    struct pg_emit *emits, **emits_end; // that wait
+    fifo(struct pg_emit) emits; // that wait
     size_t n_emits, emit_bytes, dropped;
     bool emitting;
 };

@@ -167,7 +167,6 @@ static void on_poll(void *arg)
 void pg_stream_init(struct pg_store *p)
 {
     timer_init(&p->poll, p->loop, on_poll, p);
-    p->emits_end = &p->emits;
 }
 
 void pg_stream_heard(struct pg_store *p, uint64_t id)
@@ -302,21 +301,20 @@ static void emit_next(struct pg_store *p)
         return;
     }
     struct emitting *q = xmalloc(sizeof *q);
-    *q = (struct emitting){.p = p, .list = p->emits, .n = count};
+    fifo(struct pg_emit) batch = {0};
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         buf_init(&lists[k], SIZE_MAX);
         pg_array_begin(&lists[k], count);
     }
-    struct pg_emit *m = p->emits, *last = NULL;
-    for (size_t i = 0; i < count; i++, last = m, m = m->next) {
+    for (size_t i = 0; i < count; i++) {
+        struct pg_emit *m = fifo_take(&p->emits);
+        fifo_add(&batch, m);
         pg_array_add(&lists[0], m->session);
         pg_array_add(&lists[1], m->type);
         pg_array_add(&lists[2], m->fields);
         p->emit_bytes -= m->fields.n;
     }
-    last->next = NULL;
-    p->emits = m;
-    p->emits_end = m != NULL ? p->emits_end : &p->emits;
+    *q = (struct emitting){.p = p, .list = batch.head, .n = count};
     p->n_emits -= count;
     p->emitting = true;
     pg_store__hold(p);
@@ -362,8 +360,7 @@ void pg_stream_emit(struct store *s, struct str type, struct str session, struct
     }
     m->cb = cb;
     m->arg = arg;
-    *p->emits_end = m;
-    p->emits_end = &m->next;
+    fifo_add(&p->emits, m);
     p->n_emits++;
     p->emit_bytes += fields.n;
     emit_next(p);

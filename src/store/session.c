@@ -32,37 +32,6 @@
 
 // ---- requests -----------------------------------------------------------------------------
 
-void session__list_init(struct session__list *l)
-{
-    l->head = NULL;
-    l->end = &l->head;
-}
-
-void session__list_add(struct session__list *l, struct session__op *op)
-{
-    op->next = NULL;
-    *l->end = op;
-    l->end = &op->next;
-}
-
-struct session__op *session__list_take(struct session__list *l)
-{
-    struct session__op *head = l->head;
-    session__list_init(l);
-    return head;
-}
-
-struct session__op *session__list_pop(struct session__list *l)
-{
-    struct session__op *op = l->head;
-    assert(op != NULL);
-    l->head = op->next;
-    if (l->head == NULL) {
-        l->end = &l->head;
-    }
-    return op;
-}
-
 void session__answer(struct session__op *op)
 {
     const struct err *e = op->status < 0 ? &op->err : NULL;
@@ -216,7 +185,7 @@ static void on_lookup(struct index_op *op, int status, const struct err *e)
     s->resolved = s->resolved || status == 0 || status == ERR_NOT_FOUND;
     s->exists = status == 0;
     if (!s->resolved) { // the index itself failed: nothing that waits can go on
-        for (struct session__op *o = session__list_take(&s->queue), *next; o != NULL; o = next) {
+        for (struct session__op *o = fifo_take_all(&s->queue), *next; o != NULL; o = next) {
             next = o->next;
             session__end(o, status, e);
         }
@@ -309,7 +278,7 @@ static bool (*const begin[])(struct session *s) = {
 
 static void fail_head(struct session *s, int code, const char *text)
 {
-    struct session__op *op = session__list_pop(&s->queue);
+    struct session__op *op = fifo_take(&s->queue);
     op->status = err_set(&op->err, code, "session '%s' %s", s->id, text);
     session__answer(op);
 }
@@ -321,7 +290,7 @@ static void pump(void *arg)
     while (s->queue.head != NULL && !s->busy) {
         const struct session__op *op = s->queue.head;
         if (op->status < 0) { // refused when it was asked for
-            session__answer(session__list_pop(&s->queue));
+            session__answer(fifo_take(&s->queue));
         } else if (!s->resolved) {
             resolve(s);
         } else if (op->kind != SESSION_NEW && !s->exists) {
@@ -349,9 +318,6 @@ static struct session *find(struct sessions *ss, struct str id)
         s = xcalloc(1, sizeof *s);
         s->all = ss;
         s->id = str_dup(id);
-        session__list_init(&s->queue);
-        session__list_init(&s->sync_wait);
-        session__list_init(&s->meta_wait);
         map_set(&ss->by_id, id, s);
     }
     return s;
@@ -377,7 +343,7 @@ static void submit(struct sessions *ss, struct str id, struct session__op *op)
     op->s = s;
     op->status = rc < 0 ? rc : op->status;
     s->queued_bytes += op->bytes;
-    session__list_add(&s->queue, op);
+    fifo_add(&s->queue, op);
     session__poke(s);
 }
 

@@ -241,15 +241,14 @@ static struct meta_job *job_new(struct session *s, struct session__op *asked, st
 
 static void start_meta(struct session *s)
 {
-    struct meta_job *m = job_new(s, session__list_take(&s->meta_wait), str_of(s->dir));
+    struct meta_job *m = job_new(s, fifo_take_all(&s->meta_wait), str_of(s->dir));
     s->meta_running = true;
     work_submit(s->all->o.files, map_hash(str_of(s->id)), meta_work, on_files, m);
 }
 
 bool session__begin_new(struct session *s)
 {
-    struct session__op *op = session__list_pop(&s->queue);
-    op->next = NULL;
+    struct session__op *op = fifo_take(&s->queue);
     struct meta_job *m = job_new(s, op, op->dir);
     m->create = true;
     s->busy = true;
@@ -259,7 +258,7 @@ bool session__begin_new(struct session *s)
 
 bool session__begin_meta(struct session *s)
 {
-    session__list_add(&s->meta_wait, session__list_pop(&s->queue));
+    fifo_add(&s->meta_wait, fifo_take(&s->queue));
     if (!s->meta_running) {
         start_meta(s);
     }
@@ -350,7 +349,7 @@ bool session__begin_remove(struct session *s)
     }
     struct remove_job *r = xcalloc(1, sizeof *r);
     r->s = s;
-    r->asked = session__list_pop(&s->queue);
+    r->asked = fifo_take(&s->queue);
     s->sync_failed = false;
     session__close_journal(s);
     s->written = s->synced;

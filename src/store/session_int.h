@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/fifo.h"
 #include "base/map.h"
 #include "loop/timer.h"
 #include "store/session.h"
@@ -34,15 +35,11 @@ struct session__op {
     struct store_page page;
 };
 
-struct session__list {
-    struct session__op *head, **end;
-};
-
 struct session {
     struct sessions *all;
     char *id;
     struct loop_task *task; // a pump is due
-    struct session__list queue;
+    fifo(struct session__op) queue;
     bool busy; // what is at the head of the queue has to wait
 
     bool resolved, exists; // asked the index; it has files
@@ -60,14 +57,14 @@ struct session {
     bool rewriting;            // the batch begins with journal_rewrite()
     int rewrite_status;
     struct journal_mark written, synced;
-    struct session__list sync_wait;
+    fifo(struct session__op) sync_wait;
     bool syncing, sync_failed;
     struct journal_mark sync_upto; // of the sync under way
     int sync_status;
     struct err sync_err;
     struct journal_mark listed; // what the index was told last
 
-    struct session__list meta_wait;
+    fifo(struct session__op) meta_wait;
     bool meta_running;
     size_t queued_bytes; // of requests not yet answered
 
@@ -88,11 +85,6 @@ struct sessions {
     int status; // of the first sync that failed while draining
     struct err err;
 };
-
-void session__list_init(struct session__list *l);
-void session__list_add(struct session__list *l, struct session__op *op);
-struct session__op *session__list_take(struct session__list *l); // all of it
-struct session__op *session__list_pop(struct session__list *l);  // the first; there must be one
 
 /// Answer `op` with the status it has, or with `status` and, when that is negative, `e`; free it.
 void session__answer(struct session__op *op);

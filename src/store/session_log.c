@@ -93,7 +93,7 @@ static void on_open(void *arg)
             tell_damage(s, s->repair.damage);
         }
     } else { // whoever needed it hears why; the next one tries again
-        session__end(session__list_pop(&s->queue), s->open_status, &s->open_err);
+        session__end(fifo_take(&s->queue), s->open_status, &s->open_err);
     }
     session__poke(s);
 }
@@ -124,7 +124,7 @@ static void sync_work(void *arg)
 
 static void answer_synced(struct session *s)
 {
-    struct session__op *op = session__list_take(&s->sync_wait);
+    struct session__op *op = fifo_take_all(&s->sync_wait);
     while (op != NULL) {
         struct session__op *next = op->next;
         if (s->sync_status < 0) {
@@ -132,7 +132,7 @@ static void answer_synced(struct session *s)
         } else if (op->end.at <= s->synced.at) {
             session__answer(op);
         } else {
-            session__list_add(&s->sync_wait, op);
+            fifo_add(&s->sync_wait, op);
         }
         op = next;
     }
@@ -241,7 +241,7 @@ static void answer_written(struct session *s)
             s->updated_at = op->result.ts;
         }
         if (op->status == 0 && op->durability == STORE_SYNCED && op->n != 0) {
-            session__list_add(&s->sync_wait, op);
+            fifo_add(&s->sync_wait, op);
         } else {
             session__answer(op);
         }
@@ -276,19 +276,15 @@ bool session__begin_append(struct session *s)
     if (!need_journal(s)) {
         return false;
     }
-    struct session__op **end = &s->queue.head;
+    fifo(struct session__op) batch = {0};
+    const struct session__op *op;
     size_t bytes = 0;
-    while (*end != NULL && (*end)->kind == SESSION_APPEND && (*end)->status == 0 &&
+    while ((op = s->queue.head) != NULL && op->kind == SESSION_APPEND && op->status == 0 &&
            bytes < BATCH_MAX) {
-        bytes += (*end)->bytes;
-        end = &(*end)->next;
+        bytes += op->bytes;
+        fifo_add(&batch, fifo_take(&s->queue));
     }
-    s->batch = s->queue.head;
-    s->queue.head = *end;
-    if (s->queue.head == NULL) {
-        s->queue.end = &s->queue.head;
-    }
-    *end = NULL;
+    s->batch = batch.head;
     assert(!s->busy && s->batch != NULL);
     s->busy = true;
     s->rewriting = s->sync_failed;
@@ -328,7 +324,7 @@ bool session__begin_read(struct session *s)
     if (!need_journal(s)) {
         return false;
     }
-    struct session__op *op = session__list_pop(&s->queue);
+    struct session__op *op = fifo_take(&s->queue);
     s->readers++;
     session__touch(s);
     work_submit(s->all->o.files, map_hash(str_of(s->id)), read_work, on_read, op);

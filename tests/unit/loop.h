@@ -59,7 +59,7 @@ static inline void test_clock_advance(struct test_clock *c, struct loop *l, uint
 /// Turns without sleeping until no task waits and nothing is ready; 1,000 at most.
 static inline void test_loop_settle(struct loop *l)
 {
-    for (int i = 0; i < 1000 && (i == 0 || l->tasks != NULL); i++) {
+    for (int i = 0; i < 1000 && (i == 0 || loop_has_tasks(l)); i++) {
         loop_run_once(l, false);
     }
 }

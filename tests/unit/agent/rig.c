@@ -142,7 +142,8 @@ _Noreturn static void on_impatient(void *arg)
         const struct session *s = of;
         const struct turn *t = s->turn;
         fprintf(stderr, "session " STR_FMT ": state %d queue %zu notes %d ending %d entering %d\n",
-                STR_ARG(id), (int)s->state, s->queue.n, s->notes != NULL, s->ending, s->entering);
+                STR_ARG(id), (int)s->state, s->queue.n, s->notes.head != NULL, s->ending,
+                s->entering);
         if (t != NULL) {
             fprintf(stderr, "turn %s: step %d next %d open %zu settling %d call %d\n", t->id,
                     (int)t->step, t->next != NULL, t->n_open, t->settling, t->call != NULL);

@@ -416,7 +416,7 @@ static void quiet(void *arg, enum log_level level, enum log_component c, struct 
 
 static bool is_settled(const void *arg)
 {
-    return ((const struct session *)arg)->notes == NULL;
+    return ((const struct session *)arg)->notes.head == NULL;
 }
 
 TEST(a_call_that_was_lost_while_it_waited_for_permission_fails_and_the_turn_goes_on)

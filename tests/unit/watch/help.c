@@ -107,7 +107,7 @@ static void finish_jobs(struct rig *r)
 {
     do {
         loop_run_once(&r->loop, r->watcher->jobs != 0);
-    } while (r->watcher->jobs != 0 || r->loop.tasks != NULL);
+    } while (r->watcher->jobs != 0 || loop_has_tasks(&r->loop));
 }
 
 void rig_tick(struct rig *r, unsigned ms)
@@ -273,7 +273,7 @@ static bool is_settled(struct rig *r)
             return false;
         }
     }
-    return r->loop.tasks == NULL && r->watcher->jobs == 0;
+    return !loop_has_tasks(&r->loop) && r->watcher->jobs == 0;
 }
 
 void rig_settle(struct rig *r)
