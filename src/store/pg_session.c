@@ -30,8 +30,8 @@
 #include "base/path.h"
 #include "base/time.h"
 #include "store/index.h"
-#include "store/journal.h"
 #include "store/pg_store.h"
+#include "store/session_request_int.h"
 #include "store/walk.h"
 
 enum {
@@ -66,38 +66,15 @@ static const struct pg_stmt stmt_claim = {"session_claim", "SELECT epoch, " PG_R
 static const struct pg_stmt stmt_release = {"session_release",
                                             "SELECT afloat.session_release($1, $2, $3)"};
 
-enum op_kind { OP_NEW, OP_META, OP_REMOVE, OP_APPEND, OP_READ, OP_CLAIM, OP_RELEASE };
-
-/// One request, with copies of all it was given behind it.
-struct op {
-    struct op *next;
-    struct pg_session *s;
-    enum op_kind kind;
-    void *arg;
-    int status; // refused when it was asked for
-    struct err err;
-    size_t bytes;
-    store_done *done;
-    store_append_cb *appended;
-    store_page_cb *paged;
-    store_claim_cb *claimed;
-    struct str dir, meta;
-    char *path; // of OP_REMOVE: what this machine has of the session
-    struct store_event *events;
-    size_t n;
-    uint64_t after;
-    size_t limit;
-};
-
 struct pg_session {
     struct pg_store *p;
     char *id;
     uint64_t key;
-    fifo(struct op) queue;
-    struct op *batch; // being appended
-    size_t batch_n;   // events of it
-    struct op *meta;  // that goes with it; NULL: none
-    size_t under_way; // requests, the batch included
+    fifo(struct session_request) queue;
+    struct session_request *batch; // being appended
+    size_t batch_n;                // events of it
+    struct session_request *meta;  // that goes with it; NULL: none
+    size_t under_way;              // requests, the batch included
     size_t queued_bytes;
     bool blocked;      // the queue waits for an answer
     unsigned lingered; // rounds
@@ -110,37 +87,19 @@ struct pg_session {
 
 static void poke(struct pg_session *s);
 
-static void op_free(struct op *op)
+/// Answer with the status and the result that it has.
+static void finish(struct session_request *op)
 {
-    struct pg_session *s = op->s;
-    assert(s->queued_bytes >= op->bytes);
-    s->queued_bytes -= op->bytes;
+    struct pg_session *s = op->pg;
+    session_request__answer(op, &s->queued_bytes);
     pg_store__release(s->p);
-    free(op);
 }
 
-static void fail(struct op *op, const struct err *e)
+static void fail(struct session_request *op, const struct err *e)
 {
-    static const struct store_appended nothing;
-    static const struct store_page no_page;
-    if (op->kind == OP_APPEND && op->appended != NULL) {
-        op->appended(op->arg, e->code, &nothing, e);
-    } else if (op->kind == OP_READ) {
-        op->paged(op->arg, e->code, &no_page, e);
-    } else if (op->kind == OP_CLAIM) {
-        op->claimed(op->arg, e->code, NULL, e);
-    } else if (op->done != NULL) {
-        op->done(op->arg, e->code, e);
-    }
-    op_free(op);
-}
-
-static void succeed(struct op *op)
-{
-    if (op->done != NULL) {
-        op->done(op->arg, 0, NULL);
-    }
-    op_free(op);
+    op->status = e->code;
+    op->err = *e;
+    finish(op);
 }
 
 static void answered(struct pg_session *s)
@@ -153,7 +112,7 @@ static void answered(struct pg_session *s)
 /// What this machine has of a removed session. What cannot be removed is in nobody's way.
 static void remove_work(void *arg)
 {
-    struct op *op = arg;
+    struct session_request *op = arg;
     (void)!path_remove_tree(op->path, NULL);
     free(op->path);
 }
@@ -161,24 +120,24 @@ static void remove_work(void *arg)
 /// The answer says that the files are gone, so it waits for them.
 static void on_files_removed(void *arg)
 {
-    struct op *op = arg;
-    struct pg_session *s = op->s;
-    succeed(op);
+    struct session_request *op = arg;
+    struct pg_session *s = op->pg;
+    finish(op);
     answered(s);
 }
 
 static void on_done(void *arg, const struct pg_result *r, const struct err *e)
 {
-    struct op *op = arg;
-    struct pg_session *s = op->s;
-    if (op->kind == OP_NEW) {
+    struct session_request *op = arg;
+    struct pg_session *s = op->pg;
+    if (op->kind == SESSION_NEW) {
         s->blocked = false;
         s->known = e == NULL ? 0 : s->known;
-    } else if (op->kind == OP_REMOVE) {
+    } else if (op->kind == SESSION_REMOVE) {
         s->known = -1;
         s->epoch = 0;
     }
-    if (e == NULL && op->kind == OP_REMOVE) {
+    if (e == NULL && op->kind == SESSION_REMOVE) {
         op->path = xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(pg_get(r, 0, 0)));
         work_submit(s->p->files, 0, remove_work, on_files_removed, op);
         return;
@@ -186,7 +145,7 @@ static void on_done(void *arg, const struct pg_result *r, const struct err *e)
     if (e != NULL) {
         fail(op, e);
     } else {
-        succeed(op);
+        finish(op);
     }
     answered(s);
 }
@@ -205,7 +164,7 @@ static void on_known(void *arg, const struct pg_result *r, const struct err *e)
     if (e == NULL) {
         s->known = pg_get_int(r, 0, 0);
     } else { // nothing that waits can go on
-        for (struct op *op = fifo_take_all(&s->queue), *next; op != NULL; op = next) {
+        for (struct session_request *op = fifo_take_all(&s->queue), *next; op != NULL; op = next) {
             next = op->next;
             fail(op, e);
         }
@@ -221,12 +180,12 @@ static void ask_known(struct pg_session *s)
     pg_query(s->p->pg, s->key, &stmt_known, &id, 1, on_known, s);
 }
 
-static void hand_on(const struct pg_session *s, const struct op *batch, uint64_t seq, uint64_t id,
-                    int64_t ts)
+static void hand_on(const struct pg_session *s, const struct session_request *batch, uint64_t seq,
+                    uint64_t id, int64_t ts)
 {
     struct store_stream_event *events = xcalloc(s->batch_n, sizeof *events);
     size_t n = 0;
-    for (const struct op *op = batch; op != NULL; op = op->next) {
+    for (const struct session_request *op = batch; op != NULL; op = op->next) {
         for (size_t i = 0; i < op->n; i++, n++) {
             events[n] = (struct store_stream_event){.id = id + n,
                                                     .seq = seq + n,
@@ -246,7 +205,7 @@ static void hand_on(const struct pg_session *s, const struct op *batch, uint64_t
 static void on_appended(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct pg_session *s = arg;
-    struct op *batch = s->batch, *meta = s->meta;
+    struct session_request *batch = s->batch, *meta = s->meta;
     struct store_appended a = {0};
     assert(batch != NULL);
     s->batch = s->meta = NULL;
@@ -257,7 +216,7 @@ static void on_appended(void *arg, const struct pg_result *r, const struct err *
         s->known = MAX(s->known, (int64_t)(seq + s->batch_n - 1));
         hand_on(s, batch, seq, (uint64_t)pg_get_int(r, 0, 1), a.ts);
     }
-    for (struct op *next; batch != NULL; batch = next) {
+    for (struct session_request *next; batch != NULL; batch = next) {
         next = batch->next;
         if (e != NULL) {
             fail(batch, e);
@@ -265,15 +224,13 @@ static void on_appended(void *arg, const struct pg_result *r, const struct err *
         }
         a.first_seq = a.last_seq + 1;
         a.last_seq += batch->n;
-        if (batch->appended != NULL) {
-            batch->appended(batch->arg, 0, &a, NULL);
-        }
-        op_free(batch);
+        batch->result = a;
+        finish(batch);
     }
     if (meta != NULL && e != NULL) {
         fail(meta, e);
     } else if (meta != NULL) {
-        succeed(meta);
+        finish(meta);
     }
     answered(s);
 }
@@ -286,13 +243,13 @@ struct row_params {
 };
 
 /// `op` NULL: none of it changes.
-static void row_params_init(struct row_params *p, const struct op *op)
+static void row_params_init(struct row_params *p, const struct session_request *op)
 {
     struct index_row x = {0};
     p->a = (struct arena){0};
     p->kind = p->state = p->title = p->meta = p->started_at = PG_NULL;
     if (op != NULL) {
-        index_row_from_meta(&x, str_of(op->s->id), op->dir, op->meta, &p->a);
+        index_row_from_meta(&x, str_of(op->pg->id), op->dir, op->meta, &p->a);
         p->kind = pg_text(x.row.kind);
         p->state = pg_text(x.row.state);
         p->title = pg_text(x.row.title);
@@ -309,7 +266,7 @@ static void append(struct pg_session *s)
     row_params_init(&row, s->meta);
     pg_array_begin(&types, s->batch_n);
     pg_array_begin(&fields, s->batch_n);
-    for (const struct op *op = s->batch; op != NULL; op = op->next) {
+    for (const struct session_request *op = s->batch; op != NULL; op = op->next) {
         for (size_t i = 0; i < op->n; i++) {
             pg_array_add(&types, op->events[i].type);
             pg_array_add(&fields, op->events[i].fields);
@@ -338,12 +295,12 @@ static void append(struct pg_session *s)
 /// answered by it too.
 static void begin_append(struct pg_session *s)
 {
-    fifo(struct op) batch = {0};
-    const struct op *op;
+    fifo(struct session_request) batch = {0};
+    const struct session_request *op;
     size_t bytes = 0;
     assert(s->batch == NULL && s->meta == NULL);
     s->batch_n = 0;
-    while ((op = s->queue.head) != NULL && op->kind == OP_APPEND && op->status == 0 &&
+    while ((op = s->queue.head) != NULL && op->kind == SESSION_APPEND && op->status == 0 &&
            (s->batch_n == 0 ||
             (bytes + op->bytes <= BATCH_BYTES && s->batch_n + op->n <= BATCH_EVENTS))) {
         bytes += op->bytes;
@@ -351,7 +308,7 @@ static void begin_append(struct pg_session *s)
         fifo_add(&batch, fifo_take(&s->queue));
     }
     s->batch = batch.head;
-    if (op != NULL && op->kind == OP_META && op->status == 0) {
+    if (op != NULL && op->kind == SESSION_META && op->status == 0) {
         s->meta = fifo_take(&s->queue);
     }
     append(s);
@@ -361,11 +318,11 @@ static void begin_append(struct pg_session *s)
 
 static void on_read(void *arg, const struct pg_result *r, const struct err *e)
 {
-    struct op *op = arg;
-    struct pg_session *s = op->s;
+    struct session_request *op = arg;
+    struct pg_session *s = op->pg;
     struct err own;
-    struct buf lines = {.max = SIZE_MAX};
-    struct store_page page = {.next = op->after};
+    struct buf *lines = &op->lines;
+    struct store_page *page = &op->page;
     if (e == NULL && pg_rows(r) == 0) {
         err_set(&own, ERR_NOT_FOUND, "session '%s' does not exist", s->id);
         e = &own;
@@ -375,25 +332,24 @@ static void on_read(void *arg, const struct pg_result *r, const struct err *e)
         answered(s);
         return;
     }
-    for (size_t i = 0; i < pg_rows(r) && !pg_is_null(r, i, 1); i++, page.n++) {
+    page->next = op->after;
+    for (size_t i = 0; i < pg_rows(r) && !pg_is_null(r, i, 1); i++, page->n++) {
         char ts[TIME_TEXT];
         struct str type = pg_get(r, i, 3), fields = pg_get(r, i, 4);
-        page.next = (uint64_t)pg_get_int(r, i, 1);
-        buf_addf(&lines, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":\"" STR_FMT "\"%s",
-                 (unsigned long long)page.next, time_format(pg_get_int(r, i, 2), ts), STR_ARG(type),
-                 fields.n != 0 ? "," : "");
-        buf_adds(&lines, fields);
-        buf_addz(&lines, "}\n");
+        page->next = (uint64_t)pg_get_int(r, i, 1);
+        buf_addf(lines, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":\"" STR_FMT "\"%s",
+                 (unsigned long long)page->next, time_format(pg_get_int(r, i, 2), ts),
+                 STR_ARG(type), fields.n != 0 ? "," : "");
+        buf_adds(lines, fields);
+        buf_addz(lines, "}\n");
     }
-    page.lines = buf_str(&lines);
-    page.last_seq = (uint64_t)pg_get_int(r, 0, 0);
-    op->paged(op->arg, 0, &page, NULL);
-    buf_fini(&lines);
-    op_free(op);
+    page->lines = buf_str(lines);
+    page->last_seq = (uint64_t)pg_get_int(r, 0, 0);
+    finish(op);
     answered(s);
 }
 
-static void begin_read(struct pg_session *s, struct op *op)
+static void begin_read(struct pg_session *s, struct session_request *op)
 {
     struct pg_number n[3];
     int64_t after = (int64_t)MIN(op->after, (uint64_t)INT64_MAX);
@@ -414,7 +370,7 @@ static int make_dir(const struct pg_session *s, struct str dir, struct err *e)
 
 /// A claim that was granted, until the directory is there.
 struct claim {
-    struct op *op;
+    struct session_request *op;
     struct arena a;
     struct store_row row; // in the arena
     int status;
@@ -424,17 +380,20 @@ struct claim {
 static void claim_work(void *arg)
 {
     struct claim *c = arg;
-    c->status = make_dir(c->op->s, c->row.dir, &c->err);
+    c->status = make_dir(c->op->pg, c->row.dir, &c->err);
 }
 
 static void on_claim_ready(void *arg)
 {
     struct claim *c = arg;
-    struct pg_session *s = c->op->s;
+    struct pg_session *s = c->op->pg;
     s->blocked = false;
-    c->op->claimed(c->op->arg, c->status, c->status < 0 ? NULL : &c->row,
-                   c->status < 0 ? &c->err : NULL);
-    op_free(c->op);
+    if (c->status < 0) {
+        fail(c->op, &c->err);
+    } else {
+        c->op->row = &c->row;
+        finish(c->op);
+    }
     arena_fini(&c->a);
     free(c);
     answered(s);
@@ -442,8 +401,8 @@ static void on_claim_ready(void *arg)
 
 static void on_claimed(void *arg, const struct pg_result *r, const struct err *e)
 {
-    struct op *op = arg;
-    struct pg_session *s = op->s;
+    struct session_request *op = arg;
+    struct pg_session *s = op->pg;
     if (e != NULL) {
         s->blocked = false;
         fail(op, e);
@@ -465,16 +424,16 @@ static void on_claimed(void *arg, const struct pg_result *r, const struct err *e
 
 static void new_work(void *arg)
 {
-    struct op *op = arg;
-    op->status = make_dir(op->s, op->dir, &op->err);
+    struct session_request *op = arg;
+    op->status = make_dir(op->pg, op->dir, &op->err);
 }
 
-static void send_row(struct op *op)
+static void send_row(struct session_request *op)
 {
-    struct pg_session *s = op->s;
+    struct pg_session *s = op->pg;
     struct pg_number n;
     struct row_params r;
-    bool fresh = op->kind == OP_NEW;
+    bool fresh = op->kind == SESSION_NEW;
     struct pg_param id = pg_text(str_of(s->id)), number = pg_int(&n, fresh ? pg_token() : s->epoch);
     row_params_init(&r, op);
     const struct pg_param made[] = {id,      pg_text(op->dir), r.kind,       r.state,
@@ -488,8 +447,8 @@ static void send_row(struct op *op)
 
 static void on_dir(void *arg)
 {
-    struct op *op = arg;
-    struct pg_session *s = op->s;
+    struct session_request *op = arg;
+    struct pg_session *s = op->pg;
     if (op->status == 0 && s->p->gone) {
         op->status = err_set(&op->err, -ECANCELED, "the store is being closed");
     }
@@ -504,7 +463,7 @@ static void on_dir(void *arg)
 
 // ---- the queue --------------------------------------------------------------------------------
 
-static void begin(struct pg_session *s, struct op *op)
+static void begin(struct pg_session *s, struct session_request *op)
 {
     struct pg_store *p = s->p;
     struct pg_number n;
@@ -512,22 +471,22 @@ static void begin(struct pg_session *s, struct op *op)
                                       pg_int(&n, s->epoch)};
     s->under_way++;
     switch (op->kind) {
-    case OP_NEW:
+    case SESSION_NEW:
         s->blocked = true;
         work_submit(p->files, 0, new_work, on_dir, op);
         break;
-    case OP_META: send_row(op); break;
-    case OP_REMOVE: pg_query(p->pg, s->key, &stmt_remove, params, 3, on_done, op); break;
-    case OP_READ: begin_read(s, op); break;
-    case OP_CLAIM:
+    case SESSION_META: send_row(op); break;
+    case SESSION_REMOVE: pg_query(p->pg, s->key, &stmt_remove, params, 3, on_done, op); break;
+    case SESSION_READ: begin_read(s, op); break;
+    case SESSION_CLAIM:
         s->blocked = true;
         pg_query(p->pg, s->key, &stmt_claim, params, 2, on_claimed, op);
         break;
-    case OP_RELEASE:
+    case SESSION_RELEASE:
         s->epoch = 0;
         pg_query(p->pg, s->key, &stmt_release, params, 3, on_done, op);
         break;
-    case OP_APPEND: assert(false); // they go in batches
+    case SESSION_APPEND: assert(false); // they go in batches
     }
 }
 
@@ -542,7 +501,8 @@ static void pump(void *arg)
 {
     struct pg_session *s = arg;
     s->task = NULL;
-    bool appends = s->queue.head != NULL && s->queue.head->kind == OP_APPEND && s->batch == NULL;
+    bool appends =
+        s->queue.head != NULL && s->queue.head->kind == SESSION_APPEND && s->batch == NULL;
     if (appends && s->lingered < LINGER_MAX && loop_has_tasks(s->p->loop)) {
         s->lingered++;
         poke(s);
@@ -550,11 +510,11 @@ static void pump(void *arg)
     }
     s->lingered = 0;
     while (s->queue.head != NULL && !s->blocked) {
-        struct op *op = s->queue.head;
+        struct session_request *op = s->queue.head;
         if (s->p->gone) {
             op->status = err_set(&op->err, -ECANCELED, "the store is being closed");
         }
-        if (op->status == 0 && op->kind == OP_APPEND) {
+        if (op->status == 0 && op->kind == SESSION_APPEND) {
             if (s->known < 0) {
                 ask_known(s);
             } else if (s->batch == NULL) {
@@ -597,31 +557,9 @@ static struct pg_session *find(struct pg_store *p, struct str id)
     return s;
 }
 
-static struct op *op_new(enum op_kind kind, size_t extra, void *arg)
-{
-    struct op *op = xcalloc(1, sizeof *op + extra);
-    op->kind = kind;
-    op->bytes = extra;
-    op->arg = arg;
-    return op;
-}
-
-static void submit(struct store *store, struct str id, struct op *op)
-{
-    struct pg_store *p = pg_store_of(store);
-    struct pg_session *s = find(p, store_id_valid(id) ? id : STR(""));
-    int rc = store__check_request(id, op->kind == OP_APPEND, s->queued_bytes, op->bytes, &op->err);
-    op->s = s;
-    op->status = rc < 0 ? rc : op->status;
-    s->queued_bytes += op->bytes;
-    fifo_add(&s->queue, op);
-    pg_store__hold(p);
-    poke(s);
-}
-
 // ---- public -----------------------------------------------------------------------------------
 
-static void check_meta(struct op *op)
+static void check_meta(struct session_request *op)
 {
     struct arena a = {0};
     struct json *v;
@@ -633,39 +571,8 @@ static void check_meta(struct op *op)
     arena_fini(&a);
 }
 
-void pg_session_new(struct store *s, struct str id, struct str dir, struct str meta, store_done *cb,
-                    void *arg)
-{
-    struct op *op = op_new(OP_NEW, dir.n + meta.n, arg);
-    char *at = (char *)(op + 1);
-    op->done = cb;
-    op->dir = store__copy(&at, dir);
-    op->meta = store__copy(&at, meta);
-    check_meta(op);
-    int rc = store__check_dir(id, dir, &op->err);
-    op->status = rc < 0 ? rc : op->status;
-    submit(s, id, op);
-}
-
-void pg_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg)
-{
-    struct op *op = op_new(OP_META, meta.n, arg);
-    char *at = (char *)(op + 1);
-    op->done = cb;
-    op->meta = store__copy(&at, meta);
-    check_meta(op);
-    submit(s, id, op);
-}
-
-void pg_session_remove(struct store *s, struct str id, store_done *cb, void *arg)
-{
-    struct op *op = op_new(OP_REMOVE, 0, arg);
-    op->done = cb;
-    submit(s, id, op);
-}
-
 /// The checks of a journal. What is too large to be parsed on the loop comes from our own writer.
-static void check_events(struct op *op)
+static void check_events(struct session_request *op)
 {
     struct buf line;
     buf_init(&line, (size_t)STORE_LINE_MAX + 4096);
@@ -682,39 +589,20 @@ static void check_events(struct op *op)
     buf_fini(&line);
 }
 
-void pg_session_append(struct store *s, struct str id, const struct store_event *events, size_t n,
-                       enum store_durability durability, store_append_cb *cb, void *arg)
+void pg_session_request(struct store *store, struct str id, struct session_request *op)
 {
-    struct op *op = op_new(OP_APPEND, store__events_bytes(events, n), arg);
-    op->appended = cb;
-    op->n = n;
-    (void)durability; // what is answered is committed
-    op->events = (struct store_event *)(op + 1);
-    store__copy_events(op->events, events, n);
-    check_events(op);
-    submit(s, id, op);
-}
-
-void pg_session_read(struct store *s, struct str id, uint64_t after, size_t limit,
-                     store_page_cb *cb, void *arg)
-{
-    struct op *op = op_new(OP_READ, 0, arg);
-    op->paged = cb;
-    op->after = after;
-    op->limit = limit;
-    submit(s, id, op);
-}
-
-void pg_session_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg)
-{
-    struct op *op = op_new(OP_CLAIM, 0, arg);
-    op->claimed = cb;
-    submit(s, id, op);
-}
-
-void pg_session_release(struct store *s, struct str id)
-{
-    submit(s, id, op_new(OP_RELEASE, 0, NULL));
+    struct pg_store *p = pg_store_of(store);
+    struct pg_session *s = find(p, store_id_valid(id) ? id : STR(""));
+    if (op->status == 0 && (op->kind == SESSION_NEW || op->kind == SESSION_META)) {
+        check_meta(op);
+    } else if (op->kind == SESSION_APPEND) {
+        check_events(op);
+    }
+    session_request__admit(op, id, &s->queued_bytes);
+    op->pg = s;
+    fifo_add(&s->queue, op);
+    pg_store__hold(p);
+    poke(s);
 }
 
 void pg_sessions_fini(struct pg_store *p)

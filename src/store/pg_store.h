@@ -84,17 +84,8 @@ void shelf__close(struct shelf *sh);
 
 // pg_session.c
 
-/// As their namesakes in store.h.
-void pg_session_new(struct store *s, struct str id, struct str dir, struct str meta, store_done *cb,
-                    void *arg);
-void pg_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg);
-void pg_session_remove(struct store *s, struct str id, store_done *cb, void *arg);
-void pg_session_append(struct store *s, struct str id, const struct store_event *events, size_t n,
-                       enum store_durability durability, store_append_cb *cb, void *arg);
-void pg_session_read(struct store *s, struct str id, uint64_t after, size_t limit,
-                     store_page_cb *cb, void *arg);
-void pg_session_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg);
-void pg_session_release(struct store *s, struct str id);
+/// request() of store_ops.
+void pg_session_request(struct store *s, struct str id, struct session_request *op);
 /// Free what is remembered of sessions; none may have a request.
 void pg_sessions_fini(struct pg_store *p);
 

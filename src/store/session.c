@@ -32,29 +32,12 @@
 
 // ---- requests -----------------------------------------------------------------------------
 
-void session__answer(struct session__op *op)
+void session__answer(struct session_request *op)
 {
-    const struct err *e = op->status < 0 ? &op->err : NULL;
-    assert(op->s->queued_bytes >= op->bytes);
-    op->s->queued_bytes -= op->bytes;
-    switch (op->kind) {
-    case SESSION_APPEND:
-        if (op->appended != NULL) {
-            op->appended(op->arg, op->status, &op->result, e);
-        }
-        break;
-    case SESSION_READ: op->paged(op->arg, op->status, &op->page, e); break;
-    default:
-        if (op->done != NULL) {
-            op->done(op->arg, op->status, e);
-        }
-    }
-    buf_fini(&op->lines);
-    free(op->events);
-    free(op);
+    session_request__answer(op, &op->s->queued_bytes);
 }
 
-void session__end(struct session__op *op, int status, const struct err *e)
+void session__end(struct session_request *op, int status, const struct err *e)
 {
     op->status = status;
     if (status < 0) {
@@ -185,7 +168,7 @@ static void on_lookup(struct index_op *op, int status, const struct err *e)
     s->resolved = s->resolved || status == 0 || status == ERR_NOT_FOUND;
     s->exists = status == 0;
     if (!s->resolved) { // the index itself failed: nothing that waits can go on
-        for (struct session__op *o = fifo_take_all(&s->queue), *next; o != NULL; o = next) {
+        for (struct session_request *o = fifo_take_all(&s->queue), *next; o != NULL; o = next) {
             next = o->next;
             session__end(o, status, e);
         }
@@ -278,7 +261,7 @@ static bool (*const begin[])(struct session *s) = {
 
 static void fail_head(struct session *s, int code, const char *text)
 {
-    struct session__op *op = fifo_take(&s->queue);
+    struct session_request *op = fifo_take(&s->queue);
     op->status = err_set(&op->err, code, "session '%s' %s", s->id, text);
     session__answer(op);
 }
@@ -288,7 +271,7 @@ static void pump(void *arg)
     struct session *s = arg;
     s->task = NULL;
     while (s->queue.head != NULL && !s->busy) {
-        const struct session__op *op = s->queue.head;
+        const struct session_request *op = s->queue.head;
         if (op->status < 0) { // refused when it was asked for
             session__answer(fifo_take(&s->queue));
         } else if (!s->resolved) {
@@ -323,30 +306,6 @@ static struct session *find(struct sessions *ss, struct str id)
     return s;
 }
 
-static struct session__op *op_new(enum session__kind kind, size_t extra, void *arg)
-{
-    struct session__op *op = xcalloc(1, sizeof *op + extra);
-    op->kind = kind;
-    op->arg = arg;
-    op->bytes = extra;
-    buf_init(&op->lines, (size_t)STORE_LINE_MAX + (4 << 20));
-    return op;
-}
-
-static void submit(struct sessions *ss, struct str id, struct session__op *op)
-{
-    assert(!ss->draining);
-    // a name that cannot be one shares the queue of a session that cannot exist
-    struct session *s = find(ss, store_id_valid(id) ? id : STR(""));
-    int rc =
-        store__check_request(id, op->kind == SESSION_APPEND, s->queued_bytes, op->bytes, &op->err);
-    op->s = s;
-    op->status = rc < 0 ? rc : op->status;
-    s->queued_bytes += op->bytes;
-    fifo_add(&s->queue, op);
-    session__poke(s);
-}
-
 // ---- public -------------------------------------------------------------------------------
 
 struct sessions *sessions_open(const struct sessions_opts *o)
@@ -359,57 +318,16 @@ struct sessions *sessions_open(const struct sessions_opts *o)
     return ss;
 }
 
-void sessions_new(struct sessions *ss, struct str id, struct str dir, struct str meta,
-                  store_done *cb, void *arg)
+void sessions_request(struct sessions *ss, struct str id, struct session_request *op)
 {
-    struct session__op *op = op_new(SESSION_NEW, dir.n + meta.n, arg);
-    char *at = (char *)(op + 1);
-    op->done = cb;
-    op->dir = store__copy(&at, dir);
-    op->meta = store__copy(&at, meta);
-    op->status = store__check_dir(id, dir, &op->err);
-    submit(ss, id, op);
-}
-
-void sessions_meta(struct sessions *ss, struct str id, struct str meta, store_done *cb, void *arg)
-{
-    struct session__op *op = op_new(SESSION_META, meta.n, arg);
-    char *at = (char *)(op + 1);
-    op->done = cb;
-    op->meta = store__copy(&at, meta);
-    submit(ss, id, op);
-}
-
-void sessions_remove(struct sessions *ss, struct str id, store_done *cb, void *arg)
-{
-    struct session__op *op = op_new(SESSION_REMOVE, 0, arg);
-    op->done = cb;
-    submit(ss, id, op);
-}
-
-void sessions_append(struct sessions *ss, struct str id, const struct store_event *events, size_t n,
-                     enum store_durability durability, store_append_cb *cb, void *arg)
-{
-    size_t bytes = store__events_bytes(events, n);
-    struct session__op *op = op_new(SESSION_APPEND, 0, arg);
-    op->appended = cb;
-    op->durability = durability;
-    op->n = n;
-    op->bytes = bytes;
-    op->events = xmalloc(MAX(bytes, 1));
+    assert(!ss->draining && op->kind < ARRAY_LEN(begin));
+    // a name that cannot be one shares the queue of a session that cannot exist
+    struct session *s = find(ss, store_id_valid(id) ? id : STR(""));
+    session_request__admit(op, id, &s->queued_bytes);
+    op->s = s;
     op->result.ts = loop_wall(ss->o.loop);
-    store__copy_events(op->events, events, n);
-    submit(ss, id, op);
-}
-
-void sessions_read(struct sessions *ss, struct str id, uint64_t after, size_t limit,
-                   store_page_cb *cb, void *arg)
-{
-    struct session__op *op = op_new(SESSION_READ, 0, arg);
-    op->paged = cb;
-    op->after = after;
-    op->limit = limit;
-    submit(ss, id, op);
+    fifo_add(&s->queue, op);
+    session__poke(s);
 }
 
 void sessions_flush(struct sessions *ss)

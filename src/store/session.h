@@ -7,6 +7,7 @@
 // The sessions of a store in files: who waits for what, and on which lane it runs. Everything here
 // runs on the loop thread.
 
+struct session_request;
 struct sessions;
 
 struct sessions_opts {
@@ -26,15 +27,8 @@ struct sessions_opts {
 /// The sessions of a store; nothing is read yet. Close with sessions_close().
 struct sessions *sessions_open(const struct sessions_opts *o);
 
-/// As their namesakes in store.h.
-void sessions_new(struct sessions *ss, struct str id, struct str dir, struct str meta,
-                  store_done *cb, void *arg);
-void sessions_meta(struct sessions *ss, struct str id, struct str meta, store_done *cb, void *arg);
-void sessions_remove(struct sessions *ss, struct str id, store_done *cb, void *arg);
-void sessions_append(struct sessions *ss, struct str id, const struct store_event *events, size_t n,
-                     enum store_durability durability, store_append_cb *cb, void *arg);
-void sessions_read(struct sessions *ss, struct str id, uint64_t after, size_t limit,
-                   store_page_cb *cb, void *arg);
+/// request() of store_ops.
+void sessions_request(struct sessions *ss, struct str id, struct session_request *op);
 
 /// Give the index what it does not know yet, so that a list asked for next is right.
 void sessions_flush(struct sessions *ss);

@@ -25,7 +25,7 @@
 struct meta_job {
     struct index_op op;
     struct session *s;
-    struct session__op *asked; // answered together; the last one's text counts
+    struct session_request *asked; // answered together; the last one's text counts
     bool create;
     char *dir; // relative to the home
     struct str meta;
@@ -162,7 +162,7 @@ static void finish(struct meta_job *m, int status, const struct err *e)
     } else {
         s->meta_running = false;
     }
-    for (struct session__op *op = m->asked, *next; op != NULL; op = next) {
+    for (struct session_request *op = m->asked, *next; op != NULL; op = next) {
         next = op->next;
         session__end(op, status, e);
     }
@@ -225,10 +225,10 @@ static void on_files(void *arg)
 
 // ---- new and meta -------------------------------------------------------------------------
 
-static struct meta_job *job_new(struct session *s, struct session__op *asked, struct str dir)
+static struct meta_job *job_new(struct session *s, struct session_request *asked, struct str dir)
 {
     struct meta_job *m = xcalloc(1, sizeof *m);
-    const struct session__op *last = asked;
+    const struct session_request *last = asked;
     while (last->next != NULL) {
         last = last->next;
     }
@@ -248,7 +248,7 @@ static void start_meta(struct session *s)
 
 bool session__begin_new(struct session *s)
 {
-    struct session__op *op = fifo_take(&s->queue);
+    struct session_request *op = fifo_take(&s->queue);
     struct meta_job *m = job_new(s, op, op->dir);
     m->create = true;
     s->busy = true;
@@ -270,7 +270,7 @@ bool session__begin_meta(struct session *s)
 struct remove_job {
     struct index_op op;
     struct session *s;
-    struct session__op *asked;
+    struct session_request *asked;
     char *trash; // absolute; what is left of it
     int status;
     struct err err;

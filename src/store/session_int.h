@@ -4,42 +4,17 @@
 #include "base/map.h"
 #include "loop/timer.h"
 #include "store/session.h"
+#include "store/session_request_int.h"
 #include "store/store_int.h"
 
 // What session.c (queues, life), session_log.c (journal) and session_files.c (metadata, removal)
 // share.
 
-enum session__kind { SESSION_NEW, SESSION_META, SESSION_REMOVE, SESSION_APPEND, SESSION_READ };
-
-/// One request, with copies of all it was given behind it.
-struct session__op {
-    struct session__op *next;
-    enum session__kind kind;
-    struct session *s;
-    void *arg;
-    int status;
-    struct err err;
-    store_done *done; // new, meta, remove
-    struct str dir, meta;
-    store_append_cb *appended;  // append
-    struct store_event *events; // until they are encoded: they may be long
-    size_t n;
-    size_t bytes; // counted in queued_bytes until it is answered
-    enum store_durability durability;
-    struct store_appended result;
-    struct journal_mark end; // behind its last event
-    store_page_cb *paged;    // read
-    uint64_t after;
-    size_t limit;
-    struct buf lines;
-    struct store_page page;
-};
-
 struct session {
     struct sessions *all;
     char *id;
     struct loop_task *task; // a pump is due
-    fifo(struct session__op) queue;
+    fifo(struct session_request) queue;
     bool busy; // what is at the head of the queue has to wait
 
     bool resolved, exists; // asked the index; it has files
@@ -53,18 +28,18 @@ struct session {
     struct journal *journal;       // NULL while closed
     struct session *newer, *older; // by last use, among those with an open journal
     unsigned readers;
-    struct session__op *batch; // being written
-    bool rewriting;            // the batch begins with journal_rewrite()
+    struct session_request *batch; // being written
+    bool rewriting;                // the batch begins with journal_rewrite()
     int rewrite_status;
     struct journal_mark written, synced;
-    fifo(struct session__op) sync_wait;
+    fifo(struct session_request) sync_wait;
     bool syncing, sync_failed;
     struct journal_mark sync_upto; // of the sync under way
     int sync_status;
     struct err sync_err;
     struct journal_mark listed; // what the index was told last
 
-    fifo(struct session__op) meta_wait;
+    fifo(struct session_request) meta_wait;
     bool meta_running;
     size_t queued_bytes; // of requests not yet answered
 
@@ -87,8 +62,8 @@ struct sessions {
 };
 
 /// Answer `op` with the status it has, or with `status` and, when that is negative, `e`; free it.
-void session__answer(struct session__op *op);
-void session__end(struct session__op *op, int status, const struct err *e);
+void session__answer(struct session_request *op);
+void session__end(struct session_request *op, int status, const struct err *e);
 
 /// Something changed: look at the queue again, from the top of the stack.
 void session__poke(struct session *s);

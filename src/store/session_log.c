@@ -124,9 +124,9 @@ static void sync_work(void *arg)
 
 static void answer_synced(struct session *s)
 {
-    struct session__op *op = fifo_take_all(&s->sync_wait);
+    struct session_request *op = fifo_take_all(&s->sync_wait);
     while (op != NULL) {
-        struct session__op *next = op->next;
+        struct session_request *next = op->next;
         if (s->sync_status < 0) {
             session__end(op, s->sync_status, &s->sync_err);
         } else if (op->end.at <= s->synced.at) {
@@ -175,7 +175,8 @@ void session__sync(struct session *s)
 // ---- appending ----------------------------------------------------------------------------
 
 /// Encode the events of `op`; on failure nothing of it stays in `out`.
-static void encode(struct session__op *op, struct buf *out, struct journal_mark *end, uint64_t base)
+static void encode(struct session_request *op, struct buf *out, struct journal_mark *end,
+                   uint64_t base)
 {
     size_t from = out->n;
     struct journal_mark at = *end;
@@ -196,7 +197,7 @@ static void encode(struct session__op *op, struct buf *out, struct journal_mark 
 
 static void fail_batch(struct session *s, int status, const struct err *e)
 {
-    for (struct session__op *op = s->batch; op != NULL; op = op->next) {
+    for (struct session_request *op = s->batch; op != NULL; op = op->next) {
         if (op->status == 0) {
             op->status = status;
             op->err = *e;
@@ -217,8 +218,8 @@ static void write_work(void *arg)
         fail_batch(s, s->rewrite_status, &e);
         return;
     }
-    buf_init(&lines, 4 * (size_t)STORE_QUEUE_MAX + STORE_LINE_MAX);
-    for (struct session__op *op = s->batch; op != NULL; op = op->next) {
+    buf_init(&lines, 4 * (size_t)SESSION_QUEUE_MAX + STORE_LINE_MAX);
+    for (struct session_request *op = s->batch; op != NULL; op = op->next) {
         encode(op, &lines, &end, start.at);
     }
     if (lines.n != 0) {
@@ -232,11 +233,11 @@ static void write_work(void *arg)
 
 static void answer_written(struct session *s)
 {
-    struct session__op *op = s->batch;
+    struct session_request *op = s->batch;
     assert(op != NULL);
     s->batch = NULL;
     while (op != NULL) {
-        struct session__op *next = op->next;
+        struct session_request *next = op->next;
         if (op->status == 0) {
             s->updated_at = op->result.ts;
         }
@@ -276,8 +277,8 @@ bool session__begin_append(struct session *s)
     if (!need_journal(s)) {
         return false;
     }
-    fifo(struct session__op) batch = {0};
-    const struct session__op *op;
+    fifo(struct session_request) batch = {0};
+    const struct session_request *op;
     size_t bytes = 0;
     while ((op = s->queue.head) != NULL && op->kind == SESSION_APPEND && op->status == 0 &&
            bytes < BATCH_MAX) {
@@ -297,7 +298,7 @@ bool session__begin_append(struct session *s)
 
 static void read_work(void *arg)
 {
-    struct session__op *op = arg;
+    struct session_request *op = arg;
     op->page.last_seq = journal_end(op->s->journal).seq - 1;
     op->status = journal_read(op->s->journal, op->after, op->limit, PAGE_MAX, &op->lines,
                               &op->page.n, &op->err);
@@ -307,7 +308,7 @@ static void read_work(void *arg)
 
 static void on_read(void *arg)
 {
-    struct session__op *op = arg;
+    struct session_request *op = arg;
     struct session *s = op->s;
     char damage[JOURNAL_WHY];
     assert(s->readers != 0);
@@ -324,7 +325,7 @@ bool session__begin_read(struct session *s)
     if (!need_journal(s)) {
         return false;
     }
-    struct session__op *op = fifo_take(&s->queue);
+    struct session_request *op = fifo_take(&s->queue);
     s->readers++;
     session__touch(s);
     work_submit(s->all->o.files, map_hash(str_of(s->id)), read_work, on_read, op);

@@ -7,8 +7,8 @@
 
 #include <assert.h>
 
+#include "store/session_request_int.h"
 #include "store/store_int.h"
-#include "store/walk.h"
 
 static bool id_char(char c)
 {
@@ -43,17 +43,17 @@ bool store_id_valid(struct str id)
 void store_session_new(struct store *s, struct str id, struct str dir, struct str meta,
                        store_done *cb, void *arg)
 {
-    s->ops->session_new(s, id, dir, meta, cb, arg);
+    s->ops->request(s, id, session_request__new(id, dir, meta, cb, arg));
 }
 
 void store_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg)
 {
-    s->ops->session_meta(s, id, meta, cb, arg);
+    s->ops->request(s, id, session_request__meta(meta, cb, arg));
 }
 
 void store_session_remove(struct store *s, struct str id, store_done *cb, void *arg)
 {
-    s->ops->session_remove(s, id, cb, arg);
+    s->ops->request(s, id, session_request__remove(cb, arg));
 }
 
 void store_rescan(struct store *s, struct str dir, store_done *cb, void *arg)
@@ -64,13 +64,13 @@ void store_rescan(struct store *s, struct str dir, store_done *cb, void *arg)
 void store_append(struct store *s, struct str id, const struct store_event *events, size_t n,
                   enum store_durability durability, store_append_cb *cb, void *arg)
 {
-    s->ops->append(s, id, events, n, durability, cb, arg);
+    s->ops->request(s, id, session_request__append(events, n, durability, cb, arg));
 }
 
 void store_read(struct store *s, struct str id, uint64_t after, size_t limit, store_page_cb *cb,
                 void *arg)
 {
-    s->ops->read(s, id, after, limit, cb, arg);
+    s->ops->request(s, id, session_request__read(after, limit, cb, arg));
 }
 
 void store_list(struct store *s, const struct store_filter *f, struct str cursor, size_t limit,
@@ -110,13 +110,13 @@ bool store_shared(const struct store *s)
 void store_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg)
 {
     assert(store_shared(s));
-    s->ops->claim(s, id, cb, arg);
+    s->ops->request(s, id, session_request__claim(cb, arg));
 }
 
 void store_release(struct store *s, struct str id)
 {
     assert(store_shared(s));
-    s->ops->release(s, id);
+    s->ops->request(s, id, session_request__release());
 }
 
 void store_follow(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
@@ -161,55 +161,4 @@ void store_metrics(struct store *s, struct buf *out)
     if (s->ops->metrics != NULL) {
         s->ops->metrics(s, out);
     }
-}
-
-// ---- requests ---------------------------------------------------------------------------------
-
-struct str store__copy(char **at, struct str s)
-{
-    struct str copy = {*at, s.n};
-    if (s.n != 0) {
-        memcpy(*at, s.p, s.n);
-    }
-    *at += s.n;
-    return copy;
-}
-
-size_t store__events_bytes(const struct store_event *events, size_t n)
-{
-    size_t bytes = n * sizeof *events;
-    for (size_t i = 0; i < n; i++) {
-        bytes += events[i].type.n + events[i].fields.n;
-    }
-    return bytes;
-}
-
-void store__copy_events(struct store_event *to, const struct store_event *events, size_t n)
-{
-    char *at = (char *)(to + n);
-    for (size_t i = 0; i < n; i++) {
-        to[i].type = store__copy(&at, events[i].type);
-        to[i].fields = store__copy(&at, events[i].fields);
-    }
-    assert((size_t)(at - (char *)to) == store__events_bytes(events, n));
-}
-
-int store__check_request(struct str id, bool appends, size_t queued, size_t bytes, struct err *e)
-{
-    if (!store_id_valid(id)) {
-        return err_set(e, ERR_INVALID, "not a session's id: '" STR_FMT "'", (int)MIN(id.n, 80),
-                       id.p);
-    }
-    return appends && queued + bytes > STORE_QUEUE_MAX
-               ? err_set(e, UV_ENOBUFS, "too much waits to be written for '" STR_FMT "'",
-                         STR_ARG(id))
-               : 0;
-}
-
-int store__check_dir(struct str id, struct str dir, struct err *e)
-{
-    return !store_id_valid(id) || walk_dir_valid(dir, id)
-               ? 0
-               : err_set(e, ERR_INVALID, "not a session's directory: '" STR_FMT "'",
-                         (int)MIN(dir.n, 120), dir.p);
 }

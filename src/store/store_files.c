@@ -103,33 +103,9 @@ static void files_close(struct store *s, store_done *closed, void *arg)
 
 // ---- sessions and documents: passed on ----------------------------------------------------
 
-static void files_session_new(struct store *s, struct str id, struct str dir, struct str meta,
-                              store_done *cb, void *arg)
+static void files_request(struct store *s, struct str id, struct session_request *op)
 {
-    sessions_new(files_of(s)->sessions, id, dir, meta, cb, arg);
-}
-
-static void files_session_meta(struct store *s, struct str id, struct str meta, store_done *cb,
-                               void *arg)
-{
-    sessions_meta(files_of(s)->sessions, id, meta, cb, arg);
-}
-
-static void files_session_remove(struct store *s, struct str id, store_done *cb, void *arg)
-{
-    sessions_remove(files_of(s)->sessions, id, cb, arg);
-}
-
-static void files_append(struct store *s, struct str id, const struct store_event *events, size_t n,
-                         enum store_durability durability, store_append_cb *cb, void *arg)
-{
-    sessions_append(files_of(s)->sessions, id, events, n, durability, cb, arg);
-}
-
-static void files_read(struct store *s, struct str id, uint64_t after, size_t limit,
-                       store_page_cb *cb, void *arg)
-{
-    sessions_read(files_of(s)->sessions, id, after, limit, cb, arg);
+    sessions_request(files_of(s)->sessions, id, op);
 }
 
 static void files_doc_get(struct store *s, struct str name, store_text_cb *cb, void *arg)
@@ -325,12 +301,8 @@ static void files_health(struct store *s, store_text_cb *cb, void *arg)
 
 static const struct store_ops files_ops = {
     .close = files_close,
-    .session_new = files_session_new,
-    .session_meta = files_session_meta,
-    .session_remove = files_session_remove,
+    .request = files_request,
     .rescan = files_rescan,
-    .append = files_append,
-    .read = files_read,
     .list = files_list,
     .doc_get = files_doc_get,
     .doc_put = files_doc_put,

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "lib/fault.h"
 #include "store/session.h"
+#include "store/session_request_int.h"
 #include "unit/store/util.h"
 
 static const char meta[] = "{\"started_at\":\"2026-11-15T05:01:12.345Z\"}";
@@ -255,6 +256,17 @@ static void rig_synced(void *arg, int status, const struct store_appended *a, co
     ((struct rig *)arg)->synced++;
 }
 
+static void rig_new(struct rig *r, struct str id, struct str dir)
+{
+    sessions_request(r->ss, id, session_request__new(id, dir, str_of(meta), rig_made, r));
+}
+
+static void rig_append(struct rig *r, const char *id, enum store_durability durability,
+                       store_append_cb *cb, void *arg)
+{
+    sessions_request(r->ss, str_of(id), session_request__append(&one, 1, durability, cb, arg));
+}
+
 static void rig_open(struct rig *r)
 {
     memset(r, 0, sizeof *r);
@@ -277,8 +289,8 @@ static void rig_open(struct rig *r)
                               .idle = rig_idle,
                               .arg = r};
     r->ss = sessions_open(&o);
-    sessions_new(r->ss, STR("s1"), STR("sessions/s1"), str_of(meta), rig_made, r);
-    sessions_new(r->ss, STR("s2"), STR("sessions/s2"), str_of(meta), rig_made, r);
+    rig_new(r, STR("s1"), STR("sessions/s1"));
+    rig_new(r, STR("s2"), STR("sessions/s2"));
     while (r->made < 2) {
         loop_run_once(&r->loop, true);
     }
@@ -305,10 +317,9 @@ TEST(waiting_for_a_sync_delays_no_delta)
     struct rig r;
     rig_open(&r);
     work_submit(r.sync, 0, hold, NULL, NULL); // the disk does not answer
-    sessions_append(r.ss, STR("s1"), &one, 1, STORE_SYNCED, rig_synced, &r);
+    rig_append(&r, "s1", STORE_SYNCED, rig_synced, &r);
     for (unsigned i = 1; i <= 20; i++) {
-        sessions_append(r.ss, i % 2 ? STR("s1") : STR("s2"), &one, 1, STORE_WRITTEN, rig_written,
-                        &r);
+        rig_append(&r, i % 2 ? "s1" : "s2", STORE_WRITTEN, rig_written, &r);
         while (r.written < i) { // ends only because these do not wait
             loop_run_once(&r.loop, true);
         }
@@ -328,8 +339,8 @@ TEST(requests_that_arrive_during_a_sync_share_the_next_one)
     work_submit(r.sync, 0, hold, NULL, NULL);
     fault_at(1000000, EIO, false);
     for (unsigned i = 1; i <= 30; i++) { // each written on its own
-        sessions_append(r.ss, STR("s1"), &one, 1, STORE_SYNCED, rig_synced, &r);
-        sessions_append(r.ss, STR("s1"), &one, 1, STORE_WRITTEN, rig_written, &r);
+        rig_append(&r, "s1", STORE_SYNCED, rig_synced, &r);
+        rig_append(&r, "s1", STORE_WRITTEN, rig_written, &r);
         while (r.written < i) {
             loop_run_once(&r.loop, true);
         }
@@ -360,12 +371,12 @@ TEST(an_append_that_is_being_written_while_a_sync_fails_is_answered)
     bool told = false;
     log_open(LOG_ERROR, quiet, NULL);
     rig_open(&r);
-    sessions_append(r.ss, STR("s1"), &one, 1, STORE_WRITTEN, rig_written, &r);
+    rig_append(&r, "s1", STORE_WRITTEN, rig_written, &r);
     while (r.written == 0) {
         loop_run_once(&r.loop, true);
     }
     work_submit(r.write, 0, hold, NULL, NULL);
-    sessions_append(r.ss, STR("s1"), &one, 1, STORE_SYNCED, rig_told, &told);
+    rig_append(&r, "s1", STORE_SYNCED, rig_told, &told);
     fault_at(1, EIO, false);
     while (sync_failures == 0) { // that of the first one, by the timer
         loop_run_once(&r.loop, true);
@@ -375,7 +386,7 @@ TEST(an_append_that_is_being_written_while_a_sync_fails_is_answered)
     while (!told) {
         loop_run_once(&r.loop, true);
     }
-    sessions_append(r.ss, STR("s1"), &one, 1, STORE_SYNCED, rig_synced, &r);
+    rig_append(&r, "s1", STORE_SYNCED, rig_synced, &r);
     while (r.synced == 0) { // the next one mends it
         loop_run_once(&r.loop, true);
     }
