@@ -6,12 +6,11 @@
 //
 // Invariants:
 //   - a table is either complete or not handed out.
-//   - the library is never closed again: a thread of it that still waits for a name server runs its
-//     code, and OpenSSL has handlers at exit.
+//   - the library is never closed again: a thread of it may wait for a name server, and OpenSSL has handlers at exit.
 
 #include "net/curl_api.h"
 
-#include <dlfcn.h>
+#include "base/library.h"
 
 enum {
     VERSION_MIN =
@@ -19,14 +18,18 @@ enum {
     FEATURES = CURL_VERSION_SSL | CURL_VERSION_ASYNCHDNS,
 };
 
-static const struct {
-    const char *name;
-    size_t at;
-} functions[] = {
+static const struct library_function functions[] = {
 #define X(name) {"curl_" #name, offsetof(struct curl_api, name)},
     CURL_API(X)
 #undef X
 };
+
+static const struct library curl = {.use = "HTTPS",
+                                    .name = "libcurl",
+                                    .package = "libcurl4",
+                                    .version = "7.87",
+                                    .functions = functions,
+                                    .n = ARRAY_LEN(functions)};
 
 const struct curl_api *curl_api_get(struct err *e)
 {
@@ -40,20 +43,9 @@ const struct curl_api *curl_api_get(struct err *e)
 
 int curl_api_load(struct curl_api *out, const char *soname, struct err *e)
 {
-    void *lib = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-    if (lib == NULL) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "HTTPS needs libcurl: install libcurl4 (cannot load '%s')", soname);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
-        void *found = dlsym(lib, functions[i].name);
-        if (found == NULL) {
-            dlclose(lib); // nothing of it ran yet
-            return err_set(e, ERR_UNSUPPORTED,
-                           "this libcurl has no '%s': install libcurl4 7.87 or newer",
-                           functions[i].name);
-        }
-        memcpy((char *)out + functions[i].at, &found, sizeof found);
+    int rc = library_load(out, &curl, soname, e);
+    if (rc < 0) {
+        return rc;
     }
     if (out->global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return err_set(e, ERR_UNSUPPORTED, "libcurl cannot be initialised");

@@ -10,17 +10,22 @@
 
 #include "pg/pq_api.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
-static const struct {
-    const char *name;
-    size_t at;
-} functions[] = {
+#include "base/library.h"
+
+static const struct library_function functions[] = {
 #define X(name) {"PQ" #name, offsetof(struct pq_api, name)},
     PQ_API(X)
 #undef X
 };
+
+static const struct library libpq = {.use = "a store in PostgreSQL",
+                                     .name = "libpq",
+                                     .package = "libpq5",
+                                     .version = "14",
+                                     .functions = functions,
+                                     .n = ARRAY_LEN(functions)};
 
 const struct pq_api *pq_api_get(struct err *e)
 {
@@ -38,20 +43,5 @@ const struct pq_api *pq_api_get(struct err *e)
 
 int pq_api_load(struct pq_api *out, const char *soname, struct err *e)
 {
-    void *lib = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-    if (lib == NULL) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "a store in PostgreSQL needs libpq: install libpq5 (cannot load '%s')",
-                       soname);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
-        void *found = dlsym(lib, functions[i].name);
-        if (found == NULL) {
-            dlclose(lib); // nothing of it ran yet
-            return err_set(e, ERR_UNSUPPORTED, "this libpq has no '%s': install libpq5 14 or newer",
-                           functions[i].name);
-        }
-        memcpy((char *)out + functions[i].at, &found, sizeof found);
-    }
-    return 0;
+    return library_load(out, &libpq, soname, e);
 }
