@@ -95,7 +95,7 @@ static void write_block(struct jw *w, const char *before, struct str text, const
 static void begin_prompt(struct acp_thread *t)
 {
     struct engine_line m;
-    assert(t->ready && t->in_turn && !t->begun);
+    assert(t->base.id != NULL && t->in_turn && !t->begun);
     t->unfit = t->pictures.n != 0 && !t->can_see;
     if (t->unfit) {
         t->base.task =
@@ -103,7 +103,7 @@ static void begin_prompt(struct acp_thread *t)
         return;
     }
     struct jw *w = begin_request(t, &m, ACP_PROMPT, "session/prompt");
-    jw_kstrz(w, "sessionId", t->thread);
+    jw_kstrz(w, "sessionId", t->base.id);
     jw_karr(w, "prompt");
     if (t->fresh && t->base.system[0] != '\0') {
         write_block(w, "<instructions>\n", str_of(t->base.system), "\n</instructions>\n\n");
@@ -209,18 +209,9 @@ static void start_thread(struct acp_thread *t)
 
 static void take_thread(struct acp_thread *t, struct str id, bool fresh)
 {
-    struct err e;
-    if (id.n == 0) {
-        err_set(&e, ERR_INVALID, "the agent began no session");
-        engine_die(&t->base, &e);
-        return;
-    }
-    free(t->thread);
-    t->thread = str_dup(id);
-    t->ready = true;
     t->fresh = fresh;
-    t->base.cb->on_thread(t->base.arg, str_of(t->thread), !fresh);
-    if (t->in_turn && !t->stopping && t->base.cb != NULL) {
+    if (engine_base_begun(&t->base, id, !fresh, "the agent began no session") && t->in_turn &&
+        !t->stopping && t->base.cb != NULL) {
         begin_prompt(t);
     }
 }
@@ -318,7 +309,7 @@ static void take_chunk(struct acp_thread *t, const struct json *update, bool tho
 /// Is it about our session? An agent may have more of its own.
 static bool is_ours(const struct acp_thread *t, const struct json *params)
 {
-    return t->thread != NULL && str_eqz(json_get_text(params, "sessionId"), t->thread);
+    return t->base.id != NULL && str_eqz(json_get_text(params, "sessionId"), t->base.id);
 }
 
 static void take_update(struct acp_thread *t, const struct json *params)
@@ -414,7 +405,7 @@ static void acp_turn(struct engine_thread *base, const struct engine_turn *in)
         }
     }
     buf_adds(&t->input, in->text);
-    if (t->ready) {
+    if (t->base.id != NULL) {
         begin_prompt(t);
     }
 }
@@ -433,7 +424,7 @@ static void acp_interrupt(struct engine_thread *base)
     if (t->begun && !t->over) {
         rpc_begin_request(engine_line_new(&m), NULL, "session/cancel");
         jw_obj(&m.w);
-        jw_kstrz(&m.w, "sessionId", t->thread);
+        jw_kstrz(&m.w, "sessionId", t->base.id);
         jw_end_obj(&m.w);
         rpc_end(&m.w);
         engine_line_flush(t->base.child, &m);
@@ -481,7 +472,6 @@ static void acp_close(struct engine_thread *base)
     buf_fini(&t->input);
     buf_fini(&t->pictures);
     buf_fini(&t->message);
-    free(t->thread);
     free(t);
 }
 

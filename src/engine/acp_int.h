@@ -34,10 +34,8 @@ struct acp_thread {
     // under way
     int64_t last_id;
     int64_t asked[4]; // the id of the request of each kind that is open; 0: none
-    char *thread;
     bool can_load, can_resume, can_http, can_see;
     bool loading;         // what it tells is the past
-    bool ready;           // there is a thread
     bool fresh;           // and it knows neither instructions nor the past
     bool in_turn;         // turn() was called, on_end has not come
     bool begun, stopping; // the prompt was sent; interrupt() came

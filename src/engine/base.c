@@ -33,6 +33,7 @@ void engine_base_fini(struct engine_base *b)
         engine_child_close(b->child);
     }
     arena_fini(&b->arena);
+    free(b->id);
 }
 
 void engine_base_pause(struct engine_thread *t, bool paused)
@@ -41,6 +42,20 @@ void engine_base_pause(struct engine_thread *t, bool paused)
     if (b->child != NULL) {
         engine_child_pause(b->child, paused);
     }
+}
+
+bool engine_base_begun(struct engine_base *b, struct str id, bool resumed, const char *none)
+{
+    struct err e;
+    if (id.n == 0) {
+        err_set(&e, ERR_INVALID, "%s", none);
+        engine_die(b, &e);
+        return false;
+    }
+    free(b->id);
+    b->id = str_dup(id);
+    b->cb->on_thread(b->arg, id, resumed);
+    return true;
 }
 
 void engine_die(struct engine_base *b, const struct err *e)

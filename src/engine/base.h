@@ -12,6 +12,7 @@ struct engine_base {
     const struct engine_cb *cb; // NULL: nothing is told any more
     void *arg;
     struct engine_child *child; // NULL: none was started
+    char *id;                   // the engine's name for the thread; NULL: it has not begun
     struct arena arena;         // of what it was opened with
     const char *cwd, *system, *past;
     const struct json *tools;
@@ -25,6 +26,8 @@ void engine_base_init(struct engine_base *b, const struct engine_ops *ops, struc
 void engine_base_fini(struct engine_base *b);
 /// pause() of engine_ops.
 void engine_base_pause(struct engine_thread *t, bool paused);
+/// The thread has begun, as `id`: on_thread. False when `id` is empty; it is ended then, with the message `none`.
+bool engine_base_begun(struct engine_base *b, struct str id, bool resumed, const char *none);
 /// on_died, once: nothing more is told. The thread is closed inside.
 void engine_die(struct engine_base *b, const struct err *e);
 /// Parse a line that the engine printed, in `a`, which is emptied first. NULL when it is not a JSON object; the thread is

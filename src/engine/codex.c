@@ -140,12 +140,12 @@ static void begin_turn(struct codex *c)
 {
     struct engine_line m;
     struct buf text = {.max = SIZE_MAX};
-    assert(c->ready && c->in_turn && !c->begun);
+    assert(c->base.id != NULL && c->in_turn && !c->begun);
     engine_add_past(&text, c->told_past ? "" : c->base.past);
     c->told_past = true;
     buf_adds(&text, buf_str(&c->input));
     struct jw *w = begin_request(c, &m, ASK_TURN, "turn/start");
-    jw_kstrz(w, "threadId", c->thread);
+    jw_kstrz(w, "threadId", c->base.id);
     write_input(w, buf_str(&text), buf_str(&c->pictures));
     end_request(c, &m);
     c->begun = true;
@@ -159,7 +159,7 @@ static void send_steer(struct codex *c, struct str text, struct str refuses)
     struct engine_line m;
     struct jw *w = begin_request(c, &m, ASK_STEER, "turn/steer");
     c->asked.p[c->asked.n - 1].refuses = refuses.n != 0 ? str_dup(refuses) : NULL;
-    jw_kstrz(w, "threadId", c->thread);
+    jw_kstrz(w, "threadId", c->base.id);
     jw_kstrz(w, "expectedTurnId", c->turn);
     write_input(w, text, STR(""));
     end_request(c, &m);
@@ -170,7 +170,7 @@ static void send_interrupt(struct codex *c)
     struct engine_line m;
     if (c->turn != NULL && c->stopping) {
         struct jw *w = begin_request(c, &m, ASK_INTERRUPT, "turn/interrupt");
-        jw_kstrz(w, "threadId", c->thread);
+        jw_kstrz(w, "threadId", c->base.id);
         jw_kstrz(w, "turnId", c->turn);
         end_request(c, &m);
     }
@@ -181,18 +181,9 @@ static void send_interrupt(struct codex *c)
 static void take_thread(struct codex *c, const struct json *result, bool resumed)
 {
     struct str id = json_str(json_ptr(result, "/thread/id"), "");
-    struct err e;
-    if (id.n == 0) {
-        err_set(&e, ERR_INVALID, "Codex began no thread");
-        engine_die(&c->base, &e);
-        return;
-    }
-    free(c->thread);
-    c->thread = str_dup(id);
-    c->ready = true;
     c->told_past = resumed;
-    c->base.cb->on_thread(c->base.arg, id, resumed);
-    if (c->in_turn && !c->stopping) {
+    if (engine_base_begun(&c->base, id, resumed, "Codex began no thread") && c->in_turn &&
+        !c->stopping) {
         begin_turn(c);
     }
 }
@@ -412,7 +403,7 @@ static void codex_turn(struct engine_thread *t, const struct engine_turn *in)
             &c->pictures, "%s{\"type\":\"image\",\"url\":\"data:" STR_FMT ";base64," STR_FMT "\"}",
             i != 0 ? "," : "", STR_ARG(in->pictures[i].media_type), STR_ARG(in->pictures[i].data));
     }
-    if (c->ready) {
+    if (c->base.id != NULL) {
         begin_turn(c);
     }
 }
@@ -511,7 +502,6 @@ static void codex_close(struct engine_thread *t)
     buf_fini(&c->pictures);
     buf_fini(&c->steer);
     free(c->resume);
-    free(c->thread);
     free(c->turn);
     free(c->message);
     arena_fini(&c->line);

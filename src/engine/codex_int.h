@@ -37,8 +37,7 @@ struct codex {
     int64_t last_id;
     vec(struct codex_asked) asked;
     vec(struct codex_call *) calls;
-    char *thread, *turn; // NULL: not known
-    bool ready;          // there is a thread
+    char *turn;          // NULL: not known
     bool told_past;      // the thread knows it, or there is none
     bool in_turn;        // turn() was called, on_end has not come
     bool begun;          // turn/start was sent
