@@ -215,13 +215,9 @@ struct prompt_job *prompt_sections(struct gen_unit *const *units, size_t n, stru
     j->done = done;
     j->arg = arg;
     j->starting = true;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < gen_unit_count(units[i]); k++) {
-            const struct gen_item *it = gen_unit_at(units[i], k);
-            if (gen_item_kind(it) == GEN_PROMPT && !gen_item_is_off(it)) {
-                add_section(j, it);
-            }
-        }
+    struct gen_walk prompts = gen_walk_units(units, n, GEN_PROMPT);
+    for (const struct gen_item *it; (it = gen_walk_next(&prompts)) != NULL;) {
+        add_section(j, it);
     }
     j->n_open = j->n_asked;
     for (size_t i = 0; i < j->n_asked; i++) {

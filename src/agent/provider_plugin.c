@@ -192,13 +192,10 @@ void provider__each_offer(const struct providers *s, const char *dir,
 {
     const struct gen *g =
         s != NULL && s->offers.engine != NULL ? gen_current(s->offers.engine) : NULL;
-    for (size_t i = 0; g != NULL && i < gen_count(g); i++) {
-        const struct gen_unit *u = gen_at(g, i);
-        for (size_t k = 0; k < gen_unit_count(u); k++) {
-            const struct gen_item *it = gen_unit_at(u, k);
-            if (reaches(s, it, dir) && gen_item_is_plain(g, it)) {
-                each(arg, it);
-            }
+    struct gen_walk all = gen_walk(g, GEN_PROVIDER);
+    for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
+        if (reaches(s, it, dir) && gen_item_is_plain(g, it)) {
+            each(arg, it);
         }
     }
 }

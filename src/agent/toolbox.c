@@ -129,13 +129,9 @@ void toolbox_fill(struct toolbox *t, const struct gen *g, struct gen_unit *const
 {
     assert(g != NULL);
     t->list.n = 0;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < gen_unit_count(units[i]); k++) {
-            struct gen_item *it = gen_unit_at(units[i], k);
-            if (gen_item_kind(it) == GEN_TOOL && !gen_item_is_off(it)) {
-                add_item(t, rules, it, owns_name(t, g, units, n, it), a);
-            }
-        }
+    struct gen_walk tools = gen_walk_units(units, n, GEN_TOOL);
+    for (struct gen_item *it; (it = gen_walk_next(&tools)) != NULL;) {
+        add_item(t, rules, it, owns_name(t, g, units, n, it), a);
     }
     const struct tool *tool;
     for (size_t i = 0; (tool = tool_at(i)) != NULL; i++) {

@@ -48,26 +48,21 @@ bool turn__pin(struct turn *t)
 static void plugin_skills(const struct turn *t, struct skills *out)
 {
     const struct agent_host *h = &t->s->agent->o.host;
-    for (size_t i = 0; i < t->n_units; i++) {
-        for (size_t k = 0; k < gen_unit_count(t->units[i]); k++) {
-            const struct gen_item *it = gen_unit_at(t->units[i], k);
-            struct json *about;
-            struct skill sk;
-            if (gen_item_kind(it) != GEN_SKILL || gen_item_is_off(it)) {
-                continue;
-            }
-            struct str text = arena_str(&out->arena, str_of(gen_item_about(it)));
-            if (json_parse(&about, &out->arena, text, NULL, NULL) < 0) {
-                continue;
-            }
-            const char *path = arena_strdup(&out->arena, json_str(json_get(about, "path"), ""));
-            struct str bytes = h->file(h->plugins, t->units[i], path);
-            struct str name = arena_str(&out->arena, str_of(gen_item_name(it)));
-            if (bytes.p != NULL &&
-                skill_parse(&sk, arena_str(&out->arena, bytes), name, &out->arena, NULL) == 0 &&
-                skills_find(out, sk.name) == NULL) {
-                vec_push(&out->list, sk);
-            }
+    struct gen_walk skills = gen_walk_units(t->units, t->n_units, GEN_SKILL);
+    for (const struct gen_item *it; (it = gen_walk_next(&skills)) != NULL;) {
+        struct json *about;
+        struct skill sk;
+        struct str text = arena_str(&out->arena, str_of(gen_item_about(it)));
+        if (json_parse(&about, &out->arena, text, NULL, NULL) < 0) {
+            continue;
+        }
+        const char *path = arena_strdup(&out->arena, json_str(json_get(about, "path"), ""));
+        struct str bytes = h->file(h->plugins, gen_item_unit(it), path);
+        struct str name = arena_str(&out->arena, str_of(gen_item_name(it)));
+        if (bytes.p != NULL &&
+            skill_parse(&sk, arena_str(&out->arena, bytes), name, &out->arena, NULL) == 0 &&
+            skills_find(out, sk.name) == NULL) {
+            vec_push(&out->list, sk);
         }
     }
 }

@@ -12,25 +12,19 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_karr(w, "commands");
-    for (size_t i = 0; i < gen_count(g); i++) {
-        const struct gen_unit *u = gen_at(g, i);
-        for (size_t k = 0; k < gen_unit_count(u); k++) {
-            const struct gen_item *it = gen_unit_at(u, k);
-            if (gen_item_kind(it) != GEN_COMMAND || gen_item_is_off(it)) {
-                continue;
-            }
-            struct json *about = NULL;
-            bool told = json_parse(&about, c->arena, str_of(gen_item_about(it)), NULL, NULL) == 0;
-            jw_obj(w);
-            jw_key(w, "name");
-            jw_strf(w, "%s:%s", u->name, gen_item_name(it));
-            jw_kbool(w, "plain", gen_item_is_plain(g, it));
-            jw_kvalue(w, "description", told ? json_get(about, "description") : NULL);
-            if (told && json_bool(json_get(about, "prompt"), false)) {
-                jw_kbool(w, "prompt", true); // its output is a message for a model
-            }
-            jw_end_obj(w);
+    struct gen_walk all = gen_walk(g, GEN_COMMAND);
+    for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
+        struct json *about = NULL;
+        bool told = json_parse(&about, c->arena, str_of(gen_item_about(it)), NULL, NULL) == 0;
+        jw_obj(w);
+        jw_key(w, "name");
+        jw_strf(w, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
+        jw_kbool(w, "plain", gen_item_is_plain(g, it));
+        jw_kvalue(w, "description", told ? json_get(about, "description") : NULL);
+        if (told && json_bool(json_get(about, "prompt"), false)) {
+            jw_kbool(w, "prompt", true); // its output is a message for a model
         }
+        jw_end_obj(w);
     }
     jw_end_arr(w);
     jw_end_obj(w);

@@ -68,14 +68,9 @@ static void write_flag(const struct api *api, const struct gen_item *it, struct 
 static void write_flags(const struct api *api, struct arena *a, struct jw *w)
 {
     struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
-    for (size_t i = 0; g != NULL && i < gen_count(g); i++) {
-        const struct gen_unit *u = gen_at(g, i);
-        for (size_t k = 0; k < gen_unit_count(u); k++) {
-            const struct gen_item *it = gen_unit_at(u, k);
-            if (gen_item_kind(it) == GEN_FLAG && !gen_item_is_off(it)) {
-                write_flag(api, it, a, w);
-            }
-        }
+    struct gen_walk flags = gen_walk(g, GEN_FLAG);
+    for (const struct gen_item *it; (it = gen_walk_next(&flags)) != NULL;) {
+        write_flag(api, it, a, w);
     }
 }
 

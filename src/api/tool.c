@@ -80,14 +80,9 @@ void op_TOOL_LIST(struct api *api, struct op_call *c)
     struct jw *w = op_begin(c);
     jw_obj(w);
     jw_karr(w, "tools");
-    for (size_t i = 0; i < gen_count(g); i++) {
-        const struct gen_unit *u = gen_at(g, i);
-        for (size_t k = 0; k < gen_unit_count(u); k++) {
-            const struct gen_item *it = gen_unit_at(u, k);
-            if (gen_item_kind(it) == GEN_TOOL && !gen_item_is_off(it)) {
-                write_tool(api, g, it, c->arena, w);
-            }
-        }
+    struct gen_walk all = gen_walk(g, GEN_TOOL);
+    for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
+        write_tool(api, g, it, c->arena, w);
     }
     const struct tool *t;
     for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {

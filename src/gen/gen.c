@@ -273,6 +273,30 @@ struct gen_unit *gen_at(const struct gen *g, size_t i)
     return i < g->units.n ? g->units.p[i] : NULL;
 }
 
+struct gen_walk gen_walk(const struct gen *g, enum gen_kind kind)
+{
+    return g != NULL ? gen_walk_units(g->units.p, g->units.n, kind) : (struct gen_walk){0};
+}
+
+struct gen_walk gen_walk_units(struct gen_unit *const *units, size_t n, enum gen_kind kind)
+{
+    return (struct gen_walk){.units = units, .n_units = n, .kind = kind};
+}
+
+struct gen_item *gen_walk_next(struct gen_walk *w)
+{
+    for (; w->unit < w->n_units; w->unit++, w->item = 0) {
+        const struct gen_unit *u = w->units[w->unit];
+        while (w->item < u->items.n) {
+            struct gen_item *it = u->items.p[w->item++];
+            if (it->kind == w->kind && !gen_item_is_off(it)) {
+                return it;
+            }
+        }
+    }
+    return NULL;
+}
+
 struct gen_unit *gen_unit_find(const struct gen *g, struct str name)
 {
     return gen__index_get(&g->by_unit, 0, name);

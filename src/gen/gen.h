@@ -205,6 +205,19 @@ size_t gen_count(const struct gen *g);
 struct gen_unit *gen_at(const struct gen *g, size_t i);
 struct gen_unit *gen_unit_find(const struct gen *g, struct str name);
 
+/// A walk over all items of a kind that are not off, unit by unit, in order of registration.
+struct gen_walk {
+    struct gen_unit *const *units;
+    size_t n_units;
+    enum gen_kind kind;
+    size_t unit, item; // the next one
+};
+/// Begin a walk over a generation (NULL: over nothing), or over these units. Nothing may be registered meanwhile.
+struct gen_walk gen_walk(const struct gen *g, enum gen_kind kind);
+struct gen_walk gen_walk_units(struct gen_unit *const *units, size_t n, enum gen_kind kind);
+/// The next item; NULL: there are no more.
+struct gen_item *gen_walk_next(struct gen_walk *w);
+
 /// All its handlers, in load order. Runs on it pin the generation by themselves.
 const struct hook_set *gen_hooks(const struct gen *g);
 /// The handlers of these units only, ranked in this order (a session's plugins). The caller frees it

@@ -106,20 +106,17 @@ static void write_items(const struct mcpserver *s, const struct mcp_view *v, str
                         enum mcp_list which, struct arena *a, struct jw *w)
 {
     enum gen_kind kind = which == MCP_PROMPTS ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE;
-    for (size_t i = 0; i < gen_count(g); i++) {
-        const struct gen_unit *u = gen_at(g, i);
-        for (size_t k = 0; k < gen_unit_count(u); k++) {
-            const struct gen_item *it = gen_unit_at(u, k);
-            if (!mcp_lists__has(s, v, it, kind)) {
-                continue;
-            }
-            const struct json *about = mcp_lists__about(it, a);
-            bool is_template = json_bool(json_get(about, "template"), false);
-            if (which == MCP_PROMPTS) {
-                write_prompt(g, it, about, w);
-            } else if (is_template == (which == MCP_TEMPLATES) && gen_item_is_plain(g, it)) {
-                write_resource(it, about, is_template, w);
-            }
+    struct gen_walk all = gen_walk(g, kind);
+    for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
+        if (!mcp_lists__has(s, v, it, kind)) {
+            continue;
+        }
+        const struct json *about = mcp_lists__about(it, a);
+        bool is_template = json_bool(json_get(about, "template"), false);
+        if (which == MCP_PROMPTS) {
+            write_prompt(g, it, about, w);
+        } else if (is_template == (which == MCP_TEMPLATES) && gen_item_is_plain(g, it)) {
+            write_resource(it, about, is_template, w);
         }
     }
 }

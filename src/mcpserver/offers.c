@@ -181,15 +181,12 @@ static struct gen_item *find_resource(struct mcp_call *c, struct gen *g, struct 
         params->n = 0;
         return exact;
     }
-    for (size_t i = 0; i < gen_count(g); i++) {
-        const struct gen_unit *u = gen_at(g, i);
-        for (size_t k = 0; k < gen_unit_count(u); k++) {
-            struct gen_item *it = gen_unit_at(u, k);
-            if (mcp_lists__has(c->server, c->view, it, GEN_MCP_RESOURCE) &&
-                strchr(gen_item_name(it), '{') != NULL &&
-                fits(str_of(gen_item_name(it)), c->uri, params)) {
-                return it;
-            }
+    struct gen_walk all = gen_walk(g, GEN_MCP_RESOURCE);
+    for (struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
+        if (mcp_lists__has(c->server, c->view, it, GEN_MCP_RESOURCE) &&
+            strchr(gen_item_name(it), '{') != NULL &&
+            fits(str_of(gen_item_name(it)), c->uri, params)) {
+            return it;
         }
     }
     return NULL;
