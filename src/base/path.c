@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -321,6 +322,21 @@ static int write_whole(const char *through, const char *path, struct str bytes, 
         return err_set(e, ERR_CONFLICT, "'%s' exists already", path);
     }
     return rc == 0 ? 0 : err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
+}
+
+int path_lock(const char *path, struct err *e)
+{
+    char *name = xasprintf("%s.lock", path);
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int rc = fd >= 0 ? fd : err_sys(e, "cannot open '%s'", name);
+    while (rc >= 0 && flock(fd, LOCK_EX) < 0) {
+        if (errno != EINTR) {
+            rc = err_sys(e, "cannot lock '%s'", name);
+            close(fd);
+        }
+    }
+    free(name);
+    return rc;
 }
 
 int path_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e)

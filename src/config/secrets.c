@@ -11,9 +11,6 @@
 
 #include "config/secrets.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -102,29 +99,10 @@ static int doc_write(const struct doc *d, const char *path, const char *name,
     return rc;
 }
 
-/// Returns the descriptor that holds the lock; closing it lets go.
-static int lock(const char *path, struct err *e)
-{
-    char *name = xasprintf("%s.lock", path);
-    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int rc = fd;
-    if (fd < 0) {
-        rc = err_sys(e, "cannot open '%s'", name);
-    }
-    while (rc >= 0 && flock(fd, LOCK_EX) < 0) {
-        if (errno != EINTR) {
-            rc = err_sys(e, "cannot lock '%s'", name);
-            close(fd);
-        }
-    }
-    free(name);
-    return rc;
-}
-
 static int change(const char *path, const char *name, const struct str *value, struct err *e)
 {
     struct doc d;
-    int fd = lock(path, e);
+    int fd = path_lock(path, e);
     if (fd < 0) {
         return fd;
     }

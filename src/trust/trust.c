@@ -21,7 +21,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,15 +48,8 @@ static char *file_of(const struct trust *t)
 /// Returns the descriptor that holds the lock; closing it lets go.
 static int lock(const struct trust *t, struct err *e)
 {
-    char *path = path_join(t->home, "trust.json.lock");
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int rc = fd >= 0 ? fd : err_sys(e, "cannot open '%s'", path);
-    while (rc >= 0 && flock(fd, LOCK_EX) < 0) {
-        if (errno != EINTR) {
-            rc = err_sys(e, "cannot lock '%s'", path);
-            close(fd);
-        }
-    }
+    char *path = file_of(t);
+    int rc = path_lock(path, e);
     free(path);
     return rc;
 }
