@@ -10,19 +10,6 @@
 #include "proto/ops.h"
 #include "proto/problems.h"
 
-static void write_type(struct jw *w, char type, const char *help)
-{
-    const char *name = op_type_name(type);
-    jw_obj(w);
-    if (name[0] != '\0') {
-        jw_kstrz(w, "type", name);
-    }
-    if (help != NULL) {
-        jw_kstrz(w, "description", help);
-    }
-    jw_end_obj(w);
-}
-
 static void write_parameters(struct jw *w, const struct op *op)
 {
     struct op_param p;
@@ -38,7 +25,7 @@ static void write_parameters(struct jw *w, const struct op *op)
         jw_kbool(w, "required", p.in_path || !p.optional);
         jw_kstrz(w, "description", op_param_help(op, p.name));
         jw_key(w, "schema");
-        write_type(w, p.type, NULL);
+        op_write_type(w, p.type, NULL);
         jw_end_obj(w);
     }
     jw_end_arr(w);
@@ -78,7 +65,7 @@ static void write_body(struct jw *w, const struct op *op)
     for (rest = str_of(op->params); op_next_param(op, &rest, &p);) {
         if (!p.in_path) {
             jw_key_str(w, p.name);
-            write_type(w, p.type, op_param_help(op, p.name));
+            op_write_type(w, p.type, op_param_help(op, p.name));
         }
     }
     jw_end_obj(w);
@@ -176,10 +163,10 @@ static void write_problem_schema(struct jw *w)
     jw_kobj(w, "properties");
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         jw_key(w, texts[i]);
-        write_type(w, 's', NULL);
+        op_write_type(w, 's', NULL);
     }
     jw_key(w, "status");
-    write_type(w, 'i', NULL);
+    op_write_type(w, 'i', NULL);
     jw_kobj(w, "code");
     jw_karr(w, "enum");
     for (size_t i = 0; i < PROBLEM__COUNT; i++) {

@@ -41,16 +41,8 @@ static void write_schema(struct jw *w, const struct op *op)
     jw_kobj(w, "properties");
     for (struct str rest = str_of(op->params); op_next_param(op, &rest, &p);) {
         if (!p.of_person) {
-            const char *type = op_type_name(p.type), *help = op_param_help(op, p.name);
             jw_key_str(w, p.name);
-            jw_obj(w);
-            if (type[0] != '\0') {
-                jw_kstrz(w, "type", type);
-            }
-            if (help != NULL) {
-                jw_kstrz(w, "description", help);
-            }
-            jw_end_obj(w);
+            op_write_type(w, p.type, op_param_help(op, p.name));
         }
     }
     jw_end_obj(w);

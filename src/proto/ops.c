@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "base/json.h"
+
 const struct op ops[OP__COUNT] = {
 #define OP(id, nm, meth, pth, flg, prm, hlp)                                                       \
     [OP_##id] = {                                                                                  \
@@ -85,6 +87,19 @@ const char *op_type_name(char type)
     case 'o': return "object";
     default: return "";
     }
+}
+
+void op_write_type(struct jw *w, char type, const char *help)
+{
+    const char *name = op_type_name(type);
+    jw_obj(w);
+    if (name[0] != '\0') {
+        jw_kstrz(w, "type", name);
+    }
+    if (help != NULL) {
+        jw_kstrz(w, "description", help);
+    }
+    jw_end_obj(w);
 }
 
 bool op_has_path(const char *before, struct str word)

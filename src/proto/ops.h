@@ -2,6 +2,8 @@
 
 #include "base/str.h"
 
+struct jw;
+
 // The table of operations (ops.def) as data. Both the hub and its clients read it.
 
 enum op_id {
@@ -57,6 +59,8 @@ const char *op_method_name(enum op_method m); // "GET"
 const char *op_param_help(const struct op *op, struct str name);
 /// What a parameter type is called in JSON Schema: "string", "integer", ...; "" for any.
 const char *op_type_name(char type);
+/// The JSON schema of a value of that type. `help` may be NULL.
+void op_write_type(struct jw *w, char type, const char *help);
 const struct op *op_find(const char *name); // NULL when there is none
 /// Whether `before` and `word` are the path of an operation: nothing of that name can be addressed there.
 bool op_has_path(const char *before, struct str word);
