@@ -282,17 +282,28 @@ void mcp_link_http_stop(struct mcp_world *w)
     vec_fini(&w->renewing);
 }
 
-static void on_renewed_late(void *arg, const struct oauth_token *t, const struct err *e)
+/// The new token, NULL when there is none, has come. False: the link was closed meanwhile, and may be freed.
+static bool end_renewing(struct link_http *l, const struct oauth_token *t)
 {
-    struct link_http *l = arg;
-    struct err again;
     stop_renewing(l);
     if (t != NULL && l->world->lane != NULL) {
         keep_login(l, t);
     }
     if (l->closed) {
         free_if_idle(l);
-    } else if (t != NULL) {
+        return false;
+    }
+    return true;
+}
+
+static void on_renewed_late(void *arg, const struct oauth_token *t, const struct err *e)
+{
+    struct link_http *l = arg;
+    struct err again;
+    if (!end_renewing(l, t)) {
+        return;
+    }
+    if (t != NULL) {
         err_set(&again, UV_EPIPE, "its login was renewed");
         end(l, &again);
     } else {
@@ -575,13 +586,10 @@ static void on_renewed(void *arg, const struct oauth_token *t, const struct err 
     struct link_http *l = arg;
     struct buf text = {.max = SIZE_MAX};
     struct err why;
-    stop_renewing(l);
-    if (t != NULL && l->world->lane != NULL) {
-        keep_login(l, t);
+    if (!end_renewing(l, t)) {
+        return;
     }
-    if (l->closed) {
-        free_if_idle(l);
-    } else if (t == NULL) {
+    if (t == NULL) {
         err_set(&why, ERR_DENIED, "%.140s: run 'afloat mcp login %.60s'", e->msg, l->name);
         end(l, &why);
     } else {
