@@ -13,6 +13,7 @@
 #include <stdarg.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "base/utf8.h"
 #include "bot/prompt.h"
 #include "bot/run_int.h"
@@ -114,6 +115,39 @@ void run__back(struct run *r)
     if (--r->n_away == 0 && r->over) {
         run_free(r);
     }
+}
+
+/// One path while it is found out what it is.
+struct looking {
+    struct run *r;
+    char *path;
+    bool is_dir;
+    void (*found)(struct run *r, const char *path, bool is_dir);
+};
+
+static void look(void *arg) // on the lane
+{
+    struct looking *l = arg;
+    l->is_dir = path_is_dir(l->path);
+}
+
+static void on_looked(void *arg)
+{
+    struct looking *l = arg;
+    struct run *r = l->r;
+    l->found(r, l->path, l->is_dir);
+    free(l->path);
+    free(l);
+    run__back(r);
+}
+
+void run__look(struct run *r, char *path,
+               void (*found)(struct run *r, const char *path, bool is_dir))
+{
+    struct looking *l = xmalloc(sizeof *l);
+    *l = (struct looking){.r = r, .path = path, .found = found};
+    run__away(r);
+    work_submit(r->b->lane, 0, look, on_looked, l);
 }
 
 void run__leave(struct run *r)

@@ -131,6 +131,9 @@ struct run {
 /// Somebody will call back, and did: nothing of the run may be touched behind run__back().
 void run__away(struct run *r);
 void run__back(struct run *r);
+/// Is `path` a directory? `found` is told on the loop, after run__away() and before run__back(); `path` is freed after it.
+void run__look(struct run *r, char *path,
+               void (*found)(struct run *r, const char *path, bool is_dir));
 /// Not in the list any more; gone when the last callback came. Who waits for it was answered.
 void run__leave(struct run *r);
 /// The hub stops and the run goes on without it: leave, and tell who waits for its end.

@@ -389,39 +389,18 @@ void run__note_down(struct run *r)
     run__save(r, on_noted);
 }
 
-/// Where in the worktree the user was, if that is there.
-struct placing {
-    struct run *r;
-    char *dir; // to be looked for
-    bool found;
-};
-
-static void look_for_dir(void *arg) // on the lane
+static void on_dir(struct run *r, const char *dir, bool found)
 {
-    struct placing *p = arg;
-    p->found = path_is_dir(p->dir);
-}
-
-static void on_dir(void *arg)
-{
-    struct placing *p = arg;
-    struct run *r = p->r;
-    r->dir = arena_strdup(&r->arena, str_of(p->found ? p->dir : r->rec.worktree));
-    free(p->dir);
-    free(p);
+    r->dir = arena_strdup(&r->arena, str_of(found ? dir : r->rec.worktree));
     run__go(r, RUN_SHARE);
-    run__back(r);
 }
 
+/// Where in the worktree the user was, if that is there.
 static void find_dir(struct run *r)
 {
-    struct placing *p = xcalloc(1, sizeof *p);
     const char *below = path_below(r->rec.root, r->rec.working_dir);
-    p->r = r;
-    p->dir = below != NULL && below[0] != '\0' ? path_join(r->rec.worktree, below)
-                                               : xstrdup(r->rec.worktree);
-    run__away(r);
-    work_submit(r->b->lane, 0, look_for_dir, on_dir, p);
+    bool inside = below != NULL && below[0] != '\0';
+    run__look(r, inside ? path_join(r->rec.worktree, below) : xstrdup(r->rec.worktree), on_dir);
 }
 
 static void take_added(struct run *r, const struct git_added *g)

@@ -65,42 +65,23 @@ static void on_change(struct watch *w, const struct watch_batch *batch, void *ar
     }
 }
 
-/// One path while it is found out what it is.
-struct looking {
-    struct run *r;
-    char *path;
-    bool is_dir;
-};
-
-static void look(void *arg) // on the lane
+static void watch(struct run *r, const char *path, bool is_dir)
 {
-    struct looking *l = arg;
-    l->is_dir = path_is_dir(l->path);
-}
-
-static void on_looked(void *arg)
-{
-    struct looking *l = arg;
-    struct run *r = l->r;
     struct err e = {0};
     struct watch *w = NULL;
-    char *dir = str_dup(path_dir(str_of(l->path)));
-    char *name = str_dup(path_base(str_of(l->path)));
-    struct watch_opts o = {.path = l->is_dir ? l->path : dir,
-                           .pattern = l->is_dir ? NULL : name,
-                           .recursive = l->is_dir};
+    char *dir = str_dup(path_dir(str_of(path)));
+    char *name = str_dup(path_base(str_of(path)));
+    struct watch_opts o = {
+        .path = is_dir ? path : dir, .pattern = is_dir ? NULL : name, .recursive = is_dir};
     if (r->over || r->rec.end_reason[0] != '\0') {
         // it ended meanwhile
     } else if (watch_open(&w, r->b->o.watcher, &o, on_change, r, &e) < 0) {
-        run__note(r, "'%s' cannot be watched: %s", l->path, e.msg);
+        run__note(r, "'%s' cannot be watched: %s", path, e.msg);
     } else {
         vec_push(&r->watches, w);
     }
     free(dir);
     free(name);
-    free(l->path);
-    free(l);
-    run__back(r);
 }
 
 void run__watch(struct run *r)
@@ -110,15 +91,11 @@ void run__watch(struct run *r)
         if (path.n == 0 || memchr(path.p, '\0', path.n) != NULL || r->b->o.watcher == NULL) {
             continue;
         }
-        struct looking *l = xcalloc(1, sizeof *l);
         char *z = str_dup(path);
         char *joined = path_join(r->rec.working_dir, z);
-        l->r = r;
-        l->path = path_clean(joined);
+        run__look(r, path_clean(joined), watch);
         free(joined);
         free(z);
-        run__away(r);
-        work_submit(r->b->lane, 0, look, on_looked, l);
     }
 }
 
