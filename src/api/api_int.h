@@ -45,7 +45,7 @@ void api__end_validations(struct api *api);
 void api__free_shells(struct api_shells *t); // NULL is allowed
 void api__front_free(struct api *api);
 /// Answer and return false when `path` is not absolute, or the hub is stopping.
-bool api__may_look(struct api *api, struct op_call *c, struct str path);
+bool api__require_path(struct api *api, struct op_call *c, struct str path);
 /// For what a page wants of the disk; opened with the first call.
 struct lane *api__page_lane(struct api *api);
 /// Say why the directory `dir` cannot be listed, by its errno.

@@ -66,7 +66,7 @@ struct lane *api__page_lane(struct api *api)
     return files_of(api)->lane;
 }
 
-bool api__may_look(struct api *api, struct op_call *c, struct str dir)
+bool api__require_path(struct api *api, struct op_call *c, struct str dir)
 {
     if (api->files == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
@@ -163,7 +163,7 @@ static void on_listed(void *arg)
 void op_FILES_LIST(struct api *api, struct op_call *c)
 {
     struct str dir = json_str(json_get(c->params, "dir"), "");
-    if (api__may_look(api, c, dir)) {
+    if (api__require_path(api, c, dir)) {
         struct listing *l = xcalloc(1, sizeof *l);
         *l = (struct listing){.call = c, .dir = str_dup(dir), .answer = {.max = SIZE_MAX}};
         work_submit(files_of(api)->lane, work_mount_key(l->dir), list, on_listed, l);
@@ -326,7 +326,7 @@ void op_FILES_WATCH(struct api *api, struct op_call *c)
 {
     const struct json *dirs = json_get(c->params, "dirs");
     json_foreach_item (d, dirs) {
-        if (!api__may_look(api, c, json_str(d, ""))) {
+        if (!api__require_path(api, c, json_str(d, ""))) {
             return;
         }
     }

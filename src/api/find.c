@@ -101,7 +101,7 @@ static void on_searched(void *arg)
 void op_FILES_FIND(struct api *api, struct op_call *c)
 {
     struct str dir = json_str(json_get(c->params, "dir"), "");
-    if (api__may_look(api, c, dir)) {
+    if (api__require_path(api, c, dir)) {
         struct search *s = xcalloc(1, sizeof *s);
         *s = (struct search){.call = c, .dir = str_dup(dir), .answer = {.max = SIZE_MAX}};
         work_submit(api__page_lane(api), work_mount_key(s->dir), search, on_searched, s);

@@ -7,7 +7,7 @@
 #include "api/plugin_int.h"
 
 /// False, answered: there are no servers now.
-static bool is_there(struct api *api, struct op_call *c)
+static bool require_servers(struct api *api, struct op_call *c)
 {
     if (api->mcp == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping, or was started with --safe");
@@ -24,7 +24,7 @@ static void fail_unknown(struct op_call *c)
 
 void op_MCP_LIST(struct api *api, struct op_call *c)
 {
-    if (!is_there(api, c)) {
+    if (!require_servers(api, c)) {
         return;
     }
     struct jw *w = op_begin(c);
@@ -39,7 +39,7 @@ void op_MCP_LIST(struct api *api, struct op_call *c)
 void op_MCP_SHOW(struct api *api, struct op_call *c)
 {
     struct buf row = {.max = SIZE_MAX};
-    if (!is_there(api, c)) {
+    if (!require_servers(api, c)) {
         return;
     }
     struct jw own = {.out = &row};
@@ -76,7 +76,7 @@ static void on_read(void *arg, const struct json *text, const struct err *e)
 void op_MCP_READ(struct api *api, struct op_call *c)
 {
     struct str uri = json_str(json_get(c->params, "uri"), "");
-    if (is_there(api, c) && !mcp_read(api->mcp, api__name(c), uri, on_read, c)) {
+    if (require_servers(api, c) && !mcp_read(api->mcp, api__name(c), uri, on_read, c)) {
         fail_unknown(c);
     }
 }
@@ -105,7 +105,7 @@ void op_MCP_COMPLETE(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "give either 'prompt' or 'uri'");
         return;
     }
-    if (is_there(api, c) && !mcp_complete(api->mcp, api__name(c), &typed, on_completed, c)) {
+    if (require_servers(api, c) && !mcp_complete(api->mcp, api__name(c), &typed, on_completed, c)) {
         fail_unknown(c);
     }
 }
@@ -124,7 +124,7 @@ static void on_tested(void *arg, bool ok, const char *members)
 
 void op_MCP_TEST(struct api *api, struct op_call *c)
 {
-    if (is_there(api, c) && !mcp_test(api->mcp, api__name(c), on_tested, c)) {
+    if (require_servers(api, c) && !mcp_test(api->mcp, api__name(c), on_tested, c)) {
         fail_unknown(c);
     }
 }

@@ -142,8 +142,8 @@ static bool read_names(struct api *api, struct op_call *c, struct str *names, si
     return true;
 }
 
-/// May the plugins go to all hubs? False, answered, when not.
-static bool may_roll_out(struct api *api, struct op_call *c)
+/// False, answered: there are no other hubs to give the plugins to, or no plugins.
+static bool require_fleet(struct api *api, struct op_call *c)
 {
     if (api->fleet == NULL || !fleet_shared(api->fleet)) {
         op_fail(c, PROBLEM_CONFLICT,
@@ -168,7 +168,7 @@ void op_RELOAD(struct api *api, struct op_call *c)
     bool all_hubs = json_bool(json_get(c->params, "all_hubs"), false);
     if (api->engine == NULL || gen_current(api->engine) == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
-    } else if (read_names(api, c, names, &req.n_names) && (!all_hubs || may_roll_out(api, c))) {
+    } else if (read_names(api, c, names, &req.n_names) && (!all_hubs || require_fleet(api, c))) {
         struct asked *a = asked_new(api, c);
         struct str *kept = arena_calloc(c->arena, req.n_names + 1, sizeof *kept);
         memcpy(kept, names, req.n_names * sizeof *kept);

@@ -125,8 +125,8 @@ static bool is_open_in_home(const char *rest, const struct verb *verb)
     return !verb->writes && strcmp(rest, "config.toml") == 0;
 }
 
-/// Whether the operation can touch `real`, and, where it takes an entry with all that is in it, everything below.
-static bool may_touch(struct edit *x, const char *real)
+/// False, refused: the operation cannot touch `real`, or, where it takes an entry with all that is in it, everything below.
+static bool check_touch(struct edit *x, const char *real)
 {
     bool whole = x->verb->of_entry;
     if ((is_below(real, x->home) &&
@@ -192,7 +192,7 @@ static char *resolve(struct edit *x, const char *path)
                                    : real_path(path, x->verb->makes);
     if (real == NULL) {
         refuse_errno(x, errno);
-    } else if (!may_touch(x, real)) {
+    } else if (!check_touch(x, real)) {
         free(real);
         real = NULL;
     }
@@ -389,7 +389,7 @@ static void done(void *arg)
 static struct edit *begin(struct api *api, struct op_call *c, const struct verb *verb)
 {
     struct str path = json_str(json_get(c->params, "path"), "");
-    if (!api__may_look(api, c, path)) {
+    if (!api__require_path(api, c, path)) {
         return NULL;
     }
     struct edit *x = xcalloc(1, sizeof *x);
@@ -447,7 +447,7 @@ void op_FILES_MOVE(struct api *api, struct op_call *c)
     static const struct verb verb = {
         .word = "move", .writes = true, .of_entry = true, .act = move_entry, .answer = answer_to};
     struct str to = json_str(json_get(c->params, "to"), "");
-    struct edit *x = api__may_look(api, c, to) ? begin(api, c, &verb) : NULL;
+    struct edit *x = api__require_path(api, c, to) ? begin(api, c, &verb) : NULL;
     if (x != NULL) {
         x->to = str_dup(to);
         submit(x);

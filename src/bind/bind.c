@@ -118,7 +118,7 @@ const struct watchdog_stall *bind_stalled(const struct bind *b)
     return b->stalled.unit[0] != '\0' ? &b->stalled : NULL;
 }
 
-bool bind__has_stalled(struct bind *b, const char *unit, const char *hash, bool on_disk,
+bool bind__check_stall(struct bind *b, const char *unit, const char *hash, bool on_disk,
                        char text[BIND__STALL_TEXT])
 {
     const struct watchdog_stall *s = &b->stalled;

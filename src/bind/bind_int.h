@@ -86,7 +86,7 @@ void bind__read_secret(struct bind *b, const char *name, bind__secret_cb *cb, vo
 enum { BIND__STALL_TEXT = 160 };
 /// Was the previous hub killed while it was stuck in exactly this content of `unit`? Then true, and `text` says so. If it
 /// was stuck in another content of the unit, and this one is on disk now, the stall is forgotten.
-bool bind__has_stalled(struct bind *b, const char *unit, const char *hash, bool on_disk,
+bool bind__check_stall(struct bind *b, const char *unit, const char *hash, bool on_disk,
                        char text[BIND__STALL_TEXT]);
 
 // ---- call.c: requests -------------------------------------------------------------------------

@@ -110,14 +110,14 @@ static void run_text(struct version *v)
     free(chunk);
 }
 
-/// See bind__has_stalled(). Shipped modules always run: the hub needs them.
+/// See bind__check_stall(). Shipped modules always run: the hub needs them.
 static bool has_stalled(const struct version *v, char text[BIND__STALL_TEXT])
 {
     const struct modules *ms = v->module->space->ms;
     char hash[SHA256_HEX];
     bool on_disk = files__text_same(files__users(&ms->files, str_of(v->module->name)), v->text);
     return files__is_users(v->text) &&
-           bind__has_stalled(ms->bind, v->module->unit_name, sha256_hex(v->text->hash, hash),
+           bind__check_stall(ms->bind, v->module->unit_name, sha256_hex(v->text->hash, hash),
                              on_disk, text);
 }
 

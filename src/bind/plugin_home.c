@@ -178,7 +178,7 @@ bool plugin__home_refuses(struct plugin__plugins *ps, const struct plugin_code *
     const struct plugin__kept *k = map_get(&ps->kept, str_of(key));
     bool banned = k != NULL && k->banned[0] != '\0' && strcmp(k->banned, hash) == 0;
     char text[BIND__STALL_TEXT];
-    bool stalled = bind__has_stalled(b, code->unit, hash, true, text);
+    bool stalled = bind__check_stall(b, code->unit, hash, true, text);
     free(key);
     if (!stalled && !banned) {
         return false;

@@ -161,7 +161,7 @@ static bool fits(const struct vm *vm, size_t bytes)
     return vm->used <= vm->memory_max && bytes <= vm->memory_max - vm->used;
 }
 
-bool vm_has_room(struct vm *vm, size_t bytes)
+bool vm_make_room(struct vm *vm, size_t bytes)
 {
     // collecting again is worth it only after some more has come
     if (!fits(vm, bytes) && vm->used > vm->lean + vm->memory_max / 16) {
@@ -173,7 +173,7 @@ bool vm_has_room(struct vm *vm, size_t bytes)
 
 bool vm_charge(struct vm *vm, size_t bytes)
 {
-    if (!vm_has_room(vm, bytes)) {
+    if (!vm_make_room(vm, bytes)) {
         return false;
     }
     vm->used += bytes;

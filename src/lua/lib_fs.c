@@ -125,7 +125,7 @@ static int work_copy(struct lib_fs_job *j)
 
 static int push_bytes(lua_State *L, struct lib_fs_job *j)
 {
-    if (!vm_has_room(vm_of(L), j->bytes.n)) {
+    if (!vm_make_room(vm_of(L), j->bytes.n)) {
         return args_fail(L, "fs.read: no room for the %zu bytes of '%s' in the memory limit",
                          j->bytes.n, j->path);
     }

@@ -72,8 +72,8 @@ void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction 
 
 // ---- memory in C that belongs to a state ----------------------------------------------------
 
-/// Could `bytes` more be used? Garbage is collected if that may help.
-bool vm_has_room(struct vm *vm, size_t bytes);
+/// Collect garbage if `bytes` more would not fit. False: they do not fit all the same.
+bool vm_make_room(struct vm *vm, size_t bytes);
 /// Count `bytes` that C keeps for the state's code as used by it. False: there is no room, and nothing
 /// is counted.
 bool vm_charge(struct vm *vm, size_t bytes) MUST_CHECK;

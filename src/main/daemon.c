@@ -362,7 +362,7 @@ static void step_agent(void *arg)
 }
 
 /// The step before has ended. False: it failed, or the hub stops.
-static bool may_go_on(struct daemon *d, int status, const struct err *fault)
+static bool end_step(struct daemon *d, int status, const struct err *fault)
 {
     if (status < 0 && !d->stopping) {
         fail_start(d, fault);
@@ -386,7 +386,7 @@ static void step_lua(void *arg, int status, const struct err *choices_fault)
         e = *choices_fault;
         err_prefix(&e, "cannot read '%s'", d->home.choices);
     }
-    if (!may_go_on(d, status, &e)) {
+    if (!end_step(d, status, &e)) {
         return;
     }
     assert(d->live == NULL && d->api != NULL);
@@ -419,7 +419,7 @@ static void step_choices(void *arg, int status, const struct err *fault)
 {
     struct daemon *d = arg;
     struct err e = {0};
-    if (!may_go_on(d, status, fault)) {
+    if (!end_step(d, status, fault)) {
         return;
     }
     if (hublog_attach(d->log, &d->loop, on_log_line, d, &e) < 0) {
@@ -445,7 +445,7 @@ static void step_events(void *arg, int status, const struct err *fault)
 {
     struct daemon *d = arg;
     struct err e = {0};
-    if (may_go_on(d, status, fault) &&
+    if (end_step(d, status, fault) &&
         event_open(&d->events, &d->loop, d->store, 0, step_choices, d, &e) < 0) {
         fail_start(d, &e);
     }

@@ -644,8 +644,9 @@ static void remember(struct listing *l, struct mcp_offer *o)
     (void)!map_set(&l->names, str_of(o->name), o);
 }
 
-/// May it be offered? `old`: what stands for it now, NULL: nothing.
-static bool is_fit(struct listing *l, struct mcp_offer *o, const struct mcp_offer *old)
+/// Decide whether it is offered, and count it when the user has not agreed to it. `old`: what stands for it now, NULL:
+/// nothing.
+static bool judge(struct listing *l, struct mcp_offer *o, const struct mcp_offer *old)
 {
     struct mcp_server *s = l->server;
     const struct mcp_offer *same = map_get(&l->names, str_of(o->name));
@@ -664,7 +665,7 @@ static void take_item(struct listing *l, const struct json *item)
     struct mcp_server *s = l->server;
     struct mcp_offer *o = offer_new(s, l->kind, item);
     struct mcp_offer *old = o != NULL ? map_get(&l->tools, str_of(o->tool)) : NULL;
-    bool fit = o != NULL && is_fit(l, o, old);
+    bool fit = o != NULL && judge(l, o, old);
     if (fit) {
         o->about = l->kind == GEN_TOOL ? tool_about(s, o) : prompt_about(o, item);
     }

@@ -217,8 +217,8 @@ bool mcp__server_listing(const struct mcp_server *s)
     return any;
 }
 
-/// May another list be asked for now? Else the window's end asks again.
-static bool may_list(struct mcp_server *s)
+/// Take one of the reads of lists that this window has. False: none is left, and the window's end asks again.
+static bool take_read(struct mcp_server *s)
 {
     uint64_t now = loop_now(s->all->o.hub->loop);
     if (now >= s->window_end) {
@@ -249,7 +249,7 @@ static void read_lists(struct mcp_server *s)
 {
     for (size_t i = 1; i <= MCP__LISTS && s->peer != NULL; i++) {
         enum mcp_list list = (enum mcp_list)(((size_t)s->last + i) % MCP__LISTS);
-        if (s->stale[list] && may_list(s)) {
+        if (s->stale[list] && take_read(s)) {
             ask_list(s, list);
             return;
         }

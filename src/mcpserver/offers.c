@@ -39,7 +39,7 @@ static void run(struct mcp_call *c, struct gen *g, struct gen_item *it, const st
 }
 
 /// The handler has ended. False: it failed, or nobody wants its answer; the call is over.
-static bool has_value(struct mcp_call *c, int status, const struct err *e)
+static bool end_handler(struct mcp_call *c, int status, const struct err *e)
 {
     c->item = NULL;
     if (c->post != NULL && status == 0) {
@@ -88,7 +88,7 @@ static void on_prompt(struct gen_call *gen_call, int status, const struct json *
                       const struct err *e)
 {
     struct mcp_call *c = gen_call->arg;
-    if (!has_value(c, status, e)) {
+    if (!end_handler(c, status, e)) {
         return;
     }
     const struct json *messages = json_get(output, "messages");
@@ -235,7 +235,7 @@ static void on_resource(struct gen_call *gen_call, int status, const struct json
 {
     struct mcp_call *c = gen_call->arg;
     const struct gen_item *it = c->item; // its generation is pinned
-    if (!has_value(c, status, e)) {
+    if (!end_handler(c, status, e)) {
         return;
     }
     if (output->type == JSON_NULL) { // the template fits, the handler knows no such thing
