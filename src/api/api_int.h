@@ -48,8 +48,8 @@ void api__front_free(struct api *api);
 bool api__require_path(struct api *api, struct op_call *c, struct str path);
 /// For what a page wants of the disk; opened with the first call.
 struct lane *api__page_lane(struct api *api);
-/// Say why the directory `dir` cannot be listed, by its errno.
-void api__fail_list(struct op_call *c, const char *dir, int error);
+/// What was asked of the directory `dir` is known: answer with it, or, unless `error` is 0, with that errno. Frees both.
+void api__answer_list(struct op_call *c, char *dir, int error, struct buf *answer);
 void api__files_stop(struct api *api); // no directory is watched any more
 void api__files_free(struct api *api);
 void api__ui_stop(struct api *api); // what waits for a page is answered

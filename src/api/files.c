@@ -139,24 +139,24 @@ static void list(void *arg)
     closedir(dir);
 }
 
-void api__fail_list(struct op_call *c, const char *dir, int error)
+void api__answer_list(struct op_call *c, char *dir, int error, struct buf *answer)
 {
-    enum problem p = error == ENOENT   ? PROBLEM_NOT_FOUND
-                     : error == EACCES ? PROBLEM_FORBIDDEN
-                                       : PROBLEM_INVALID_BODY;
-    op_fail(c, p, NULL, "cannot list '%s': %s", dir, strerror(error));
+    if (error == 0) {
+        op_answer(c, 200, buf_str(answer));
+    } else {
+        enum problem p = error == ENOENT   ? PROBLEM_NOT_FOUND
+                         : error == EACCES ? PROBLEM_FORBIDDEN
+                                           : PROBLEM_INVALID_BODY;
+        op_fail(c, p, NULL, "cannot list '%s': %s", dir, strerror(error));
+    }
+    buf_fini(answer);
+    free(dir);
 }
 
 static void on_listed(void *arg)
 {
     struct listing *l = arg;
-    if (l->error == 0) {
-        op_answer(l->call, 200, buf_str(&l->answer));
-    } else {
-        api__fail_list(l->call, l->dir, l->error);
-    }
-    buf_fini(&l->answer);
-    free(l->dir);
+    api__answer_list(l->call, l->dir, l->error, &l->answer);
     free(l);
 }
 

@@ -87,14 +87,8 @@ static void search(void *arg)
 static void on_searched(void *arg)
 {
     struct search *s = arg;
-    if (s->error == 0) {
-        op_answer(s->call, 200, buf_str(&s->answer));
-    } else {
-        api__fail_list(s->call, s->dir, s->error);
-    }
+    api__answer_list(s->call, s->dir, s->error, &s->answer);
     vec_fini_each(&s->below, free);
-    buf_fini(&s->answer);
-    free(s->dir);
     free(s);
 }
 

@@ -404,19 +404,19 @@ static struct edit *begin(struct api *api, struct op_call *c, const struct verb 
     return x;
 }
 
+/// NULL: it was refused.
 static void submit(struct edit *x)
 {
-    assert(x->verb->writes || !x->verb->of_entry);
-    work_submit(api__page_lane(x->api), work_mount_key(x->path), work, done, x);
+    if (x != NULL) {
+        assert(x->verb->writes || !x->verb->of_entry);
+        work_submit(api__page_lane(x->api), work_mount_key(x->path), work, done, x);
+    }
 }
 
 void op_FILES_READ(struct api *api, struct op_call *c)
 {
     static const struct verb verb = {.word = "read", .act = read_text, .answer = answer_text};
-    struct edit *x = begin(api, c, &verb);
-    if (x != NULL) {
-        submit(x);
-    }
+    submit(begin(api, c, &verb));
 }
 
 void op_FILES_WRITE(struct api *api, struct op_call *c)
@@ -428,18 +428,15 @@ void op_FILES_WRITE(struct api *api, struct op_call *c)
     if (x != NULL) {
         x->text = arena_str(c->arena, json_str(json_get(c->params, "text"), ""));
         x->expected = stamp != NULL ? str_dup(json_str(stamp, "")) : NULL;
-        submit(x);
     }
+    submit(x);
 }
 
 void op_FILES_MKDIR(struct api *api, struct op_call *c)
 {
     static const struct verb verb = {
         .word = "make", .writes = true, .makes = true, .of_entry = true, .act = make_dir};
-    struct edit *x = begin(api, c, &verb);
-    if (x != NULL) {
-        submit(x);
-    }
+    submit(begin(api, c, &verb));
 }
 
 void op_FILES_MOVE(struct api *api, struct op_call *c)
@@ -450,8 +447,8 @@ void op_FILES_MOVE(struct api *api, struct op_call *c)
     struct edit *x = api__require_path(api, c, to) ? begin(api, c, &verb) : NULL;
     if (x != NULL) {
         x->to = str_dup(to);
-        submit(x);
     }
+    submit(x);
 }
 
 void op_FILES_REMOVE(struct api *api, struct op_call *c)
@@ -464,6 +461,6 @@ void op_FILES_REMOVE(struct api *api, struct op_call *c)
     struct edit *x = begin(api, c, &verb);
     if (x != NULL) {
         x->dry_run = json_bool(json_get(c->params, "dry_run"), false);
-        submit(x);
     }
+    submit(x);
 }
