@@ -99,8 +99,7 @@ static void refuse_errno(struct edit *x, int error)
 
 static bool is_below(const char *path, const char *dir)
 {
-    size_t n = strlen(dir);
-    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+    return path_below(dir, path) != NULL;
 }
 
 /// Of the hub's home only what a person writes; settings can be read. The directories of that, and whole bots (which

@@ -130,9 +130,7 @@ static bool is_remote(const char *path)
     FILE *f = setmntent("/proc/self/mounts", "re");
     while (f != NULL && getmntent_r(f, &entry, space, sizeof space) != NULL) {
         size_t n = strlen(entry.mnt_dir);
-        bool inside =
-            strncmp(path, entry.mnt_dir, n) == 0 && (n == 1 || path[n] == '/' || path[n] == '\0');
-        if (!inside || n < best) {
+        if (path_below(entry.mnt_dir, path) == NULL || n < best) {
             continue;
         }
         best = n;

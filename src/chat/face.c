@@ -68,10 +68,8 @@ static void build_close(struct build *b)
 static void tell(const struct face *f, struct buf *out, const struct fault *fault, const char *path)
 {
     bool placed = fault->path != NULL && strcmp(fault->path, "face") != 0;
-    const char *at = placed ? fault->path : path;
-    size_t n = strlen(f->home);
-    at = strncmp(at, f->home, n) == 0 && at[n] == '/' ? at + n + 1 : at;
-    buf_addz(out, at);
+    const char *at = placed ? fault->path : path, *below = path_below(f->home, at);
+    buf_addz(out, below != NULL ? below : at);
     if (fault->line > 0 && placed) {
         buf_addf(out, ":%d", fault->line);
     }

@@ -14,6 +14,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "base/time.h"
 #include "config/home.h"
 #include "loop/work.h"
@@ -45,12 +46,6 @@ struct mcp_test {
     void *arg;
 };
 
-static bool is_inside(const char *root, const char *dir)
-{
-    size_t n = strlen(root);
-    return strncmp(dir, root, n) == 0 && (dir[n] == '\0' || dir[n] == '/' || n == 1);
-}
-
 static bool is_same(const char *a, const char *b) // either may be NULL
 {
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
@@ -58,8 +53,9 @@ static bool is_same(const char *a, const char *b) // either may be NULL
 
 static bool spec_reaches(const struct mcp_spec *s, const char *session, const char *dir)
 {
-    return s->session != NULL ? session != NULL && strcmp(s->session, session) == 0
-                              : s->project == NULL || (dir != NULL && is_inside(s->project, dir));
+    return s->session != NULL
+               ? session != NULL && strcmp(s->session, session) == 0
+               : s->project == NULL || (dir != NULL && path_below(s->project, dir) != NULL);
 }
 
 // ---- what the settings say --------------------------------------------------------------------
@@ -400,7 +396,7 @@ struct guarding {
 static void add_plugin(void *arg, const char *path)
 {
     const struct guarding *g = arg;
-    if (!is_inside(g->home, path)) {
+    if (path_below(g->home, path) == NULL) {
         g->plugin(g->to, path);
     }
 }

@@ -147,10 +147,8 @@ bool match_is_inside(struct str path, struct str cwd, struct str root)
         joined = buf_take(&b, NULL);
     }
     char *clean = path_clean(joined), *base = str_dup(root);
-    size_t n = root.n;
-    bool inside = path.n != 0 && memchr(path.p, '\0', path.n) == NULL &&
-                  str_starts(str_of(clean), base) &&
-                  (clean[n] == '/' || clean[n] == '\0' || n == 1);
+    bool inside =
+        path.n != 0 && memchr(path.p, '\0', path.n) == NULL && path_below(base, clean) != NULL;
     free(joined);
     free(clean);
     free(base);

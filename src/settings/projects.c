@@ -83,18 +83,13 @@ static void work(void *arg)
 
 // ---- back on the loop ----------------------------------------------------------------------------
 
-static bool is_around(const struct project *pr, const char *dir)
-{
-    size_t n = strlen(pr->root);
-    return strncmp(dir, pr->root, n) == 0 && (dir[n] == '\0' || dir[n] == '/' || n == 1);
-}
-
 /// The nearest project around `dir`; NULL when there is none.
 static struct project *find(const struct projects *p, const char *dir)
 {
     struct project *best = NULL;
     for (struct project *pr = p->list; pr != NULL; pr = pr->next) {
-        if (is_around(pr, dir) && (best == NULL || strlen(pr->root) > strlen(best->root))) {
+        bool around = path_below(pr->root, dir) != NULL;
+        if (around && (best == NULL || strlen(pr->root) > strlen(best->root))) {
             best = pr;
         }
     }

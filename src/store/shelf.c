@@ -173,9 +173,8 @@ static int ask(struct shelf *sh, const struct pg_stmt *stmt, const struct pg_par
 /// The name of a document: its path relative to the home.
 static struct str name_of(const struct shelf *sh, const char *path)
 {
-    struct str s = str_of(path);
-    size_t n = strlen(sh->p->home);
-    return str_starts(s, sh->p->home) && path[n] == '/' ? str_from(s, n + 1) : s;
+    const char *below = path_below(sh->p->home, path);
+    return str_of(below != NULL ? below : path);
 }
 
 int shelf_read(struct shelf *sh, const char *path, struct buf *out, int64_t *rev, struct err *e)

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 
+#include "base/path.h"
 #include "lua/args.h"
 #include "lua/entry.h"
 #include "lua/value.h"
@@ -51,9 +52,8 @@ struct tui *ui__tui(lua_State *L)
 // A path as the user knows it: below the home.
 static const char *shorten(const struct ui *ui, const char *path)
 {
-    const char *home = ui->t->o->home->dir;
-    size_t n = strlen(home);
-    return strncmp(path, home, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+    const char *below = path_below(ui->t->o->home->dir, path);
+    return below != NULL ? below : path;
 }
 
 static void tell(struct ui_fault *f, const struct ui *ui, const char *path, int line,
