@@ -22,9 +22,8 @@ struct fetch {
     struct tool_call *call;
     struct agent *agent;
     struct http_call *http; // NULL: it has ended
-    int status;
-    char *type;      // Content-Type
-    struct buf body; // the answer, then the text
+    char *type;             // Content-Type
+    struct buf body;        // the answer, then the text
     struct tool_output *output;
     struct arena arena;
     const char *error; // NULL: none

@@ -26,7 +26,6 @@ enum { CHUNK = 64 << 10, DIAL_MS = 1000 };
 struct async {
     uv_pipe_t pipe;
     uv_write_t write;
-    struct loop *loop;
     struct buf request;
     struct http1 http;
     struct sse_parser sse;
@@ -173,7 +172,6 @@ static struct async *begin(struct loop *l, const struct client_request *r, async
                            async_done_cb *done, void *arg)
 {
     struct async *a = xcalloc(1, sizeof *a);
-    a->loop = l;
     a->event = event;
     a->done = done;
     a->arg = arg;

@@ -416,7 +416,6 @@ static bool build_runs_programs(const struct env_build *b)
 }
 
 const struct env_builder env_builder = {
-    .name = "afloat",
     .build = build_start,
     .cancel = build_cancel,
     .runs_programs = build_runs_programs,

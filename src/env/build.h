@@ -25,7 +25,6 @@ struct env_build_opts {
 struct env_build;
 
 struct env_builder {
-    const char *name;
     /// Start. Never NULL; every failure comes by on_done. May never call back from inside.
     struct env_build *(*build)(const struct env_build_opts *o);
     /// End it; no callback follows, memory goes by itself.

@@ -18,7 +18,6 @@ struct env_exec_opts {
 };
 
 struct env_executor {
-    const char *name;
     int (*start)(struct env_exec **out, const struct env_exec_opts *o, struct err *e);
     void (*cancel)(struct env_exec *x); // on_end follows
     void (*drop)(struct env_exec *x);   // no callback follows

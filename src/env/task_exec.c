@@ -60,4 +60,4 @@ static void exec_drop(struct env_exec *x)
 }
 
 const struct env_executor env_executor_proc = {
-    .name = "process", .start = exec_start, .cancel = exec_cancel, .drop = exec_drop};
+    .start = exec_start, .cancel = exec_cancel, .drop = exec_drop};

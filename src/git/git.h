@@ -247,11 +247,8 @@ bool git_is_protected(struct str path);
 
 // ---- a checkout, before and after a command ----------------------------------------------------
 
-enum git_dirt { GIT_TRACKED, GIT_UNTRACKED, GIT_IGNORED };
-
 struct git_dirty {
     const char *path; // from the root
-    enum git_dirt kind;
     bool in_head; // HEAD has it; of a path that differs between `since` and HEAD: `since` has it
     bool moved;   // it differs between the two
 };

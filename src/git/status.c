@@ -61,7 +61,7 @@ static void take_row(struct status_job *k, struct str row)
 {
     struct str words = row, type = str_cut(&words, ' ');
     char c = type.n == 1 ? type.p[0] : '\0';
-    struct git_dirty it = {.kind = c == '?' ? GIT_UNTRACKED : c == '!' ? GIT_IGNORED : GIT_TRACKED};
+    struct git_dirty it = {0};
     if (c == '#' && str_starts(words, "branch.oid ")) {
         char *head = arena_strdup(&k->j.arena, after_words(words, 1));
         k->out.head = job__is_id(head) ? head : "";
@@ -107,10 +107,8 @@ static int take_moved(struct git_job *j, struct err *e)
     (void)e;
     while (rest.n != 0) {
         struct str status = str_cut(&rest, '\0'), path = str_cut(&rest, '\0');
-        struct git_dirty it = {.path = arena_strdup(&j->arena, path),
-                               .kind = GIT_TRACKED,
-                               .in_head = !str_eqz(status, "A"),
-                               .moved = true};
+        struct git_dirty it = {
+            .path = arena_strdup(&j->arena, path), .in_head = !str_eqz(status, "A"), .moved = true};
         vec_push(&k->list, it);
     }
     return 0;

@@ -30,7 +30,6 @@ struct hook_caller {
 struct hook_ask {
     /// Once, never from inside ask(): all answers, or NULL and why there are none.
     void (*answered)(struct hook_ask *ask, const struct json *answers, const struct err *e);
-    void *data; // the caller's
 };
 
 /// What every handler of a turn sees as `ctx`. Strings are borrowed, "" means none.
@@ -56,7 +55,6 @@ struct hook_args {
     struct arena *arena; // where changed values are put; lives as long as the caller needs them
     /// A handler changed the last value (chains), answered (first). May be NULL.
     void (*changed)(struct hook_args *a, const struct hook_run *run);
-    void *arg;
 };
 
 /// Put `value` in the place of the last argument after checking that it is of the point's kind (a call

@@ -12,8 +12,7 @@ const struct hook_point hook_points[POINT__COUNT] = {
                     .may_wait = wait,                                                              \
                     .open = all,                                                                   \
                     .args = {HOOK_SHAPE_##first, HOOK_SHAPE_##second},                             \
-                    .answer = HOOK_SHAPE_##back,                                                   \
-                    .help = h},
+                    .answer = HOOK_SHAPE_##back},
 #include "hook/points.def"
 #undef POINT
 };

@@ -45,7 +45,6 @@ struct hook_point {
     bool open;                       // improvements may use it
     enum hook_shape args[HOOK_ARGS]; // HOOK_SHAPE_NONE after the last
     enum hook_shape answer;          // of a chain and of FIRST; else HOOK_SHAPE_NONE
-    const char *help;
 };
 extern const struct hook_point hook_points[POINT__COUNT];
 

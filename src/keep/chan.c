@@ -11,7 +11,6 @@
 struct chan {
     uv_pipe_t pipe;
     uv_write_t request;
-    struct loop *loop;
     struct wire wire;
     struct buf sending, queue;
     bool writing, closed, ended, paused;
@@ -100,7 +99,6 @@ int chan_open(struct chan **out, struct loop *l, int fd, size_t max, const struc
               void *arg, struct err *e)
 {
     struct chan *c = xcalloc(1, sizeof *c);
-    c->loop = l;
     c->cb = cb;
     c->arg = arg;
     wire_init(&c->wire, max);

@@ -71,7 +71,6 @@ struct lane {
 };
 
 struct work_hub {
-    struct loop *loop;
     uv_async_t async;
     struct lane *lanes;
     size_t unfinished; // jobs, and lanes that are closing
@@ -253,7 +252,6 @@ static struct work_hub *hub_get(struct loop *l)
 {
     if (l->work == NULL) {
         struct work_hub *hub = xcalloc(1, sizeof *hub);
-        hub->loop = l;
         pthread_mutex_init(&hub->lock, NULL);
         if (uv_async_init(&l->uv, &hub->async, on_async) < 0) {
             abort(); // no descriptor left at start: like out of memory

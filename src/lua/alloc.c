@@ -136,7 +136,6 @@ void *alloc__lua(void *ud, void *p, size_t old, size_t want)
         old = 0; // Lua tells the type of object there
     }
     if (want > old && refused(vm, old, want)) {
-        vm->refusals++;
         limit__press(vm);
         return NULL;
     }

@@ -124,6 +124,5 @@ void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction 
 
 struct vm_stats vm_get_stats(const struct vm *vm)
 {
-    return (struct vm_stats){
-        .memory = vm->used, .ticks = vm->ticks, .refusals = vm->refusals, .dead = vm->dead};
+    return (struct vm_stats){.memory = vm->used, .ticks = vm->ticks, .dead = vm->dead};
 }

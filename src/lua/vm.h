@@ -83,10 +83,9 @@ void vm_discharge(struct vm *vm, size_t bytes);
 void vm_set_memory(struct vm *vm, size_t memory_max);
 
 struct vm_stats {
-    size_t memory;     // bytes
-    uint64_t ticks;    // times the deadline was looked at
-    uint64_t refusals; // blocks of memory that were refused
-    bool dead; // so full that nothing can run: close it and rebuild from the last good version
+    size_t memory;  // bytes
+    uint64_t ticks; // times the deadline was looked at
+    bool dead;      // so full that nothing can run: close it and rebuild from the last good version
 };
 /// The figures of now.
 struct vm_stats vm_get_stats(const struct vm *vm);

@@ -424,7 +424,7 @@ struct mcp *mcp_open(const struct mcp_opts *o)
                                   .config = o->hub->config,
                                   .guarded = guarded,
                                   .arg = m};
-    m->source = gen_source_add(o->engine, &source_ops, m);
+    gen_source_add(o->engine, &source_ops, m);
     m->projects = mcp__projects_open(m);
     config_listen(o->hub->config, on_settings, m);
     return m;

@@ -108,7 +108,6 @@ struct mcp_server {
 struct mcp {
     struct mcp_opts o;
     struct mcp_world world;
-    struct gen_source *source;
     vec(struct mcp_server *) servers; // those in force, by name
     mcp_specs disabled;               // named, but not to be run
     vec(struct mcp_server *) staged;  // of the run under way

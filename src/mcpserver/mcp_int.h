@@ -148,7 +148,6 @@ struct mcp_post {
     bool takes_stream; // the client accepts one
     bool streams;
     bool batch;
-    bool over_socket;
     size_t open; // requests without an answer
     int status;  // of the body, if it is one answer
     struct buf answers;

@@ -121,7 +121,6 @@ static int on_head(llhttp_t *ll)
     p->method = ll->method;
     p->status = ll->status_code;
     p->minor = ll->http_minor;
-    p->upgrade = ll->upgrade != 0;
     p->chunked = (ll->flags & F_CHUNKED) != 0;
     p->has_length = (ll->flags & F_CONTENT_LENGTH) != 0;
     p->length = p->has_length ? ll->content_length : 0;

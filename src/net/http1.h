@@ -53,7 +53,6 @@ struct http1 {
     int status;      // of a response
     uint8_t minor;   // HTTP/1.minor
     bool keep_alive; // the peer would go on after this message
-    bool upgrade;    // it asks for (101: switches to) another protocol
     bool chunked;
     bool has_length;
     uint64_t length; // Content-Length, when has_length

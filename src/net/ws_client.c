@@ -29,7 +29,6 @@ enum {
 };
 
 struct ws_client {
-    struct loop *loop;
     struct http_call *call; // NULL: over
     struct ws_client_cb cb;
     void *arg;
@@ -273,7 +272,7 @@ int ws_client_open(struct ws_client **out, struct http_client *c, struct loop *l
     static const struct http_cb callbacks = {
         .on_ready = on_ready, .on_body = on_body, .on_done = on_done};
     struct ws_client *w = xcalloc(1, sizeof *w);
-    *w = (struct ws_client){.loop = l, .cb = *cb, .arg = arg};
+    *w = (struct ws_client){.cb = *cb, .arg = arg};
     *out = NULL;
     buf_init(&w->head, 64 * 1024);
     buf_init(&w->out, SIZE_MAX);

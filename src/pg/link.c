@@ -115,11 +115,6 @@ void pg_result_free(struct pg_result *r)
     }
 }
 
-int pg_link_server(const struct pg_link *l)
-{
-    return l->api->serverVersion(l->pq);
-}
-
 const char *pg_link_shown(const struct pg_link *l)
 {
     return l->url.shown;

@@ -76,6 +76,5 @@ int pg_link_run(struct pg_link *l, const char *sql, const struct pg_param *param
                 struct pg_result **out, struct err *e) MUST_CHECK;
 /// Run a script of several statements, without parameters. Blocks.
 int pg_link_script(struct pg_link *l, const char *sql, struct err *e) MUST_CHECK;
-void pg_result_free(struct pg_result *r);    // NULL is allowed
-int pg_link_server(const struct pg_link *l); // version: 150004
+void pg_result_free(struct pg_result *r); // NULL is allowed
 const char *pg_link_shown(const struct pg_link *l);

@@ -54,7 +54,6 @@ struct host_call {
     /// A provider's stream says a piece of its answer. A negative code and `e`: it cannot be taken, so the call is
     /// given up. NULL: it is no provider.
     int (*emit)(struct host_call *c, const struct json *event, struct err *e);
-    void *arg;
     const struct json *answer; // inside `done` of an answered call: the whole message
     int64_t id;                // the host's; 0 while not under way
 };
@@ -81,7 +80,6 @@ struct host_owner {
 };
 
 struct host_ops {
-    const char *name; // "process"
     void (*call)(struct host *h, struct host_call *c, const char *type, struct str fields);
     void (*cancel)(struct host *h, struct host_call *c);
     void (*answer)(struct host *h, int64_t id, int status, struct str text);

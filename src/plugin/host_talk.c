@@ -509,7 +509,6 @@ static void op_close(struct host *host)
 }
 
 static const struct host_ops talk_ops = {
-    .name = "process",
     .call = op_call,
     .cancel = op_cancel,
     .answer = op_answer,

@@ -146,7 +146,7 @@ static void on_call(void *arg, int64_t id, struct str op, const struct json *par
         return;
     }
     struct buf answer = {.max = SIZE_MAX};
-    const struct improvement_call c = {.name = v->file->name, .op = op, .params = params};
+    const struct improvement_call c = {.op = op, .params = params};
     int rc = o->call(o->arg, &c, &answer);
     host_answer(v->host, id, rc, buf_str(&answer));
     buf_fini(&answer);

@@ -14,8 +14,7 @@ struct plugins;
 
 /// An operation that an improvement asked for; borrowed for the call.
 struct improvement_call {
-    const char *name; // of the improvement
-    struct str op;    // "event.emit" {name, data} or "worktree.list" {}
+    struct str op; // "event.emit" {name, data} or "worktree.list" {}
     const struct json *params;
 };
 

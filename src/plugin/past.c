@@ -37,10 +37,9 @@ static const struct {
 };
 enum { TEXTS_SURE = 5 };
 
-static struct past_unit unit_read(struct arena *a, struct str unit, const struct json *rec)
+static struct past_unit unit_read(struct arena *a, const struct json *rec)
 {
     struct past_unit u = {
-        .unit = arena_strdup(a, unit),
         .revision = (uint64_t)json_int(json_get(rec, "revision"), 0),
         .mark = (uint64_t)json_int(json_get(rec, "mark"), 0),
         .options = json_clone(a, json_get(rec, "options")),
@@ -95,8 +94,7 @@ static bool unit_now(const struct plugins *ps, const char *unit, struct past_uni
     struct past_text t = {0};
     if (v != NULL) {
         struct plug_origin o = plug__origin(p);
-        *out = (struct past_unit){.unit = unit,
-                                  .name = v->code.name,
+        *out = (struct past_unit){.name = v->code.name,
                                   .path = v->code.path,
                                   .layer = v->unit->layer,
                                   .source = o.source,
@@ -107,8 +105,7 @@ static bool unit_now(const struct plugins *ps, const char *unit, struct past_uni
                                   .options = o.options,
                                   .prefer = o.prefer};
     } else if (j != NULL && j->m->serving(j->arg, unit, &t)) {
-        *out = (struct past_unit){.unit = unit,
-                                  .name = unit,
+        *out = (struct past_unit){.name = unit,
                                   .path = t.path,
                                   .layer = t.layer,
                                   .source = "file",
@@ -219,7 +216,7 @@ struct hold *past__hold_add(struct plugins *ps, struct str unit, const struct js
     h->unit = str_dup(unit);
     h->over = xstrdup(over);
     h->out = rec == NULL;
-    h->of = unit_read(&h->arena, unit, rec);
+    h->of = unit_read(&h->arena, rec);
     past__release(ps, h->unit);
     vec_push(&ps->holds, h);
     return h;

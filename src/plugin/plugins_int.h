@@ -50,7 +50,7 @@ struct slot {
 
 /// A version that a generation kept, as it is written down.
 struct past_unit {
-    const char *unit, *name, *path, *layer, *source, *project, *hash, *note;
+    const char *name, *path, *layer, *source, *project, *hash, *note;
     uint64_t revision, mark;
     const struct json *options, *prefer;
 };

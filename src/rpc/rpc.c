@@ -69,11 +69,8 @@ static struct rpc_message read_answer(const struct json *v, const struct json *i
     if (code == NULL || code->type != JSON_INT || message == NULL || message->type != JSON_STR) {
         return invalid(id, "'error' needs an integer 'code' and a 'message'");
     }
-    return (struct rpc_message){.kind = RPC_ERROR,
-                                .id = id,
-                                .code = code->i,
-                                .message = message->s,
-                                .data = json_get(error, "data")};
+    return (struct rpc_message){
+        .kind = RPC_ERROR, .id = id, .code = code->i, .message = message->s};
 }
 
 struct rpc_message rpc_read(const struct json *v)

@@ -30,7 +30,6 @@ struct rpc_message {
     const struct json *result; // RPC_RESULT: never NULL
     int64_t code;              // RPC_ERROR
     struct str message;        // RPC_ERROR and RPC_INVALID
-    const struct json *data;   // RPC_ERROR, or NULL
 };
 
 /// What one text holds: one message, or a batch of one or more.

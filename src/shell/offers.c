@@ -35,7 +35,6 @@ struct offer {
 };
 
 struct offers {
-    struct loop *loop;
     const struct shell_dir *dir; // borrowed
     struct offers_cb cb;
     void *arg; // borrowed
@@ -233,7 +232,7 @@ struct offers *offers_open(struct loop *l, const struct shell_dir *d, const stru
                            void *arg)
 {
     struct offers *o = xcalloc(1, sizeof *o);
-    *o = (struct offers){.loop = l, .dir = d, .cb = *cb, .arg = arg};
+    *o = (struct offers){.dir = d, .cb = *cb, .arg = arg};
     timer_init(&o->poll, l, on_poll, o);
     int rc = uv_fs_event_init(&l->uv, &o->events); // touches nothing yet
     o->events.data = o;

@@ -357,7 +357,6 @@ static void on_opened(void *arg)
 {
     struct opening *o = arg;
     struct pg_store *p = o->p;
-    p->schema = o->schema;
     p->channel = o->channel;
     if (o->status == 0 && !p->closing) {
         o->status = open_pool(p, &o->err);
@@ -705,7 +704,6 @@ int store__pg_open(struct store **out, struct loop *l, const struct store_opts *
     for (size_t i = 0; i < t->n_labels; i++) {
         vec_push(&p->labels, xstrdup(t->labels[i]));
     }
-    p->notice = opts->notice;
     p->ready = ready;
     p->arg = arg;
     p->files = lane_open(l, "files", 3);

@@ -30,10 +30,8 @@ struct pg_store {
     unsigned lease_s, keep_days;
     int64_t epoch; // of this hub
     char *channel;
-    int schema;
     struct lane *files;
     struct docs docs; // that stay on this machine
-    void (*notice)(void *arg, const struct store_notice *n);
     store_done *ready;
     void *arg;
     size_t open; // requests that are not answered yet

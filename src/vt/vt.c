@@ -285,7 +285,7 @@ size_t vt_cell_text(const struct vt *v, const struct vt_cell *c, char out[VT_TEX
 
 struct vt_cursor vt_get_cursor(const struct vt *v)
 {
-    return (struct vt_cursor){v->pos.row, v->pos.col, v->modes[VT_MODE_25], v->blink, v->shape};
+    return (struct vt_cursor){v->pos.row, v->pos.col, v->modes[VT_MODE_25], v->shape};
 }
 
 const char *vt_title(const struct vt *v)

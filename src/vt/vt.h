@@ -42,7 +42,7 @@ enum vt_shape { VT_BLOCK = 1, VT_UNDERSCORE, VT_BAR };
 
 struct vt_cursor {
     int row, col;
-    bool visible, blink;
+    bool visible;
     enum vt_shape shape;
 };
 

@@ -12,7 +12,6 @@ enum { CALLS = 4 };
 // ---- the hub listens ---------------------------------------------------------------------------
 
 static struct {
-    int told[CALLS];
     int ends;
 } seen;
 
@@ -76,13 +75,17 @@ static void on_end(void *arg, const struct host_fault *f)
 static const struct host_owner owner = {
     .on_register = on_register, .on_loaded = on_loaded, .on_failed = on_failed, .on_end = on_end};
 
+struct asked {
+    struct host_call call;
+    int told;
+};
+
 static void on_done(struct host_call *c, int status, const struct json *value,
                     const struct host_fault *f)
 {
-    int *told = c->arg;
     (void)value;
     assert((status < 0) == (f != NULL));
-    (*told)++;
+    container_of(c, struct asked, call)->told++;
 }
 
 static void feed(struct str lines, void (*take)(void *to, struct str line), void *to)
@@ -100,23 +103,23 @@ static void take_talk(void *to, struct str line)
 static void fuzz_hub(struct loop *l, struct str lines)
 {
     struct host_talk t;
-    struct host_call calls[CALLS];
+    struct asked calls[CALLS];
     struct host_unit *u = host_unit_new(&rules, &args_face);
     memset(&seen, 0, sizeof seen);
     host_talk_init(&t, l, &way, "x", &owner, u);
     t.end_on_limit = true;
     host_talk_load(&t, STR("\"path\":\"/p\""), 60000);
     for (int i = 0; i < CALLS; i++) {
-        calls[i] = (struct host_call){.timeout_ms = 60000, .done = on_done, .arg = &seen.told[i]};
-        host_call(&t.host, &calls[i], "hook", STR("\"point\":\"on_final\""));
+        calls[i] = (struct asked){.call = {.timeout_ms = 60000, .done = on_done}};
+        host_call(&t.host, &calls[i].call, "hook", STR("\"point\":\"on_final\""));
     }
-    host_cancel(&t.host, &calls[CALLS - 1]);
+    host_cancel(&t.host, &calls[CALLS - 1].call);
     feed(lines, take_talk, &t);
     while (t.task != NULL) {
         loop_run_once(l, false);
     }
     for (int i = 0; i < CALLS; i++) {
-        assert(seen.told[i] <= (i < CALLS - 1));
+        assert(calls[i].told <= (i < CALLS - 1));
     }
     assert(seen.ends <= 1);
     host_close(&t.host);

@@ -66,8 +66,7 @@ static bool hand_runs_programs(const struct env_build *b)
     return hand.programs;
 }
 
-static const struct env_builder hand_builder = {"hand", hand_start, hand_cancel,
-                                                hand_runs_programs};
+static const struct env_builder hand_builder = {hand_start, hand_cancel, hand_runs_programs};
 
 // End the running build; `value` of A, or NULL to fail.
 static void hand_end(const char *value)
@@ -466,8 +465,7 @@ static void slow_cancel(struct env_build *b)
     hand_cancel(b);
 }
 
-static const struct env_builder slow_builder = {"slow", slow_start, slow_cancel,
-                                                hand_runs_programs};
+static const struct env_builder slow_builder = {slow_start, slow_cancel, hand_runs_programs};
 
 // The input cannot say which bytes the build read, as with a file that only a script looks at. In some
 // rounds each save waits for a build to run, so that all look as if the build had written the file.

@@ -65,8 +65,7 @@ static bool hand_runs_programs(const struct env_build *b)
     return false;
 }
 
-static const struct env_builder hand_builder = {"hand", hand_build, hand_cancel,
-                                                hand_runs_programs};
+static const struct env_builder hand_builder = {hand_build, hand_cancel, hand_runs_programs};
 
 /// End the build that began last; A is `value`, NULL: it fails with `code`.
 static void hand_end(const char *value, int code)

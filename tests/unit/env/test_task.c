@@ -347,7 +347,7 @@ static void fake_cancel(struct env_exec *x)
     }
 }
 
-static const struct env_executor fake_executor = {"fake", fake_start, fake_cancel, fake_drop};
+static const struct env_executor fake_executor = {fake_start, fake_cancel, fake_drop};
 
 TEST(any_executor_will_do)
 {
