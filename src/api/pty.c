@@ -385,7 +385,7 @@ static void end(struct api *api, struct op_call *c)
 {
     struct term *t = find(api, c);
     if (t != NULL) {
-        terms_kill(api->terms, t, on_killed, c);
+        terms_kill(t, on_killed, c);
     }
 }
 
@@ -412,7 +412,7 @@ static void read_screen(struct api *api, struct op_call *c)
 {
     struct term *t = find(api, c);
     if (t != NULL) {
-        terms_screen(api->terms, t, on_screen, c);
+        terms_screen(t, on_screen, c);
     }
 }
 

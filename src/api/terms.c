@@ -55,7 +55,7 @@ bool api_terminal_end(struct api *api, const char *id)
 {
     struct term *t = api->terms != NULL ? terms_find(api->terms, str_of(id), NULL) : NULL;
     if (t != NULL) {
-        terms_kill(api->terms, t, on_ended, NULL);
+        terms_kill(t, on_ended, NULL);
     }
     return t != NULL;
 }

@@ -291,9 +291,8 @@ void terms__free_closed(struct terms *all)
 
 // ---- asking --------------------------------------------------------------------------------
 
-void terms_kill(struct terms *all, struct term *t, terms_text *done, void *arg)
+void terms_kill(struct term *t, terms_text *done, void *arg)
 {
-    (void)all;
     t->dying = true;
     add_wait(&t->kills, done, arg);
     chan_send(t->chan, WIRE_KILL, STR_NULL, STR_NULL);
@@ -302,9 +301,8 @@ void terms_kill(struct terms *all, struct term *t, terms_text *done, void *arg)
     }
 }
 
-void terms_screen(struct terms *all, struct term *t, terms_text *done, void *arg)
+void terms_screen(struct term *t, terms_text *done, void *arg)
 {
-    (void)all;
     add_wait(&t->screens, done, arg);
     chan_send(t->chan, WIRE_SCREEN, STR_NULL, STR_NULL);
 }

@@ -53,9 +53,9 @@ void terms_start(struct terms *all, const char *id, const struct terms_spec *spe
 
 typedef void terms_text(void *arg, struct str text, const struct err *e);
 /// End a terminal with all of its processes; `done` is called once they are gone. It is no longer found.
-void terms_kill(struct terms *all, struct term *t, terms_text *done, void *arg);
+void terms_kill(struct term *t, terms_text *done, void *arg);
 /// What its screen shows, a line per row.
-void terms_screen(struct terms *all, struct term *t, terms_text *done, void *arg);
+void terms_screen(struct term *t, terms_text *done, void *arg);
 /// Type `bytes` into it.
 void terms_type(struct term *t, struct str bytes);
 
