@@ -239,7 +239,8 @@ void talk_result(struct talk *t, struct str call_id, struct str output, bool suc
     vec_push(&t->results, make_result(t, id, text, success));
 }
 
-void talk_remark(struct talk *t, struct str text)
+/// Add a remark of role system.
+static void remark(struct talk *t, struct str text)
 {
     settle(t);
     add(t, "system", make_str(arena_str(&t->arena, text)));
@@ -253,10 +254,10 @@ void talk_cut(struct talk *t, struct str text)
 void talk_interrupted(struct talk *t)
 {
     if (t->cut.n != 0) {
-        talk_remark(t, str_of(arena_printf(&t->arena, "%s\n[of your answer there was:]\n" STR_FMT,
-                                           interrupted, STR_ARG(t->cut))));
+        remark(t, str_of(arena_printf(&t->arena, "%s\n[of your answer there was:]\n" STR_FMT,
+                                      interrupted, STR_ARG(t->cut))));
     } else {
-        talk_remark(t, str_of(interrupted));
+        remark(t, str_of(interrupted));
     }
     t->cut = STR_NULL;
 }

@@ -41,8 +41,6 @@ size_t talk_unheard(const struct talk *t);
 /// The model reads steering messages now, until it has read `total` in this turn (SIZE_MAX: all). They follow all other
 /// messages. Returns how many it has read in this turn.
 size_t talk_hear(struct talk *t, size_t total);
-/// Add a remark of role system.
-void talk_remark(struct talk *t, struct str text);
 /// The user cut an answer off; `text`, copied, is the part so far. talk_say() or talk_interrupted(), whichever follows,
 /// tells the model.
 void talk_cut(struct talk *t, struct str text);

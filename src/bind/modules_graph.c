@@ -14,7 +14,7 @@
 
 #include "bind/modules_int.h"
 
-bool list__has(const module_list *l, const struct module *m)
+static bool list_has(const module_list *l, const struct module *m)
 {
     for (size_t i = 0; i < l->n; i++) {
         if (l->p[i] == m) {
@@ -26,7 +26,7 @@ bool list__has(const module_list *l, const struct module *m)
 
 void list__add(module_list *l, struct module *m)
 {
-    if (!list__has(l, m)) {
+    if (!list_has(l, m)) {
         vec_push(l, m);
     }
 }
@@ -34,10 +34,10 @@ void list__add(module_list *l, struct module *m)
 /// Does `m` depend on `other`: because it required it, or because it is a guest of it?
 static bool stands_on(const struct module *m, const struct module *other)
 {
-    if (list__has(&m->wants, other)) {
+    if (list_has(&m->wants, other)) {
         return true;
     }
-    return m->live != NULL && (list__has(&m->live->deps, other) ||
+    return m->live != NULL && (list_has(&m->live->deps, other) ||
                                (m->live->host != NULL && m->live->host->module == other));
 }
 

@@ -226,7 +226,6 @@ void load__stage(struct module *m, struct files__text *text);
 int load__require(lua_State *L);
 /// The text that the run under way uses for `m`; NULL: it has none.
 struct files__text *load__text(const struct module *m);
-bool list__has(const module_list *l, const struct module *m);
 void list__add(module_list *l, struct module *m); // once
 
 // ---- modules_rebuild.c: a state that is full -------------------------------------------------

@@ -176,7 +176,8 @@ static int check_flags(struct cli *c)
                : EXIT_USAGE;
 }
 
-bool chat__is_person(const struct cli *c)
+/// Is somebody at the terminal who may be asked?
+static bool is_person(const struct cli *c)
 {
     return tty_in_foreground(STDIN_FILENO) && c->out.terminal && !c->json &&
            !args_has(&c->args, FLAG_NO_INPUT) && !args_has(&c->args, FLAG_PRINT) &&
@@ -196,7 +197,7 @@ int chat__with(struct cli *c, bool typing, chat_body *body, void *arg)
     t.whole = is_format(c, "json");
     t.prints = t.whole || args_has(&c->args, FLAG_PRINT);
     t.drawable = can_draw(&c->out) && !json && !t.prints;
-    t.person = chat__is_person(c);
+    t.person = is_person(c);
     c->json = false; // events are printed by the view, other answers are not data
     view_init(&t.view, json ? VIEW_JSON : t.drawable ? VIEW_LIVE : VIEW_PLAIN, &c->out);
     t.view.last_only = t.prints;
@@ -270,10 +271,10 @@ int chat_main(struct cli *c)
     if (code == EXIT_OK && (args_word(&c->args, 0) != NULL || s.prompt.n == 0)) {
         code = gather_text(c, &s.text);
     }
-    if (code == EXIT_OK && s.text.n == 0 && !chat__is_person(c)) {
+    if (code == EXIT_OK && s.text.n == 0 && !is_person(c)) {
         buf_adds(&s.text, buf_str(&s.prompt));
     }
-    if (code == EXIT_OK && s.text.n == 0 && !chat__is_person(c)) {
+    if (code == EXIT_OK && s.text.n == 0 && !is_person(c)) {
         out_error(&c->out, "nothing to say: give a TEXT, or pipe one in");
         code = EXIT_USAGE;
     }

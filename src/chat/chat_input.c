@@ -165,7 +165,7 @@ static void add_input(struct chat *t, struct rows *r, struct winsize w)
     }
 }
 
-void chat__draw(struct chat *t)
+static void draw(struct chat *t)
 {
     struct winsize w = tty_size(STDOUT_FILENO);
     struct rows r = {0};
@@ -322,7 +322,7 @@ static int on_watch(struct client_watch *w)
     if (quiet && !face_is_stale(t->face)) {
         t->looked_ns = time_mono_ns(); // it was only to look
     } else {
-        chat__draw(t);
+        draw(t);
     }
     w->due_ns = next_due(t);
     return stop;

@@ -93,8 +93,6 @@ struct chat {
 
 // ---- chat.c ---------------------------------------------------------------------------------
 
-/// Is somebody at the terminal who may be asked?
-bool chat__is_person(const struct cli *c);
 /// Run `body` with a chat that has its view and its person; catches Ctrl-C. Without `typing` what is
 /// typed meanwhile is left to the shell, but for answers to questions. The exit code of `body`.
 typedef int chat_body(struct chat *t, void *arg);
@@ -191,7 +189,6 @@ void chat__person_fini(struct chat *t);
 /// Take the terminal, and draw from now on; nothing on one that cannot be drawn on.
 void chat__screen_begin(struct chat *t);
 void chat__screen_end(struct chat *t);
-void chat__draw(struct chat *t);
 /// Something is to be drawn, soon.
 void chat__changed(struct chat *t);
 

@@ -169,7 +169,8 @@ struct engine_child *engine_child_start(struct engine_world *w, const struct eng
     return c;
 }
 
-void engine_child_send(struct engine_child *c, struct str line)
+/// Send a line; the newline is added. Lines sent before it runs wait.
+static void send_line(struct engine_child *c, struct str line)
 {
     lineproc_send(&c->program, line);
 }
@@ -183,7 +184,7 @@ struct jw *engine_line_new(struct engine_line *line)
 
 void engine_line_flush(struct engine_child *c, struct engine_line *line)
 {
-    engine_child_send(c, buf_str(&line->text));
+    send_line(c, buf_str(&line->text));
     buf_fini(&line->text);
 }
 

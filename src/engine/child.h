@@ -47,8 +47,6 @@ bool engine_child_boxed(const struct tool_env *place);
 /// Start it. Problems are told by on_end, never from inside.
 struct engine_child *engine_child_start(struct engine_world *w, const struct engine_child_spec *q,
                                         const struct engine_child_cb *cb, void *arg);
-/// Send a line; the newline is added. Lines sent before it runs wait.
-void engine_child_send(struct engine_child *c, struct str line);
 /// A JSON text that is being written: a line for the child, or an answer of a gateway.
 struct engine_line {
     struct buf text;

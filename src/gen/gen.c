@@ -214,7 +214,8 @@ struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *con
     return g;
 }
 
-void gen__free(struct gen *g)
+/// Now, not in the next turn: nobody may be inside.
+static void gen_free(struct gen *g)
 {
     hook_set_free(g->hooks);
     gen__index_fini(&g->engine->spare);
@@ -234,7 +235,7 @@ static void free_later(void *arg)
 {
     struct gen *g = arg;
     struct gen_engine *e = g->engine;
-    gen__free(g);
+    gen_free(g);
     gen__maybe_free(e);
 }
 

@@ -182,7 +182,6 @@ void **gen__index_at(struct gen__index *ix, uint64_t hash, const char *name);
 /// A generation of these units (sorted here), with one pin. Nothing sees it yet.
 struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *const *units,
                      size_t n);
-void gen__free(struct gen *g); // now, not in the next turn: nobody may be inside
 
 // ---- amend.c ------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ static void add_plugin(void *arg, const char *name, const char *state, const cha
     buf_addz(out, "</li>\n");
 }
 
-void page__write(struct buf *out, const struct server *s)
+static void write_plain(struct buf *out, const struct server *s)
 {
     buf_addz(out, top);
     buf_addz(out, "<p>The hub is running.</p>\n<ul>\n<li>version <code>");
@@ -146,7 +146,7 @@ void page__answer(struct conn *c, struct call *r)
         add_html(&body, c->server, nonce);
         add_policy(&headers, nonce);
     } else {
-        page__write(&body, c->server);
+        write_plain(&body, c->server);
         buf_addz(&headers, page__headers);
     }
     struct reply reply = {.status = 200,

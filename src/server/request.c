@@ -50,7 +50,8 @@ bool request__refuse(struct refusal *no, enum problem p, const char *fmt, ...)
     return false;
 }
 
-void request__fields(const struct http1 *p, struct fields *f)
+/// Collect the headers of `struct fields`.
+static void take_fields(const struct http1 *p, struct fields *f)
 {
     *f = (struct fields){0};
     for (size_t i = 0; i < http1_count(p); i++) {
@@ -122,8 +123,9 @@ static bool cut_authority(struct str *rest, struct str *authority)
     return true;
 }
 
-bool request__target(struct str target, struct str host, bool options, struct str *path,
-                     struct str *query, struct refusal *no)
+/// Split the request target into path and query. False: `no` says why.
+static bool split_target(struct str target, struct str host, bool options, struct str *path,
+                         struct str *query, struct refusal *no)
 {
     struct str rest = target, authority;
     bool star = options && str_eqz(target, "*");
@@ -343,10 +345,10 @@ bool request__admit(struct server *s, const struct http1 *p, const struct conn *
         return request__refuse(no, PROBLEM_STOPPING, "the hub is stopping");
     }
     q->target_text = http1_target(p);
-    request__fields(p, &q->fields);
+    take_fields(p, &q->fields);
     if (!check_framing(p, &q->fields, no) ||
-        !request__target(q->target_text, q->fields.host, p->method == HTTP_OPTIONS, &q->path,
-                         &q->query, no) ||
+        !split_target(q->target_text, q->fields.host, p->method == HTTP_OPTIONS, &q->path,
+                      &q->query, no) ||
         !check_host(s, c, &q->fields, no) || !check_origin(s, c, p, q, no)) {
         return false;
     }

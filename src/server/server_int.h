@@ -172,12 +172,7 @@ bool request__unauthorized(struct server *s, const struct conn *c, struct refusa
                            const char *why);
 /// Fill in `no`; returns false.
 bool request__refuse(struct refusal *no, enum problem p, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/// Split the request target into path and query. False: `no` says why.
-bool request__target(struct str target, struct str host, bool options, struct str *path,
-                     struct str *query, struct refusal *no);
 bool request__is_json(struct str content_type);
-/// Collect the headers of `struct fields`.
-void request__fields(const struct http1 *p, struct fields *f);
 
 // ---- call.c: a request on its way through an operation ----------------------------------------
 
@@ -335,8 +330,7 @@ void respond__problem(struct buf *out, const struct refusal *no);
 
 /// Headers of every page: strict policy, no framing, no caching by others.
 extern const char page__headers[];
-void page__write(struct buf *out, const struct server *s);
-/// Answer with the web page, or with page__write()'s where none was built. Ends the call.
+/// Answer with the web page, or with the plain one where none was built. Ends the call.
 void page__answer(struct conn *c, struct call *r);
 /// The file behind a raw path, or NULL.
 const struct server_asset *page__asset(const struct server *s, struct str path);

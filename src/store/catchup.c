@@ -142,9 +142,12 @@ static int refresh_journal(const char *path, const char *dir, struct index_row *
     return read_journal(path, dir, r, a, cb, arg, stats, e);
 }
 
-int catchup_session(const char *home, const char *dir, struct str id, struct index_row *r,
-                    struct arena *a, bool *changed, catchup_cb *cb, void *arg,
-                    struct catchup_stats *stats, struct err *e)
+/// Make the row of the session in `dir` from its files, strings in `a`. `r` holds what is known:
+/// its mark and file numbers (all zero: nothing). `*changed` says whether anything differs from
+/// that. ERR_NOT_FOUND when there is neither metadata nor journal. Blocks.
+static int catch_up_session(const char *home, const char *dir, struct str id, struct index_row *r,
+                            struct arena *a, bool *changed, catchup_cb *cb, void *arg,
+                            struct catchup_stats *stats, struct err *e)
 {
     bool has_meta, has_journal;
     char *meta = xasprintf("%s/%s/metadata.json", home, dir);
@@ -181,7 +184,7 @@ static int refresh(struct catchup *c, const char *dir, struct str id, struct are
     if (rc < 0 && rc != ERR_NOT_FOUND) {
         return rc;
     }
-    rc = catchup_session(c->home, dir, id, &r, a, &changed, c->cb, c->arg, c->stats, &why);
+    rc = catch_up_session(c->home, dir, id, &r, a, &changed, c->cb, c->arg, c->stats, &why);
     if (rc == ERR_NOT_FOUND) {
         return 0;
     }

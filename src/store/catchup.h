@@ -21,10 +21,3 @@ int catchup_run(struct index *x, const char *home, catchup_cb *cb, void *arg,
 /// is not looked at, so journals may be open. A session that cannot be read is passed over. Blocks.
 int catchup_rescan(struct index *x, const char *home, const char *under,
                    struct catchup_stats *stats, struct err *e) MUST_CHECK;
-
-/// Make the row of the session in `dir` from its files, strings in `a`. `r` holds what is known:
-/// its mark and file numbers (all zero: nothing). `*changed` says whether anything differs from
-/// that. ERR_NOT_FOUND when there is neither metadata nor journal. Blocks.
-int catchup_session(const char *home, const char *dir, struct str id, struct index_row *r,
-                    struct arena *a, bool *changed, catchup_cb *cb, void *arg,
-                    struct catchup_stats *stats, struct err *e) MUST_CHECK;

@@ -95,8 +95,10 @@ static struct style span_style(const struct json *v, struct style otherwise)
     return node__style(&s, json_get(v, "style"), otherwise, &e) < 0 ? otherwise : s;
 }
 
-int draw__text(struct tui *t, struct rect r, const struct json *v, struct style style, bool wrap,
-               int skip, bool draw)
+/// Write text, wrapped at the width of `r`, from row `skip` on; returns the rows that all of it takes. `v` is a
+/// string, or a list of strings and {text, style}. With `draw` false nothing is written.
+static int write_text(struct tui *t, struct rect r, const struct json *v, struct style style,
+                      bool wrap, int skip, bool draw)
 {
     struct flow f = {.t = t, .r = r, .wrap = wrap, .skip = skip, .draw = draw};
     if (v != NULL && v->type == JSON_STR) {
@@ -186,7 +188,7 @@ int text__fit(struct tui *t, struct node *n, bool rows, int other)
 {
     bool wrap = json_bool(json_get(n->v, "wrap"), true);
     struct rect r = {0, 0, 1, rows ? other : 1000};
-    return rows ? draw__text(t, r, json_get(n->v, "text"), n->style, wrap, 0, false) : other;
+    return rows ? write_text(t, r, json_get(n->v, "text"), n->style, wrap, 0, false) : other;
 }
 
 void text__draw(struct tui *t, struct node *n)
@@ -195,12 +197,12 @@ void text__draw(struct tui *t, struct node *n)
     const struct json *text = json_get(n->v, "text");
     int skip = 0;
     if (json_bool(json_get(n->v, "scroll"), false) && n->id.n != 0) {
-        int total = draw__text(t, n->inner, text, n->style, wrap, 0, false);
+        int total = write_text(t, n->inner, text, n->style, wrap, 0, false);
         kept__of(t, n->id)->top = total;
         skip = scroll__of(t, n, total);
         draw__more(t, n->inner, skip, total);
     }
-    draw__text(t, n->inner, text, n->style, wrap, skip, true);
+    write_text(t, n->inner, text, n->style, wrap, skip, true);
 }
 
 void diff__draw(struct tui *t, struct node *n)
@@ -280,12 +282,12 @@ void status__draw(struct tui *t, struct node *n)
     int wide = spans_width(right);
     bool fits = wide + 12 < r.cols;
     struct rect a = {r.row, r.col + 1, r.rows, r.cols - 2 - (fits ? wide + 2 : 0)};
-    draw__text(t, a, left, n->style, false, 0, true);
+    write_text(t, a, left, n->style, false, 0, true);
     if (spans_width(left) > a.cols && a.cols > 0) {
         cells_put(&t->screen.next, a, a.row, a.col + a.cols - 1, STR("…"), dim);
     }
     if (fits) {
         struct rect b = {r.row, r.col + r.cols - wide - 1, r.rows, wide};
-        draw__text(t, b, right, dim, false, 0, true);
+        write_text(t, b, right, dim, false, 0, true);
     }
 }

@@ -117,10 +117,6 @@ struct kept {
 /// The one of `id`, made if there is none.
 struct kept *kept__of(struct tui *t, struct str id);
 
-/// Write text, wrapped at the width of `r`, from row `skip` on; returns the rows that all of it takes. `v` is a
-/// string, or a list of strings and {text, style}. With `draw` false nothing is written.
-int draw__text(struct tui *t, struct rect r, const struct json *v, struct style style, bool wrap,
-               int skip, bool draw);
 /// Write lines that end in line feeds, from row `skip` on.
 void draw__lines(struct tui *t, struct rect r, struct str lines, int skip, struct style style);
 /// The sign that there is more above or below.

@@ -56,7 +56,7 @@ static struct edit *edit_of(struct tui *t, const struct node *n)
     return ed;
 }
 
-int input__fit(struct tui *t, struct node *n, bool rows, int other)
+static int input_fit(struct tui *t, struct node *n, bool rows, int other)
 {
     struct edit *ed = edit_of(t, n);
     struct buf lines = {.max = SIZE_MAX};
@@ -117,7 +117,8 @@ static void show_menu(struct tui *t, const struct menu *m)
     buf_fini(&text);
 }
 
-bool input__complete(struct tui *t, struct node *n, const struct key *k)
+/// Ctrl+Space, or Right at the end: complete what is typed; false when there is nothing to complete.
+static bool input_complete(struct tui *t, struct node *n, const struct key *k)
 {
     struct edit *ed = edit_of(t, n);
     struct menu *m = &kept__of(t, n->id)->menu;
@@ -182,7 +183,7 @@ const struct widget widgets[] = {
     {.name = "table", .fields = "columns:a rows:a selected:i empty:s action:s select:s", .focuses = true,
      .draw = table__draw, .key = list__key, .mouse = list__mouse},
     {.name = "input", .fields = "placeholder:s submit:s rows:i complete:b commands:a history:b", .focuses = true, .types = true,
-     .draw = input__draw, .fit = input__fit, .first = input__complete, .key = input__edit},
+     .draw = input__draw, .fit = input_fit, .first = input_complete, .key = input__edit},
     {.name = "palette", .fields = "items:a placeholder:s action:s cancel:s select:s empty:s", .focuses = true, .types = true,
      .draw = palette__draw, .key = palette__key, .mouse = list__mouse},
     {.name = "diff", .fields = "text:s", .focuses = true, .draw = diff__draw, .key = scroll__key, .mouse = scroll__mouse},

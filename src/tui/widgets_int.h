@@ -30,8 +30,5 @@ void table__draw(struct tui *t, struct node *n);
 void palette__draw(struct tui *t, struct node *n);
 bool palette__key(struct tui *t, struct node *n, const struct key *k);
 
-int input__fit(struct tui *t, struct node *n, bool rows, int other);
 void input__draw(struct tui *t, struct node *n);
 bool input__edit(struct tui *t, struct node *n, const struct key *k);
-/// Ctrl+Space, or Right at the end: complete what is typed; false when there is nothing to complete.
-bool input__complete(struct tui *t, struct node *n, const struct key *k);

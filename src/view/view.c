@@ -334,7 +334,8 @@ static void print_more(struct view *v, struct str rest)
     out_addf(v->out, "  … %zu more line%s\n", more, more == 1 ? "" : "s");
 }
 
-void view_diff(struct view *v, struct str diff, size_t lines)
+/// Show a unified diff, at most `lines` of it.
+static void show_diff(struct view *v, struct str diff, size_t lines)
 {
     struct diff_look look = {.cols = cols_of(v), .rows = lines, .color = v->out->color};
     struct buf out = {.max = SIZE_MAX};
@@ -345,7 +346,7 @@ void view_diff(struct view *v, struct str diff, size_t lines)
 
 void view_asked_diff(struct view *v, struct str call_id, struct str diff, size_t lines)
 {
-    view_diff(v, diff, lines);
+    show_diff(v, diff, lines);
     if (diff.n != 0 && call_id.n != 0) {
         buf_addf(&v->diffs_shown, STR_FMT "\n", STR_ARG(call_id));
     }
@@ -420,7 +421,7 @@ static void on_result(struct view *v, const struct json *ev)
     if (diff.n == 0) {
         print_output(v, json_get(ev, "output"));
     } else if (!has_shown_diff(v, json_get_text(ev, "call_id"))) {
-        view_diff(v, diff, DIFF_LINES);
+        show_diff(v, diff, DIFF_LINES);
     }
     out_add(v->out, STR("  "));
     out_tinted(v->out, ok ? OUT_GREEN : OUT_RED, ok ? STR("✓ ") : STR("✗ "));

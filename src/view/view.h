@@ -49,9 +49,7 @@ void view_settle(struct view *v);
 /// the screen. Prints for good what has become final.
 void view_tail(struct view *v, struct buf *lines, size_t rows);
 
-/// Show a unified diff, at most `lines` of it.
-void view_diff(struct view *v, struct str diff, size_t lines);
-/// The same in the question before a call: its result does not show the diff again.
+/// Show a unified diff, at most `lines` of it, in the question before a call: its result does not show the diff again.
 void view_asked_diff(struct view *v, struct str call_id, struct str diff, size_t lines);
 /// Print Markdown that is complete; `cut`: it is the beginning of an answer that the user cut off.
 void view_markdown(struct view *v, struct str text, bool cut);
