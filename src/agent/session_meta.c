@@ -50,12 +50,6 @@ void agent__session_write_context(struct jw *w, const struct session *s)
     jw_end_obj(w);
 }
 
-static void write_time(struct jw *w, const char *key, int64_t ms)
-{
-    char text[TIME_TEXT];
-    jw_kstrz(w, key, ms != 0 ? time_format(ms, text) : NULL);
-}
-
 /// The members that the row and metadata.json have in common.
 static void write_settings(const struct session *s, struct jw *w)
 {
@@ -91,8 +85,8 @@ static void write_settings(const struct session *s, struct jw *w)
         jw_double(w, s->max_cost);
     }
     agent__session_write_role(s, w);
-    write_time(w, "started_at", s->started_at);
-    write_time(w, "ended_at", s->ended_at);
+    jw_ktime(w, "started_at", s->started_at);
+    jw_ktime(w, "ended_at", s->ended_at);
     jw_kstrz(w, "prompt_summary", s->prompt_summary);
     jw_kstrz(w, "response_summary", s->response_summary);
     jw_kstrz(w, "end_reason", s->end_reason);

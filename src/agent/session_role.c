@@ -39,29 +39,20 @@ void agent__session_copy_role(struct session *to, const struct session *from)
     agent__session_set_role(to, &r);
 }
 
-static void write_text(struct jw *w, const char *key, struct str value)
-{
-    if (value.n != 0) {
-        jw_kstr(w, key, value);
-    } else {
-        jw_kstrz(w, key, NULL);
-    }
-}
-
 void agent__session_write_role(const struct session *s, struct jw *w)
 {
     const struct agent_role *r = &s->role;
-    write_text(w, "bot", r->bot);
-    write_text(w, "project", r->project);
-    write_text(w, "run_id", r->run_id);
+    jw_ktext(w, "bot", r->bot);
+    jw_ktext(w, "project", r->project);
+    jw_ktext(w, "run_id", r->run_id);
     jw_key(w, "session_number");
     if (r->number != 0) {
         jw_int(w, r->number);
     } else {
         jw_null(w);
     }
-    write_text(w, "branch", r->branch);
-    write_text(w, "worktree", r->worktree);
+    jw_ktext(w, "branch", r->branch);
+    jw_ktext(w, "worktree", r->worktree);
     if (r->started_in.n != 0) {
         jw_kstr(w, "started_in", r->started_in);
     }

@@ -75,7 +75,7 @@ void turn__hook_failed(void *arg, const char *unit, const struct hook *h,
     struct jw *w = note__begin(&n, t->s, t, EVENT_PLUGIN_ERROR);
     jw_kstrz(w, "plugin", unit);
     jw_kstrz(w, "hook", h->point);
-    jw_kstrz(w, "path", run->fault.path[0] != '\0' ? run->fault.path : NULL);
+    jw_ktext(w, "path", str_of(run->fault.path));
     jw_kint(w, "line", run->fault.line);
     jw_kstrz(w, "message", run->fault.msg);
     if (run->fault.traceback[0] != '\0') {

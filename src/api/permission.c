@@ -3,7 +3,6 @@
 #include "agent/agent.h"
 #include "api/api_int.h"
 #include "api/handlers.h"
-#include "base/time.h"
 
 struct permission_op {
     struct api *api;
@@ -26,7 +25,6 @@ static bool find_book(struct api *api, struct op_call *c, struct permission_op *
 
 static void write_rule(struct jw *w, const struct rule *r)
 {
-    char at[TIME_TEXT];
     jw_obj(w);
     jw_kstrz(w, "id", r->id);
     jw_kstrz(w, "tool", r->tool);
@@ -39,7 +37,7 @@ static void write_rule(struct jw *w, const struct rule *r)
     if (r->session != NULL) {
         jw_kstrz(w, "session", r->session);
     }
-    jw_kstrz(w, "at", r->at_ms != 0 ? time_format(r->at_ms, at) : NULL);
+    jw_ktime(w, "at", r->at_ms);
     jw_end_obj(w);
 }
 

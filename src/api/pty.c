@@ -108,8 +108,8 @@ static void start(struct opening *o)
     struct jw w = {.out = &about};
     jw_obj(&w);
     jw_kstrz(&w, "name", o->name);
-    jw_kstrz(&w, "type", o->type[0] != '\0' ? o->type : NULL);
-    jw_kstrz(&w, "prompt", o->prompt[0] != '\0' ? o->prompt : NULL);
+    jw_ktext(&w, "type", str_of(o->type));
+    jw_ktext(&w, "prompt", str_of(o->prompt));
     jw_kstrz(&w, "run_id", o->run);
     jw_kstrz(&w, "worktree", o->worktree);
     jw_kstrz(&w, "branch", o->branch);

@@ -154,6 +154,9 @@ void jw_kbool(struct jw *w, const char *key, bool b);
 void jw_kint(struct jw *w, const char *key, int64_t i);
 void jw_kstr(struct jw *w, const char *key, struct str s);
 void jw_kstrz(struct jw *w, const char *key, const char *z);
+/// A text, null when it is empty; a time in milliseconds since 1970 as RFC 3339, null when it is 0.
+void jw_ktext(struct jw *w, const char *key, struct str text);
+void jw_ktime(struct jw *w, const char *key, int64_t ms);
 /// A key and an array of `n` strings.
 void jw_kstrs(struct jw *w, const char *key, const char *const *p, size_t n);
 

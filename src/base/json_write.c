@@ -12,6 +12,7 @@
 #include <stdarg.h>
 
 #include "base/json_int.h"
+#include "base/time.h"
 
 // ---- scalars ------------------------------------------------------------------------------
 
@@ -322,6 +323,22 @@ void jw_kstrz(struct jw *w, const char *key, const char *z)
 {
     jw_key(w, key);
     jw_strz(w, z);
+}
+
+void jw_ktext(struct jw *w, const char *key, struct str text)
+{
+    jw_key(w, key);
+    if (text.n != 0) {
+        jw_str(w, text);
+    } else {
+        jw_null(w);
+    }
+}
+
+void jw_ktime(struct jw *w, const char *key, int64_t ms)
+{
+    char text[TIME_TEXT];
+    jw_kstrz(w, key, ms != 0 ? time_format(ms, text) : NULL);
 }
 
 void jw_kstrs(struct jw *w, const char *key, const char *const *p, size_t n)

@@ -31,28 +31,21 @@ static void write_tokens(struct jw *w, const struct history_row *r)
     jw_end_obj(w);
 }
 
-/// As in metadata.json: what there is none of is null.
-static void write_text(struct jw *w, const char *key, struct str s)
-{
-    jw_key(w, key);
-    s.n != 0 ? jw_str(w, s) : jw_null(w);
-}
-
 static void write_row(struct jw *w, const struct history_row *r)
 {
     char when[TIME_TEXT];
     jw_obj(w);
     jw_kstr(w, "session_id", r->id);
     jw_kint(w, "session_number", (int64_t)r->number);
-    write_text(w, "run_id", r->run_id);
+    jw_ktext(w, "run_id", r->run_id);
     jw_kstrz(w, "started_at", time_format(r->started_at, when));
     jw_kint(w, "duration_secs", r->duration_secs);
-    write_text(w, "model", r->model);
-    write_text(w, "prompt_summary", r->prompt);
-    write_text(w, "response_summary", r->summary);
-    write_text(w, "action", r->action);
-    write_text(w, "end_reason", r->end_reason);
-    write_text(w, "branch", r->branch);
+    jw_ktext(w, "model", r->model);
+    jw_ktext(w, "prompt_summary", r->prompt);
+    jw_ktext(w, "response_summary", r->summary);
+    jw_ktext(w, "action", r->action);
+    jw_ktext(w, "end_reason", r->end_reason);
+    jw_ktext(w, "branch", r->branch);
     jw_kint(w, "command_count", r->commands);
     write_tokens(w, r);
     jw_end_obj(w);
@@ -72,8 +65,7 @@ static void on_page(void *arg, int status, const struct history_page *p, const s
         write_row(w, &p->rows[i]);
     }
     jw_end_arr(w);
-    jw_key(w, "next");
-    p->next.n != 0 ? jw_str(w, p->next) : jw_null(w);
+    jw_ktext(w, "next", p->next);
     jw_end_obj(w);
     ask__answer(a);
 }

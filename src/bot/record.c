@@ -144,17 +144,6 @@ int record_parse(struct record *r, struct str text, struct err *e)
 
 // ---- writing ------------------------------------------------------------------------------------
 
-static void put_text(struct jw *w, const char *key, const char *text)
-{
-    jw_kstrz(w, key, text[0] != '\0' ? text : NULL);
-}
-
-static void put_time(struct jw *w, const char *key, int64_t ms)
-{
-    char text[TIME_TEXT];
-    jw_kstrz(w, key, ms != 0 ? time_format(ms, text) : NULL);
-}
-
 static void put_iterations(const struct record *r, struct jw *w)
 {
     jw_karr(w, "iterations");
@@ -162,8 +151,8 @@ static void put_iterations(const struct record *r, struct jw *w)
         jw_obj(w);
         jw_kint(w, "number", it->number);
         jw_kstrz(w, "session_id", it->session_id);
-        put_text(w, "end_reason", it->end_reason);
-        put_text(w, "summary", it->summary);
+        jw_ktext(w, "end_reason", str_of(it->end_reason));
+        jw_ktext(w, "summary", str_of(it->summary));
         jw_end_obj(w);
     }
     jw_end_arr(w);
@@ -171,12 +160,12 @@ static void put_iterations(const struct record *r, struct jw *w)
 
 void record_write(const struct record *r, struct jw *w, bool whole)
 {
-#define X(name) put_text(w, #name, r->name);
+#define X(name) jw_ktext(w, #name, str_of(r->name));
     RECORD_TEXTS(X)
 #undef X
     jw_kstrz(w, "state", r->queued ? "queued" : r->running ? "running" : "ended");
-    put_text(w, "session_id", record_last_session(r));
-#define X(name) put_time(w, #name, r->name);
+    jw_ktext(w, "session_id", str_of(record_last_session(r)));
+#define X(name) jw_ktime(w, #name, r->name);
     RECORD_TIMES(X)
 #undef X
 #define X(name) jw_kbool(w, #name, r->name);

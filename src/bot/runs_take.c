@@ -355,14 +355,14 @@ static void on_diff(void *arg, int status, const struct err *e, const struct git
     }
     jw_kstrz(w, "run_id", rec->run_id);
     jw_kstrz(w, "branch", rec->branch);
-    jw_kstrz(w, "rescue", rec->rescue[0] != '\0' ? rec->rescue : NULL);
+    jw_ktext(w, "rescue", str_of(rec->rescue));
     jw_kstrz(w, "from", d->from);
     jw_kstrz(w, "to", d->to);
     write_changes(w, d);
     jw_kint(w, "added", (int64_t)d->added);
     jw_kint(w, "removed", (int64_t)d->removed);
     jw_kint(w, "commits", (int64_t)d->commits);
-    jw_kstrz(w, "protected", d->touches[0] != '\0' ? d->touches : NULL);
+    jw_ktext(w, "protected", str_of(d->touches));
     jw_kbool(w, "cut", d->patch_cut || d->changes_cut);
     jw_kstr(w, "patch", d->patch);
     jw_end_obj(w);

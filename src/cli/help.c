@@ -178,7 +178,7 @@ static void write_command(struct jw *w, const struct command *row)
     jw_kstrz(w, "group", group_titles[row->group]);
     jw_kstrz(w, "noun", row->noun);
     jw_kstrz(w, "other", row->other);
-    jw_kstrz(w, "verb", row->verb[0] != '\0' ? row->verb : NULL);
+    jw_ktext(w, "verb", str_of(row->verb));
     jw_kbool(w, "default", (row->mode & CMD_DEFAULT) != 0);
     jw_kbool(w, "starts_hub", (row->mode & CMD_STARTS) != 0);
     jw_kstrz(w, "operation", row->op >= 0 ? ops[row->op].name : NULL);

@@ -431,8 +431,8 @@ void mcp__server_write(const struct mcp_server *s, bool whole, struct jw *w)
     if (spec->session != NULL) {
         jw_kstrz(w, "session", spec->session);
     }
-    jw_kstrz(w, "server", s->title[0] != '\0' ? s->title : NULL);
-    jw_kstrz(w, "protocol", s->version[0] != '\0' ? s->version : NULL);
+    jw_ktext(w, "server", str_of(s->title));
+    jw_ktext(w, "protocol", str_of(s->version));
     if (!whole) {
         return;
     }
