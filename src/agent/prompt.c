@@ -191,15 +191,9 @@ static void on_section(struct gen_call *call, int status, const struct json *tex
 /// Add a section: its text, or a note that its function has to be called.
 static void add_section(struct prompt_job *j, const struct gen_item *it)
 {
-    struct json *about;
-    struct prompt_section s = {0};
-    const struct json *text = NULL;
-    if (json_parse(&about, j->arena, arena_str(j->arena, str_of(gen_item_about(it))), NULL, NULL) ==
-        0) {
-        s.priority = json_int(json_get(about, "priority"), 0);
-        text = json_get(about, "text");
-    }
-    s.text = json_str(text, "");
+    const struct json *about = gen_item_read_about(it, j->arena), *text = json_get(about, "text");
+    struct prompt_section s = {.priority = json_int(json_get(about, "priority"), 0),
+                               .text = json_str(text, "")};
     if (text == NULL && gen_item_face(it) != NULL) {
         j->asked = xreallocarray(j->asked, j->n_asked + 1, sizeof *j->asked);
         j->asked[j->n_asked++] = (struct asked){.job = j, .at = j->sections.n, .item = it};

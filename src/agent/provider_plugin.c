@@ -202,12 +202,8 @@ void provider__each_offer(const struct providers *s, const char *dir,
 
 size_t provider__offer_models(const struct gen_item *it, struct arena *a, const char ***out)
 {
-    struct json *about = NULL;
+    const struct json *models = json_get(gen_item_read_about(it, a), "models");
     size_t n = 0;
-    if (json_parse(&about, a, str_of(gen_item_about(it)), NULL, NULL) != 0) {
-        about = NULL;
-    }
-    const struct json *models = json_get(about, "models");
     *out = arena_calloc(a, (size_t)(models != NULL ? models->n : 0) + 1, sizeof **out);
     json_foreach_item (name, models) {
         if (name->type == JSON_STR) {

@@ -89,7 +89,7 @@ static const char *prefixed(struct arena *a, const char *unit, const char *name)
 static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct gen_item *it,
                      bool plain, struct arena *a)
 {
-    const struct json *about = parse(gen_item_about(it), a);
+    const struct json *about = gen_item_read_about(it, a);
     const char *unit = gen_item_unit(it)->name, *name = gen_item_name(it);
     const char *full = arena_printf(a, "%s:%s", unit, name);
     struct tool_entry e = {.name = str_of(plain ? name : prefixed(a, unit, name)),

@@ -14,14 +14,13 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
     jw_karr(w, "commands");
     struct gen_walk all = gen_walk(g, GEN_COMMAND);
     for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
-        struct json *about = NULL;
-        bool told = json_parse(&about, c->arena, str_of(gen_item_about(it)), NULL, NULL) == 0;
+        const struct json *about = gen_item_read_about(it, c->arena);
         jw_obj(w);
         jw_key(w, "name");
         jw_strf(w, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
         jw_kbool(w, "plain", gen_item_is_plain(g, it));
-        jw_kvalue(w, "description", told ? json_get(about, "description") : NULL);
-        if (told && json_bool(json_get(about, "prompt"), false)) {
+        jw_kvalue(w, "description", json_get(about, "description"));
+        if (json_bool(json_get(about, "prompt"), false)) {
             jw_kbool(w, "prompt", true); // its output is a message for a model
         }
         jw_end_obj(w);

@@ -40,17 +40,10 @@ static const char *flag_key(const struct gen_item *it, struct arena *a)
     return arena_printf(a, "flags.%s.%s", gen_item_unit(it)->name, gen_item_name(it));
 }
 
-static const struct json *flag_about(const struct gen_item *it, struct arena *a)
-{
-    struct json *about;
-    struct str text = str_of(gen_item_about(it));
-    return json_parse(&about, a, text, NULL, NULL) == 0 ? about : NULL;
-}
-
 static void write_flag(const struct api *api, const struct gen_item *it, struct arena *a,
                        struct jw *w)
 {
-    const struct json *about = flag_about(it, a), *fallback = json_get(about, "default");
+    const struct json *about = gen_item_read_about(it, a), *fallback = json_get(about, "default");
     const struct json *chosen = choices_get(api->o.hub->choices, str_of(flag_key(it, a)));
     const struct json *value = chosen != NULL ? chosen : fallback;
     jw_obj(w);
@@ -186,7 +179,7 @@ static void choose(struct change ch, const char *key)
 
 static void switch_flag(struct api *api, struct op_call *c, const struct gen_item *it, bool enable)
 {
-    const struct json *about = flag_about(it, c->arena);
+    const struct json *about = gen_item_read_about(it, c->arena);
     const char *key = flag_key(it, c->arena);
     const struct json *chosen = choices_get(api->o.hub->choices, str_of(key));
     if (!str_eqz(json_str(json_get(about, "type"), "boolean"), "boolean")) {

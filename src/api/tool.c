@@ -6,15 +6,6 @@
 #include "proto/events.h"
 #include "store/choices.h"
 
-/// What a tool says of itself, parsed into `a`; an empty object when it says nothing.
-static const struct json *about_of(const struct gen_item *it, struct arena *a)
-{
-    static const struct json nothing = {.type = JSON_OBJ};
-    struct json *about;
-    struct str text = arena_str(a, str_of(gen_item_about(it)));
-    return json_parse(&about, a, text, NULL, NULL) == 0 ? about : &nothing;
-}
-
 /// How a tool is called by everyone: its plain name, or "unit:name" when another owns that.
 static const char *full_name(const struct gen *g, const struct gen_item *it, struct arena *a)
 {
@@ -35,7 +26,7 @@ static void write_tool(const struct api *api, const struct gen *g, const struct 
                        struct arena *a, struct jw *w)
 {
     static const char *const shown[] = {"description", "input_schema", "permission"};
-    const struct json *about = about_of(it, a);
+    const struct json *about = gen_item_read_about(it, a);
     const char *name = full_name(g, it, a);
     jw_obj(w);
     jw_kstrz(w, "name", name);

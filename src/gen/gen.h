@@ -135,6 +135,8 @@ struct gen_item *gen_item_of(const struct hook *h);
 enum gen_kind gen_item_kind(const struct gen_item *it);
 const char *gen_item_name(const struct gen_item *it);  // "" when it has none
 const char *gen_item_about(const struct gen_item *it); // "" when it has none
+/// The same as JSON, in `a`; an empty object when that says nothing.
+const struct json *gen_item_read_about(const struct gen_item *it, struct arena *a);
 const void *gen_item_face(const struct gen_item *it);
 void *gen_item_data(const struct gen_item *it);
 struct hook *gen_item_hook(const struct gen_item *it); // NULL unless GEN_HOOK

@@ -377,6 +377,14 @@ const char *gen_item_about(const struct gen_item *it)
     return it->about;
 }
 
+const struct json *gen_item_read_about(const struct gen_item *it, struct arena *a)
+{
+    static const struct json nothing = {.type = JSON_OBJ};
+    struct json *about;
+    struct str text = arena_str(a, str_of(it->about));
+    return json_parse(&about, a, text, NULL, NULL) == 0 ? about : &nothing;
+}
+
 const void *gen_item_face(const struct gen_item *it)
 {
     return it->face;

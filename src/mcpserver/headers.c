@@ -68,7 +68,7 @@ bool mcp_headers__fit(struct mcpserver *s, const struct mcp_view *v, const struc
         mount_header(m, "afloat-stdio").p != NULL) {
         return true;
     }
-    const struct json *schema = json_get(mcp_lists__about(it, a), "input_schema");
+    const struct json *schema = json_get(gen_item_read_about(it, a), "input_schema");
     const struct json *properties = json_get(schema, "properties");
     json_foreach_member (p, properties) {
         if (!fits(m, a, p, json_get(msg->params, "arguments"))) {

@@ -9,14 +9,6 @@
 #include "gen/engine.h"
 #include "mcpserver/mcp_int.h"
 
-const struct json *mcp_lists__about(const struct gen_item *it, struct arena *a)
-{
-    static const struct json nothing = {.type = JSON_OBJ};
-    struct json *about;
-    struct str text = arena_str(a, str_of(gen_item_about(it)));
-    return json_parse(&about, a, text, NULL, NULL) == 0 ? about : &nothing;
-}
-
 /// A member under the name that MCP has for it, if it is there.
 static void write_as(struct jw *w, const struct json *about, const char *key, const char *as)
 {
@@ -46,7 +38,7 @@ static void write_tools(struct mcpserver *s, const struct mcp_view *v, struct ar
     const struct agent_tool *tools;
     size_t n = agent_tool_list(s->o.agent, v->dir, a, &tools);
     for (size_t i = 0; i < n; i++) {
-        const struct json *about = mcp_lists__about(tools[i].item, a);
+        const struct json *about = gen_item_read_about(tools[i].item, a);
         jw_obj(w);
         jw_kstr(w, "name", tools[i].name);
         write_as(w, about, "title", "title");
@@ -111,7 +103,7 @@ static void write_items(const struct mcpserver *s, const struct mcp_view *v, str
         if (!mcp_lists__has(s, v, it, kind)) {
             continue;
         }
-        const struct json *about = mcp_lists__about(it, a);
+        const struct json *about = gen_item_read_about(it, a);
         bool is_template = json_bool(json_get(about, "template"), false);
         if (which == MCP_PROMPTS) {
             write_prompt(g, it, about, w);

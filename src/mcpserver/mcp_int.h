@@ -264,8 +264,6 @@ void mcp_lists__free(struct mcp_view *v);
 /// Is `it` of that kind, and one that clients of this view see?
 bool mcp_lists__has(const struct mcpserver *s, const struct mcp_view *v, const struct gen_item *it,
                     enum gen_kind kind);
-/// What an item says of itself, parsed into `a`.
-const struct json *mcp_lists__about(const struct gen_item *it, struct arena *a);
 
 // ---- operations.c: operations as tools --------------------------------------------------------------
 

@@ -124,7 +124,7 @@ void mcp_offers__get_prompt(struct mcp_call *c)
                        (int)MIN(name.n, 100), name.p);
         return;
     }
-    const struct json *known = json_get(mcp_lists__about(it, &c->arena), "arguments");
+    const struct json *known = json_get(gen_item_read_about(it, &c->arena), "arguments");
     json_foreach_item (arg, known) {
         struct str key = json_get_text(arg, "name");
         if (json_bool(json_get(arg, "required"), false) && json_get_str(arguments, key) == NULL) {
@@ -177,7 +177,7 @@ static struct gen_item *find_resource(struct mcp_call *c, struct gen *g, struct 
 {
     struct gen_item *exact = find_item(c, g, GEN_MCP_RESOURCE, c->uri);
     if (exact != NULL &&
-        !json_bool(json_get(mcp_lists__about(exact, &c->arena), "template"), false)) {
+        !json_bool(json_get(gen_item_read_about(exact, &c->arena), "template"), false)) {
         params->n = 0;
         return exact;
     }
@@ -243,7 +243,7 @@ static void on_resource(struct gen_call *gen_call, int status, const struct json
         mcp_call__idle(c);
         return;
     }
-    struct str mime = json_get_text(mcp_lists__about(it, &c->arena), "mimeType");
+    struct str mime = json_get_text(gen_item_read_about(it, &c->arena), "mimeType");
     struct jw *w = mcp_call__begin(c);
     jw_karr(w, "contents");
     bool several =
@@ -289,7 +289,7 @@ static const struct json *known_values(struct mcp_call *c, struct gen *g)
     bool prompt = str_eqz(json_get_text(ref, "type"), "ref/prompt");
     struct str name = json_str(json_get(ref, prompt ? "name" : "uri"), "");
     struct gen_item *it = find_item(c, g, prompt ? GEN_MCP_PROMPT : GEN_MCP_RESOURCE, name);
-    const struct json *about = it != NULL ? mcp_lists__about(it, &c->arena) : NULL;
+    const struct json *about = it != NULL ? gen_item_read_about(it, &c->arena) : NULL;
     if (!prompt) {
         return json_get_str(json_get(about, "values"), argument);
     }

@@ -93,7 +93,7 @@ void mcp_tools__call(struct mcp_call *c)
     }
     const struct agent_tool_from from = {
         .dir = c->view->dir, .caller = &mcp_ask__caller, .caller_arg = c, .client = c->client};
-    c->structured = json_get(mcp_lists__about(item, &c->arena), "output_schema") != NULL;
+    c->structured = json_get(gen_item_read_about(item, &c->arena), "output_schema") != NULL;
     c->busy = c->starting = true;
     struct tool_run *run = agent_tool_run(c->server->o.agent, name, arguments, &from, on_tool, c);
     c->starting = false;
