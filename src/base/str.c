@@ -71,6 +71,15 @@ struct str str_cut(struct str *rest, char c)
     return head;
 }
 
+size_t str_lines(struct str s)
+{
+    size_t n = 0;
+    for (; s.n != 0; n++) {
+        str_cut(&s, '\n');
+    }
+    return n;
+}
+
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';

@@ -27,6 +27,8 @@ ptrdiff_t str_index(struct str s, char c);
 /// Split at the first `c`: return what is before it and move `*rest` past it. Without `c` all of it is
 /// returned and `*rest` becomes STR_NULL.
 struct str str_cut(struct str *rest, char c);
+/// How many lines it has; the last may lack its newline.
+size_t str_lines(struct str s);
 /// Without spaces, tabs, CR and LF at both ends.
 struct str str_trim(struct str s);
 /// The part from `start`; empty when that is beyond the end.

@@ -308,19 +308,9 @@ static struct str lines_of(struct str text, uint64_t first, uint64_t last)
     return (struct str){text.p + MIN(from, at), at - MIN(from, at)};
 }
 
-static uint64_t count_lines(struct str text)
-{
-    uint64_t n = 0;
-    while (text.n != 0) {
-        (void)str_cut(&text, '\n');
-        n++;
-    }
-    return n;
-}
-
 static void write_page(struct buf *out, struct str text, const struct history_wish *w)
 {
-    uint64_t n = count_lines(text), limit = w->limit != 0 ? w->limit : n;
+    uint64_t n = str_lines(text), limit = w->limit != 0 ? w->limit : n;
     uint64_t last = n - MIN(w->offset, n), first = last - MIN(limit, last);
     buf_adds(out, lines_of(text, first, last));
     if (first == 0 && last == n) {

@@ -121,15 +121,6 @@ static void add_queue(struct chat *t, struct buf *lines, size_t cols)
     }
 }
 
-static size_t rows_of(struct str lines)
-{
-    size_t n = 0;
-    for (; lines.n != 0; n++) {
-        str_cut(&lines, '\n');
-    }
-    return n;
-}
-
 // Rows below and above the input, as many as the window has room for.
 struct rows {
     struct buf above, input, below;
@@ -181,11 +172,11 @@ static void draw(struct chat *t)
     add_queue(t, &work, w.ws_col);
     add_input(t, &r, w);
     size_t fixed =
-        rows_of(buf_str(&work)) + rows_of(buf_str(&r.input)) + rows_of(buf_str(&r.below));
+        str_lines(buf_str(&work)) + str_lines(buf_str(&r.input)) + str_lines(buf_str(&r.below));
     size_t room = w.ws_row > fixed + 1 ? w.ws_row - fixed - 1 : 0;
     view_tail(&t->view, &r.above, MIN(room, w.ws_row * 2u / 3));
     buf_adds(&r.above, buf_str(&work));
-    size_t row = rows_of(buf_str(&r.above)) + r.cursor.row;
+    size_t row = str_lines(buf_str(&r.above)) + r.cursor.row;
     buf_adds(&r.above, buf_str(&r.input));
     buf_adds(&r.above, buf_str(&r.below));
     out_frame(&t->c->out, buf_str(&r.above), row, r.cursor.col);

@@ -31,15 +31,6 @@ static int send_decision(struct chat *t, const struct decision *d)
     return code == EXIT_CONFLICT ? EXIT_OK : code; // somebody else has decided
 }
 
-static size_t count_lines(struct str text)
-{
-    size_t n = 0;
-    for (; text.n != 0; n++) {
-        str_cut(&text, '\n');
-    }
-    return n;
-}
-
 static void print_content(struct chat *t, struct str content)
 {
     out_add(&t->c->out, content.n == 0 ? STR("  (empty)\n") : STR(""));
@@ -48,7 +39,7 @@ static void print_content(struct chat *t, struct str content)
         out_text(&t->c->out, str_cut(&content, '\n'));
         out_add(&t->c->out, STR("\n"));
     }
-    size_t more = count_lines(content);
+    size_t more = str_lines(content);
     if (more != 0) {
         out_addf(&t->c->out, "  … %zu more line%s\n", more, more == 1 ? "" : "s");
     }

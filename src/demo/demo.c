@@ -304,15 +304,6 @@ static int pause_for(struct demo *d, size_t lines)
     return 0;
 }
 
-static size_t count_lines(struct str text)
-{
-    size_t n = 0;
-    for (; text.n != 0; n++) {
-        str_cut(&text, '\n');
-    }
-    return n;
-}
-
 static void show_next(struct out *o)
 {
     struct table t;
@@ -345,7 +336,7 @@ static int announce(struct demo *d, const struct demo_step *s)
         const char *name = str_starts(str_of(s->file), "~/") ? s->file + 2 : s->file;
         out_addf(o, "\n  saved %s%s:\n", name != s->file ? "~/.afloat/" : "", name);
         show_lines(o, "  | ", OUT_DIM, str_of(s->content));
-        lines += count_lines(str_of(s->content));
+        lines += str_lines(str_of(s->content));
     }
     if (s->kill) {
         out_addf(o, "\n  $ kill -9 %d\n", (int)holder_find(&d->home));
@@ -403,7 +394,7 @@ static int show_output(struct demo *d, const struct demo_step *s, struct str tex
         text.n -= str_ends(text, prompt) ? strlen(prompt) : 0;
     }
     show_lines(&d->c->out, "    ", OUT_PLAIN, text);
-    return pause_for(d, count_lines(text));
+    return pause_for(d, str_lines(text));
 }
 
 static int take_step(struct demo *d, const struct demo_step *s)

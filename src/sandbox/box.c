@@ -41,12 +41,6 @@ static char *real_path(const char *path)
     return real;
 }
 
-static bool is_dir(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /// True when a part of `path` is `name`.
 static bool has_part(const char *path, const char *name)
 {
@@ -133,7 +127,7 @@ static void add_home(struct box *b, const char *runtime)
         for (size_t i = 0; i < ARRAY_LEN(readable); i++) {
             char *path = path_join(b->home, readable[i]);
             char *folder = realpath(path, NULL);
-            if (folder != NULL && is_dir(folder)) {
+            if (folder != NULL && path_is_dir(folder)) {
                 box__add(b, 'r', folder);
             }
             free(folder);
@@ -305,7 +299,7 @@ int box_new(struct box **out, const struct box_policy *p, struct err *e)
     b->network = p->network || p->mode == BOX_FULL_ACCESS;
     if (p->mode == BOX_FULL_ACCESS) { // nothing depends on which directory it is
         b->dir = real_path(p->working_dir);
-        rc = b->dir != NULL && is_dir(b->dir) ? 0 : ERR_NOT_FOUND;
+        rc = b->dir != NULL && path_is_dir(b->dir) ? 0 : ERR_NOT_FOUND;
         if (rc < 0) {
             err_set(e, rc, "the working directory '%s' is gone", p->working_dir);
         }

@@ -120,13 +120,6 @@ struct install {
     struct err *e;
 };
 
-/// Is the path there, whatever it is?
-static bool exists(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0;
-}
-
 /// What has the name of the plugin in `path` already, in another form: greet.py for greet.lua. Caller frees.
 static char *other_form(const struct install *in, const char *path)
 {
@@ -136,7 +129,7 @@ static char *other_form(const struct install *in, const char *path)
     for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
         char *form = xasprintf(STR_FMT "%s", STR_ARG(name), endings[i]);
         char *full = xasprintf("%s/plugins/%s", in->root, form);
-        bool taken = !str_eqz(own, form) && exists(full);
+        bool taken = !str_eqz(own, form) && path_exists(full);
         free(form);
         if (taken) {
             return full;
@@ -170,7 +163,7 @@ static int check_file(struct install *in, const struct shipped *f, const char *p
     int rc = in->t->project ? refuse_links(in, path) : 0;
     if (rc == 0 && other != NULL) {
         rc = err_set(in->e, ERR_CONFLICT, "there is a plugin of that name already: '%s'", other);
-    } else if (rc == 0 && in->trash == NULL && exists(full)) {
+    } else if (rc == 0 && in->trash == NULL && path_exists(full)) {
         rc = err_set(in->e, ERR_CONFLICT, "'%s' exists already", full);
     }
     free(other);
@@ -232,7 +225,7 @@ static int place_file(struct install *in, const struct shipped *f, const char *p
     for (char *slash = strchr(part, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         char *there = path_join(in->root, part);
-        bool missing = !exists(there);
+        bool missing = !path_exists(there);
         free(there);
         if (missing) {
             break; // `part` ends here
@@ -240,8 +233,8 @@ static int place_file(struct install *in, const struct shipped *f, const char *p
         *slash = '/';
     }
     char *staged = path_join(in->stage, part), *full = path_join(in->root, part);
-    bool waits = exists(staged); // else it came with the directory of an earlier file
-    if (waits && in->trash != NULL && exists(full)) {
+    bool waits = path_exists(staged); // else it came with the directory of an earlier file
+    if (waits && in->trash != NULL && path_exists(full)) {
         rc = put_aside(in, part);
     }
     if (waits && rc == 0) {

@@ -88,13 +88,6 @@ static void flow_text(struct flow *f, struct str text, struct style style)
     }
 }
 
-static struct style span_style(const struct json *v, struct style otherwise)
-{
-    struct style s;
-    struct err e;
-    return node__style(&s, json_get(v, "style"), otherwise, &e) < 0 ? otherwise : s;
-}
-
 /// Write text, wrapped at the width of `r`, from row `skip` on; returns the rows that all of it takes. `v` is a
 /// string, or a list of strings and {text, style}. With `draw` false nothing is written.
 static int write_text(struct tui *t, struct rect r, const struct json *v, struct style style,
@@ -107,7 +100,7 @@ static int write_text(struct tui *t, struct rect r, const struct json *v, struct
     json_foreach_item (it, v) {
         bool plain = it->type == JSON_STR;
         flow_text(&f, plain ? it->s : json_str(json_get(it, "text"), ""),
-                  plain ? style : span_style(it, style));
+                  plain ? style : node__style_of(it, style));
     }
     return f.row + (f.col > 0);
 }

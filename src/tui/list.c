@@ -220,13 +220,6 @@ static int top_of(struct tui *t, const struct node *n, const struct offers *o, i
     return k->top;
 }
 
-static struct style item_style(const struct json *item, struct style otherwise)
-{
-    struct style s;
-    struct err e;
-    return node__style(&s, json_get(item, "style"), otherwise, &e) < 0 ? otherwise : s;
-}
-
 static struct style chosen_style(struct tui *t, const struct node *n, struct style s)
 {
     if (input__focused(t) == n) {
@@ -249,7 +242,7 @@ static void put_cut(struct tui *t, struct rect r, int col, struct str text, stru
 static void draw_item(struct tui *t, const struct node *n, const struct json *item, struct rect r,
                       bool is_chosen)
 {
-    struct style own = item_style(item, n->style);
+    struct style own = node__style_of(item, n->style);
     struct style style = is_chosen ? chosen_style(t, n, n->style) : n->style;
     struct style mark = is_chosen ? chosen_style(t, n, own) : own;
     struct str more = field(item, "secondary"), key = field(item, "key"),
@@ -387,7 +380,7 @@ void table__draw(struct tui *t, struct node *n)
         const struct json *item = json_at(o.items, o.shown.p[top + row]);
         struct rect line = {r.row + 1 + row, r.col, 1, r.cols};
         bool is_chosen = (size_t)(top + row) == o.at;
-        struct style style = item_style(item, n->style);
+        struct style style = node__style_of(item, n->style);
         style = is_chosen ? chosen_style(t, n, style) : style;
         cells_fill(&t->screen.next, line, is_chosen ? style : (struct style){0});
         draw_row(t, line, item, false, wide, count, style);

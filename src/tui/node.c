@@ -117,6 +117,13 @@ int node__style(struct style *out, const struct json *v, struct style otherwise,
     return rc;
 }
 
+struct style node__style_of(const struct json *v, struct style otherwise)
+{
+    struct style s;
+    struct err e;
+    return node__style(&s, json_get(v, "style"), otherwise, &e) < 0 ? otherwise : s;
+}
+
 // ---- fields --------------------------------------------------------------------------------
 
 static const char common_fields[] = "type:s id:s size:si style:so border:b ";

@@ -93,6 +93,8 @@ extern const size_t n_widgets;
 int node__parse(struct node **out, struct arena *a, const struct json *v, struct err *e) MUST_CHECK;
 /// Give every node of `t->tree` its place, and list them in `t->nodes` in the order of drawing: popups last.
 void node__arrange(struct tui *t, int rows, int cols);
+/// The `style` of `v`; `otherwise` when it has none, or none that can be read.
+struct style node__style_of(const struct json *v, struct style otherwise);
 /// Read a style: "bold accent" or {fg, bg, bold, ...}; NULL is `otherwise`.
 int node__style(struct style *out, const struct json *v, struct style otherwise,
                 struct err *e) MUST_CHECK;

@@ -5,6 +5,7 @@
 // (52), colours and every question, whose answer would be typed into whatever runs now.
 
 #include "base/path.h"
+#include "base/url.h"
 #include "base/utf8.h"
 #include "vt/vt_int.h"
 
@@ -40,14 +41,6 @@ static void on_title(struct vt *v, struct str body, struct buf *clean)
     }
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static void on_directory(struct vt *v, struct str body, struct buf *clean)
 {
     struct buf path = {.max = VT_NAME_MAX};
@@ -58,12 +51,7 @@ static void on_directory(struct vt *v, struct str body, struct buf *clean)
         ptrdiff_t slash = str_index(body, '/');
         body = slash < 0 ? STR_NULL : str_from(body, (size_t)slash);
     }
-    for (size_t i = 0; i < body.n; i++) {
-        bool coded = body.p[i] == '%' && i + 2 < body.n && hex(body.p[i + 1]) >= 0 &&
-                     hex(body.p[i + 2]) >= 0;
-        buf_addc(&path, coded ? (char)(hex(body.p[i + 1]) * 16 + hex(body.p[i + 2])) : body.p[i]);
-        i += coded ? 2 : 0;
-    }
+    url_decode(&path, body, false);
     clean_text(buf_str(&path), text);
     bool good = path.n != 0 && buf_ok(&path) && text[0] == '/' && strlen(text) == path.n;
     buf_fini(&path);
