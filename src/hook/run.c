@@ -56,8 +56,10 @@ static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
 {
     const struct hook_keeper *k = hook__keeper(r->list->set);
     if (how == HOOK_TIMEOUT) {
-        hook_run_fault(r, r->fault.path, r->fault.line, "ran out of time after %u ms",
-                       r->timeout_ms);
+        if (r->fault.msg[0] == '\0') { // else its side said which limit it met
+            hook_run_fault(r, r->fault.path, r->fault.line, "ran out of time after %u ms",
+                           r->timeout_ms);
+        }
     } else if (how != HOOK_FAILED) {
         hook_run_fault(r, NULL, 0, "gave an answer that a %s point does not have",
                        hook_kind_name(h->kind));

@@ -86,6 +86,14 @@ def test_a_hook_of_a_session_names_itself_in_journal_report_and_chat(home, hub):
     assert [t for t in ring(home) if "on_user_message" in t and f"{path}:2" in t]
 
 
+def test_a_hook_that_never_pauses_is_told_the_limit_that_it_met(home, hub):
+    plug(home, "p", "on_user_message(function() while true do end end)")
+    retry(lambda: rows(home).get("p", {}).get("serving"))
+    home.cli("chat", "hello")
+    last = last_error(home)
+    assert last["code"] == "HOOK_TIMEOUT" and "ran for more than 200 ms without a pause" in last["message"], last
+
+
 def test_a_start_that_fails_is_in_the_log_with_its_traceback(home, hub):
     path = plug(home, "p", DEEP + "on('plugin_start', function() mid() end)")
     (text,) = retry(lambda: [t for t in ring(home) if "plugin_start" in t] if rows(home).get("p") else [])
