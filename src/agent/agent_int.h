@@ -445,8 +445,9 @@ struct turn_reply {
     const struct json *content; // what goes back to the model
     const struct json *calls;   // array of {id, name, input, bad_input?}
     struct str stop_reason;
-    uint64_t left_out; // bytes of text that were not kept
-    bool cut;          // the user interrupted it
+    struct provider_usage usage; // of this answer alone
+    uint64_t left_out;           // bytes of text that were not kept
+    bool cut;                    // the user interrupted it
 };
 
 /// Pieces of the stream that are not in the journal yet.

@@ -24,6 +24,11 @@ static inline struct json make_int(int64_t i)
     return (struct json){.type = JSON_INT, .i = i};
 }
 
+static inline struct json make_null(void)
+{
+    return (struct json){.type = JSON_NULL};
+}
+
 /// An object with room for `room` members.
 static inline struct json *make_obj(struct arena *a, size_t room)
 {

@@ -22,6 +22,9 @@ static void take_response(struct turn *t, const struct json *response)
     struct json *content = make_arr(&t->step_arena, 1 + (size_t)(calls != NULL ? calls->n : 0));
     t->reply.text = json_str(json_get(response, "text"), "");
     t->reply.stop_reason = json_str(json_get(response, "stop_reason"), "end_turn");
+    if (json_get(response, "usage") != NULL) {
+        t->reply.usage = provider_read_usage(json_get(response, "usage"));
+    }
     if (t->reply.text.n != 0) {
         make_push(content, make_text(&t->step_arena, t->reply.text));
     }
@@ -249,6 +252,23 @@ static void on_after_model(struct pipe *p, void *arg)
     turn__go(t, t->reply.calls->n != 0 ? TURN_TOOLS : TURN_PROMPT);
 }
 
+/// {input, cached, output, reasoning}, null where unknown.
+static struct json usage_value(struct arena *a, const struct provider_usage *u)
+{
+    const struct {
+        const char *key;
+        int64_t n;
+    } counts[] = {{"input", u->input},
+                  {"cached", u->cached},
+                  {"output", u->output},
+                  {"reasoning", u->reasoning}};
+    struct json *o = make_obj(a, ARRAY_LEN(counts));
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        make_put(o, counts[i].key, counts[i].n < 0 ? make_null() : make_int(counts[i].n));
+    }
+    return *o;
+}
+
 void turn__after_model(struct turn *t)
 {
     assert(t->call == NULL && t->reply.calls != NULL);
@@ -257,12 +277,10 @@ void turn__after_model(struct turn *t)
         on_after_model(&t->pipe, t);
         return;
     }
-    struct json *r = make_obj(&t->step_arena, 4), *usage = make_obj(&t->step_arena, 2);
-    make_put(usage, "input", make_int(t->usage.input));
-    make_put(usage, "output", make_int(t->usage.output));
+    struct json *r = make_obj(&t->step_arena, 4);
     make_put(r, "text", make_str(t->reply.text));
     make_put(r, "tool_calls", *t->reply.calls);
-    make_put(r, "usage", *usage);
+    make_put(r, "usage", usage_value(&t->step_arena, &t->reply.usage));
     make_put(r, "stop_reason", make_str(t->reply.stop_reason));
     turn__raise(t, POINT_AFTER_MODEL, r, on_after_model);
 }

@@ -219,6 +219,7 @@ static void on_response(struct provider_call *call, const struct provider_respon
         .content = content,
         .calls = copy_calls(t, r),
         .stop_reason = arena_str(&t->step_arena, str_of(r->stop_reason)),
+        .usage = r->usage,
         .left_out = r->text_left_out,
     };
     turn__go(t, TURN_AFTER_MODEL);

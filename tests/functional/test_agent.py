@@ -578,6 +578,16 @@ def test_requests_and_answers_can_be_changed(home, hub, work):
     assert changed["original_text"] == "hey" and changed["changed_by"] == ["changer"]
 
 
+def test_a_response_carries_its_own_usage_not_that_of_the_turn(home, hub, work):
+    plugin(home, "meter", """
+        on_after_model(function(ctx, response) log.info("used " .. json.encode(response.usage)) end)""")
+    spent = [{"input": 100, "cached": 40, "output": 7, "reasoning": 3}, {"input": 5, "cached": 0, "output": 2, "reasoning": 0}]
+    s = Session(home, work, [{**one_call(cmd="true"), "usage": spent[0]}, {"text": "end", "usage": spent[1]}])
+    s.ask()
+    told = [line["text"] for line in home.http("GET", "/plugin/meter/logs").json()["lines"]]
+    assert [json.loads(text.removeprefix("used ")) for text in told] == spent
+
+
 def test_a_turn_that_never_ends_by_itself_stops_at_its_step_limit(home, start_hub, work):
     (home.dir / "config.toml").write_text("[limits]\nmax_steps = 5\n")
     start_hub()
