@@ -6,6 +6,7 @@
 
 #include <lauxlib.h>
 
+#include "base/path.h"
 #include "bind/bind_int.h"
 #include "bind/loader.h"
 #include "plugin/plugins.h"
@@ -25,7 +26,7 @@ static struct plugins *plugins_of(lua_State *L, int callback, const char *fn)
 
 // ---- functions ------------------------------------------------------------------------------------
 
-/// load_plugin(path, name [, fn]) -> ok, report
+/// load_plugin(path, name [, fn]) -> ok, report: the directory, or the init.lua in it, or a file
 static int lib_load_plugin(lua_State *L)
 {
     const char *path = args_z(L, 1, "loader.load_plugin", "path");
@@ -35,11 +36,15 @@ static int lib_load_plugin(lua_State *L)
     if (path[0] != '/') {
         return args_fail(L, "loader.load_plugin: '%s' is not an absolute path", path);
     }
-    char *owner = xasprintf("loader:" STR_FMT, STR_ARG(name));
-    struct plugin_install one = {.path = path, .hot = HOT_YES};
+    bool inside = str_eqz(path_base(str_of(path)), "init.lua");
+    char *place = str_dup(inside ? path_dir(str_of(path)) : str_of(path));
+    char *called = str_dup(name), *owner = xasprintf("loader:%s", called);
+    struct plugin_install one = {.path = place, .name = called, .hot = HOT_YES};
     plugins_install(ps, owner, &one, 1);
     plugins_load(ps, name);
     free(owner);
+    free(called);
+    free(place);
     return loader__request(L, loader__ask_for(name), false, 3);
 }
 

@@ -52,12 +52,12 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/// That of the manifest; of a place with nothing in it, that of its path without a file's ending.
+/// The one that it has; of a place with nothing in it, what code calls it, else that of its path without a file's ending.
 static const char *name_of(struct making *m, const struct plugin_place *p)
 {
     struct str base = path_base(str_of(p->path));
-    if (p->name != NULL) {
-        return p->name;
+    if (p->name != NULL || p->called != NULL) {
+        return p->name != NULL ? p->name : p->called;
     }
     if (plugin_lang_of(base) != LANG_NONE) {
         base.n = (size_t)((const char *)memrchr(base.p, '.', base.n) - base.p);

@@ -50,6 +50,7 @@ struct plugin_place {
     struct json *prefer;  // array of strings, NULL: none
     char *said_path;      // file that says so, NULL
     int said_line;
+    char *called; // the name that code gives it, whatever its files say; NULL: theirs
     // filled in by who read the files, before entries_make()
     bool untrusted; // a project's, and no version of it may run: it takes no name from another
     char *

@@ -271,6 +271,7 @@ void place_fini(struct plugin_place *p)
     free(p->project);
     free(p->slug);
     free(p->said_path);
+    free(p->called);
     free(p->name);
 }
 

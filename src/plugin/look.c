@@ -214,7 +214,8 @@ static void name_places(struct plugins *ps)
         char *name = name_at(ps, s);
         if (name != NULL) {
             free(p->name); // a line may have named it
-            p->name = name;
+            p->name = xstrdup(p->called != NULL ? p->called : name);
+            free(name);
         }
         if (s != NULL) {
             s->named = true;
@@ -335,7 +336,8 @@ static bool mark_looked(struct plugins *ps, const struct slot *s)
         if (p->slot == s) {
             const struct plugin_place *at = p->entry->place;
             p->looked = any = true;
-            right = right && at->project == NULL && at->name != NULL && strcmp(name, at->name) == 0;
+            right = right && at->project == NULL && at->name != NULL &&
+                    (at->called != NULL || strcmp(name, at->name) == 0);
         }
     }
     free(name);
@@ -467,6 +469,7 @@ static void aim_wide(struct look *lk, bool everything)
         struct plugin_place copy = *p;
         copy.path = xstrdup(p->path);
         copy.said_path = NULL;
+        copy.called = p->called != NULL ? xstrdup(p->called) : NULL;
         copy.options = json_clone(&lk->places.arena, p->options);
         vec_push(&lk->places.list, copy);
     }

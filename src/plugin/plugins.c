@@ -567,7 +567,8 @@ void plugins_install(struct plugins *ps, const char *owner, const struct plugin_
                                  .hot = list[i].hot,
                                  .enabled = true,
                                  .options = json_clone(&ps->installed.arena, list[i].options),
-                                 .said_path = xstrdup(owner)};
+                                 .said_path = xstrdup(owner),
+                                 .called = list[i].name != NULL ? xstrdup(list[i].name) : NULL};
         vec_push(&ps->installed.list, p);
     }
     ps->all_dirty = true;

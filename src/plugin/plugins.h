@@ -106,6 +106,7 @@ bool plugins_front_file(const struct plugins *ps, struct str name, struct str pa
 /// An entry that code asked for, in memory only. Strings are copied.
 struct plugin_install {
     const char *path;           // absolute
+    const char *name;           // NULL: that of its manifest or file
     const struct json *options; // NULL: {}
     enum plugin_hot hot;
 };

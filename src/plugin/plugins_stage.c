@@ -77,11 +77,11 @@ static void add_prompt(struct loaded *v)
         struct buf b;
         struct jw w;
         begin_about(&b, &w, f->path);
-        jw_kstrz(&w, "id", s->name);
+        jw_kstrz(&w, "id", v->code.name);
         jw_kint(&w, "priority", 0);
         jw_kstr(&w, "text", f->bytes);
         jw_end_obj(&w);
-        add_item(v->unit, GEN_PROMPT, str_of(s->name), &b);
+        add_item(v->unit, GEN_PROMPT, str_of(v->code.name), &b);
     }
 }
 
@@ -217,11 +217,11 @@ static void add_warnings(const struct loaded *v)
         gen_diag_fini(&d);
     }
     const struct json *said = v->run != NULL ? json_get(v->run->metadata, "name") : NULL;
-    struct str name = json_str(said, s->name);
-    if (!str_eqz(name, s->name)) {
+    struct str name = json_str(said, v->code.name);
+    if (!str_eqz(name, v->code.name)) {
         char *message = xasprintf("its code says the name '" STR_FMT "'; '%s' counts, the name of "
                                   "its manifest or file",
-                                  (int)MIN(name.n, PLUGIN_NAME_MAX), name.p, s->name);
+                                  (int)MIN(name.n, PLUGIN_NAME_MAX), name.p, v->code.name);
         gen_unit_note(v->unit, &(struct gen_diag){.code = DIAG_NAME_MISMATCH,
                                                   .path = v->code.path,
                                                   .message = message,
@@ -236,12 +236,13 @@ struct loaded *loaded__new(struct plug *p, struct content *c, struct gen_diag *f
     struct loaded *v = xcalloc(1, sizeof *v);
     struct arena *a = &v->arena;
     struct gen_diag wrong = {0};
+    const char *called = p->entry != NULL ? p->entry->place->called : NULL;
     v->plug = p;
     v->mark = p->mark;
     v->content = content_ref(c);
     v->code = (struct plugin_code){
         .unit = arena_strdup(a, str_of(p->unit)),
-        .name = arena_strdup(a, str_of(c->shape.name)),
+        .name = arena_strdup(a, str_of(called != NULL ? called : c->shape.name)),
         .path = arena_strdup(a, str_of(o.path)),
         .tree = &c->tree,
         .shape = &c->shape,

@@ -6,6 +6,8 @@ import re
 import socket
 import time
 
+import pytest
+
 from conftest import retry
 from test_lua import Stream
 
@@ -169,12 +171,31 @@ route("GET", "/list", function() local names = {}
 
 
 def test_a_plugin_that_is_missing_is_an_answer_to_who_loads_it(home, start_hub):
-    put(home, "boss.lua", """route("POST", "/load", function(req) local ok, report = loader.load_plugin(req.query.path, "gone")
+    put(home, "boss.lua", """route("POST", "/load", function(req) local ok, report = loader.load_plugin(req.query.path, req.query.name)
   return { ok = ok, diagnostics = report.diagnostics } end)""")
     start_hub()
-    got = get(home, f"/api/plugins/boss/load?path={home.dir}/gone.lua", "POST")[1]
-    assert not got["ok"] and [d["code"] for d in got["diagnostics"]] == ["ENTRY_MISSING"], got
-    assert f"there is nothing at '{home.dir}/gone.lua'" in got["diagnostics"][0]["message"]
+    for name in ("gone", "lost"):  # that of the file, and another one
+        got = get(home, f"/api/plugins/boss/load?path={home.dir}/gone.lua&name={name}", "POST")[1]
+        (told,) = [d for d in got["diagnostics"] if d["plugin"] == name]
+        assert not got["ok"] and told["code"] == "ENTRY_MISSING", got
+        assert f"there is nothing at '{home.dir}/gone.lua'" in told["message"]
+
+
+@pytest.mark.parametrize("place,entry", [("plain.lua", ""), ("dir", "/init.lua"), ("dir", "")])
+def test_a_plugin_is_loaded_under_the_name_that_was_asked_for(home, start_hub, place, entry):
+    put(home, "boss.lua", BOSS)
+    path = home.dir / "elsewhere" / place
+    code = path / "init.lua" if place == "dir" else path
+    save(code, "route('GET', '/v', function() return { v = 1 } end)")
+    start_hub()
+    for _ in range(2):
+        got = get(home, f"/api/plugins/boss/load?path={path}{entry}&name=other", "POST")[1]
+        assert got["ok"] and get(home, "/api/plugins/other/v")[1] == {"v": 1}, got
+    assert get(home, "/api/plugins/boss/list")[1]["names"] == ["other", "boss"]
+    save(code, "route('GET', '/v', function() return { v = 2 } end)")
+    retry(lambda: get(home, "/api/plugins/other/v")[1] == {"v": 2})
+    assert get(home, "/api/plugins/boss/unload?name=other", "POST")[1] == {"n": 0, "ok": True}
+    assert get(home, "/api/plugins/other/v")[0] == 404
 
 
 def test_a_plugin_loads_reloads_and_unloads_others_and_modules(home, start_hub):
