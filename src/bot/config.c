@@ -388,13 +388,18 @@ int bot_config_parse(struct bot_config *c, struct str text, const char *path,
 
 // ---- flags --------------------------------------------------------------------------------------
 
+static bool is_within(int64_t n, int64_t max)
+{
+    return n == BOT_UNSET || (n >= 0 && n <= max);
+}
+
 static int check_overrides(const struct bot_overrides *o, struct err *e)
 {
-    if (o->max_iterations < BOT_UNSET || o->max_iterations > ITERATIONS_MAX) {
+    if (!is_within(o->max_iterations, ITERATIONS_MAX)) {
         return err_set(e, ERR_INVALID, "the number of iterations is from 0 (no limit) to %d",
                        ITERATIONS_MAX);
     }
-    if (o->sleep_secs < BOT_UNSET || o->sleep_secs > SLEEP_MAX) {
+    if (!is_within(o->sleep_secs, SLEEP_MAX)) {
         return err_set(e, ERR_INVALID, "the sleep is from 0 to %d seconds", SLEEP_MAX);
     }
     if (o->engine != NULL && !bot_name_valid(str_of(o->engine))) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits.h>
+
 #include "base/arena.h"
 #include "config/config.h"
 
@@ -30,7 +32,7 @@ struct bot_names {
     size_t n;
 };
 
-enum { BOT_UNSET = -1 };
+enum { BOT_UNSET = INT_MIN }; // no number that anybody could mean
 
 /// All texts lie in the arena.
 struct bot_config {

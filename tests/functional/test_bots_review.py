@@ -259,6 +259,12 @@ def test_a_prompt_that_no_record_could_hold_is_refused(home, hub, bot, repo):
     assert answer.status == 413 and home.json("runs")["runs"] == []
 
 
+@pytest.mark.parametrize("wrong", [{"iterations": -1}, {"iterations": -2}, {"sleep_secs": -1}, {"iterations": 1 << 40}])
+def test_a_number_that_no_run_could_have_is_refused(home, hub, bot, repo, wrong):
+    answer = home.http("POST", "/bots/tidy/runs", json.dumps({"prompt": "x", "working_dir": str(repo), **wrong}).encode())
+    assert answer.status == 400 and answer.json()["code"] == "INVALID_BODY" and home.json("runs")["runs"] == []
+
+
 def test_a_summary_without_end_is_cut_at_a_character(home, run):
     record = home.json("runs", "show", run(last=done(summary="a" + "ü" * 100_000)))
     assert record["summary"] == "a" + "ü" * 1999
