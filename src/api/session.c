@@ -254,8 +254,9 @@ void op_SESSION_PRUNE(struct api *api, struct op_call *c)
 
 static void copy(struct session_op *o, struct session *s)
 {
-    int64_t seq = json_int(json_get(o->call->params, "seq"), 0);
-    if (seq < 0) {
+    const struct json *given = json_get(o->call->params, "seq");
+    int64_t seq = json_int(given, 0); // 0: all of them
+    if (given != NULL && given->type != JSON_NULL && seq < 1) {
         op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'seq' must be the number of an event");
         free(o);
         return;

@@ -1115,6 +1115,7 @@ def test_a_fork_goes_on_by_itself(home, hub, work):
     last = s.events()[-1]["seq"]
     no = s.call("POST", "/fork", {"seq": last + 1}, 400)
     assert no["code"] == "INVALID_BODY" and str(last) in no["detail"]
+    assert s.call("POST", "/fork", {"seq": 0}, 400)["code"] == "INVALID_BODY"
     made = s.call("POST", "/fork", {"seq": cut}, 201)
     assert made["id"] != s.id
     fork = Session.__new__(Session)
