@@ -57,7 +57,8 @@ const struct form form_skill_list = {
         COLUMNS(COL("NAME", ID, NULL), COL("SOURCE", DIM, NULL), COL("DESCRIPTION", TEXT, NULL)),
         "no skills yet; save one with 'afloat skills save NAME FILE'"}};
 
-const struct form form_skill_show = {.text = "{body}", .said = "{path}: {description}||{path}"};
+const struct form form_skill_show = {
+    .text = "{body}", .said = "{path}: {description}||{path}||it comes with the program"};
 
 const struct form form_skill_save = {
     .words = "name body", .said = "skill '{$0}' saved; bots use it from their next iteration on"};

@@ -600,7 +600,8 @@ def test_an_error_of_a_run_is_printed_once(home, hub, script, repo):
 def test_the_skill_about_plugins_comes_with_the_program(home, hub, tmp_path):
     rows = home.json("skills", "list")["skills"]
     assert [(r["name"], r["source"]) for r in rows] == [("plugin-authoring", "shipped")]
-    assert "plugin_save" in home.ok("skills", "show", "plugin-authoring")
+    shown = home.cli("skills", "show", "plugin-authoring")
+    assert "plugin_save" in shown.stdout and shown.stderr.splitlines() == ["afloat: it comes with the program"]
     home.env["AFLOAT_PROVIDER"] = "scripted"
     scenario = tmp_path / "scenario.jsonl"
     scenario.write_text('{"tool_calls": [{"name": "skill", "input": {"name": "plugin-authoring"}}]}\n'
