@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "api/handlers.h"
+#include "api/page.h"
 
 // a forgotten handler is a link error
 static op_fn *const handlers[OP__COUNT] = {
@@ -17,13 +18,18 @@ static op_fn *const handlers[OP__COUNT] = {
 void op_run(struct api *api, struct op_call *c)
 {
     assert(c->id < OP__COUNT && !c->answered);
-    handlers[c->id](api, c);
+    if ((ops[c->id].flags & OP_PAGES) == 0 || page_check(c)) {
+        handlers[c->id](api, c);
+    }
 }
 
 void op_answer(struct op_call *c, int status, struct str json)
 {
     assert(!c->answered); // an operation answers once
     c->answered = true;
+    if ((ops[c->id].flags & OP_PAGES) != 0) {
+        json = page_cut(c, json);
+    }
     c->face->answer(c, status, "application/json", json);
 }
 

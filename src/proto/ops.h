@@ -24,9 +24,10 @@ enum op_flags {
     OP_MAY_STREAM = 32, // answers JSON, or server-sent events to who asks for them
     OP_DESTROYS = 64,   // changes more than it adds: something may be lost
     // Who may call it, beside clients: decisions on trust and permission, secrets and tokens are nobody's else.
-    OP_LUA = 128,   // Lua that runs in the hub (user trust), as hub.<noun>.<verb>
-    OP_AGENT = 256, // agent-written Lua in its sandbox, over the host protocol
-    OP_WHOLE = 512, // the body is its one parameter, whatever it holds
+    OP_LUA = 128,    // Lua that runs in the hub (user trust), as hub.<noun>.<verb>
+    OP_AGENT = 256,  // agent-written Lua in its sandbox, over the host protocol
+    OP_WHOLE = 512,  // the body is its one parameter, whatever it holds
+    OP_PAGES = 1024, // answers with a whole list, of which `limit` and `cursor` cut a page
 };
 
 /// Who calls an operation. Plugins may not set the parameters that are a person's.

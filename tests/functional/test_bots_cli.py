@@ -597,6 +597,28 @@ def test_an_error_of_a_run_is_printed_once(home, hub, script, repo):
     assert "expects 'nothing of the kind'" in home.cli("runs", "show", run, cwd=repo).stdout
 
 
+LISTS = {"/bots": "bots", "/skills": "skills", "/template": "templates", "/provider": "providers", "/worktrees": "worktrees",
+         "/trust": "places", "/pty": "ptys", "/session-types": "types", "/provider/scripted/models": "models"}
+
+
+def test_a_list_comes_in_pages_whichever_it_is(home, hub):
+    for name in ("ant", "bee", "cat"):
+        save_bot = home.http("POST", "/bots", json.dumps({"name": name}).encode())
+        save_skill = home.http("PUT", f"/skills/{name}", json.dumps({"body": "Steps."}).encode())
+        assert (save_bot.status, save_skill.status) == (201, 200)
+    for path, key in LISTS.items():
+        whole = home.http("GET", path).json()
+        rows, cursor = [], "0"
+        while cursor is not None:
+            got = home.http("GET", f"{path}?limit=2&cursor={cursor}").json()
+            assert len(got[key]) == min(2, len(whole[key]) - len(rows)) and list(got) == list(whole), got
+            rows, cursor = rows + got[key], got["next"]
+        assert rows == whole[key] and whole["next"] is None
+        assert home.http("GET", f"{path}?cursor=9999").json()[key] == []
+        for wrong in ("limit=0", "limit=1001", "limit=x", "cursor=x", "cursor=-1"):
+            assert home.http("GET", f"{path}?{wrong}").status == 400, (path, wrong)
+
+
 def test_the_skill_about_plugins_comes_with_the_program(home, hub, tmp_path):
     rows = home.json("skills", "list")["skills"]
     assert [(r["name"], r["source"]) for r in rows] == [("plugin-authoring", "shipped")]

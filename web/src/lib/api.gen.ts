@@ -56,9 +56,9 @@ export interface Params {
   "session.pipeline": { id: string };
   "permission.list": { path?: string };
   "permission.remove": { id: string };
-  "provider.list": { keys?: string; path?: string };
-  "provider.models": { name: string; session?: string };
-  "bot.list": { working_dir?: string };
+  "provider.list": { keys?: string; path?: string; limit?: number; cursor?: string };
+  "provider.models": { name: string; session?: string; limit?: number; cursor?: string };
+  "bot.list": { working_dir?: string; limit?: number; cursor?: string };
   "bot.create": { name: string; description?: string; instructions?: string; max_iterations?: number; sleep_secs?: number; model?: string; provider?: string; engine?: string; sandbox?: string; network?: boolean; skip_git_check?: boolean; worktree?: boolean; merge?: string; plugins?: readonly unknown[]; stop_phrase?: string };
   "bot.show": { bot: string; working_dir?: string; project?: string };
   "bot.patch": { bot: string; description?: string; instructions?: string; max_iterations?: number; sleep_secs?: number; model?: string; provider?: string; engine?: string; sandbox?: string; network?: boolean; skip_git_check?: boolean; worktree?: boolean; merge?: string; plugins?: readonly unknown[]; stop_phrase?: string };
@@ -78,8 +78,8 @@ export interface Params {
   "run.discard": { id: string; delete_branch?: boolean };
   "skill.show": { name: string; bot?: string; working_dir?: string };
   "skill.save": { name: string; description?: string; body: string; bot?: string };
-  "skill.list": { bot?: string; working_dir?: string };
-  "trust.list": {  };
+  "skill.list": { bot?: string; working_dir?: string; limit?: number; cursor?: string };
+  "trust.list": { limit?: number; cursor?: string };
 }
 
 /** Where it is: method, path, names that go into the query; the rest is the body. */
@@ -138,9 +138,9 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "session.pipeline": ["GET", "/session/{id}/pipeline", []],
   "permission.list": ["GET", "/permission", ["path"]],
   "permission.remove": ["DELETE", "/permission/{id}", []],
-  "provider.list": ["GET", "/provider", ["keys","path"]],
-  "provider.models": ["GET", "/provider/{name}/models", ["session"]],
-  "bot.list": ["GET", "/bots", ["working_dir"]],
+  "provider.list": ["GET", "/provider", ["keys","path","limit","cursor"]],
+  "provider.models": ["GET", "/provider/{name}/models", ["session","limit","cursor"]],
+  "bot.list": ["GET", "/bots", ["working_dir","limit","cursor"]],
   "bot.create": ["POST", "/bots", []],
   "bot.show": ["GET", "/bots/{bot}", ["working_dir","project"]],
   "bot.patch": ["PATCH", "/bots/{bot}", []],
@@ -160,6 +160,6 @@ export const routes: { [K in keyof Params]: readonly [string, string, readonly s
   "run.discard": ["POST", "/runs/{id}/discard", []],
   "skill.show": ["GET", "/skills/{name}", ["bot","working_dir"]],
   "skill.save": ["PUT", "/skills/{name}", []],
-  "skill.list": ["GET", "/skills", ["bot","working_dir"]],
-  "trust.list": ["GET", "/trust", []],
+  "skill.list": ["GET", "/skills", ["bot","working_dir","limit","cursor"]],
+  "trust.list": ["GET", "/trust", ["limit","cursor"]],
 };

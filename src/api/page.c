@@ -1,0 +1,79 @@
+// Cutting pages out of lists that are short enough to be made whole: bots, skills, trusted places.
+//
+//     handler ──{"bots": [a, b, c], "next": null}──> page_cut() ──{"bots": [b], "next": "2"}──> face
+//                                                    limit=1 cursor=1
+//
+// The list is the first array of the answer; what stands beside it is the same on every page.
+
+#include "api/page.h"
+
+#include <assert.h>
+
+enum { LONGEST_PAGE = 1000 };
+
+static const struct json *given(const struct op_call *c, const char *name)
+{
+    const struct json *v = json_get(c->params, name);
+    return v == NULL || v->type == JSON_NULL ? NULL : v;
+}
+
+bool page_check(struct op_call *c)
+{
+    const struct json *limit = given(c, "limit"), *cursor = given(c, "cursor");
+    uint64_t from;
+    if (limit != NULL && (json_int(limit, 0) < 1 || json_int(limit, 0) > LONGEST_PAGE)) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_PAGE);
+        return false;
+    }
+    if (cursor != NULL && !str_to_u64(json_str(cursor, ""), &from)) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "not a cursor of this list");
+        return false;
+    }
+    return true;
+}
+
+/// Cut the list down to the page. The cursor of the next one, NULL when there is none.
+static const char *cut(struct arena *a, struct json *list, uint64_t from, uint64_t limit)
+{
+    uint64_t all = list->n;
+    from = MIN(from, all);
+    list->items += from;
+    list->n = (uint32_t)MIN(limit, all - from);
+    uint64_t to = from + list->n;
+    return to < all ? arena_printf(a, "%llu", (unsigned long long)to) : NULL;
+}
+
+struct str page_cut(struct op_call *c, struct str whole)
+{
+    struct json *v;
+    const char *next = NULL;
+    uint64_t from = 0;
+    bool found = false;
+    if (given(c, "limit") == NULL && given(c, "cursor") == NULL) {
+        return whole;
+    }
+    int rc = json_parse(&v, c->arena, whole, NULL, NULL);
+    assert(rc == 0 && v->type == JSON_OBJ); // our own
+    str_to_u64(json_str(given(c, "cursor"), "0"), &from);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
+    jw_obj(&w);
+    for (uint32_t i = 0; i < v->n; i++) {
+        struct json_member *m = &v->members[i];
+        if (!found && m->value.type == JSON_ARR) {
+            next =
+                cut(c->arena, &m->value, from, (uint64_t)json_int(given(c, "limit"), LONGEST_PAGE));
+            found = true;
+        }
+        if (!str_eqz(m->key, "next")) {
+            jw_key_str(&w, m->key);
+            jw_value(&w, &m->value);
+        }
+    }
+    assert(found);
+    jw_kstrz(&w, "next", next);
+    jw_end_obj(&w);
+    struct str page = arena_str(c->arena, buf_str(&text));
+    buf_fini(&text);
+    return page;
+}
