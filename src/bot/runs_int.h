@@ -13,6 +13,8 @@ void runs__find_early(struct bots *b);
 /// Let a->data be an empty record, which the ask ends.
 struct record *runs__hold(struct ask *a);
 enum { RUNS_DEFAULT_LIST = 50 };
+/// Read the cursor "<started_at>-<id>" of a list; false when it is none.
+bool runs__cursor(struct str cursor, int64_t *started_at, struct str *id);
 
 // runs_shared.c: of hubs that share a store. a->data is a record, and then the one that was found.
 void runs__find_shared(struct ask *a, struct str id, ask_fn *then);

@@ -57,18 +57,28 @@ static int compare(const void *a, const void *b)
                                           : strcmp(y->id, x->id);
 }
 
-/// Where the page begins: behind the place that the cursor "<started_at>-<id>" names.
+bool runs__cursor(struct str cursor, int64_t *started_at, struct str *id)
+{
+    uint64_t ms;
+    struct str time = str_cut(&cursor, '-');
+    if (!str_to_u64(time, &ms) || !record_id_valid(cursor)) {
+        return false;
+    }
+    *started_at = (int64_t)ms;
+    *id = cursor;
+    return true;
+}
+
+/// Where the page begins: behind the place that the cursor names.
 static size_t start_of(const struct listed *l, struct str cursor)
 {
-    struct str rest = cursor, time = str_cut(&rest, '-');
     struct row last = {0};
-    uint64_t ms;
+    struct str id;
     size_t i = 0;
-    if (!str_to_u64(time, &ms) || !record_id_valid(rest)) {
+    if (!runs__cursor(cursor, &last.started_at, &id)) {
         return 0;
     }
-    last.started_at = (int64_t)ms;
-    snprintf(last.id, sizeof last.id, STR_FMT, STR_ARG(rest));
+    snprintf(last.id, sizeof last.id, STR_FMT, STR_ARG(id));
     while (i < l->all.n && compare(&l->all.p[i], &last) <= 0) {
         i++;
     }
@@ -156,11 +166,16 @@ static void list(struct ask *a)
 void bots_run_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = ask__new(b, params, cb, arg);
-    int64_t limit = json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST);
+    struct str cursor = ask__str(a, "cursor"), id;
+    int64_t limit = json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST), at;
     bool placed = ask__str(a, "bot").p != NULL &&
                   (ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL);
     if (limit < 1 || limit > LONGEST_LIST) {
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
+        return;
+    }
+    if (cursor.n != 0 && !runs__cursor(cursor, &at, &id)) {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL, "not a cursor of this list");
         return;
     }
     ask__locate(a, WHERE_LEFT | WHERE_GIT | (placed ? WHERE_SPACE : 0), list);

@@ -113,21 +113,19 @@ static void on_listed(void *arg, const struct fleet_run *rows, size_t n, const s
 
 void runs__list_shared(struct ask *a)
 {
-    struct str rest = ask__str(a, "cursor"), time = str_cut(&rest, '-');
-    uint64_t before = 0;
+    struct str id = STR_NULL;
+    int64_t before = 0;
     const char *project = a->ws.slug != NULL ? a->ws.slug : ask__z(a, "project");
     const char *repository = a->git.main_root != NULL ? a->git.main_root : a->real;
     bool by_place = a->name == NULL && a->real != NULL && project == NULL;
-    if (!str_to_u64(time, &before) || !record_id_valid(rest)) {
-        before = 0;
-    }
+    runs__cursor(ask__str(a, "cursor"), &before, &id); // else from the first one
     struct fleet_query q = {
         .bot = str_of(a->name != NULL ? a->name : ""),
         .project = str_of(project != NULL ? project : ""),
         .repository = str_of(by_place ? repository : ""),
         .state = ask__str(a, "state"),
-        .before = (int64_t)before,
-        .before_id = rest,
+        .before = before,
+        .before_id = id,
         .limit = (size_t)json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST) + 1};
     fleet_runs(a->b->o.fleet, &q, on_listed, a);
 }

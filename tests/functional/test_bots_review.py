@@ -253,6 +253,12 @@ def test_a_config_that_stays_broken_is_noted_once(home, hub, bot, repo, script):
     assert len([note for note in record["notes"] if "last good config.md" in note]) == 1, record["notes"]
 
 
+@pytest.mark.parametrize("cursor", ["x", "12", "12-", "-1-abcdefgh"])
+def test_a_cursor_that_no_list_of_runs_gave_is_refused(home, hub, cursor):
+    answer = home.http("GET", f"/runs?cursor={cursor}")
+    assert answer.status == 400 and answer.json()["detail"] == "not a cursor of this list"
+
+
 def test_a_prompt_that_no_record_could_hold_is_refused(home, hub, bot, repo):
     body = json.dumps({"prompt": "x" * (2 << 20), "working_dir": str(repo)}).encode()
     answer = home.http("POST", "/bots/tidy/runs", body)
