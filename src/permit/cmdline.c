@@ -26,9 +26,10 @@
 enum { DEPTH_MAX = 16, LINE_BYTES = 64 * 1024, TRIES_MAX = 64 };
 
 struct heredoc {
-    struct str end; // the line that ends it
-    bool tabs;      // <<-: leading tabs are removed
-    bool literal;   // a quoted delimiter: nothing inside is expanded
+    struct str end;  // the line that ends it
+    struct str text; // of a here-string; p is NULL for others
+    bool tabs;       // <<-: leading tabs are removed
+    bool literal;    // a quoted delimiter: nothing inside is expanded
 };
 
 /// What all levels share.
@@ -59,6 +60,13 @@ static char peek(const struct reader *r, size_t ahead)
 static bool more(const struct reader *r)
 {
     return r->at < r->s.n;
+}
+
+static void skip_blanks(struct reader *r)
+{
+    while (peek(r, 0) == ' ' || peek(r, 0) == '\t' || (peek(r, 0) == '\\' && peek(r, 1) == '\n')) {
+        r->at += peek(r, 0) == '\\' ? 2 : 1;
+    }
 }
 
 static bool is_name(char c, bool first)
@@ -218,6 +226,9 @@ static void read_dollar(struct reader *r, struct cmd_word *w, struct buf *text, 
     } else if (c == '{') {
         r->at++;
         read_braces(r);
+    } else if (c == '[') { // the old form of $((...))
+        r->at++;
+        read_inner(r, '[', ']');
     } else if (is_name(c, true)) {
         while (is_name(peek(r, 0), false)) {
             r->at++;
@@ -335,27 +346,41 @@ static void end_simple(struct reader *r)
     }
 }
 
-/// A reserved word is no command; what follows it is one. True: `w` was one and is used up.
-static bool take_reserved(struct reader *r, struct str w)
+static bool is_reserved(struct str w)
 {
     static const char *const reserved[] = {"if",    "then", "elif",   "else",    "fi", "while",
                                            "until", "do",   "done",   "esac",    "{",  "}",
                                            "!",     "time", "coproc", "function"};
-    bool is = false;
-    for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
-        is |= str_eqz(w, reserved[i]);
+    return str_lookup(w, reserved, ARRAY_LEN(reserved)) >= 0;
+}
+
+/// `coproc NAME {`: a name stands before a compound command only; before any other word it is the command.
+static void skip_coproc_name(struct reader *r)
+{
+    struct reader ahead = *r;
+    read_word(&ahead, NULL);
+    skip_blanks(&ahead);
+    size_t body = ahead.at;
+    if (is_reserved(read_word(&ahead, NULL).text)) {
+        r->at = body;
     }
-    if (!is) { // the words after these are no commands, up to the next operator
-        is = str_eqz(w, "for") || str_eqz(w, "case") || str_eqz(w, "select") || str_eqz(w, "[[");
+}
+
+/// A reserved word is no command; what follows it is one. True: `w` was one and is used up.
+static bool take_reserved(struct reader *r, struct str w)
+{
+    if (!is_reserved(w)) { // the words after these are no commands, up to the next operator
+        bool is =
+            str_eqz(w, "for") || str_eqz(w, "case") || str_eqz(w, "select") || str_eqz(w, "[[");
         r->found->flags |= is ? (unsigned)CMD_COMPOUND : 0;
         return false;
     }
     r->found->flags |= CMD_COMPOUND;
-    while (peek(r, 0) == ' ' || peek(r, 0) == '\t') {
-        r->at++;
-    }
+    skip_blanks(r);
     if (str_eqz(w, "function") || (str_eqz(w, "time") && peek(r, 0) == '-')) {
         read_word(r, NULL); // its name; -p
+    } else if (str_eqz(w, "coproc")) {
+        skip_coproc_name(r);
     }
     return true;
 }
@@ -389,27 +414,16 @@ static void take_word(struct reader *r)
 
 // ---- redirections -------------------------------------------------------------------------------
 
-static void skip_blanks(struct reader *r)
-{
-    while (peek(r, 0) == ' ' || peek(r, 0) == '\t' || (peek(r, 0) == '\\' && peek(r, 1) == '\n')) {
-        r->at += peek(r, 0) == '\\' ? 2 : 1;
-    }
-}
-
 static void take_heredoc(struct reader *r)
 {
     struct heredoc h = {0};
+    bool here_string = peek(r, 0) == '<';
     r->found->flags |= CMD_HEREDOC;
-    if (peek(r, 0) == '<') { // a here-string: one word
-        r->at++;
-        skip_blanks(r);
-        vec_push(&r->words, read_word(r, NULL));
-        return;
-    }
     h.tabs = peek(r, 0) == '-';
-    r->at += h.tabs;
+    r->at += h.tabs || here_string;
     skip_blanks(r);
-    h.end = read_word(r, &h.literal).text;
+    struct str word = read_word(r, &h.literal).text;
+    *(here_string ? &h.text : &h.end) = word;
     if (r->heredocs.n == TRIES_MAX) {
         r->found->flags |= CMD_BROKEN;
     } else {
@@ -480,6 +494,9 @@ static bool has_shell(const struct found *f)
 static struct str heredoc_body(struct reader *r, const struct heredoc *h)
 {
     size_t start = r->at;
+    if (h->text.p != NULL) {
+        return h->text;
+    }
     while (more(r)) {
         size_t line = r->at;
         struct str rest = str_from(r->s, line), text = str_cut(&rest, '\n');
@@ -496,7 +513,7 @@ static struct str heredoc_body(struct reader *r, const struct heredoc *h)
 }
 
 /// A line ended: the texts that it announced follow. A shell runs its text as commands; any other text
-/// can hold substitutions, unless its delimiter was quoted.
+/// can hold substitutions, unless its delimiter was quoted. Those of a here-string were read with its word.
 static void take_heredocs(struct reader *r)
 {
     end_simple(r);
@@ -506,7 +523,8 @@ static void take_heredocs(struct reader *r)
         if (runs) {
             read_level(r->found, body, r->depth + 1);
         }
-        for (size_t k = 0; !r->heredocs.p[i].literal && !runs && k < body.n; k++) {
+        bool expands = !r->heredocs.p[i].literal && r->heredocs.p[i].text.p == NULL;
+        for (size_t k = 0; expands && !runs && k < body.n; k++) {
             if (body.p[k] == '`' || (body.p[k] == '$' && k + 1 < body.n && body.p[k + 1] != ' ')) {
                 struct reader inner = {
                     .found = r->found, .s = body, .at = k, .depth = r->depth + 1};
@@ -572,8 +590,7 @@ static void read_level(struct found *f, struct str s, unsigned depth)
     for (skip_blanks(&r); more(&r); skip_blanks(&r)) {
         take_next(&r);
     }
-    end_simple(&r);
-    f->flags |= r.heredocs.n != 0 ? (unsigned)CMD_BROKEN : 0;
+    take_heredocs(&r); // one whose text does not follow is broken
     vec_fini(&r.assigns);
     vec_fini(&r.words);
     vec_fini(&r.heredocs);

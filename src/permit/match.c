@@ -11,14 +11,16 @@
 //       └─ wrapper ─┘ └┘     └ by its name; options in any order
 //
 // A wrapper's own options may take a value ("-u bob"), and we do not know which. Each option may therefore
-// swallow one word: `nice -n 10 rm` is tried as `10 rm` and as `rm`. That can only find too much.
+// swallow one word: `nice -n 10 rm` is tried as `10 rm` and as `rm`. That can only find too much. Wrappers within
+// wrappers multiply the tries, so a search has a budget. A line on which it runs out is opaque: the user is asked.
 
 #include "permit/match.h"
 
 #include "base/path.h"
 #include "base/vec.h"
 
-enum { UNWRAP_MAX = 8 };
+// BUDGET is in words compared and bytes parsed: about ten times the longest line that cmdline_parse() reads.
+enum { UNWRAP_MAX = 8, BUDGET = 1 << 20 };
 
 // ---- patterns -----------------------------------------------------------------------------------
 
@@ -128,7 +130,7 @@ bool match_allows(const struct pattern *p, const struct cmd_simple *c)
         return false;
     }
     for (size_t i = 0; i < p->n; i++) {
-        if (is_rest(p, i) && i != 0) {
+        if (is_rest(p, i)) {
             return true;
         }
         if (i >= c->n_words || c->words[i].dynamic || !word_fits(&p->words[i], c->words[i].text)) {
@@ -243,15 +245,27 @@ struct search {
     visit_fn *visit;
     const void *arg;
     unsigned depth;
+    size_t spent;
+    bool gave_up; // some command was not looked into
 };
 
 static bool search_simple(struct search *s, const struct cmd_simple *c);
 
+/// Pay for the next part of the search. False: it is not searched.
+static bool afford(struct search *s, size_t cost)
+{
+    s->spent += cost;
+    s->gave_up |= s->spent > BUDGET || s->depth == UNWRAP_MAX;
+    return s->spent <= BUDGET && s->depth < UNWRAP_MAX;
+}
+
 static bool search_text(struct search *s, struct str text)
 {
-    struct cmdline l;
+    struct cmdline l = {0};
     bool found = false;
-    cmdline_parse(&l, s->arena, text);
+    if (afford(s, text.n)) {
+        cmdline_parse(&l, s->arena, text);
+    }
     for (size_t i = 0; !found && i < l.n_simples; i++) {
         found = search_simple(s, &l.simples[i]);
     }
@@ -269,20 +283,56 @@ static bool is_option(struct str w)
     return w.n > 1 && w.p[0] == '-';
 }
 
-/// Each option may take the next word as its value, so every word up to there may be the command.
+/// env -S 'rm x', -S'rm x', --split-string='rm x': the words of a text, then the words after it.
+static bool search_split(struct search *s, const struct cmd_simple *c, size_t at)
+{
+    struct str w = c->words[at].text, text = w;
+    ptrdiff_t letter = w.p[1] != '-' ? str_index(w, 'S') : -1;
+    if (letter > 0) {
+        text = str_from(w, (size_t)letter + 1);
+    } else if (!str_starts(w, "--split-string")) {
+        return false;
+    } else {
+        str_cut(&text, '=');
+    }
+    at++;
+    if (text.n == 0 && at < c->n_words) {
+        text = c->words[at++].text;
+    }
+    struct cmdline l = {0};
+    size_t rest = c->n_words - at;
+    if (afford(s, text.n + rest)) {
+        cmdline_parse(&l, s->arena, text);
+    }
+    if (l.n_simples == 0) {
+        return false;
+    }
+    const struct cmd_simple *first = &l.simples[0];
+    size_t n = first->n_words + rest;
+    struct cmd_word *words = arena_calloc(s->arena, n + 1, sizeof *words);
+    memcpy(words, first->words != NULL ? first->words : words, first->n_words * sizeof *words);
+    memcpy(words + first->n_words, c->words + at, rest * sizeof *words);
+    struct cmd_simple all = {.words = words, .n_words = n};
+    return search_simple(s, &all);
+}
+
+/// Each option may take the next word as its value, so every word up to there may be the command. Some wrappers
+/// (watch, script -c, flock -c) give one word to a shell.
 static bool search_wrapped(struct search *s, const struct cmd_simple *c, unsigned operands)
 {
     unsigned values = operands;
     for (size_t i = 1; i < c->n_words; i++) {
         struct str w = c->words[i].text;
+        if (str_eqz(w, "-")) { // env -: with an empty environment
+            continue;
+        }
         if (is_option(w)) {
-            bool text = str_starts(w, "-S") || str_starts(w, "--split-string");
-            if (text && i + 1 < c->n_words && search_text(s, c->words[i + 1].text)) {
-                return true; // env -S 'rm x'
+            if (search_split(s, c, i)) {
+                return true;
             }
             values += str_index(w, '=') < 0;
         } else if (str_index(w, '=') <= 0) {
-            if (search_from(s, c, i)) {
+            if (search_from(s, c, i) || (str_index(w, ' ') > 0 && search_text(s, w))) {
                 return true;
             }
             if (values-- == 0) {
@@ -298,7 +348,13 @@ static bool search_shell(struct search *s, const struct cmd_simple *c)
     bool text = false;
     for (size_t i = 1; i < c->n_words; i++) {
         struct str w = c->words[i].text;
-        if (is_option(w)) {
+        if (str_starts(w, "--command")) { // of su
+            str_cut(&w, '=');
+            text = true;
+            if (search_text(s, w)) {
+                return true;
+            }
+        } else if (is_option(w)) {
             text |= w.p[1] != '-' && str_index(w, 'c') > 0;
         } else if (text && search_text(s, w)) {
             return true;
@@ -310,7 +366,11 @@ static bool search_shell(struct search *s, const struct cmd_simple *c)
 static bool search_reads(struct search *s, const struct cmd_simple *c)
 {
     struct buf all = {.max = SIZE_MAX};
-    for (size_t i = 1; i < c->n_words; i++) {
+    size_t first = 1;
+    while (first < c->n_words && is_option(c->words[first].text)) {
+        first++;
+    }
+    for (size_t i = first; i < c->n_words; i++) {
         buf_adds(&all, c->words[i].text);
         buf_addc(&all, ' ');
     }
@@ -334,7 +394,7 @@ static bool search_exec(struct search *s, const struct cmd_simple *c)
 
 static bool search_simple(struct search *s, const struct cmd_simple *c)
 {
-    if (c->n_words == 0 || s->depth == UNWRAP_MAX) {
+    if (c->n_words == 0 || !afford(s, c->n_words)) {
         return false;
     }
     if (s->visit(c, s->arg)) {
@@ -353,11 +413,10 @@ static bool search_simple(struct search *s, const struct cmd_simple *c)
     return found;
 }
 
-static bool search_line(const struct cmdline *l, struct arena *a, visit_fn *visit, const void *arg)
+static bool search_line(struct search *s, const struct cmdline *l)
 {
-    struct search s = {.arena = a, .visit = visit, .arg = arg};
     for (size_t i = 0; i < l->n_simples; i++) {
-        if (search_simple(&s, &l->simples[i])) {
+        if (search_simple(s, &l->simples[i])) {
             return true;
         }
     }
@@ -388,6 +447,9 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
     size_t at = 1, values = 0, i = 1;
     struct str first = p->words[0].text;
     bool by_name = str_index(first, '/') < 0;
+    if (is_rest(p, 0)) {
+        return true;
+    }
     if (!word_fits(&p->words[0], by_name ? cmd_name(c) : c->words[0].text)) {
         return false;
     }
@@ -420,16 +482,36 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
 
 bool match_finds(const struct pattern *p, const struct cmdline *l, struct arena *a)
 {
-    return search_line(l, a, fits_widely, p);
+    struct search s = {.arena = a, .visit = fits_widely, .arg = p};
+    return search_line(&s, l);
 }
 
-static bool is_dynamic(const struct cmd_simple *c, const void *arg)
+/// Does this shell run what comes to its input?
+static bool reads_input(const struct cmd_simple *c)
 {
-    (void)arg;
-    return c->words[0].dynamic;
+    for (size_t i = 1; i < c->n_words; i++) {
+        struct str w = c->words[i].text;
+        bool letters = is_option(w) && w.p[1] != '-';
+        if (letters && str_index(w, 's') > 0) {
+            return true;
+        }
+        if (!is_option(w) || (letters && str_index(w, 'c') > 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The text of a here-document was read with the line.
+static bool hides_what_it_runs(const struct cmd_simple *c, const void *arg)
+{
+    const struct cmdline *l = arg;
+    return c->words[0].dynamic ||
+           (cmd_is_shell(cmd_name(c)) && (l->flags & CMD_HEREDOC) == 0 && reads_input(c));
 }
 
 bool match_is_opaque(const struct cmdline *l, struct arena *a)
 {
-    return (l->flags & CMD_BROKEN) != 0 || search_line(l, a, is_dynamic, NULL);
+    struct search s = {.arena = a, .visit = hides_what_it_runs, .arg = l};
+    return (l->flags & CMD_BROKEN) != 0 || search_line(&s, l) || s.gave_up;
 }

@@ -114,7 +114,7 @@ TEST(here_documents_are_text_unless_a_shell_reads_them)
     CHECK_STR(seen("cat <<E\na $(rm x)\nE"), "cat; rm|x SH");
     CHECK_STR(seen("cat <<'E'\na $(rm x)\nE\nls"), "cat; ls H");
     CHECK_STR(seen("cat <<-E\n\ta\n\tE\nls"), "cat; ls H");
-    CHECK_STR(seen("bash <<< 'rm x'"), "bash|rm x H");
+    CHECK_STR(seen("bash <<< 'rm x'"), "bash; rm|x H");
     CHECK_STR(seen("cat <<E\nrm x"), "cat; rm|x BH");
 }
 

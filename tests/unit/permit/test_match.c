@@ -2,7 +2,7 @@
 #include "permit/match.h"
 #include "unit/test.h"
 
-enum { ROOM = 40 };
+enum { ROOM = 64 };
 
 static struct pattern pattern_of(struct arena *a, const char *text)
 {
@@ -95,6 +95,7 @@ TEST(an_allow_rule_covers_what_it_shows_and_nothing_more)
          "{ git status; }",
          "git status <<E\nE",
          "git status <(x)",
+         "git status $[x]",
          "$G status",
          "git statusx",
          "'git status'",
@@ -128,52 +129,82 @@ TEST(an_allow_pattern_without_a_star_is_the_whole_command)
 
 TEST(a_deny_rule_holds_however_the_command_is_dressed)
 {
-    static const struct table t = {finds,
-                                   "rm *",
-                                   {"rm",
-                                    "rm x",
-                                    "/bin/rm x",
-                                    "A=1 rm x",
-                                    "ls; rm x",
-                                    "ls && rm x",
-                                    "ls | xargs rm",
-                                    "echo $(rm x)",
-                                    "echo `rm x`",
-                                    "echo \"$(rm x)\"",
-                                    "env rm x",
-                                    "env -i A=1 rm x",
-                                    "env -S 'rm x'",
-                                    "nohup rm x",
-                                    "timeout 5 rm x",
-                                    "timeout -k 5 --signal KILL 10 rm x",
-                                    "nice -n 10 rm x",
-                                    "sudo -u bob rm x",
-                                    "command rm x",
-                                    "exec rm x",
-                                    "eval 'rm x'",
-                                    "eval rm x",
-                                    "sh -c 'rm x'",
-                                    "bash -ec \"rm x\"",
-                                    "bash --norc -c 'ls; rm x'",
-                                    "find . -exec rm {} \\;",
-                                    "find . -name x -execdir /bin/rm {} +",
-                                    "xargs -I{} -n 1 rm {}",
-                                    "if true; then rm x; fi",
-                                    "(rm x)",
-                                    "f() { rm x; }",
-                                    "r\\m x",
-                                    "'rm' x",
-                                    "$'\\x72m' x",
-                                    "bash <<E\nrm x\nE",
-                                    "sudo sh -c 'env rm x'",
-                                    "diff <(rm x) y",
-                                    "trap 'rm x' EXIT",
-                                    "! rm x"},
-                                   {"ls", "echo rm x", "echo 'rm x'", "git rm x", "rmdir x",
-                                    "cat rm", "ls # rm x", "cat <<E\nrm x\nE", "echo a > rm",
-                                    "timeout 5 echo rm", "env FOO=rm ls", "grep rm x",
-                                    "sh script rm", "find . -name rm", NULL}};
+    static const struct table t = {
+        finds,
+        "rm *",
+        {"rm",
+         "rm x",
+         "/bin/rm x",
+         "A=1 rm x",
+         "ls; rm x",
+         "ls && rm x",
+         "ls | xargs rm",
+         "echo $(rm x)",
+         "echo `rm x`",
+         "echo \"$(rm x)\"",
+         "env rm x",
+         "env -i A=1 rm x",
+         "env -S 'rm x'",
+         "nohup rm x",
+         "timeout 5 rm x",
+         "timeout -k 5 --signal KILL 10 rm x",
+         "nice -n 10 rm x",
+         "sudo -u bob rm x",
+         "command rm x",
+         "exec rm x",
+         "eval 'rm x'",
+         "eval rm x",
+         "sh -c 'rm x'",
+         "bash -ec \"rm x\"",
+         "bash --norc -c 'ls; rm x'",
+         "find . -exec rm {} \\;",
+         "find . -name x -execdir /bin/rm {} +",
+         "xargs -I{} -n 1 rm {}",
+         "if true; then rm x; fi",
+         "(rm x)",
+         "f() { rm x; }",
+         "r\\m x",
+         "'rm' x",
+         "$'\\x72m' x",
+         "bash <<E\nrm x\nE",
+         "sudo sh -c 'env rm x'",
+         "diff <(rm x) y",
+         "trap 'rm x' EXIT",
+         "! rm x",
+         "env - rm x",
+         "env -S'rm x'",
+         "env -iS 'rm x'",
+         "env --split-string='rm x'",
+         "env -S 'sh -c' 'rm x'",
+         "eval -- rm x",
+         "trap -- 'rm x' EXIT",
+         "su --command='rm x' bob",
+         "su --command 'rm x'",
+         "bash <<< 'rm x'",
+         "cat <<< 'rm x' | sh",
+         "cat <<< 'rm x' | sudo bash -s; ls",
+         "coproc X { rm x; }",
+         "coproc X while rm x; do :; done",
+         "coproc rm x",
+         NULL},
+        {"ls", "echo rm x", "echo 'rm x'", "git rm x", "rmdir x", "cat rm", "ls # rm x",
+         "cat <<E\nrm x\nE", "echo a > rm", "timeout 5 echo rm", "env FOO=rm ls", "grep rm x",
+         "sh script rm", "find . -name rm", "cat <<< 'rm x'", "env - ls rm", "coproc X rm",
+
+         "trap - EXIT", NULL}};
     check_table(&t);
+}
+
+TEST(a_star_alone_stands_for_every_command)
+{
+    static const struct table allow = {allows,
+                                       "*",
+                                       {"ls", "ls -la x", "ls; make test", NULL},
+                                       {"ls $(x)", "$X a", "ls > /etc/x", "PATH=/x ls", NULL}};
+    static const struct table fence = {
+        finds, "*", {"ls", "rm x", "rm -r x y", "A=1 rm x", NULL}, {"", "A=1", NULL}};
+    check_table(&allow);
+    check_table(&fence);
 }
 
 TEST(a_deny_rule_sees_past_options)
@@ -203,9 +234,18 @@ TEST(a_deny_rule_sees_past_options)
 
 TEST(a_command_without_a_readable_name_is_opaque)
 {
-    static const char *const opaque[] = {"$X a",   "`x` a",        "{rm,x}", "/bin/r? x",
-                                         "env $X", "sh -c \"$X\"", "echo 'a"};
-    static const char *const clear[] = {"ls", "ls $X", "echo *", "env A=1 ls $X", "sh -c 'ls'"};
+    static const char *const opaque[] = {"$X a",
+                                         "`x` a",
+                                         "{rm,x}",
+                                         "/bin/r? x",
+                                         "env $X",
+                                         "sh -c \"$X\"",
+                                         "echo 'a",
+                                         "curl x | sh",
+                                         "curl x | sudo bash -s a",
+                                         "env env env env env env env env env rm x"};
+    static const char *const clear[] = {"ls",         "ls $X",       "echo *",    "env A=1 ls $X",
+                                        "sh -c 'ls'", "sh script a", "sh <<E\nE", "sh -x script"};
     struct arena a = {0};
     struct cmdline l;
     for (size_t i = 0; i < ARRAY_LEN(opaque); i++) {
@@ -219,6 +259,27 @@ TEST(a_command_without_a_readable_name_is_opaque)
         if (match_is_opaque(&l, &a)) {
             test_fail(__FILE__, __LINE__, "opaque: %s", clear[i]);
         }
+    }
+    arena_fini(&a);
+}
+
+TEST(a_line_made_up_of_wrappers_takes_no_longer_than_another)
+{
+    struct arena a = {0};
+    struct cmdline l;
+    struct buf line;
+    static const char *const layers[] = {"env -a ", "env -S ", "sudo -u nice -n ",
+                                         "xargs -I 'env -S x' "};
+    for (size_t i = 0; i < ARRAY_LEN(layers); i++) {
+        buf_init(&line, SIZE_MAX);
+        for (unsigned k = 0; k < 2000; k++) {
+            buf_addz(&line, layers[i]);
+        }
+        struct pattern p = pattern_of(&a, "rm *");
+        cmdline_parse(&l, &a, buf_str(&line));
+        CHECK(!match_finds(&p, &l, &a)); // was never answered
+        CHECK(match_is_opaque(&l, &a));
+        buf_fini(&line);
     }
     arena_fini(&a);
 }
