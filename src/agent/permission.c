@@ -17,6 +17,7 @@
 #include "agent/agent_int.h"
 #include "agent/make.h"
 #include "agent/tool_int.h"
+#include "base/path.h"
 
 // ---- rules --------------------------------------------------------------------------------------
 
@@ -362,7 +363,7 @@ struct call_look {
 static void find_file(void *arg)
 {
     struct call_look *l = arg;
-    char *real = rules_real_file(l->file);
+    char *real = path_real(l->file);
     free(l->file);
     l->file = real;
 }

@@ -46,17 +46,19 @@ void agent__session_mark(struct session *s, const struct turn *t)
 /// The absolute path of the file that a file tool writes; NULL: it is in the private /tmp of the sandbox.
 static const char *path_of(const struct tool_call *c, const struct session *s)
 {
-    struct arena *a = c->site->arena;
-    struct str path = json_str(json_get(tool_call_input(c), "path"), "");
-    if (path.n == 0 || s->working_dir == NULL) {
+    struct str said = json_str(json_get(tool_call_input(c), "path"), "");
+    if (said.n == 0 || s->working_dir == NULL) {
         return NULL;
     }
-    if (path.p[0] == '/') {
-        const char *file = arena_strdup(a, path);
-        bool inside = path_below(s->working_dir, file) != NULL;
-        return inside || path_below("/tmp", file) == NULL ? file : NULL;
-    }
-    return arena_printf(a, "%s/" STR_FMT, s->working_dir, STR_ARG(path));
+    char *text = str_dup(said), *home = path_expand_home(text);
+    char *full = path_join(s->working_dir, home), *clean = path_clean(full);
+    bool kept = path_below(s->working_dir, clean) != NULL || path_below("/tmp", clean) == NULL;
+    const char *path = kept ? arena_strdup(c->site->arena, str_of(full)) : NULL;
+    free(clean);
+    free(full);
+    free(home);
+    free(text);
+    return path;
 }
 
 bool agent__call_keep(struct tool_call *c, rewind_ready_cb *ready)
@@ -196,6 +198,8 @@ static void on_restored(void *arg, int status, const struct err *e, const struct
         if (g->wish.conversation) {
             agent__engine_forget(s); // it still remembers what is taken back
             s->context = 0;          // unknown until the next request
+        } else {
+            talk_mark(s->talk, str_of(g->id)); // going back to this rewind is going back to here
         }
         struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_REWOUND);
         copy_result(g, r);

@@ -533,8 +533,11 @@ static void replay_trimmed(struct talk *t, struct talk_facts *f, const struct js
 static void replay_rewound(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     (void)f;
+    struct str as = json_str(json_get(ev, "checkpoint"), "");
     if (json_bool(json_get(ev, "conversation"), false)) {
-        talk_rewind(t, json_str(json_get(ev, "to"), ""), json_str(json_get(ev, "checkpoint"), ""));
+        talk_rewind(t, json_str(json_get(ev, "to"), ""), as);
+    } else {
+        talk_mark(t, as);
     }
 }
 

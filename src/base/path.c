@@ -141,6 +141,23 @@ static bool drop_part(struct buf *out, size_t root)
     return true;
 }
 
+char *path_real(const char *path)
+{
+    char *real = realpath(path, NULL);
+    for (struct str up = str_of(path); real == NULL && up.n > 1;) {
+        up = path_dir(up);
+        char *dir = str_dup(up), *real_dir = realpath(dir, NULL);
+        if (real_dir != NULL) {
+            char *joined = xasprintf("%s/%s", real_dir, path + up.n);
+            real = path_clean(joined);
+            free(joined);
+        }
+        free(dir);
+        free(real_dir);
+    }
+    return real != NULL ? real : path_clean(path);
+}
+
 char *path_clean(const char *path)
 {
     size_t root = path[0] == '/'; // length of what no `..` takes away

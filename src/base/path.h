@@ -22,6 +22,10 @@ bool path_exists(const char *path);
 /// as it is. The caller frees it.
 char *path_expand_home(const char *path);
 
+/// `path` (absolute) without links as far as it exists; the part that does not is cleaned up as text. Blocks.
+/// Caller frees.
+char *path_real(const char *path);
+
 /// Lexical clean-up: `.`, empty parts and `x/..` go. Never touches the disk. Caller frees.
 char *path_clean(const char *path);
 

@@ -80,7 +80,8 @@ static void go_back(struct past *p, const struct json *ev)
 {
     struct str to = json_get_text(ev, "to");
     const struct past_event *now = p->last;
-    for (size_t i = 0; i < p->points.n; i++) { // the last that fits counts
+    bool talk = json_bool(json_get(ev, "conversation"), false); // else files alone went back
+    for (size_t i = 0; talk && i < p->points.n; i++) {          // the last that fits counts
         if (str_eq(p->points.p[i].id, to)) {
             now = p->points.p[i].last;
         }
@@ -109,7 +110,7 @@ static void take_past(struct past *p, const struct json *ev)
     if (is_message(ev, "assistant") || (is_message(ev, "user") && !changed) ||
         str_eqz(type, "tool.called")) {
         add_shown(p, ev);
-    } else if (str_eqz(type, "session.rewound") && json_bool(json_get(ev, "conversation"), false)) {
+    } else if (str_eqz(type, "session.rewound")) {
         go_back(p, ev);
     }
 }

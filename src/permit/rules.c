@@ -223,30 +223,19 @@ static bool path_glob(const char *p, const char *s)
 const char *rules_file(const struct permit_call *c, struct arena *a)
 {
     const struct permit_tool *tool = find_tool(c->tool);
-    struct str asked = json_str(json_get(c->input, tool->member), "");
-    if (tool->kind != KIND_PATH || str_index(asked, '\0') >= 0) {
+    bool command = tool->kind == KIND_COMMAND;
+    struct str asked = json_str(json_get(c->input, command ? "cwd" : tool->member), "");
+    bool none = command ? asked.n == 0 : tool->kind != KIND_PATH;
+    if (none || str_index(asked, '\0') >= 0) {
         return NULL;
     }
-    char *full = path_join(c->working_dir, asked.n != 0 ? arena_strdup(a, asked) : ".");
-    char *clean = path_clean(full);
-    const char *file = arena_strdup(a, str_of(clean));
+    char *said = asked.n != 0 ? str_dup(asked) : xstrdup(".");
+    char *home = path_expand_home(said), *full = path_join(c->working_dir, home);
+    const char *file = arena_strdup(a, str_of(full));
     free(full);
-    free(clean);
+    free(home);
+    free(said);
     return file;
-}
-
-char *rules_real_file(const char *file)
-{
-    char *real = realpath(file, NULL);
-    if (real == NULL) { // a file that will be made
-        char *dir = str_dup(path_dir(str_of(file))), *name = str_dup(path_base(str_of(file)));
-        char *real_dir = realpath(dir, NULL);
-        real = real_dir != NULL ? path_join(real_dir, name) : xstrdup(file);
-        free(dir);
-        free(name);
-        free(real_dir);
-    }
-    return real;
 }
 
 /// `file` relative to the working directory; NULL: it is outside.
@@ -295,12 +284,7 @@ static void read_subject(struct subject *s, const struct permit_call *c, struct 
     if (s->tool->kind == KIND_URL) {
         s->host = host_of(s->text, a);
     } else if (s->tool->kind == KIND_COMMAND) {
-        struct str cwd = json_str(json_get(c->input, "cwd"), "");
-        char *where = path_join(c->working_dir, cwd.n != 0 ? arena_strdup(a, cwd) : ".");
-        char *clean = path_clean(where);
-        s->cwd = arena_str(a, str_of(clean));
-        free(where);
-        free(clean);
+        s->cwd = c->file != NULL ? str_of(c->file) : root;
         cmdline_parse(&s->line, a, s->text);
         s->plain = match_is_plain(&s->line, s->cwd, root);
     }

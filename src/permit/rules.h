@@ -43,7 +43,7 @@ struct permit_call {
     const struct json *input;
     const char *working_dir; // real path
     const char *session;
-    const char *file; // rules_real_file() of rules_file(); NULL: it names none
+    const char *file; // path_real() of rules_file(), which blocks; NULL: it names none
 };
 
 /// An answer that a user can give, and what it covers, in words.
@@ -52,11 +52,9 @@ struct permit_offer {
     const char *covers;
 };
 
-/// The file that a call names, an absolute path in the arena; NULL: its tool names none, or it cannot be one.
+/// The file that a call names, or the directory that a command asks to run in, an absolute path in the arena, as its tool
+/// opens it; NULL: it names none, or it cannot be one.
 const char *rules_file(const struct permit_call *c, struct arena *a);
-/// The same without links, as far as it exists. It asks the file system, which may not answer: for a thread.
-/// Caller frees.
-char *rules_real_file(const char *file);
 
 /// An empty list.
 void rules_init(struct rules *r);

@@ -217,25 +217,24 @@ void rewind_turn(struct rewind_session *s, const char *turn, int64_t at, struct 
 
 // ---- a file tool --------------------------------------------------------------------------------
 
-/// Where `path` is opened from: the working directory, else the nearest directory above it that is there.
-/// Links on the way are resolved here, once.
+/// Where `path` is opened from: the working directory, else the nearest directory above it that is there. Links are
+/// resolved here, once: a file tool writes the file that a link leads to, and leaves the link.
 static struct rewind_change split_path(struct arena *a, const char *working_dir, const char *path)
 {
-    char *base = arena_strdup(a, str_of(path)), *real = NULL;
-    const char *rest = path;
-    for (char *slash; real == NULL && (slash = strrchr(base, '/')) != NULL;) {
-        *slash = '\0';
-        rest = path + (slash - base) + 1;
-        real = realpath(slash != base ? base : "/", NULL);
-    }
-    assert(real != NULL);
-    const char *full = arena_printf(a, "%s/%s", real, rest);
-    size_t n = working_dir != NULL ? strlen(working_dir) : 0;
-    bool inside = n != 0 && strncmp(full, working_dir, n) == 0 && full[n] == '/';
-    struct rewind_change c = {.base = arena_strdup(a, str_of(inside ? working_dir : real)),
-                              .path = inside ? full + n + 1 : rest};
+    char *real = path_real(path);
+    const char *full = arena_strdup(a, str_of(real));
+    const char *below = working_dir != NULL ? path_below(working_dir, full) : NULL;
     free(real);
-    return c;
+    if (below != NULL && below[0] != '\0') {
+        return (struct rewind_change){.base = arena_strdup(a, str_of(working_dir)), .path = below};
+    }
+    struct str up = path_dir(str_of(full));
+    char *base = arena_strdup(a, up);
+    while (!path_is_dir(base) && up.n > 1) {
+        up = path_dir(up);
+        base = arena_strdup(a, up);
+    }
+    return (struct rewind_change){.base = base, .path = full + up.n + (up.n > 1)};
 }
 
 static int look_at(const struct kept_store *store, const struct rewind_change *c,

@@ -92,6 +92,36 @@ def test_files_and_conversation_go_back_and_forth(session, repo, home):
     assert "edit it" in messages and "run it" in messages and "and now?" in messages
 
 
+@pytest.mark.parametrize("part", ["files", "conversation"])
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_rewind_of_one_part_alone_can_be_undone_like_any_other(home, killed, repo, part, restart):
+    s = Session(home, repo, [EDIT, said("edited"), said("after all")], permission="auto")
+    s.ask("edit it")
+    other = {"files": "conversation", "conversation": "files"}[part]
+    s.call("POST", "/rewind", {"to": "t1", other: False})
+    assert (repo / "a.txt").read_text() == ("one\n" if part == "files" else "ONE\n")
+    if restart:
+        killed()
+    s.call("POST", "/rewind", {"to": s.call("GET", "/checkpoints")["checkpoints"][-1]["turn"]})
+    assert (repo / "a.txt").read_text() == "ONE\n"
+    s.ask("and now?", env={"AFLOAT_PROVIDER": "scripted", "PATH": os.environ["PATH"]})
+    assert "edit it" in json.dumps(s.requests()[-1]["body"]["messages"])
+
+
+def test_a_file_written_through_a_link_comes_back(session, repo, home):
+    (repo / "link").symlink_to("a.txt")
+    before = tree(repo)
+    s = session(use("write_file", path="link", content="through\n"), use("write_file", path="a.txt", content="on\n"),
+                use("write_file", path="~/" + os.path.relpath(repo / "home.txt", os.environ["HOME"]), content="made\n"),
+                said("done"))
+    turn = s.ask()["turn_id"]
+    assert (repo / "a.txt").read_text() == "on\n" and (repo / "home.txt").exists()
+    [point] = s.call("GET", "/checkpoints")["checkpoints"]
+    assert point["files"] == [str(repo / "a.txt"), str(repo / "home.txt")]
+    back = s.call("POST", "/rewind", {"to": turn})
+    assert back["conflicts"] == [] and tree(repo) == before
+
+
 @pytest.fixture
 def killed(home):
     """A function that kills the hub and starts another one."""

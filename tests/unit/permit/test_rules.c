@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "permit/rules.h"
 #include "unit/test.h"
 
@@ -44,7 +45,7 @@ static struct permit_call call_of(const char *tool, const struct json *input)
     struct permit_call c = {
         .tool = str_of(tool), .input = input, .working_dir = test_dir(), .session = "s1"};
     const char *file = rules_file(&c, &arena);
-    char *real = file != NULL ? rules_real_file(file) : NULL;
+    char *real = file != NULL ? path_real(file) : NULL;
     c.file = real != NULL ? arena_strdup(&arena, str_of(real)) : NULL;
     free(real);
     return c;
@@ -148,6 +149,42 @@ TEST(paths_are_compared_where_the_file_really_is)
     CHECK_INT(judge("write_file", input_of("path", "docs/link/a.c", NULL)), PERMIT_DENY);
     CHECK_INT(judge("write_file", input_of("path", "src/a.c", NULL)), PERMIT_DENY);
     CHECK_INT(judge("write_file", input_of("path", "src/deep/a.c", NULL)), PERMIT_NONE);
+    // directories that the call would make
+    add(&config, PERMIT_DENY, "write_file", "src/**");
+    CHECK_INT(judge("edit_file", input_of("path", "docs/link/new/a.c", NULL)), PERMIT_NONE);
+    CHECK_INT(judge("write_file", input_of("path", "docs/link/new/deep/a.c", NULL)), PERMIT_DENY);
+    // the kernel follows a link before it goes up
+    CHECK_INT(judge("edit_file", input_of("path", "docs/link/../docs/a", NULL)), PERMIT_ALLOW);
+    snprintf(path, sizeof path, "%s/src/sub", test_dir());
+    CHECK_INT(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/docs/sub", test_dir());
+    CHECK_INT(symlink("../src/sub", path), 0);
+    CHECK_INT(judge("edit_file", input_of("path", "docs/sub/../a.c", NULL)), PERMIT_NONE);
+    CHECK_INT(judge("write_file", input_of("path", "docs/sub/../a.c", NULL)), PERMIT_DENY);
+    // the file tools know ~
+    CHECK_INT(setenv("HOME", test_dir(), 1), 0);
+    CHECK_INT(judge("edit_file", input_of("path", "~/docs/a", NULL)), PERMIT_ALLOW);
+    CHECK_INT(judge("write_file", input_of("path", "~/src/a", NULL)), PERMIT_DENY);
+    CHECK_INT(setenv("HOME", "/", 1), 0);
+    add(&config, PERMIT_ALLOW, "edit_file", "**");
+    CHECK_INT(judge("edit_file", input_of("path", "~/a", NULL)), PERMIT_NONE);
+    end();
+}
+
+TEST(a_command_is_covered_only_where_its_directory_really_is_inside)
+{
+    begin();
+    char path[512];
+    snprintf(path, sizeof path, "%s/in", test_dir());
+    CHECK_INT(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/in/link", test_dir());
+    CHECK_INT(symlink("/etc", path), 0);
+    add(&config, PERMIT_ALLOW, "shell", "ls *");
+    CHECK_INT(judge("shell", input_of("cmd", "ls", "in")), PERMIT_ALLOW);
+    CHECK_INT(judge("shell", input_of("cmd", "ls", "in/missing")), PERMIT_ALLOW);
+    CHECK_INT(judge("shell", input_of("cmd", "ls", "in/link")), PERMIT_NONE);
+    CHECK_INT(judge("shell", input_of("cmd", "ls", "in/link/..")), PERMIT_NONE);
+    CHECK_INT(judge("shell", input_of("cmd", "ls", "..")), PERMIT_NONE);
     end();
 }
 
