@@ -15,7 +15,7 @@
 //
 // Invariants:
 //   - `session` is not empty exactly while the hub has a session for us.
-//   - while `joining` lines of the client wait in `waiting`.
+//   - while `joining`, by the client's `initialize` or again after a restart, lines of the client wait in `waiting`.
 
 #include "bridge/bridge.h"
 
@@ -191,7 +191,7 @@ static void send_legacy(struct bridge *b, const char *line, const struct rpc_mes
     if (lost && !b->joining) {
         join(b); // the hub may be back
     }
-    if (lost && b->joining && b->waiting.n < WAITING_MAX) {
+    if (!hello && b->joining && b->waiting.n < WAITING_MAX) {
         vec_push(&b->waiting, xstrdup(line));
         return;
     }
@@ -202,6 +202,7 @@ static void send_legacy(struct bridge *b, const char *line, const struct rpc_mes
     }
     w->line = xstrdup(line);
     w->id = !batch && request ? json_clone(&w->arena, m->id) : NULL;
+    b->joining |= hello;
     if (!batch && m->kind == RPC_NOTIFICATION && str_eqz(m->method, "notifications/initialized")) {
         b->ready = true;
         listen(b);
@@ -213,7 +214,7 @@ static bool cancel(struct bridge *b, const struct rpc_message *m)
 {
     const struct json *id = json_get(m->params, "requestId");
     if (m->kind != RPC_NOTIFICATION || !str_eqz(m->method, "notifications/cancelled") ||
-        b->hello != NULL) {
+        b->hello != NULL || b->joining) {
         return false;
     }
     for (struct wire **at = &b->wires; *at != NULL; at = &(*at)->next) {
@@ -255,7 +256,21 @@ static void take_line(struct bridge *b, struct str text)
 
 // ---- what the hub answered --------------------------------------------------------------------
 
-/// The hub has a session for us: what waits is sent, and after a restart the client lists again.
+static void send_waiting(struct bridge *b)
+{
+    vec(char *) waiting = {0};
+    vec_foreach (line, &b->waiting) {
+        vec_push(&waiting, *line);
+    }
+    b->waiting.n = 0;
+    vec_foreach (line, &waiting) {
+        take_line(b, str_of(*line));
+        free(*line);
+    }
+    vec_fini(&waiting);
+}
+
+/// The hub has a session for us. After a restart the client lists again, and what waits is sent.
 static void joined(struct bridge *b, struct wire *w)
 {
     assert(w->session[0] != '\0');
@@ -280,16 +295,7 @@ static void joined(struct bridge *b, struct wire *w)
             bridge__changed(b, lists[i][1], NULL);
         }
     }
-    vec(char *) waiting = {0};
-    vec_foreach (line, &b->waiting) {
-        vec_push(&waiting, *line);
-    }
-    b->waiting.n = 0;
-    vec_foreach (line, &waiting) {
-        take_line(b, str_of(*line));
-        free(*line);
-    }
-    vec_fini(&waiting);
+    send_waiting(b);
 }
 
 /// Pass a whole answer on. Errors that could not name the request get its id.
@@ -325,11 +331,13 @@ static void ended(struct bridge *b, struct wire *w)
         w->status == 404 && b->hello != NULL && b->session[0] != '\0' && w->wants == NULL;
     switch ((enum what)w->what) {
     case WIRE_HELLO:
+        b->joining = false;
         if (opened) {
             remember_hello(b, w);
             joined(b, w);
         }
         pass_on(b, w);
+        send_waiting(b);
         break;
     case WIRE_JOIN:
         b->joining = false;
@@ -360,14 +368,13 @@ static void ended(struct bridge *b, struct wire *w)
 
 static void broke(struct bridge *b, struct wire *w)
 {
+    if (w->wants == NULL && (w->what == WIRE_HELLO || w->what == WIRE_REQUEST)) {
+        bridge__fail(b, w->line, RPC_INTERNAL_ERROR,
+                     "lost the connection to the Afloat hub; the call may have had an effect");
+    }
     switch ((enum what)w->what) {
+    case WIRE_REQUEST: break;
     case WIRE_HELLO:
-    case WIRE_REQUEST:
-        if (w->wants == NULL) {
-            bridge__fail(b, w->line, RPC_INTERNAL_ERROR,
-                         "lost the connection to the Afloat hub; the call may have had an effect");
-        }
-        break;
     case WIRE_JOIN:
         b->joining = false;
         fail_waiting(b);

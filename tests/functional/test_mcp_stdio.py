@@ -66,6 +66,24 @@ class Bridge:
         assert not self.process.stderr.read()
 
 
+def test_lines_written_before_the_handshake_is_answered_wait_for_it(home, hub):
+    plugin(home, "says", TOOL % ("hi", "hello"))
+    home.ok("reload")
+    hello = {"protocolVersion": LATEST, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [{"id": 1, "method": "initialize", "params": hello}, {"method": "notifications/initialized"},
+             {"id": 2, "method": "ping"}, {"id": 3, "method": "tools/call", "params": {"name": "hi", "arguments": {}}}]
+    done = home.cli("mcp", input="".join(json.dumps({"jsonrpc": "2.0", **m}) + "\n" for m in lines))
+    answers = {m["id"]: m for m in map(json.loads, done.stdout.splitlines()) if "id" in m}
+    assert list(answers)[0] == 1 and answers[1]["result"]["protocolVersion"] == LATEST
+    assert answers[2]["result"] == {} and answers[3]["result"]["content"][0]["text"] == "hello"
+    # one that is refused lets them go, too
+    lines[0]["params"] = {}
+    done = home.cli("mcp", input="".join(json.dumps({"jsonrpc": "2.0", **m}) + "\n" for m in lines))
+    answers = {m["id"]: m for m in map(json.loads, done.stdout.splitlines()) if "id" in m}
+    assert set(answers) == {1, 2, 3} and all("error" in m for m in answers.values())
+
+
+
 def modern(capabilities=None):
     return {META + "protocolVersion": MODERN, META + "clientCapabilities": capabilities or {}}
 
