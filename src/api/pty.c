@@ -47,16 +47,22 @@ static void on_started(void *arg, const struct term *t, const struct err *e)
     free(o);
 }
 
-/// What a program is given when its client sent no environment.
-static const struct json *plain_env(struct arena *a)
+/// The environment that the client sent. One without PATH, or none, only adds to what every program needs.
+static const struct json *full_env(const struct json *sent, struct arena *a)
 {
     static const char *const names[] = {"HOME", "LANG",  "LC_ALL", "LOGNAME",
                                         "PATH", "SHELL", "TZ",     "USER"};
-    struct json *env = make_obj(a, ARRAY_LEN(names));
+    if (json_get(sent, "PATH") != NULL) {
+        return sent;
+    }
+    struct json *env = make_obj(a, ARRAY_LEN(names) + (sent != NULL ? sent->n : 0));
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (getenv(names[i]) != NULL) {
+        if (getenv(names[i]) != NULL && json_get(sent, names[i]) == NULL) {
             make_put(env, names[i], make_strz(getenv(names[i])));
         }
+    }
+    json_foreach_member (m, sent) {
+        make_put(env, m->key.p, m->value);
     }
     return env;
 }
@@ -101,7 +107,7 @@ static void add_context(const struct opening *o, const char *vars[MORE_VARS])
 
 static void start(struct opening *o)
 {
-    const struct json *p = o->call->params, *env = json_get(p, "env");
+    const struct json *p = o->call->params;
     const char *vars[MORE_VARS];
     struct buf about = {.max = SIZE_MAX};
     add_context(o, vars);
@@ -119,7 +125,7 @@ static void start(struct opening *o)
         .cmd = arena_strdup(o->call->arena, json_str(json_get(p, "cmd"), "")),
         .cwd = o->cwd,
         .args = json_get(p, "args"),
-        .env = env != NULL ? env : plain_env(o->call->arena),
+        .env = full_env(json_get(p, "env"), o->call->arena),
         .more = vars,
         .about = buf_str(&about),
         .rows = (int)json_int(json_get(p, "rows"), ROWS),

@@ -55,6 +55,15 @@ def test_a_program_runs_and_its_row_says_so(ptys, hub):
     t.until(b"again\r\nagain\r\n")
 
 
+def test_an_environment_without_a_path_adds_to_the_usual_one(ptys, hub):
+    t = Terminal(ptys, new(ptys, "sh", "-c", "echo $WORD$LANG $(basename $PATH/here); cat", env={"WORD": "said", "LANG": "C"})["id"])
+    t.until(b"saidC here")
+    path = os.environ["PATH"]
+    t = Terminal(ptys, new(ptys, "sh", "-c", "env | sort; echo end; cat", env={"PATH": path})["id"])
+    t.until(b"end\r\n")
+    assert b"\nUSER=" not in t.screen + t.output and b"HOME=" not in (t.screen + t.output).replace(b"AFLOAT_HOME=", b"")
+
+
 def test_a_prompt_is_typed_and_its_absence_is_no_fault(ptys, hub):
     new(ptys, "sh", "-c", "cat")
     row = new(ptys, "sh", "-c", "echo ready; cat", prompt="make tea")
