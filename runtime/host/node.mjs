@@ -307,6 +307,7 @@ const handlers = {
     for (const t of timers.keys()) timer.cancel(t);
     const e = await tell("plugin_shutdown", { reason: m.reason });
     me.events.length = 0;
+    if (!m.id) return send({ type: "result", value: !e }); // it need not have one: it is answered without
     const job = { id: m.id };
     jobs.set(job.id, job);
     if (e) fail(job, e); else answer(job, true);

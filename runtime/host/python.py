@@ -852,10 +852,12 @@ def on_cancel(m):
 def on_shutdown(m):
     me.leaving = True
     _timers.clear()
-    job = Job(m["id"])
+    job = Job(m.get("id") or 0)
     e = tell("plugin_shutdown", {"reason": m.get("reason")})
     me.events.clear()
-    if e is not None:
+    if not job.id:  # it need not have one: it is answered without
+        send({"type": "result", "value": e is None})
+    elif e is not None:
         fail(job, e)
     else:
         answer(job, True)

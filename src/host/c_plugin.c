@@ -254,11 +254,18 @@ static void on_shutdown(const struct json *m)
     far.serving = false;
     far.leaving = true;
     struct afloat_call *c = c_call_new(json_int(json_get(m, "id"), 0));
+    bool has_id = c->id != 0;
     c_call_arg(c, "event", m);
     if (stop != NULL) {
         run_here(c, stop);
     } else {
         finish(c);
+    }
+    if (!has_id) { // it need not have one: it is answered without
+        struct jw w;
+        struct buf line;
+        c_begin(&w, &line, "result", 0);
+        c_send(&w, &line);
     }
 }
 

@@ -1543,6 +1543,19 @@ def test_a_host_serves_who_speaks_the_protocol(home, lang, ending):
     far.end()
 
 
+@pytest.mark.parametrize("lang, ending", SPEAKERS)
+def test_a_shutdown_needs_no_id_and_is_not_the_end(home, lang, ending):
+    file = home.dir / f"far.{ending}"
+    file.write_text(SPOKEN[ending])
+    far = Far(home, lang, file)
+    assert far.hear("loaded", "failed")["metadata"]["name"] == "far"
+    far.say(type="shutdown", reason="reload")
+    assert far.hear("result", "error")["type"] == "result"
+    far.say(type="tool", id=1, name="twice", ctx={}, input={"n": 21})
+    assert "42" in json.dumps(far.hear("result", "error")["value"])
+    far.end()
+
+
 @pytest.mark.parametrize("lang, ending", SPEAKERS[1:])
 def test_routes_and_commands_need_nothing_that_the_contract_does_not_name(home, lang, ending):
     file = home.dir / f"far.{ending}"
