@@ -62,7 +62,7 @@ static void draw(struct tui *t)
             t->screen.next.cursor_shown = false; // of what is below
         }
         if ((*n)->at.rows > 0 && (*n)->at.cols > 0) {
-            (*n)->widget->draw(t, *n);
+            draw__node(t, *n);
         }
     }
     draw_error(t);

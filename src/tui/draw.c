@@ -217,32 +217,35 @@ void diff__draw(struct tui *t, struct node *n)
 
 // ---- frames --------------------------------------------------------------------------------
 
-// The pane that holds the focus has a bright border.
+// The node that has or holds the focus has a bright border.
 static bool holds_focus(struct tui *t, const struct node *n)
 {
     struct node *f = input__focused(t);
+    if (f == n) {
+        return true;
+    }
     for (struct node *c = n->first; c != NULL; c = c->next) {
-        if (c == f || holds_focus(t, c)) {
+        if (holds_focus(t, c)) {
             return true;
         }
     }
     return false;
 }
 
-void pane__draw(struct tui *t, struct node *n)
+static void draw_frame(struct tui *t, struct node *n)
 {
-    bool lit = holds_focus(t, n);
     struct rect all = {0, 0, t->screen.next.rows, t->screen.next.cols};
-    struct style line = lit ? accent : dim;
     static const struct style none;
-    if (memcmp(&n->style, &none, sizeof none) != 0) {
-        line = n->style;
-    }
     if (n->popup) {
-        cells_fill(&t->screen.next, n->at, (struct style){0});
+        cells_fill(&t->screen.next, n->at, none);
     }
     if (!n->border) {
         return;
+    }
+    bool lit = holds_focus(t, n);
+    struct style line = lit ? accent : dim;
+    if (memcmp(&n->style, &none, sizeof none) != 0) {
+        line = n->style;
     }
     cells_box(&t->screen.next, n->at, all, line);
     struct str title = node__str(n, "title");
@@ -257,6 +260,12 @@ void pane__draw(struct tui *t, struct node *n)
         buf_fini(&shown);
         buf_fini(&safe);
     }
+}
+
+void draw__node(struct tui *t, struct node *n)
+{
+    draw_frame(t, n);
+    n->widget->draw(t, n);
 }
 
 static int spans_width(const struct json *v)

@@ -119,6 +119,8 @@ struct kept {
 /// The one of `id`, made if there is none.
 struct kept *kept__of(struct tui *t, struct str id);
 
+/// Draw a node without its children: its border, if it has one, then what is in it.
+void draw__node(struct tui *t, struct node *n);
 /// Write lines that end in line feeds, from row `skip` on.
 void draw__lines(struct tui *t, struct rect r, struct str lines, int skip, struct style style);
 /// The sign that there is more above or below.

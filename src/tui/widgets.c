@@ -173,8 +173,8 @@ static void draw_nothing(struct tui *t, struct node *n)
 const struct widget widgets[] = {
     {.name = "row", .fields = "children:X", .draw = draw_nothing},
     {.name = "column", .fields = "children:X", .draw = draw_nothing},
-    {.name = "pane", .fields = "title:s child:x", .draw = pane__draw},
-    {.name = "popup", .fields = "title:s child:x width:si height:si", .draw = pane__draw},
+    {.name = "pane", .fields = "title:s child:x", .draw = draw_nothing},
+    {.name = "popup", .fields = "title:s child:x width:si height:si", .draw = draw_nothing},
     {.name = "text", .fields = "text:sa wrap:b scroll:b", .draw = text__draw, .fit = text__fit,
      .key = scroll__key, .mouse = scroll__mouse},
     {.name = "status", .fields = "left:sa right:sa", .draw = status__draw},

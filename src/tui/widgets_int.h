@@ -7,7 +7,6 @@
 int text__fit(struct tui *t, struct node *n, bool rows, int other);
 void text__draw(struct tui *t, struct node *n);
 void diff__draw(struct tui *t, struct node *n);
-void pane__draw(struct tui *t, struct node *n); // a popup too
 void status__draw(struct tui *t, struct node *n);
 
 /// How far a node is scrolled that shows `total` rows; keys and the wheel that change it. The number of rows that were drawn

@@ -103,7 +103,7 @@ void rig_draw(struct rig *r)
     cells_clear(&t->screen.next);
     node__arrange(t, t->screen.next.rows, t->screen.next.cols);
     vec_foreach (n, &t->nodes) {
-        (*n)->widget->draw(t, *n);
+        draw__node(t, *n);
     }
 }
 

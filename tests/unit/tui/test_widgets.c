@@ -29,6 +29,23 @@ TEST(text_wraps_between_words_and_cuts_what_is_too_long)
     rig_close(&r);
 }
 
+TEST(every_node_may_have_a_border)
+{
+    struct rig r;
+    show(&r, 12, 12,
+         "{type='column', children={{type='text', text='one', border=true, size=3},"
+         "{type='list', id='l', items={'two'}, border=true, size=3},"
+         "{type='input', id='i', placeholder='three', border=true, size=3},"
+         "{type='row', border=true, size=3, children={{type='text', text='four'}}}}}");
+    CHECK_STR(rig_row(&r, 0), "╭──────────╮");
+    CHECK_STR(rig_row(&r, 1), "│one       │");
+    CHECK_STR(rig_row(&r, 2), "╰──────────╯");
+    CHECK_STR(rig_row(&r, 4), "│two       │");
+    CHECK_STR(rig_row(&r, 7), "│  three   │");
+    CHECK_STR(rig_row(&r, 10), "│four      │");
+    rig_close(&r);
+}
+
 TEST(a_list_keeps_its_choice_by_id)
 {
     struct rig r;
