@@ -598,7 +598,7 @@ def test_conflicts_between_plugins_are_shown(tui):
         pane.save(f"plugins/{name}/ui/keybindings.lua", 'return { ["f7"] = "view.plugins" }' if name == "one" else
                   'return { ["f7"] = "view.runs" }')
         (pane.home.dir / f"plugins/{name}/init.lua").write_text("on_begin(function() end)\n")
-    retry(lambda: pane.home.json("plugin", "show", "two")["serving"])
+    retry(lambda: pane.home.http("GET", "/plugin/two").json().get("serving"))
     pane.save(LAYOUT, banner("BUILT"))
     pane.shows("BUILT")
 
