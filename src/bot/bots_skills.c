@@ -116,7 +116,13 @@ static void do_save(struct ask *a) // on the lane
 
 void bots_skill_save(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
-    ask__locate_work(ask__new(b, params, cb, arg), 0, do_save, show);
+    struct ask *a = ask__new(b, params, cb, arg);
+    struct err e = {0};
+    if (skillset_name_check(ask__str(a, "name"), &e) < 0) {
+        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+    } else {
+        ask__locate_work(a, 0, do_save, show);
+    }
 }
 
 static void do_remove(struct ask *a) // on the lane

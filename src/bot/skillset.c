@@ -153,7 +153,7 @@ const struct skillset_item *skillset_find(const struct skillset *s, struct str n
 
 // ---- saving -------------------------------------------------------------------------------------
 
-static int check_name(struct str name, struct err *e)
+int skillset_name_check(struct str name, struct err *e)
 {
     bool ok = name.n != 0 && name.n <= NAME_BYTES && name.p[0] != '-' && name.p[0] != '_';
     for (size_t i = 0; ok && i < name.n; i++) {
@@ -306,7 +306,7 @@ int skillset_save(struct shelf *sh, const char *home, const char *bot, const str
                   char **file, struct err *e)
 {
     int rc = bot != NULL ? bot_name_check(str_of(bot), e) : 0;
-    rc = rc == 0 ? check_name(n->name, e) : rc;
+    rc = rc == 0 ? skillset_name_check(n->name, e) : rc;
     rc = rc == 0 ? check_text(n, e) : rc;
     if (file != NULL) {
         *file = NULL;

@@ -59,6 +59,8 @@ struct skillset_new {
     struct str description, body;
 };
 
+/// ERR_INVALID for a name that a skill cannot have.
+int skillset_name_check(struct str name, struct err *e) MUST_CHECK;
 /// Write `bots/<bot>/skills/<name>.md`, or `skills/<name>.md` with `bot` NULL, whole; one that is there
 /// is replaced and goes to `trash/`. ERR_INVALID for a bad name, an empty body, or text that is not UTF-8;
 /// ERR_TOO_LARGE. `*file` (may be NULL) is where it went; caller frees.

@@ -48,6 +48,10 @@ int cmd_secret_set(struct cli *c)
     const char *name = args_word(&c->args, 0);
     struct buf value = {.max = 2 * SECRET_VALUE_MAX};
     struct err e = {0};
+    if (secrets_check_name(name, &e) < 0) { // before the value is asked for
+        out_error(&c->out, "%s", e.msg);
+        return EXIT_USAGE;
+    }
     int rc = isatty(STDIN_FILENO) != 1 ? cli__read_all(STDIN_FILENO, &value, &e)
              : args_has(&c->args, FLAG_NO_INPUT)
                  ? err_set(&e, ERR_USAGE, "the value comes from stdin: afloat secret set %s < FILE",

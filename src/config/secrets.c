@@ -126,12 +126,18 @@ static bool is_name(const char *name)
     return n != 0 && n <= SECRET_NAME_MAX && strspn(name, allowed) == n;
 }
 
+int secrets_check_name(const char *name, struct err *e)
+{
+    return is_name(name) ? 0
+                         : err_set(e, ERR_INVALID,
+                                   "a secret's name is 1 to %d letters, digits, '_', '-' or '.'",
+                                   SECRET_NAME_MAX);
+}
+
 int secrets_set(const char *path, const char *name, struct str value, struct err *e)
 {
-    if (!is_name(name)) {
-        return err_set(e, ERR_INVALID,
-                       "a secret's name is 1 to %d letters, digits, '_', '-' or '.'",
-                       SECRET_NAME_MAX);
+    if (secrets_check_name(name, e) < 0) {
+        return ERR_INVALID;
     }
     if (value.n == 0 || value.n > SECRET_VALUE_MAX) {
         return err_set(e, ERR_INVALID, "the value of '%s' must have 1 to %d bytes", name,

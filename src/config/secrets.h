@@ -9,8 +9,10 @@
 /// Longest name and value taken.
 enum { SECRET_NAME_MAX = 64, SECRET_VALUE_MAX = 64 * 1024 };
 
-/// Set or replace. A name is letters, digits, `_`, `-` and `.`; a value is UTF-8 without NUL, not
-/// empty. ERR_INVALID otherwise.
+/// A name is letters, digits, `_`, `-` and `.`; ERR_INVALID otherwise.
+int secrets_check_name(const char *name, struct err *e) MUST_CHECK;
+
+/// Set or replace. A value is UTF-8 without NUL, not empty. ERR_INVALID otherwise.
 int secrets_set(const char *path, const char *name, struct str value, struct err *e) MUST_CHECK;
 
 /// ERR_NOT_FOUND when there is no such secret.
