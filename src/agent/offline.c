@@ -58,7 +58,7 @@ static const char abilities[] =
     "- `run \"date\"`\n"
     "- `write a plugin`: it is live in the next step\n"
     "- `what is Afloat?`\n\n"
-    "For a real model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or name a provider in config.toml.";
+    "For a real model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or run `afloat setup`.";
 
 // ---- reading the request ------------------------------------------------------------------------
 
@@ -192,6 +192,12 @@ static bool has_one_of(struct str text, const char *words)
     return false;
 }
 
+static bool has_phrase(struct str text, const char *phrase)
+{
+    return phrase == NULL ||
+           (text.n != 0 && memmem(text.p, text.n, phrase, strlen(phrase)) != NULL);
+}
+
 static bool is_offered(const struct offline *o, const char *tool)
 {
     json_foreach_item (t, o->tools) {
@@ -300,8 +306,8 @@ static void write_plugin(struct offline *o)
                                   "  name = \"roll_dice\",\n"
                                   "  description = \"roll a die\",\n"
                                   "  input = { sides = \"integer?\" },\n"
-                                  "  run = function(args)\n"
-                                  "    return \"the die shows \" .. math.random(args.sides or 6)\n"
+                                  "  run = function(ctx, input)\n"
+                                  "    return \"the die shows \" .. math.random(input.sides or 6)\n"
                                   "  end,\n"
                                   "}\n";
     if (o->steps == 0) {
@@ -321,6 +327,38 @@ static void write_plugin(struct offline *o)
             "runs the new version.",
             STR_ARG(o->result));
     }
+}
+
+/// The part of `text` from after `before` to `after`; empty: it has none.
+static struct str between(struct str text, const char *before, char after)
+{
+    const char *at = text.n != 0 ? memmem(text.p, text.n, before, strlen(before)) : NULL;
+    struct str rest =
+        at != NULL ? str_from(text, (size_t)(at - text.p) + strlen(before)) : STR_NULL;
+    return str_cut(&rest, after);
+}
+
+/// What `/plugin NAME WHAT` of the chat asks for: the file itself, as an answer.
+static void send_plugin(struct offline *o)
+{
+    struct str name = between(o->said, "named '", '\'');
+    struct json what = make_str(between(o->said, "What it has to do: ", '\n'));
+    struct buf purpose = {.max = SIZE_MAX};
+    json_write(&purpose, &what, 0); // Lua reads it as a text, too
+    o->text = arena_printf(
+        o->arena,
+        "I cannot program: a real model would write what you ask for. This plugin puts a "
+        "line under each answer, so that you see it work.\n\n"
+        "```lua\n"
+        "local purpose = %s\n"
+        "plugin { api = \"1.0\", name = \"" STR_FMT "\", description = purpose }\n\n"
+        "-- Every answer passes here. Change the text and save: the next answer has it.\n"
+        "on_final(function(ctx, text)\n"
+        "  return text .. \"\\n\\n" STR_FMT ": \" .. purpose\n"
+        "end)\n"
+        "```",
+        buf_z(&purpose), STR_ARG(name), STR_ARG(name));
+    buf_fini(&purpose);
 }
 
 static void explain(struct offline *o)
@@ -350,34 +388,36 @@ static void meet(struct offline *o)
     }
 }
 
-/// The first row that fits is used: the user's message has one of `words`, a file name if `path`, and
-/// as many quotes as `quotes`.
+/// The first row that fits is used: the user's message has one of `words`, a file name if `path`, as
+/// many quotes as `quotes`, and `phrase` as it stands.
 static const struct offline_rule {
     const char *words;
     bool path;
     size_t quotes;
     const char *tool; // must be offered; NULL: none
     void (*step)(struct offline *o);
+    const char *phrase; // NULL: none
 } rules[] = {
-    {"plugin", false, 0, "plugin_save", write_plugin},
-    {"replace change edit", true, 2, "edit_file", replace},
-    {"write create save make put add", true, 1, "write_file", write_file},
-    {"run execute", false, 1, "shell", run_command},
-    {"search find grep where", false, 1, "search_files", search},
-    {"read show open cat print explain see what", true, 0, "read_file", read_file},
-    {"list ls files directory folder", false, 0, "list_files", list_files},
-    {"afloat help you who", false, 0, NULL, explain},
+    {"plugin", false, 0, NULL, send_plugin, "in one ```lua block"},
+    {"plugin", false, 0, "plugin_save", write_plugin, NULL},
+    {"replace change edit", true, 2, "edit_file", replace, NULL},
+    {"write create save make put add", true, 1, "write_file", write_file, NULL},
+    {"run execute", false, 1, "shell", run_command, NULL},
+    {"search find grep where", false, 1, "search_files", search, NULL},
+    {"read show open cat print explain see what", true, 0, "read_file", read_file, NULL},
+    {"list ls files directory folder", false, 0, "list_files", list_files, NULL},
+    {"afloat help you who", false, 0, NULL, explain, NULL},
 };
 
 /// Used when no row fits.
-static const struct offline_rule meeting = {NULL, false, 0, "list_files", meet};
+static const struct offline_rule meeting = {NULL, false, 0, "list_files", meet, NULL};
 
 static const struct offline_rule *choose(const struct offline *o)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         const struct offline_rule *r = &rules[i];
         if (has_one_of(o->said, r->words) && o->n_quotes >= r->quotes &&
-            (!r->path || o->path.n != 0)) {
+            (!r->path || o->path.n != 0) && has_phrase(o->said, r->phrase)) {
             return r;
         }
     }

@@ -672,6 +672,24 @@ def test_the_model_writes_a_plugin_and_the_person_saves_it(home, hub, script, pl
     assert t.rest() == 0
 
 
+def test_without_a_key_a_plugin_is_written_too(home, hub, place):
+    t = Terminal(home, "chat", cwd=place)
+    t.prompt()
+    t.type('/plugin tide says "high water", always\r')
+    t.read(rb"it loads: .*save it, so that it runs in the hub with your rights\? \[y/N\] \r")
+    t.type("y\r")
+    t.read(rb"saved as ")
+    t.prompt()
+
+    def signed():
+        t.type("list the files\r")
+        return b'tide: says "high water", always' in t.prompt()
+
+    retry(signed)
+    t.type("/quit\r")
+    assert t.rest() == 0
+
+
 # ---- sessions and models -------------------------------------------------------------------
 
 

@@ -96,11 +96,24 @@ TEST(a_long_result_is_told_in_part)
     arena_fini(&arena);
 }
 
+TEST(a_plugin_that_is_asked_for_as_a_file_is_sent_in_the_answer)
+{
+    const struct json *scene =
+        ask("Write a plugin for Afloat in Lua, named 'tide'. What it has to do: say "
+            "\\\"high\\\"\\n\\nAnswer with the whole file in one ```lua block.",
+            "", ", {\"name\": \"plugin_save\"}");
+    CHECK_STR(call_of(scene), "none null");
+    CHECK(says(scene, "```lua\nlocal purpose = \"say \\\"high\\\"\"\n"));
+    CHECK(says(scene, "name = \"tide\""));
+    arena_fini(&arena);
+}
+
 TEST(a_plugin_is_written_and_its_tool_used)
 {
     const char *more = ", {\"name\": \"plugin_save\"}";
     CHECK(strstr(call_of(ask("write a plugin", "", more)), "plugin_save {\"name\":\"dice\"") !=
           NULL);
+    CHECK(strstr(call_of(ask("write a plugin", "", more)), "function(ctx, input)") != NULL);
     CHECK_STR(call_of(ask("write a plugin", RESULT("true", "ok"), more)), "roll_dice {}");
     const struct json *end =
         ask("write a plugin", RESULT("true", "ok") ", " RESULT("true", "the die shows 4"), more);
