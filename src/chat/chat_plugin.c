@@ -58,6 +58,26 @@ static struct str find_code(struct str answer)
     return STR_NULL;
 }
 
+/// Say what the code would register: "it loads: hooks on_final, on_done; commands roll".
+static void note_contributions(struct chat *t, const struct json *v)
+{
+    static const char *const kinds[] = {"hooks", "tools", "routes", "commands"};
+    struct buf text = {.max = SIZE_MAX};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        size_t n = 0;
+        json_foreach_item (name, json_get(v, kinds[i])) {
+            if (n++ == 0) {
+                buf_addf(&text, "%s%s ", text.n != 0 ? "; " : "", kinds[i]);
+            } else {
+                buf_addz(&text, ", ");
+            }
+            buf_adds(&text, json_str(name, "?"));
+        }
+    }
+    out_note(&t->c->out, "it loads: %s", text.n != 0 ? buf_z(&text) : "it registers nothing");
+    buf_fini(&text);
+}
+
 // True when the code is good; else `why` says what is wrong. A hub that does not answer is `*code`.
 static bool validate(struct chat *t, const char *name, const char *content, struct buf *why,
                      int *code)
@@ -76,10 +96,7 @@ static bool validate(struct chat *t, const char *name, const char *content, stru
     buf_adds(why, json_str(json_get(v, a.status == 200 ? "name" : "detail"), "no answer"));
     bool good = v != NULL && a.status == 200;
     if (good) {
-        struct buf text = {.max = SIZE_MAX};
-        json_write(&text, v, 0);
-        out_note(&t->c->out, "it loads: " STR_FMT, STR_ARG(buf_str(&text)));
-        buf_fini(&text);
+        note_contributions(t, v);
     }
     buf_fini(&path);
     buf_fini(&body);

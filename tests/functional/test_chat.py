@@ -656,7 +656,7 @@ def test_the_model_writes_a_plugin_and_the_person_saves_it(home, hub, script, pl
     t.prompt()
     t.type("/plugin dice rolls a die\r")
     t.read(rb"it does not load: ")
-    t.read(rb"it loads: .*save it, so that it runs in the hub with your rights\? \[y/N\] \r")
+    t.read(rb"it loads: commands roll\r\n.*save it, so that it runs in the hub with your rights\? \[y/N\] \r")
     assert not (home.dir / "plugins" / "dice.lua").exists()
     t.type("y\r")
     t.read(rb"saved as ")
