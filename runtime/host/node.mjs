@@ -432,10 +432,10 @@ function route(method, path, fn) {
   return registerIn(me.routes, "route", name, { run: fn }, { method: String(method).toUpperCase(), path });
 }
 
-function command({ name, description = "", run: fn }) {
+function command({ name, description = "", short = true, run: fn }) {
   checkName("command", name, me.commands);
   if (typeof fn !== "function") throw new TypeError(`command '${name}' has no function 'run'`);
-  return registerIn(me.commands, "command", name, { run: fn, description }, { name, description });
+  return registerIn(me.commands, "command", name, { run: fn, description }, { name, description, short });
 }
 
 function prompt(what) {
@@ -475,13 +475,13 @@ const mcp = {
   updated: uri => call("mcp.updated", { uri }),
 };
 
-function flag({ name, type, default: given, description = "" }) {
+function flag({ name, type, default: given, description = "", short = true }) {
   const kind = type ?? { boolean: "boolean", string: "string", number: Number.isInteger(given) ? "integer" : "number" }[typeof given] ?? "boolean";
   if (!["boolean", "string", "integer", "number"].includes(kind)) throw new TypeError("flag: type must be boolean, string, integer or number");
   checkName("flag", name, me.flags);
   const row = { type: kind, default: given ?? (kind === "boolean" ? false : undefined), description };
   row.value = row.default;
-  const handle = registerIn(me.flags, "flag", name, row, { name, flag_type: kind, default: row.default, description });
+  const handle = registerIn(me.flags, "flag", name, row, { name, flag_type: kind, default: row.default, description, short });
   return Object.assign(() => row.value, handle);
 }
 

@@ -1203,14 +1203,15 @@ def response(status=200, headers=None, body=None):
     return {"status": status, "headers": headers or {}, "body": body}
 
 
-def command(fn=None, *, name=None, description=None):
-    """A command that people type: afloat PLUGIN:NAME. Its function gets (args) or (args, ctx)."""
+def command(fn=None, *, name=None, description=None, short=True):
+    """A command that people type: afloat PLUGIN:NAME. Its function gets (args) or (args, ctx). With short=False
+    it has no other name; else NAME alone is the first plugin's that has it."""
     def add(f):
         title = name or f.__name__.replace("_", "-")
         check_name("command", title, me.commands)
         about = description if description is not None else summary(f)
         register_in(me.commands, "command", title, {"run": f, "ctx": len(parameters(f)) > 1, "description": about},
-                    name=title, description=about)
+                    name=title, description=about, short=short)
     return decorated(add)(fn) if callable(fn) else decorated(add)
 
 
@@ -1286,7 +1287,7 @@ class _Mcp:
 FLAG_TYPES = {"boolean": bool, "string": str, "integer": int, "number": float}
 
 
-def flag(name, default=None, type=None, description=""):
+def flag(name, default=None, type=None, description="", short=True):
     """A switch that people set with `afloat feature`; returns a function that gives its value."""
     import builtins
     kind = type or next((k for k, t in FLAG_TYPES.items() if builtins.type(default) is t), "boolean")
@@ -1297,7 +1298,7 @@ def flag(name, default=None, type=None, description=""):
     if default is None and kind == "boolean":
         default = False
     handle = register_in(me.flags, "flag", name, {"type": kind, "default": default, "description": description},
-                         name=name, flag_type=kind, default=default, description=description)
+                         name=name, flag_type=kind, default=default, description=description, short=short)
 
     def value():
         if not me.serving or me.validating:

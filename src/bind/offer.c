@@ -90,7 +90,7 @@ static struct offer *offer_new(lua_State *L, const struct offer_kind *kind, stru
 }
 
 int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, struct str about,
-              bool override, int fn)
+              enum gen_naming naming, int fn)
 {
     struct plugin__version *v = plugin__running(L, kind->what);
     struct err e = {0};
@@ -107,7 +107,7 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
     struct gen_item_spec spec = {.kind = kind->kind,
                                  .name = name,
                                  .about = about,
-                                 .override = override,
+                                 .naming = naming,
                                  .ops = &item_ops,
                                  .face = kind->face,
                                  .data = f};
@@ -372,21 +372,27 @@ static const struct offer_kind command_kind = {"command", GEN_COMMAND, DIAG_COMM
 static const struct offer_kind prompt_kind = {"prompt", GEN_PROMPT, DIAG_PROMPT_CONFLICT,
                                               &offer_target, push_prompt};
 
-/// command{name, description, run}
+enum gen_naming offer_naming(lua_State *L)
+{
+    bool is_long = args_field(L, 1, "short") && !lua_toboolean(L, -1);
+    return is_long ? GEN_NAME_LONG : GEN_NAME_PLAIN;
+}
+
+/// command{name, description, short, run}
 int offer_command(lua_State *L)
 {
-    static const char *const keys[] = {"name", "description", "run", NULL};
+    static const char *const keys[] = {"name", "description", "short", "run", NULL};
     struct str name = offer_name(L, "command", keys, "say-hello");
     struct args_scratch *s = args_scratch(L);
     struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kstr(&w, "description", offer_text(L, "command", "description", STR("")));
     jw_end_obj(&w);
-    return offer_add(L, &command_kind, name, buf_str(&s->buf), false,
+    return offer_add(L, &command_kind, name, buf_str(&s->buf), offer_naming(L),
                      offer_fn(L, "command", "run"));
 }
 
 int offer_prompt(lua_State *L, struct str id, struct str about, int fn)
 {
-    return offer_add(L, &prompt_kind, id, about, false, fn);
+    return offer_add(L, &prompt_kind, id, about, GEN_NAME_PLAIN, fn);
 }

@@ -52,7 +52,7 @@ struct offer_job {
 /// Register an offer of the running plugin under `name`; it calls the function at `fn` (0: it is never called). Pushes a
 /// handle with off(), or nil and a message when the plugin already has one of that name. Returns how many.
 int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, struct str about,
-              bool override, int fn);
+              enum gen_naming naming, int fn);
 
 /// Begin a call of `f` with the zeroed job `j`. False: it can no longer be called, and `ended` is not called.
 bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint32_t timeout_ms);
@@ -69,6 +69,8 @@ const struct hook_stats *offer_stats(const void *data);
 void offer_check(lua_State *L, const char *who, const char *const *keys);
 /// The same, and return its `name`; `like` is an example of a valid one.
 struct str offer_name(lua_State *L, const char *who, const char *const *keys, const char *like);
+/// GEN_NAME_LONG when it says `short = false`: it is known as PLUGIN:NAME alone.
+enum gen_naming offer_naming(lua_State *L);
 /// The text at `key`.
 struct str offer_text(lua_State *L, const char *who, const char *key, struct str fallback);
 /// Write that text, if there is one, as the member `as`.

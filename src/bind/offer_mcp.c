@@ -75,7 +75,7 @@ int offer_mcp_prompt(lua_State *L)
     }
     jw_end_arr(&w);
     jw_end_obj(&w);
-    return offer_add(L, &prompt_kind, name, buf_str(&s->buf), false,
+    return offer_add(L, &prompt_kind, name, buf_str(&s->buf), GEN_NAME_PLAIN,
                      offer_fn(L, "mcp.prompt", "get"));
 }
 
@@ -116,7 +116,8 @@ int offer_mcp_resource(lua_State *L)
         jw_kvalue(&w, "values", values);
     }
     jw_end_obj(&w);
-    return offer_add(L, &resource_kind, uri, buf_str(&s->buf), false, offer_fn(L, who, "read"));
+    return offer_add(L, &resource_kind, uri, buf_str(&s->buf), GEN_NAME_PLAIN,
+                     offer_fn(L, who, "read"));
 }
 
 void bind__mcp_updated(struct bind *b, struct str uri)

@@ -64,6 +64,6 @@ int offer_provider(lua_State *L)
     write_models(L, &w);
     offer_write_text(L, &w, "provider", "description", "description");
     jw_end_obj(&w);
-    return offer_add(L, &provider_kind, name, buf_str(&s->buf), false,
+    return offer_add(L, &provider_kind, name, buf_str(&s->buf), GEN_NAME_PLAIN,
                      offer_fn(L, "provider", "stream"));
 }

@@ -217,7 +217,7 @@ int offer_route(lua_State *L)
     if (gen_route_name(&s->buf, method, path, &e) < 0) {
         return luaL_error(L, "route: %s", e.msg);
     }
-    return offer_add(L, &route_kind, buf_str(&s->buf), STR_NULL, false, 3);
+    return offer_add(L, &route_kind, buf_str(&s->buf), STR_NULL, GEN_NAME_PLAIN, 3);
 }
 
 /// response{status, headers, body}: an answer, 200 unless it says otherwise.

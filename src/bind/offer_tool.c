@@ -114,8 +114,8 @@ int offer_tool(lua_State *L)
     if (!buf_ok(&s->buf)) {
         return luaL_error(L, "tool: what '%s' says of itself is too large", name.p);
     }
-    return offer_add(L, &offer_tool_kind, name, buf_str(&s->buf), override,
-                     offer_fn(L, "tool", "run"));
+    return offer_add(L, &offer_tool_kind, name, buf_str(&s->buf),
+                     override ? GEN_NAME_OVERRIDE : GEN_NAME_PLAIN, offer_fn(L, "tool", "run"));
 }
 
 // ---- results --------------------------------------------------------------------------------------

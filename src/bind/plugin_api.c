@@ -93,7 +93,7 @@ static int add_prompt(lua_State *L, struct str id, int text, lua_Integer priorit
     }
     jw_end_obj(&w);
     return dynamic ? offer_prompt(L, id, buf_str(&s->buf), text)
-                   : offer_add(L, &text_kind, id, buf_str(&s->buf), false, 0);
+                   : offer_add(L, &text_kind, id, buf_str(&s->buf), GEN_NAME_PLAIN, 0);
 }
 
 /// prompt(text) or prompt{id, text, priority}
@@ -174,10 +174,10 @@ static const struct json *check_default(lua_State *L, struct arena *a, size_t ty
     return v;
 }
 
-/// flag{name, type, default, description} -> a function that gives its value
+/// flag{name, type, default, description, short} -> a function that gives its value
 static int l_flag(lua_State *L)
 {
-    static const char *const keys[] = {"name", "type", "default", "description", NULL};
+    static const char *const keys[] = {"name", "type", "default", "description", "short", NULL};
     const struct plugin__version *v = plugin__running(L, "flag");
     struct str name = offer_name(L, "flag", keys, "verbose");
     size_t type = check_flag_type(L);
@@ -191,7 +191,7 @@ static int l_flag(lua_State *L)
     jw_value(&w, def);
     jw_kstr(&w, "description", offer_text(L, "flag", "description", STR("")));
     jw_end_obj(&w);
-    offer_add(L, &flag_kind, name, buf_str(&s->buf), false, 0);
+    offer_add(L, &flag_kind, name, buf_str(&s->buf), offer_naming(L), 0);
     lua_pushfstring(L, "flags.%s.%s", v->unit->name, name.p);
     lua_pushinteger(L, (lua_Integer)type);
     lua_pushvalue(L, at);
@@ -209,7 +209,7 @@ int plugin__api_preserve(lua_State *L)
         return luaL_error(L, "preserve_ui: a key has 1 to 128 bytes");
     }
     const char *name = lua_pushfstring(L, "ui-key:%s", key.p);
-    return offer_add(L, &key_kind, str_of(name), STR_NULL, false, 0);
+    return offer_add(L, &key_kind, str_of(name), STR_NULL, GEN_NAME_PLAIN, 0);
 }
 
 /// ToolCall{} and ToolResult{}: a table of these fields and no others.

@@ -88,12 +88,8 @@ static uint64_t alias_mark(const struct gen_item *it)
 }
 
 /// Who owns the plain name: the first in load order, unless a later unit prefers it.
-static void index_item(struct gen *g, struct gen_item *it)
+static void index_plain_name(struct gen *g, struct gen_item *it)
 {
-    if (it->is_builtin && !it->override) {
-        note_conflict(g, NULL, it);
-        return;
-    }
     void **at = gen__index_at(&g->by_name, it->name_hash, it->name);
     struct gen_item *first = *at;
     bool wins = first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
@@ -105,6 +101,19 @@ static void index_item(struct gen *g, struct gen_item *it)
     }
     if (first != NULL) {
         note_conflict(g, wins ? it : first, wins ? first : it);
+    }
+}
+
+static void index_item(struct gen *g, struct gen_item *it)
+{
+    if (it->is_builtin && it->naming != GEN_NAME_OVERRIDE) {
+        note_conflict(g, NULL, it);
+        return;
+    }
+    if (it->naming == GEN_NAME_LONG) {
+        g->marks.of[it->kind] += alias_mark(it);
+    } else {
+        index_plain_name(g, it);
     }
     void **alias = gen__index_at(&g->by_name, it->alias_hash, it->alias);
     if (*alias == NULL) {

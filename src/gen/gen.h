@@ -96,11 +96,18 @@ struct gen_item_ops {
 };
 
 /// A contribution other than a hook. Strings are copied; `ops`, `face` live as long as the program.
+/// Where names of a kind are unique.
+enum gen_naming {
+    GEN_NAME_PLAIN,    // "roll", if no other unit has it first, and always "unit:roll"
+    GEN_NAME_OVERRIDE, // the same, and "roll" may be the name of a built-in tool
+    GEN_NAME_LONG,     // "unit:roll" alone: other units may have a "roll", too
+};
+
 struct gen_item_spec {
     enum gen_kind kind;
     struct str name;  // "roll", "GET /stats/:day"; may be empty where names need not be unique
     struct str about; // what people are told of it, JSON text; a tool whose `about` differs changed
-    bool override;    // takes the name of a built-in tool
+    enum gen_naming naming;
     const struct gen_item_ops *ops; // NULL: none
     const void *face; // the vtable of its kind: gen_target for tools, routes, commands
     void *data;

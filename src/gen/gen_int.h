@@ -40,7 +40,7 @@ struct gen_item {
     void *data;
     struct hook *hook; // GEN_HOOK
     unsigned refs;     // its unit, and the generations that hold it
-    bool override;     // may have a built-in's name
+    enum gen_naming naming;
     bool off;          // taken back
     bool started;      // ops->start() was called and ops->stop() was not
 };

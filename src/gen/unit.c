@@ -285,7 +285,7 @@ int gen_unit_add(struct gen_unit *u, const struct gen_item_spec *spec, struct ge
     struct gen_item *it = item_new(u, spec->kind, spec->name, spec->about);
     it->ops = spec->ops != NULL ? spec->ops : &no_ops;
     it->face = spec->face;
-    it->override = spec->override;
+    it->naming = spec->naming;
     it->data = spec->data;
     if (out != NULL) {
         *out = it; // before it starts: what starts may look at it

@@ -53,6 +53,7 @@ struct afloat_tool {
 struct afloat_command {
     const char *name, *description;
     afloat_fn *run; // "args", "ctx"
+    bool is_long;   // known as PLUGIN:NAME alone, so that other plugins may have the name, too
 };
 struct afloat_route {
     const char *method, *path; // "GET", "/stats/:day"
@@ -70,6 +71,7 @@ struct afloat_event {
 };
 struct afloat_flag {
     const char *name, *type, *value, *description; // `value` is its default, as JSON
+    bool is_long;                                  // as of a command
 };
 struct afloat_provider {
     const char *name, *description;

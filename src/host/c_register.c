@@ -93,6 +93,7 @@ static int write_command(struct jw *w, const void *entry, struct err *e)
     const struct afloat_command *c = entry;
     (void)e;
     WRITE_TEXTS(w, "name", c->name, "description", or_empty(c->description));
+    jw_kbool(w, "short", !c->is_long);
     return 0;
 }
 
@@ -127,6 +128,7 @@ static int write_flag(struct jw *w, const void *entry, struct err *e)
     (void)e;
     WRITE_TEXTS(w, "name", f->name, "flag_type", f->type != NULL ? f->type : "boolean",
                 "description", or_empty(f->description));
+    jw_kbool(w, "short", !f->is_long);
     jw_key(w, "default");
     jw_raw(w, str_of(f->value != NULL ? f->value : "false"));
     return 0;

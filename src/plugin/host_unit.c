@@ -162,7 +162,20 @@ static int register_tool(struct host_unit *u, const struct json *what, struct er
         o->schema = json_clone(&o->arena, schema);
     }
     if (rc == 0 && u->rules->whole) {
-        o->override = json_bool(json_get(what, "override"), false);
+        bool override = json_bool(json_get(what, "override"), false);
+        o->naming = override ? GEN_NAME_OVERRIDE : GEN_NAME_PLAIN;
+    }
+    return rc;
+}
+
+/// Something that people type: with `"short": false` it is known as PLUGIN:NAME alone.
+static int add_typed(struct host_unit *u, enum offer_kind kind, const char *word,
+                     const struct json *what, const char *const *members, struct offer **out,
+                     struct err *e)
+{
+    int rc = add_named(u, kind, word, what, members, out, e);
+    if (rc == 0 && !json_bool(json_get(what, "short"), true)) {
+        (*out)->naming = GEN_NAME_LONG;
     }
     return rc;
 }
@@ -171,7 +184,7 @@ static int register_command(struct host_unit *u, const struct json *what, struct
 {
     static const char *const members[] = {"description", NULL};
     struct offer *o;
-    return add_named(u, OFFER_COMMAND, "command", what, members, &o, e);
+    return add_typed(u, OFFER_COMMAND, "command", what, members, &o, e);
 }
 
 static int register_prompt(struct host_unit *u, const struct json *what, struct err *e)
@@ -191,7 +204,7 @@ static int register_flag(struct host_unit *u, const struct json *what, struct er
     static const char *const members[] = {"default", "description", NULL};
     struct str type = json_str(json_get(what, "flag_type"), "boolean");
     struct offer *o;
-    int rc = add_named(u, OFFER_FLAG, "flag", what, members, &o, e);
+    int rc = add_typed(u, OFFER_FLAG, "flag", what, members, &o, e);
     if (rc == 0 && plugin_name_valid(type)) {
         char *about = xasprintf("{\"type\":\"" STR_FMT "\",%s", STR_ARG(type), o->title + 1);
         free(o->title);
@@ -364,7 +377,7 @@ static int stage_item(struct offer *o, struct gen_unit *g, struct gen_item **out
         .kind = items[o->kind].kind,
         .name = str_of(o->name),
         .about = o->title != NULL ? str_of(o->title) : STR_NULL,
-        .override = o->override,
+        .naming = o->naming,
         .ops = o->kind == OFFER_WATCH ? &watch_ops : &item_ops,
         .face = fixed ? NULL : items[o->kind].face,
         .data = o,

@@ -39,7 +39,7 @@ struct offer {
     enum hook_on_error on_error;
     int priority;
     uint32_t timeout_ms;
-    bool override;
+    enum gen_naming naming;
     bool dynamic;              // a prompt section whose text the host gives
     struct arena arena;        // of `schema`
     const struct json *schema; // of a tool's input; NULL: anything

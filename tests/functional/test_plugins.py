@@ -409,6 +409,19 @@ def test_a_name_taken_twice_names_both_and_prefer_turns_it_round(home, start_hub
     assert owner("second:n") in ("second", None)
 
 
+def test_a_name_that_is_only_long_is_free_for_others(home, start_hub):
+    for name in ("first", "second", "third"):
+        short = "" if name == "third" else "short = false, "
+        plug(home, name, f"command {{ name = 'n', {short}run = function() return '{name}' end }}\n"
+             f"flag {{ name = 'f', {short}type = 'boolean', default = false }}\n")
+    start_hub()
+    assert reload(home)["diagnostics"] == []
+    for path in ("first:n", "second:n", "third:n", "n"):
+        want = "third" if path == "n" else path.split(":")[0]
+        assert call(home, "POST", f"/command/{path}", {})[1]["output"] == want
+    home.ok("feature", "enable", "second:f")
+
+
 def test_a_name_taken_twice_inside_one_plugin(home, start_hub):
     plug(home, "p", "route('GET', '/a', function() return { v = 1 } end)\n"
          "route('GET', '/a', function() return { v = 2 } end)\n"

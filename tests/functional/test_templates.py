@@ -44,6 +44,18 @@ def test_a_plugin_of_each_language_serves_at_once(home, hub, lang, form):
     assert "@" not in "".join(answer["files"]) and all(os.path.exists(f) for f in answer["files"])
 
 
+def test_plugins_of_all_languages_live_side_by_side_without_a_warning(home, hub):
+    for lang in ("lua", "python", "node", "c"):
+        for form in ((), ("--dir",)):
+            home.ok("plugin", "new", f"my-{lang}{len(form)}", "--lang", lang, *form)
+    report = home.json("reload")
+    assert report["diagnostics"] == [], report
+    for row in home.json("plugin", "list")["plugins"]:
+        assert home.ok(f"{row['name']}:hello", "Ada") == "Hello, Ada!\n"
+        home.ok("feature", "enable", f"{row['name']}:loud")
+        assert home.ok(f"{row['name']}:hello", "Ada") == "HELLO, ADA!\n"
+
+
 def test_the_users_init_runs_and_answers(home, hub):
     home.ok("template", "install", "user-init")
     assert home.ok("mine:hi", "Ada").strip() == "Hi, Ada!"
@@ -120,7 +132,7 @@ def test_a_link_in_a_project_is_not_followed(home, hub, project, tmp_path):
 @pytest.mark.parametrize("words, code, said", [
     (["nope"], 3, "template list"),
     (["github", "--as", "x"], 1, "leave out"),
-    (["plugin-lua", "--as", "../x"], 1, "a-z"),
+    (["plugin-lua", "--as", "../x"], 2, "a-z"),
 ])
 def test_wrong_names_are_refused_with_the_reason(home, hub, words, code, said):
     done = home.cli("template", "install", *words)

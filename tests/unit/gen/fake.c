@@ -80,7 +80,8 @@ static void register_all(struct fake_source *s, struct gen_unit *u, const struct
                                &(struct gen_item_spec){.kind = GEN_TOOL,
                                                        .name = str_of(a->tool),
                                                        .about = str_of(a->about),
-                                                       .override = a->override,
+                                                       .naming = a->override ? GEN_NAME_OVERRIDE
+                                                                             : GEN_NAME_PLAIN,
                                                        .ops = &fake_item_ops,
                                                        .data = s->world},
                                NULL, NULL),

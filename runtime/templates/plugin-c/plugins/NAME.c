@@ -36,7 +36,7 @@ static void hello_route(struct afloat_call *c)
     afloat_answer_json(c, "%s", afloat_json(c, "out"));
 }
 
-// A command: `afloat @NAME@:hello Ada`.
+// A command: `afloat @NAME@:hello Ada`. Without `.is_long` it would take the plain name `hello`, too.
 static void hello_command(struct afloat_call *c)
 {
     char text[200];
@@ -70,6 +70,6 @@ AFLOAT_PLUGIN(
     .tools = (const struct afloat_tool[]){
         {.name = "@TOOL@_greet", .description = "greet somebody", .input = "{\"name\": \"string\"}", .run = greet_tool}, {0}},
     .routes = (const struct afloat_route[]){{"GET", "/hello/:name", hello_route}, {0}},
-    .commands = (const struct afloat_command[]){{"hello", "greet somebody", hello_command}, {0}},
-    .flags = (const struct afloat_flag[]){{"loud", "boolean", "false", "say it louder"}, {0}},
+    .commands = (const struct afloat_command[]){{"hello", "greet somebody", hello_command, .is_long = true}, {0}},
+    .flags = (const struct afloat_flag[]){{"loud", "boolean", "false", "say it louder", .is_long = true}, {0}},
     .tests = (const struct afloat_test[]){{"the tool greets", test_tool}, {0}})

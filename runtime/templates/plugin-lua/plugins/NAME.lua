@@ -7,7 +7,7 @@
 plugin { api = "1.0", name = "@NAME@", description = "says hello" }
 
 -- A flag that people switch with `afloat feature enable @NAME@:loud`.
-local loud = flag { name = "loud", type = "boolean", default = false, description = "say it louder" }
+local loud = flag { name = "loud", short = false, type = "boolean", default = false, description = "say it louder" }
 
 local function greet(name)
   local text = "Hello, " .. name .. "!"
@@ -25,8 +25,13 @@ tool {
 -- A route: GET /api/plugins/@NAME@/hello/Ada, over the hub's socket or with its token.
 route("GET", "/hello/:name", function(req) return { text = greet(req.params.name) } end)
 
--- A command: `afloat @NAME@:hello Ada`.
-command { name = "hello", description = "greet somebody", run = function(args) return greet(args[1] or "world") end }
+-- A command: `afloat @NAME@:hello Ada`. Without `short = false` it would take the plain name `hello`, too.
+command {
+  name = "hello",
+  short = false,
+  description = "greet somebody",
+  run = function(args) return greet(args[1] or "world") end,
+}
 
 -- A hook: every tool call of a session that has this plugin passes here. Returning nothing keeps it.
 on_tool_call(function(ctx, call)

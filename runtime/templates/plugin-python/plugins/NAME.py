@@ -10,7 +10,7 @@
 __plugin__ = {"api": "1.0", "name": "@NAME@"}
 
 # A flag that people switch with `afloat feature enable @NAME@:loud`.
-loud = flag("loud", default=False, description="say it louder")
+loud = flag("loud", default=False, description="say it louder", short=False)
 
 
 def greet(name):
@@ -31,8 +31,8 @@ def hello_route(req):
     return {"text": greet(req.params["name"])}
 
 
-# A command: `afloat @NAME@:hello Ada`.
-@command(name="hello")
+# A command: `afloat @NAME@:hello Ada`. Without `short=False` it would take the plain name `hello`, too.
+@command(name="hello", short=False)
 def hello_command(args):
     """greet somebody"""
     return greet(args[0] if args else "world")

@@ -61,7 +61,7 @@ declare module "afloat" {
   }
   function route(method: string, path: string, fn: (req: Request) => Awaitable<any>): Handle;
   function response(answer: { status?: number; headers?: Record<string, string | string[]>; body?: any }): object;
-  function command(c: { name: string; description?: string; run(args: string[], ctx: Context): Awaitable<any> }): Handle;
+  function command(c: { name: string; description?: string; short?: boolean; run(args: string[], ctx: Context): Awaitable<any> }): Handle;
   function prompt(p: string | { id?: string; text: string | ((ctx: Context) => Awaitable<string>); priority?: number }): Handle;
   /** A piece of a model's answer. */
   type ModelEvent = string | {
@@ -86,7 +86,7 @@ declare module "afloat" {
       read(uri: string, params: Record<string, string>, ctx: Context): Awaitable<any> }): Handle;
     updated(uri: string): Promise<void>;
   };
-  function flag<T extends boolean | string | number>(f: { name: string; type?: "boolean" | "string" | "integer" | "number"; default: T; description?: string }): (() => T) & Handle;
+  function flag<T extends boolean | string | number>(f: { name: string; type?: "boolean" | "string" | "integer" | "number"; default: T; description?: string; short?: boolean }): (() => T) & Handle;
   function preserve_ui(...keys: string[]): Handle;
   function on(name: string, fn: (data: any, name: string) => Awaitable<any>): Handle;
 

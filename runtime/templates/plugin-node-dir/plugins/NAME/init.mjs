@@ -9,7 +9,7 @@ import { command, flag, log, on_done, on_tool_call, route, tool } from "afloat";
 import { greeting } from "./greeting.mjs";
 
 // A flag that people switch with `afloat feature enable @NAME@:loud`.
-const loud = flag({ name: "loud", default: false, description: "say it louder" });
+const loud = flag({ name: "loud", short: false, default: false, description: "say it louder" });
 
 const greet = name => greeting(name, loud());
 
@@ -24,8 +24,8 @@ tool({
 // A route: GET /api/plugins/@NAME@/hello/Ada, over the hub's socket or with its token.
 route("GET", "/hello/:name", req => ({ text: greet(req.params.name) }));
 
-// A command: `afloat @NAME@:hello Ada`.
-command({ name: "hello", description: "greet somebody", run: args => greet(args[0] ?? "world") });
+// A command: `afloat @NAME@:hello Ada`. Without `short: false` it would take the plain name `hello`, too.
+command({ name: "hello", short: false, description: "greet somebody", run: args => greet(args[0] ?? "world") });
 
 // A hook: every tool call of a session that has this plugin passes here. Returning nothing keeps it.
 on_tool_call((ctx, call) => {
