@@ -88,22 +88,52 @@ static void print_command(struct out *o, const struct command *row)
     }
 }
 
+static struct str first_example(const struct command *row)
+{
+    struct str examples = str_of(row->examples);
+    return str_cut(&examples, '\n');
+}
+
+/// The width of the longest example on the first page, so that all its groups have the same columns.
+static size_t examples_width(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_commands; i++) {
+        n = (commands[i].mode & CMD_FIRST) != 0 ? MAX(n, first_example(&commands[i]).n) : n;
+    }
+    return n;
+}
+
+/// A line of the first page: an example, and the help up to its first semicolon.
+static void add_first(struct table *t, const struct command *row, size_t width)
+{
+    struct str help = str_of(row->help);
+    table_addf(t, "  %-*.*s", (int)width, (int)first_example(row).n, row->examples);
+    table_add(t, OUT_PLAIN, str_cut(&help, ';'));
+}
+
+static void add_usage(struct table *t, const struct command *row)
+{
+    char *usage = usage_of(row);
+    table_addf(t, "  %s", usage + strlen("afloat "));
+    table_add(t, OUT_PLAIN, str_of(row->help));
+    free(usage);
+}
+
 /// The commands of a group: those of the first page by an example, or all by their usage.
 static void print_group(struct out *o, enum command_group group, bool all)
 {
     assert(group < GROUP__COUNT);
     struct table t;
+    size_t width = examples_width();
     table_init(&t, 2);
     for (size_t i = 0; i < n_commands; i++) {
         const struct command *row = &commands[i];
-        if (row->group != group || !(all || (row->mode & CMD_FIRST) != 0)) {
-            continue;
+        if (row->group == group && all) {
+            add_usage(&t, row);
+        } else if (row->group == group && (row->mode & CMD_FIRST) != 0) {
+            add_first(&t, row, width);
         }
-        struct str examples = str_of(row->examples), first = str_cut(&examples, '\n');
-        char *usage = usage_of(row);
-        table_addf(&t, "  " STR_FMT, STR_ARG(all ? str_of(usage + strlen("afloat ")) : first));
-        table_add(&t, OUT_PLAIN, str_of(row->help));
-        free(usage);
     }
     if (t.cells.n != 0) {
         out_addf(o, "\n%s:\n", group_titles[group]);
@@ -123,8 +153,7 @@ static void print_sentence(struct out *o, const char *text)
 
 void help__print_all(struct out *o, bool all)
 {
-    print_sentence(o, "afloat: a workbench for AI agents; plugins, tools and environments change "
-                      "while it runs");
+    print_sentence(o, "afloat: a workbench for AI agents that you change while it runs");
     out_add(o, all ? STR("\nUsage: afloat COMMAND [ARGUMENTS] [FLAGS]\n") : STR(""));
     for (int g = 0; g < GROUP_INNER; g++) {
         print_group(o, (enum command_group)g, all);
@@ -209,6 +238,11 @@ static void print_json(struct out *o)
     jw_karr(&w, "commands");
     for (size_t i = 0; i < n_commands; i++) {
         write_command(&w, &commands[i]);
+    }
+    jw_end_arr(&w);
+    jw_karr(&w, "groups");
+    for (size_t i = 0; i < GROUP__COUNT; i++) {
+        jw_strz(&w, group_titles[i]);
     }
     jw_end_arr(&w);
     jw_karr(&w, "flags");

@@ -252,6 +252,14 @@ def test_help_breaks_no_word_on_a_narrow_terminal(home):
     assert os.path.commonprefix(["afloat: a workbench", lines[0]]) == "afloat: a workbench"
 
 
+def test_the_first_page_of_help_fits_a_usual_terminal_in_one_column_layout(home):
+    process, terminal = home.on_terminal("help", cols=80, env={"TERM": "xterm"})
+    lines = read_to_end(terminal).decode().splitlines()
+    assert process.wait() == 0 and len(lines) <= 23 and max(map(len, lines)) <= 80, lines
+    commands = [line for line in lines if line.startswith("  afloat ")]
+    assert len(commands) == 10 and len({line.rindex("  ") for line in commands}) == 1, commands
+
+
 @pytest.mark.parametrize("typed,made", [("y", True), ("n", False)])
 def test_a_question_for_permission_takes_yes_and_no(home, hub, tmp_path, typed, made):
     home.env.update(AFLOAT_PROVIDER="scripted", TERM="xterm")
