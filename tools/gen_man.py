@@ -46,17 +46,19 @@ def noun_page(rows, version):
     return lines + [".SH SEE ALSO", ".BR afloat (1)"]
 
 
-def overview(nouns, flags, version):
+def overview(nouns, groups, flags, version):
     lines = head("afloat", "workbench for AI agents that changes while it runs", version)
     lines += [".SH SYNOPSIS", ".B afloat\n.I COMMAND\n[ARGUMENTS] [FLAGS]", ".SH DESCRIPTION",
               "A hub in the background holds conversations with models and runs their tools in a sandbox.",
               "Plugins, tools, prompts and shell environments are replaced while it runs, as they are saved."]
     group = None
-    for rows in sorted(nouns.values(), key=lambda r: r[0]["group"]):
+    for rows in sorted(nouns.values(), key=lambda r: groups.index(r[0]["group"])):
         if rows[0]["group"] != group:
             group = rows[0]["group"]
             lines.append(f".SS {text(group)}")
-        lines.append(f".TP\n.BR afloat\\-{text(rows[0]['noun'])} (1)\n{text(rows[0]['help'])}")
+        verbs = ", ".join(r["verb"] for r in rows[1:])
+        about = rows[0]["help"] + (f"; also {verbs}" if verbs else "")
+        lines.append(f".TP\n.BR afloat\\-{text(rows[0]['noun'])} (1)\n{text(about)}")
     lines += [".SH OPTIONS", *flag_lines([f for f in flags if f["global"]])]
     codes = ["0 ok", "1 failure", "2 usage", "3 not found", "4 not allowed", "5 hub unreachable",
              "6 a reload had failures", "7 conflict", "124 time\\-out", "130 interrupted"]
@@ -73,7 +75,7 @@ def main():
         if row["group"] != INNER:
             nouns.setdefault(row["noun"], []).append(row)
     pages = {f"afloat-{noun}.1": noun_page(rows, version) for noun, rows in nouns.items()}
-    pages["afloat.1"] = overview(nouns, table["flags"], version)
+    pages["afloat.1"] = overview(nouns, table["groups"], table["flags"], version)
     out.mkdir(parents=True, exist_ok=True)
     for name, lines in pages.items():
         (out / name).write_text("\n".join(lines) + "\n")

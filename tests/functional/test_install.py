@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import select
 import socket
 import subprocess
@@ -50,6 +51,13 @@ def test_every_command_has_a_man_page(root):
         for flag in row["options"]:  # of this command: '--resume' takes another value in each
             value = " \\fI" + flag["value"] if flag["value"] else ""
             assert f"--{flag['name']}\\fR{value}" in page and flag["help"] in page, (row, flag)
+
+
+def test_the_overview_has_the_groups_in_the_order_of_the_help(root):
+    table = json.loads(subprocess.run([BIN, "help", "--json"], capture_output=True, check=True).stdout)
+    page = gzip.decompress((root / "usr/share/man/man1/afloat.1.gz").read_bytes()).decode()
+    assert re.findall(r"^\.SS (.*)$", page, re.M) == table["groups"][:-1]
+    assert "list plugins and improvements; also show, why, logs, new," in page
 
 
 def test_the_man_pages_are_sound(root):
