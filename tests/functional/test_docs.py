@@ -437,6 +437,14 @@ OF_LUA = set("""assert collectgarbage dofile error getmetatable ipairs load load
 rawset require select setmetatable tonumber tostring type warn xpcall""".split())
 
 
+def test_the_page_about_the_figures_names_each_of_them():
+    named = subprocess.run([ROOT / "bench/run", "nonesuch"], capture_output=True, text=True).stderr
+    page = (ROOT / "docs/guide/bench.md").read_text()
+    figures = named.split("there are: ")[1].split()
+    assert len(figures) > 40 and [f for f in figures if f"| `{f}`" not in page and f", `{f}`" not in page] == ["shell", "chat-screen"]
+    assert "`shell` gives six rows" in page and "`chat-screen` gives three rows" in page
+
+
 def test_the_reference_lists_every_function_that_plugins_have(user):
     user.write(".afloat/plugins/lister.lua", LISTER)
     there = set(user.ok("afloat lister:all").split()) - OF_LUA
