@@ -143,7 +143,7 @@ def test_one_line_end_of_a_secret_is_cut(home, typed, stored):
 
 def test_an_empty_secret_and_a_bad_name_are_refused(home):
     assert home.cli("secret", "set", "X", input="").returncode == 1
-    assert home.cli("secret", "set", "../x", input="v").returncode == 1
+    assert home.cli("secret", "set", "../x", input="v").returncode == 2
     assert not (home.dir / "secrets.json").exists()
 
 
