@@ -274,13 +274,22 @@ static const char *command_line(struct demo *d, const struct demo_step *s)
     return text;
 }
 
-/// Print each line of `text` after `before`.
-static void show_lines(struct out *o, const char *before, enum out_tint tint, struct str text)
+/// Print a file that was saved, each line after a bar.
+static void show_file(struct out *o, struct str text)
 {
     while (text.n != 0) {
-        out_add(o, str_of(before));
-        out_tinted(o, tint, str_cut(&text, '\n'));
+        out_add(o, STR("  | "));
+        out_tinted(o, OUT_DIM, str_cut(&text, '\n'));
         out_add(o, STR("\n"));
+    }
+}
+
+/// Print what a command printed. A terminal that is too narrow for a line gets it in rows that end with words.
+static void show_lines(struct out *o, struct str text)
+{
+    while (text.n != 0) {
+        out_add(o, STR("    "));
+        table_print_text(o, str_cut(&text, '\n'), 4);
     }
 }
 
@@ -335,7 +344,7 @@ static int announce(struct demo *d, const struct demo_step *s)
     if (s->file != NULL) {
         const char *name = str_starts(str_of(s->file), "~/") ? s->file + 2 : s->file;
         out_addf(o, "\n  saved %s%s:\n", name != s->file ? "~/.afloat/" : "", name);
-        show_lines(o, "  | ", OUT_DIM, str_of(s->content));
+        show_file(o, str_of(s->content));
         lines += str_lines(str_of(s->content));
     }
     if (s->kill) {
@@ -393,7 +402,7 @@ static int show_output(struct demo *d, const struct demo_step *s, struct str tex
         str_cut(&text, '\n');
         text.n -= str_ends(text, prompt) ? strlen(prompt) : 0;
     }
-    show_lines(&d->c->out, "    ", OUT_PLAIN, text);
+    show_lines(&d->c->out, text);
     return pause_for(d, str_lines(text));
 }
 

@@ -84,6 +84,15 @@ def test_on_a_terminal_it_waits_for_the_reader_and_space_goes_on(home, tmp):
         assert process.wait(DEADLINE) == 0
 
 
+def test_on_a_terminal_rows_end_with_words(home, tmp):
+    process, terminal = home.on_terminal("demo", "--fast", env={"TERM": "xterm", "NO_COLOR": "1"})
+    with terminal:
+        rows = read_to_end(terminal).decode().splitlines()
+        assert process.wait(DEADLINE) == 0
+    assert len(rows) > 150
+    assert [r for r in rows if len(r) > 80 and " " in r.strip()] == []  # a path or hash alone may be longer
+
+
 def test_a_demo_without_a_place_says_so(home, tmp):
     done = home.cli("demo", env={"TMPDIR": str(tmp / "absent")})
     assert done.returncode == 1 and "absent" in done.stderr
