@@ -23,7 +23,8 @@ void sessions__note(struct cli *c, const struct json *row)
 {
     struct str reason = json_get_text(row, "sandbox_reason");
     if (json_bool(json_get(row, "fallback"), false)) {
-        out_note(&c->out, "no model key found: this is the scripted demo model");
+        out_note(&c->out,
+                 "no model key found: this is the scripted demo model; see 'afloat setup'");
     }
     if (reason.n != 0) {
         out_note(&c->out, STR_FMT, STR_ARG(reason));

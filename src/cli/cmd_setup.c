@@ -301,10 +301,10 @@ static int set_up(struct setup *s)
         return code;
     }
     if (s->n == 0) {
-        out_error(&s->c->out, "no model was found: set ANTHROPIC_API_KEY or OPENAI_API_KEY, start "
-                              "a local server (ollama, "
-                              "LM Studio, llama.cpp, vLLM), or name one with --url; until then the "
-                              "offline model answers");
+        out_error(&s->c->out, "no model was found; until there is one, the offline model answers");
+        out_hint(&s->c->out, "  set ANTHROPIC_API_KEY or OPENAI_API_KEY,");
+        out_hint(&s->c->out, "  or start a local server (ollama, LM Studio, llama.cpp, vLLM),");
+        out_hint(&s->c->out, "  or name a server: afloat setup --url http://HOST:PORT/v1");
         if (s->c->json) {
             print_json(s, NULL, false);
         }

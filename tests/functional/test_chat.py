@@ -53,6 +53,7 @@ def test_the_demo_model_says_what_it_is(home, hub, place):
     done = home.cli("chat", "hello", cwd=place)
     assert done.returncode == 0 and done.stdout.strip()
     assert done.stderr.count("no model key found: this is the scripted demo model") == 1
+    assert "'afloat setup'" in done.stderr and max(map(len, done.stderr.splitlines())) <= 80
     assert newest(home)["fallback"]
 
 

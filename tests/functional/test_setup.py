@@ -91,6 +91,7 @@ def test_json_says_that_nothing_was_found(home, tmp_path):
     home.env.update(OPENAI_API_KEY="", ANTHROPIC_API_KEY="", PATH=str(tmp_path))
     plain, done = home.cli("setup"), home.cli("setup", "--json")
     if "no model was found" in plain.stderr:  # else somebody's server runs on this machine
+        assert max(map(len, plain.stderr.splitlines())) <= 80 and "OPENAI_API_KEY" in plain.stderr
         assert json.loads(done.stdout) == {"found": [], "chosen": None, "models": 0, "written": False}
         assert done.returncode == plain.returncode == 1
 
