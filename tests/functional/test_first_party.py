@@ -1,5 +1,7 @@
 """The plugins that come with the program, in real turns of the offline model."""
 import json
+import os
+import pty
 import sqlite3
 
 import pytest
@@ -10,9 +12,9 @@ def use(home, start_hub, tmp_path):
     """A hub with one plugin by name; gives a function that sends a message and returns the answer's text."""
     home.env["AFLOAT_PROVIDER"] = "scripted"
 
-    def begin(name, options=""):
+    def begin(name, options="", env=None):
         (home.dir / "config.toml").write_text(f'[[plugins]]\nname = "{name}"\n{options}\n')
-        start_hub()
+        start_hub(env=env)
         return lambda text, *more: home.ok("chat", "-p", *more, text, cwd=tmp_path)
     return begin
 
@@ -68,6 +70,33 @@ def test_notify_runs_the_command_of_its_options(home, use, tmp_path):
     use("notify", f"[plugins.options]\ncommand = {words}")
     assert "notified" in home.ok("notify:try")
     assert told.read_text() == "Afloat: it works\n"
+
+
+def test_notify_rings_terminals_where_the_command_fails(home, use):
+    ours, theirs = pty.openpty()
+    try:
+        use("notify", f'[plugins.options]\ncommand = ["/nonexistent/notify-send"]\nterminals = ["{os.ttyname(theirs)}"]')
+        assert "rang your terminals" in home.ok("notify:try")
+        assert os.read(ours, 100) == b"\a\x1b]9;Afloat: it works\x1b\\"
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_notify_finds_the_terminal_that_shows_a_tmux(home, use, tmp_path):
+    """By stand-ins for who and tmux: a test must not ring the terminals of whoever runs it."""
+    ours, theirs = pty.openpty()
+    for name, says in (("who", "somebody-else pts/9999 2026-01-01"), ("tmux", os.ttyname(theirs))):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho '{says}'\n")
+        program.chmod(0o755)
+    use("notify", '[plugins.options]\ncommand = ["/nonexistent/notify-send"]', env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    try:
+        assert "rang your terminals" in home.ok("notify:try")
+        assert b"\x1b]9;Afloat: it works" in os.read(ours, 100)
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_one_is_added_and_removed_by_its_name(home, hub):
