@@ -41,8 +41,8 @@ struct gen_item {
     struct hook *hook; // GEN_HOOK
     unsigned refs;     // its unit, and the generations that hold it
     enum gen_naming naming;
-    bool off;          // taken back
-    bool started;      // ops->start() was called and ops->stop() was not
+    bool off;     // taken back
+    bool started; // ops->start() was called and ops->stop() was not
 };
 
 struct gen {
