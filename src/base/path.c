@@ -102,6 +102,13 @@ char *path_expand_home(const char *path)
     return home != NULL ? xasprintf("%s%s", home, path + 1) : xstrdup(path);
 }
 
+char *path_fold_home(const char *path, const char *home)
+{
+    size_t n = home != NULL ? strlen(home) : 0;
+    bool below = n > 1 && strncmp(path, home, n) == 0 && (path[n] == '/' || path[n] == '\0');
+    return below ? xasprintf("~%s", path + n) : xstrdup(path);
+}
+
 char *path_find_program(struct str dirs, const char *name)
 {
     while (dirs.n != 0) {

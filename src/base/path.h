@@ -21,6 +21,8 @@ bool path_exists(const char *path);
 /// `~` and `~/...` replaced by $HOME (or the password database); anything else, and an unknown home, stays
 /// as it is. The caller frees it.
 char *path_expand_home(const char *path);
+/// `path` with `~` in place of the directory `home` (NULL or "/": none) that it begins with; the caller frees it.
+char *path_fold_home(const char *path, const char *home);
 
 /// `path` (absolute) without links as far as it exists; the part that does not is cleaned up as text. Blocks.
 /// Caller frees.

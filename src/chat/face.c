@@ -138,10 +138,7 @@ static void set_count(lua_State *L, const char *name, int64_t n)
 
 static void push_state(lua_State *L, const struct face *f, const struct gauge *g, size_t cols)
 {
-    size_t n = f->user_home != NULL ? strlen(f->user_home) : 0;
-    bool below =
-        n > 1 && strncmp(g->dir, f->user_home, n) == 0 && (g->dir[n] == '/' || g->dir[n] == '\0');
-    char *dir = xasprintf("%s%s", below ? "~" : "", g->dir + (below ? n : 0));
+    char *dir = path_fold_home(g->dir, f->user_home);
     const char *const texts[][2] = {{"permission", g->permission},
                                     {"model", g->model},
                                     {"dir", dir},

@@ -6,7 +6,9 @@
 #include "cli/show.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
+#include "base/path.h"
 #include "base/time.h"
 #include "view/view.h"
 
@@ -231,6 +233,13 @@ static void add_size(struct buf *out, double n)
     buf_addf(out, unit == 0 ? "%.0f %s" : "%.1f %s", n, units[unit]);
 }
 
+static void add_file(struct buf *out, const char *path)
+{
+    char *folded = path_fold_home(path, getenv("HOME"));
+    buf_addz(out, folded);
+    free(folded);
+}
+
 /// The head of a column as the name of a member.
 static void add_own_name(struct buf *out, const char *head)
 {
@@ -263,6 +272,8 @@ static void make_cell(struct cli *c, struct buf *out, const struct column *col,
     }
     if (col->kind == CELL_TIME && c->out.terminal) {
         add_time(out, buf_str(&text));
+    } else if (col->kind == CELL_PATH && c->out.terminal) {
+        add_file(out, buf_z(&text));
     } else if ((col->kind == CELL_SIZE || col->kind == CELL_SPAN) && text.n != 0) {
         (col->kind == CELL_SIZE ? add_size : add_span)(out, strtod(buf_z(&text), NULL));
     } else {

@@ -26,7 +26,7 @@ enum cell_kind {
     CELL_ID,    // what commands take: never cut
     CELL_STATE, // in a colour, by the word
     CELL_TIME,  // "3 min ago" on a terminal, RFC 3339 elsewhere
-    CELL_PATH,  // may be cut at its beginning
+    CELL_PATH,  // may be cut at its beginning; a terminal gets ~ for the home directory
     CELL_WORD,  // short, never cut
     CELL_LONG,  // the last column: continues in the next line
     CELL_SIZE,  // bytes

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from chat_rig import SPINNER, Terminal
-from conftest import retry
+from conftest import read_to_end, retry
 from test_agent import Session, call, one_call, plugin
 
 
@@ -692,6 +692,15 @@ def test_without_a_key_a_plugin_is_written_too(home, hub, place):
 
 
 # ---- sessions and models -------------------------------------------------------------------
+
+
+def test_on_a_terminal_lists_shorten_the_home_directory(home, hub, script, place):
+    script({"text": "one"})
+    home.ok("chat", "hello", cwd=place)
+    _, terminal = home.on_terminal("sessions", cols=200, env={"TERM": "xterm", "HOME": str(place.parent)})
+    shown = read_to_end(terminal).decode()
+    assert f" ~/{place.name} " in shown and str(place) not in shown, shown
+    assert str(place) in home.ok("sessions", env={"HOME": str(place.parent)})  # a pipe gets it whole
 
 
 def test_sessions_are_listed_shown_and_ended(home, hub, script, place):

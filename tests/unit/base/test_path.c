@@ -104,6 +104,15 @@ TEST(only_a_lone_tilde_means_home)
     free(home);
 }
 
+TEST(the_home_directory_is_folded_only_as_a_whole)
+{
+    CHECK_FREE(path_fold_home("/home/me", "/home/me"), "~");
+    CHECK_FREE(path_fold_home("/home/me/a", "/home/me"), "~/a");
+    CHECK_FREE(path_fold_home("/home/meadow", "/home/me"), "/home/meadow");
+    CHECK_FREE(path_fold_home("/srv/a", "/"), "/srv/a");
+    CHECK_FREE(path_fold_home("/srv/a", NULL), "/srv/a");
+}
+
 TEST(cleaning_is_lexical)
 {
     static const char *const rows[][2] = {
