@@ -127,34 +127,10 @@ struct book *agent_book(struct agent *a)
     return a->stopping ? NULL : a->book;
 }
 
-struct guarding {
-    const char *home;
-    struct arena *arena;
-    vec(const char *) plugins;
-};
-
-/// No box opens the home itself, so plugins in it need no guard; trust_guards_read() finds links in it that lead
-/// elsewhere.
-static void add_plugin(void *arg, const char *path)
-{
-    struct guarding *g = arg;
-    if (path_below(g->home, path) == NULL) {
-        vec_push(&g->plugins, arena_strdup(g->arena, str_of(path)));
-    }
-}
-
 void agent_guard(const struct agent *a, struct tool_env *env, struct arena *arena)
 {
-    struct guarding g = {.home = a->o.hub->home->dir, .arena = arena};
-    vec(const char *) followed = {0};
-    a->o.host.loaded(a->o.host.plugins, add_plugin, &g);
-    for (const char *place; (place = trust_followed(a->o.hub->trust, followed.n)) != NULL;) {
-        vec_push(&followed, arena_strdup(arena, str_of(place)));
-    }
-    env->plugins = arena_list(arena, g.plugins.p, g.plugins.n);
-    env->followed = arena_list(arena, followed.p, followed.n);
-    vec_fini(&g.plugins);
-    vec_fini(&followed);
+    env->outside = trust_list_outside(a->o.hub->trust, a->o.hub->home->dir, a->o.host.loaded,
+                                      a->o.host.plugins, arena);
     env->memory = (uint64_t)config_int(a->o.hub->config->now, "limits.command_mb") << 20;
     env->processes = (uint64_t)config_int(a->o.hub->config->now, "limits.command_processes");
 }

@@ -19,7 +19,6 @@
 #include "agent/tool_int.h"
 #include "base/redact.h"
 #include "base/schema.h"
-#include "trust/guard.h"
 
 static const struct tool tools[] = {
 #define TOOL(id, name_, effect_, description_, ...)                                                \
@@ -63,8 +62,7 @@ static void copy_env(struct tool_job *c, const struct tool_env *env)
     if (c->tool->effect == TOOL_READS && c->policy.mode == BOX_WORKSPACE_WRITE) {
         c->policy.mode = BOX_READ_ONLY; // so nothing has to be guarded from it
     }
-    c->plugins = arena_copy_list(a, env->plugins);
-    c->followed = arena_copy_list(a, env->followed);
+    c->outside = trust_copy_outside(a, &env->outside);
     c->consented = env->consented;
     c->memory = env->memory;
     c->processes = env->processes;
@@ -101,8 +99,7 @@ static void on_prepared(void *arg)
 static void prepare(void *arg) // on the lane
 {
     struct tool_job *c = arg;
-    int rc =
-        c->box == NULL ? trust_make_box(&c->box, &c->policy, c->plugins, c->followed, &c->why) : 0;
+    int rc = c->box == NULL ? trust_make_box(&c->box, &c->policy, &c->outside, &c->why) : 0;
     c->why.code = rc == 0 ? c->tool->ops->work(c, &c->why) : rc;
 }
 

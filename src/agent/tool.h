@@ -4,6 +4,7 @@
 #include "loop/loop.h"
 #include "loop/work.h"
 #include "sandbox/box.h"
+#include "trust/guard.h"
 
 // Tools: what a model can call. One `struct tool` describes a built-in tool, a tool of bots and, in a step's
 // toolbox, a tool of a plugin; every call goes through the pipeline of tool_call.c. docs/internals/tools.md
@@ -75,8 +76,7 @@ struct tool_env {
     struct loop *loop;
     struct lane *lane;               // for files; closed after all jobs are done
     const struct box_policy *policy; // working_dir is where relative paths begin
-    const char *const *plugins;      // paths that the hub loads plugins from, see agent_guard()
-    const char *const *followed;     // trusted places whose files may change
+    struct trust_outside outside;    // what a box guards, see agent_guard()
     uint64_t memory, processes;      // limits of a command in its box; 0: none
     const char *const *environment;  // "NAME=value" for commands, see tool_environment()
     const char *outputs_dir;         // absolute; created when first needed

@@ -26,7 +26,7 @@ struct tool_job {
     struct arena arena; // of everything below that is a pointer
     const struct json *input;
     struct box_policy policy;
-    const char *const *plugins, *const *followed;
+    struct trust_outside outside;
     uint64_t memory, processes;
     bool consented, guarded; // `guarded`: it would change a file that runs outside of the sandbox
     const char *const *environment;

@@ -153,13 +153,10 @@ static void explain(struct tool_job *c)
 static const char *judge(struct tool_job *c, struct tool_result *r)
 {
     const struct proc_exit *x = &c->exit;
-    bool moved = x->code == -ENOENT || x->code == -ELOOP || x->code == -ENOTDIR;
-    if (!x->launched && x->no_box == LAUNCH_NO_MOUNT && moved) { // the sandbox itself works
-        return "a file or directory of the sandbox was moved or replaced just now; nothing was run";
-    }
     if (!x->launched && x->no_box != 0) {
-        box_explain(x->no_box, -x->code, &c->why);
-        r->problem = "SANDBOX_UNAVAILABLE";
+        if (box_explain(x->no_box, -x->code, &c->why) == ERR_UNSUPPORTED) {
+            r->problem = "SANDBOX_UNAVAILABLE";
+        }
         return c->why.msg;
     }
     if (!x->launched) {

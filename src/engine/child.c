@@ -23,7 +23,7 @@ struct engine_child {
     const struct engine_cb *owner;
     void *owner_arg;
     struct arena arena;
-    const char *const *plugins, *const *followed;
+    struct trust_outside outside;
     const char *dir;
     struct engine_file *files;
     size_t n_files;
@@ -43,7 +43,7 @@ static int prepare(void *arg, struct box **box, struct err *e) // on the lane
         rc = path_write_atomic(path, c->files[i].text, 0600, e);
         free(path);
     }
-    return rc == 0 ? trust_make_box(box, &c->policy, c->plugins, c->followed, e) : rc;
+    return rc == 0 ? trust_make_box(box, &c->policy, &c->outside, e) : rc;
 }
 
 static void on_line(void *arg, struct str line)
@@ -144,8 +144,7 @@ struct engine_child *engine_child_start(struct engine_world *w, const struct eng
     c->cb = *cb;
     c->arg = arg;
     c->dir = arena_strdup(&c->arena, str_of(q->dir));
-    c->plugins = arena_copy_list(&c->arena, q->place->plugins);
-    c->followed = arena_copy_list(&c->arena, q->place->followed);
+    c->outside = trust_copy_outside(&c->arena, &q->place->outside);
     c->policy = tool_copy_policy(&c->arena, q->place->policy);
     c->policy.own = c->dir;
     c->n_files = q->n_files;

@@ -2,6 +2,7 @@
 
 #include "loop/loop.h"
 #include "mcp/spec.h"
+#include "trust/guard.h"
 
 // The way to a server: messages as texts, over the pipes of a process or over HTTP. What the messages say is
 // peer.c's business. All functions belong to the loop thread.
@@ -53,9 +54,7 @@ struct mcp_world {
     struct http_client *http;
     const struct home *home;
     struct config_live *config;
-    /// Call `each` with every path from which the hub loads a plugin of the user's, and with every followed place.
-    void (*guarded)(void *arg, void (*plugin)(void *to, const char *path),
-                    void (*place)(void *to, const char *path), void *to);
+    struct trust_outside (*outside)(void *arg, struct arena *a); // see trust_list_outside()
     void *arg;
     vec(struct mcp_link *) renewing; // those that wait for a token, closed or not
 };

@@ -13,7 +13,6 @@
 #include "loop/work.h"
 #include "mcp/link.h"
 #include "sandbox/lineproc.h"
-#include "trust/guard.h"
 
 enum { SERVER_PROCESSES = 512 };
 
@@ -27,7 +26,7 @@ struct link_stdio {
     const struct mcp_pair *pairs; // of the environment, with secrets still to be filled in
     size_t n_pairs;
     struct box_policy policy;
-    vec(const char *) plugins, followed;
+    struct trust_outside outside;
     struct lineproc program;
 };
 
@@ -63,7 +62,7 @@ static int prepare(void *arg, struct box **box, struct err *e) // on the lane
         l->policy.mode =
             box_choose_mode(l->policy.mode, l->policy.working_dir, l->policy.home, &why);
     }
-    int rc = trust_make_box(box, &l->policy, l->plugins.p, l->followed.p, e);
+    int rc = trust_make_box(box, &l->policy, &l->outside, e);
     return rc == 0 ? fill_environment(l, e) : rc;
 }
 
@@ -82,8 +81,6 @@ static void on_end(void *arg, const struct err *e)
 static void on_gone(void *arg)
 {
     struct link_stdio *l = arg;
-    vec_fini(&l->plugins);
-    vec_fini(&l->followed);
     arena_fini(&l->arena);
     free(l);
 }
@@ -141,18 +138,6 @@ static void make_policy(struct link_stdio *l, const struct mcp_spec *s)
     l->program.processes = SERVER_PROCESSES;
 }
 
-static void add_plugin(void *to, const char *path)
-{
-    struct link_stdio *l = to;
-    vec_push(&l->plugins, arena_strdup(&l->arena, str_of(path)));
-}
-
-static void add_place(void *to, const char *path)
-{
-    struct link_stdio *l = to;
-    vec_push(&l->followed, arena_strdup(&l->arena, str_of(path)));
-}
-
 // ---- the link -------------------------------------------------------------------------------
 
 static void link_send(struct mcp_link *base, struct str text, const struct mcp_about *about)
@@ -198,9 +183,7 @@ struct mcp_link *mcp_link_stdio(struct mcp_world *w, const struct mcp_spec *s,
     }
     make_environment(l, s);
     make_policy(l, s);
-    w->guarded(w->arg, add_plugin, add_place, l);
-    vec_push(&l->plugins, NULL);
-    vec_push(&l->followed, NULL);
+    l->outside = w->outside(w->arg, &l->arena);
     l->program.argv = l->argv;
     l->program.env = l->env;
     lineproc_start(&l->program, w->lane, work_mount_key(l->policy.working_dir));

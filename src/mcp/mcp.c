@@ -19,6 +19,7 @@
 #include "config/home.h"
 #include "loop/work.h"
 #include "mcp/server_int.h"
+#include "trust/guard.h"
 #include "trust/trust.h"
 
 enum { WAIT_MS = 5000, COMPLETE_MS = 2000, LANE_THREADS = 4 };
@@ -386,31 +387,10 @@ void mcp__wait(struct mcp *m, const struct mcp_place *at, loop_fn *done, void *a
 
 // ---- public -------------------------------------------------------------------------------------
 
-struct guarding {
-    const char *home;
-    void (*plugin)(void *to, const char *path);
-    void *to;
-};
-
-/// What is in the home itself no box opens.
-static void add_plugin(void *arg, const char *path)
+static struct trust_outside list_outside(void *arg, struct arena *a)
 {
-    const struct guarding *g = arg;
-    if (path_below(g->home, path) == NULL) {
-        g->plugin(g->to, path);
-    }
-}
-
-static void guarded(void *arg, void (*plugin)(void *to, const char *path),
-                    void (*place)(void *to, const char *path), void *to)
-{
-    struct mcp *m = arg;
-    struct guarding g = {m->o.hub->home->dir, plugin, to};
-    const char *followed;
-    m->o.plugins(m->o.arg, add_plugin, &g);
-    for (size_t i = 0; (followed = trust_followed(m->o.hub->trust, i)) != NULL; i++) {
-        place(to, followed);
-    }
+    const struct mcp *m = arg;
+    return trust_list_outside(m->o.hub->trust, m->o.hub->home->dir, m->o.plugins, m->o.arg, a);
 }
 
 struct mcp *mcp_open(const struct mcp_opts *o)
@@ -422,7 +402,7 @@ struct mcp *mcp_open(const struct mcp_opts *o)
                                   .http = o->http,
                                   .home = o->hub->home,
                                   .config = o->hub->config,
-                                  .guarded = guarded,
+                                  .outside = list_outside,
                                   .arg = m};
     gen_source_add(o->engine, &source_ops, m);
     m->projects = mcp__projects_open(m);

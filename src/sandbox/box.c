@@ -12,6 +12,7 @@
 #include "sandbox/box.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -414,6 +415,12 @@ char *box_map(const struct box *b, const char *path)
 
 int box_explain(int kind, int errnum, struct err *e)
 {
+    bool moved = errnum == ENOENT || errnum == ELOOP || errnum == ENOTDIR;
+    if (kind == LAUNCH_NO_MOUNT && moved) { // the sandbox itself works
+        return err_set(e, ERR_CONFLICT,
+                       "a file or directory of the sandbox was moved or replaced just now; nothing "
+                       "was run");
+    }
     static const char ways[] = "allow it (see 'afloat doctor') or use the sandbox mode "
                                "danger-full-access";
     const char *what = kind == LAUNCH_NO_NAMESPACE  ? "the kernel allows no user namespace here"

@@ -41,7 +41,7 @@ struct box_policy {
 
 /// The mode for a working directory when none was asked for: `wanted`, or read-only where that is /, the
 /// user's home directory, a directory above AFLOAT_HOME, or in a `.git` or bare repository. `*why` is then a
-/// line for the user (a constant), else NULL. Looks at the disk: not on the loop thread.
+/// line for the user (a constant, the cause before its colon), else NULL. Looks at the disk: not on the loop thread.
 enum box_mode box_choose_mode(enum box_mode wanted, const char *working_dir, const char *home,
                               const char **why);
 
@@ -74,7 +74,8 @@ char *box_map(const struct box *b, const char *path);
 // ---- can it be had here? ---------------------------------------------------------------------
 
 /// What the launcher said when it could not make a box, with the ways out: "the kernel allows no
-/// user namespaces here (Operation not permitted): ...". Into `e`, code ERR_UNSUPPORTED.
+/// user namespaces here (Operation not permitted): ...". Into `e`, code ERR_UNSUPPORTED; or ERR_CONFLICT when only
+/// something that it was to mount was moved.
 int box_explain(int kind, int errnum, struct err *e);
 
 /// Make a box and run /bin/true in it. Blocks, with a loop of its own: for a program that is not the

@@ -123,6 +123,24 @@ static void add_place(struct trust_guards *g, const char *place)
     free(top);
 }
 
+// ---- what the hub runs ---------------------------------------------------------------------------
+
+struct listing {
+    const char *home;
+    struct arena *arena;
+    vec(const char *) plugins;
+};
+
+/// No box opens the home itself, so plugins in it need no guard; trust_guards_read() finds links in it that lead
+/// elsewhere.
+static void list_plugin(void *arg, const char *path)
+{
+    struct listing *l = arg;
+    if (path_below(l->home, path) == NULL) {
+        vec_push(&l->plugins, arena_strdup(l->arena, str_of(path)));
+    }
+}
+
 // ---- public --------------------------------------------------------------------------------------
 
 void trust_guards_read(struct trust_guards *g, const char *home, const char *const *places)
@@ -148,15 +166,37 @@ void trust_guards_fini(struct trust_guards *g)
     arena_fini(&g->arena);
 }
 
-int trust_make_box(struct box **out, struct box_policy *policy, const char *const *plugins,
-                   const char *const *followed, struct err *e)
+struct trust_outside trust_list_outside(const struct trust *t, const char *home,
+                                        trust_plugins *loaded, void *plugins, struct arena *a)
+{
+    struct listing l = {.home = home, .arena = a};
+    vec(const char *) followed = {0};
+    loaded(plugins, list_plugin, &l);
+    for (const char *place; (place = trust_followed(t, followed.n)) != NULL;) {
+        vec_push(&followed, arena_strdup(a, str_of(place)));
+    }
+    struct trust_outside out = {.plugins = arena_list(a, l.plugins.p, l.plugins.n),
+                                .followed = arena_list(a, followed.p, followed.n)};
+    vec_fini(&l.plugins);
+    vec_fini(&followed);
+    return out;
+}
+
+struct trust_outside trust_copy_outside(struct arena *a, const struct trust_outside *from)
+{
+    return (struct trust_outside){.plugins = arena_copy_list(a, from->plugins),
+                                  .followed = arena_copy_list(a, from->followed)};
+}
+
+int trust_make_box(struct box **out, struct box_policy *policy, const struct trust_outside *outside,
+                   struct err *e)
 {
     struct trust_guards g = {0};
     assert(policy->guard == NULL);
     if (policy->mode == BOX_WORKSPACE_WRITE) { // else nothing can be written, or everything
-        trust_guards_read(&g, policy->home, followed);
+        trust_guards_read(&g, policy->home, outside->followed);
         (void)vec_pop(&g.paths); // the NULL
-        for (const char *const *it = plugins; *it != NULL; it++) {
+        for (const char *const *it = outside->plugins; *it != NULL; it++) {
             vec_push(&g.paths, *it);
         }
         vec_push(&g.paths, NULL);

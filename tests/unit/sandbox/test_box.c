@@ -1,5 +1,6 @@
 // What a policy becomes: rules, and answers for tools that run in the hub.
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,6 +37,14 @@ TEST(modes_have_names)
     CHECK(box_mode_parse(STR("read-only"), &mode) && mode == BOX_READ_ONLY);
     CHECK(!box_mode_parse(STR("none"), &mode));
     CHECK_STR(box_mode_name(BOX_FULL_ACCESS), "danger-full-access");
+}
+
+TEST(a_moved_directory_does_not_count_as_a_kernel_without_sandbox)
+{
+    struct err e = {0};
+    CHECK_INT(box_explain(LAUNCH_NO_MOUNT, ENOENT, &e), ERR_CONFLICT);
+    CHECK(strstr(e.msg, "moved or replaced") != NULL && strstr(e.msg, "nothing was run") != NULL);
+    CHECK_INT(box_explain(LAUNCH_NO_MOUNT, EPERM, &e), ERR_UNSUPPORTED);
 }
 
 TEST(questions_are_answered_by_the_innermost_rule)
