@@ -1,9 +1,13 @@
-// exec{cmd, args, cwd, env, stdin, timeout_s}: run a program and return its output.
+// exec{cmd, args, cwd, env, stdin, timeout_s, sandbox}: run a program and return its output.
 //
 // Commands are argument arrays; no shell is involved unless `cmd` is one. The program and all it
 // started end with the request: when time is up, when the unit that asked leaves, when the hub ends.
 // Up to 1 MiB of each output stream is kept; the rest is discarded, and a last line says so. A few commands of a unit run
 // at once, more wait in line (quota.c); the time of a command counts from its start.
+//
+//     start ── sandbox? ──no──────────────────────> spawn ──> output ──> answer
+//                 └─yes─> lane: the box ── made? ──yes─┘
+//                                             └─no──> nil, why; nothing is run
 
 #include "bind/exec.h"
 
@@ -14,7 +18,11 @@
 #include "base/path.h"
 #include "bind/bind_int.h"
 #include "bind/faces.h"
+#include "config/home.h"
+#include "loop/launch.h"
 #include "loop/proc.h"
+#include "plugin/sessions.h"
+#include "trust/guard.h"
 
 enum {
     OUTPUT_MAX = 1 << 20,
@@ -28,9 +36,15 @@ enum {
 
 struct exec {
     struct bind_op op;
-    struct arena arena; // of `spec`
+    struct loop *loop;
+    struct arena arena; // of `spec`, `policy` and `outside`
     struct exec_spec spec;
-    struct proc *p; // NULL until it is started
+    struct box_policy policy;
+    struct trust_outside outside;
+    uint64_t memory, processes; // limits of a box
+    struct box *box;            // NULL: none, or not yet
+    struct err no_box;          // why it could not be made
+    struct proc *p;             // NULL until it is started
     struct timer timer;
     bool timed_out;
     struct buf out, err;
@@ -43,6 +57,7 @@ static void exec_free(struct bind_op *op)
 {
     struct exec *x = container_of(op, struct exec, op);
     timer_stop(&x->timer);
+    box_free(x->box);
     buf_fini(&x->out);
     buf_fini(&x->err);
     arena_fini(&x->arena);
@@ -67,6 +82,17 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 
 static int push_exit(lua_State *L, const struct exec *x, const struct proc_exit *how)
 {
+    if (!how->launched && how->no_box != 0) {
+        struct err e = {0};
+        box_explain(how->no_box, -how->code, &e);
+        return args_fail(L, "exec: cannot start '%s': %s", x->spec.shown, e.msg);
+    }
+    if (how->limit != 0) {
+        return args_fail(L, "exec: '%s' was ended: it took too many %s", x->spec.shown,
+                         how->limit == LAUNCH_LIMIT_MEMORY
+                             ? "MiB of memory ([limits] command_mb)"
+                             : "processes ([limits] command_processes)");
+    }
     if (!how->launched) {
         return args_fail(L, "exec: cannot start '%s': %s", x->spec.shown,
                          how->why != NULL ? how->why : err_text(how->code));
@@ -104,27 +130,48 @@ static void exec_cancel(struct bind_op *op)
 {
     struct exec *x = container_of(op, struct exec, op);
     timer_stop(&x->timer);
-    proc_end(x->p, GRACE_MS); // on_exit_cb() frees it
+    if (x->p != NULL) {
+        proc_end(x->p, GRACE_MS);
+    } // on_exit_cb() or on_box() frees it
 }
 
 // ---- the request ------------------------------------------------------------------------------
 
-static int exec_start(struct bind_op *op, struct err *e)
+/// In a box there is no TMPDIR but its own /tmp, which programs use when none is named.
+static void drop_tmpdir(char **env)
 {
-    struct exec *x = container_of(op, struct exec, op);
+    size_t kept = 0;
+    for (size_t i = 0; env[i] != NULL; i++) {
+        if (str_starts(str_of(env[i]), "TMPDIR=")) {
+            free(env[i]);
+        } else {
+            env[kept++] = env[i];
+        }
+    }
+    env[kept] = NULL;
+}
+
+static int spawn(struct exec *x, struct err *e)
+{
     const struct exec_spec *spec = &x->spec;
-    assert(x->p == NULL);
+    assert(x->p == NULL && spec->boxed == (x->box != NULL));
     char **env = spec->env == NULL ? bind__environment() : NULL;
+    if (env != NULL && x->box != NULL) {
+        drop_tmpdir(env);
+    }
     struct proc_opts opts = {
         .argv = spec->argv,
         .env = env != NULL ? (const char *const *)env : spec->env,
-        .cwd = spec->cwd,
+        .cwd = x->box != NULL ? box_dir(x->box) : spec->cwd,
         .in = spec->stdin_text.p != NULL ? PROC_PIPE : PROC_NULL,
         .out = PROC_PIPE,
         .err = PROC_PIPE,
         .supervise = true,
+        .box = x->box != NULL ? box_rules(x->box) : NULL,
+        .box_memory = x->memory,
+        .process_limit = x->processes,
     };
-    int rc = proc_spawn(&x->p, op->o->bind->o.hub->loop, &opts, &callbacks, x, e);
+    int rc = proc_spawn(&x->p, x->loop, &opts, &callbacks, x, e);
     bind__environment_free(env);
     if (rc < 0) {
         return rc;
@@ -136,6 +183,65 @@ static int exec_start(struct bind_op *op, struct err *e)
     if (spec->timeout_ms != 0) {
         timer_start(&x->timer, spec->timeout_ms);
     }
+    return 0;
+}
+
+static void make_box(void *arg) // on the lane
+{
+    struct exec *x = arg;
+    struct err *e = &x->no_box;
+    const char *why = NULL;
+    (void)box_choose_mode(x->policy.mode, x->policy.working_dir, x->policy.home, &why);
+    if (why != NULL) {
+        struct str rest = str_of(why), cause = str_cut(&rest, ':');
+        err_set(e, ERR_DENIED, "%.*s: name another cwd, or use sandbox = \"read-only\"",
+                (int)cause.n, cause.p);
+    } else {
+        e->code = trust_make_box(&x->box, &x->policy, &x->outside, e);
+    }
+}
+
+static void on_box(void *arg)
+{
+    struct exec *x = arg;
+    struct err *e = &x->no_box;
+    if (!x->op.over && e->code == 0) {
+        e->code = spawn(x, e);
+    }
+    if (x->p == NULL) {
+        char *text = xasprintf("exec: cannot start '%s': %s", x->spec.shown, e->msg);
+        bind__op_fail(&x->op, text); // says nothing to code that is gone
+        free(text);
+        exec_free(&x->op);
+    }
+}
+
+/// What the box has in common with that of a session's tools: what is hidden, what is guarded, and the limits.
+static void plan_box(struct exec *x, const struct bind *b)
+{
+    const struct hub_parts *hub = b->o.hub;
+    const struct config *c = hub->config->now;
+    x->policy = (struct box_policy){
+        .mode = x->spec.mode,
+        .working_dir = x->spec.cwd,
+        .hide = arena_copy_list(&x->arena, config_strings(c, "sandbox.hide")),
+        .home = hub->home->dir,
+        .runtime = hub->home->runtime,
+    };
+    x->memory = (uint64_t)config_int(c, "limits.command_mb") << 20;
+    x->processes = (uint64_t)config_int(c, "limits.command_processes");
+    x->outside = trust_list_outside(hub->trust, hub->home->dir, plugin_view_loaded,
+                                    &(struct plugin_view){.plugins = b->all_plugins}, &x->arena);
+}
+
+static int exec_start(struct bind_op *op, struct err *e)
+{
+    struct exec *x = container_of(op, struct exec, op);
+    if (!x->spec.boxed) {
+        return spawn(x, e);
+    }
+    plan_box(x, op->o->bind);
+    work_submit(op->o->bind->files, work_mount_key(x->spec.cwd), make_box, on_box, x);
     return 0;
 }
 
@@ -153,11 +259,14 @@ int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push
         .shown = arena_strdup(a, str_of(spec->shown)),
         .stdin_text = spec->stdin_text.p != NULL ? arena_str(a, spec->stdin_text) : STR_NULL,
         .timeout_ms = spec->timeout_ms,
+        .boxed = spec->boxed,
+        .mode = spec->mode,
     };
+    x->loop = bind_of(L)->o.hub->loop;
     x->push = push;
     buf_init(&x->out, OUTPUT_MAX + sizeof MARKER);
     buf_init(&x->err, OUTPUT_MAX + sizeof MARKER);
-    timer_init(&x->timer, bind_of(L)->o.hub->loop, on_timeout, x);
+    timer_init(&x->timer, x->loop, on_timeout, x);
     bind__note_write(L, NULL); // the command may write anything
     return bind__op_run(L, &x->op, &exec_kind, "exec", sizeof *x + x->arena.used, callback);
 }
@@ -240,9 +349,31 @@ static const char **read_env(lua_State *L, struct arena *a)
     return env;
 }
 
+/// `sandbox`: true or the name of a mode; false and nil are none.
+static void read_sandbox(lua_State *L, struct exec_spec *spec)
+{
+    spec->mode = BOX_WORKSPACE_WRITE;
+    args_field(L, 1, "sandbox");
+    if (lua_type(L, -1) == LUA_TSTRING) {
+        spec->boxed = true;
+        if (!box_mode_parse(args_str(L, -1, "exec", "sandbox"), &spec->mode) ||
+            spec->mode == BOX_FULL_ACCESS) {
+            luaL_error(L, "exec: sandbox must be true, \"workspace-write\" or \"read-only\"");
+        }
+    } else {
+        luaL_argexpected(L, lua_isnoneornil(L, -1) || lua_isboolean(L, -1), 1,
+                         "'sandbox' as true or a mode");
+        spec->boxed = lua_toboolean(L, -1);
+    }
+    if (spec->boxed && spec->cwd == NULL) {
+        luaL_error(L, "exec: sandbox needs a cwd");
+    }
+}
+
 static int l_exec(lua_State *L)
 {
-    static const char *const keys[] = {"cmd", "args", "cwd", "env", "stdin", "timeout_s", NULL};
+    static const char *const keys[] = {"cmd",   "args",      "cwd",     "env",
+                                       "stdin", "timeout_s", "sandbox", NULL};
     if (!lua_istable(L, 1)) {
         return luaL_error(L, "exec: expects a table: exec{cmd = \"ls\", args = {\"-l\"}}");
     }
@@ -263,6 +394,7 @@ static int l_exec(lua_State *L)
             return luaL_error(L, "exec: cwd must be an absolute path");
         }
     }
+    read_sandbox(L, &spec);
     if (args_field(L, 1, "timeout_s")) {
         spec.timeout_ms = args_ms(L, -1, "exec", "timeout_s");
     }

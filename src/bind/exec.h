@@ -3,6 +3,7 @@
 #include <lua.h>
 
 #include "base/str.h"
+#include "sandbox/box.h"
 
 // Programs that Lua code runs: exec{}, os.execute and io.popen.
 
@@ -13,6 +14,8 @@ struct exec_spec {
     const char *shown;      // what messages call it
     struct str stdin_text;  // p NULL: none
     uint64_t timeout_ms;    // 0: none
+    bool boxed;             // in a box without network, with `cwd` as its working directory
+    enum box_mode mode;     // of the box
 };
 
 struct exec_result {

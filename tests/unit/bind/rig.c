@@ -252,11 +252,13 @@ void rig_open_with(const char *const *flags, const struct loop_clock *clock)
     rig.watcher = watcher_open(&l, NULL, NULL);
     rig.engine = gen_open(&l, on_event, NULL);
     source = gen_source_add(rig.engine, &source_ops, NULL);
+    CHECK_INT(trust_open(&rig.trust, rig.home.dir, NULL), 0);
     rig.hub = (struct hub_parts){.loop = &l,
                                  .home = &rig.home,
                                  .config = &rig.settings,
                                  .store = rig.store,
-                                 .events = rig.events};
+                                 .events = rig.events,
+                                 .trust = rig.trust};
     struct bind_opts opts = {
         .hub = &rig.hub,
         .watcher = rig.watcher,
@@ -292,6 +294,7 @@ void rig_close(void)
     vm_close(rig.vm);
     vm_close(rig.other);
     bind_close(rig.bind);
+    trust_close(rig.trust);
     watcher_close(rig.watcher);
     event_close(rig.events);
     store_close(rig.store, note, NULL);

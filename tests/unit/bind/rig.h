@@ -13,6 +13,7 @@
 #include "lua/entry.h"
 #include "net/http_client.h"
 #include "store/store.h"
+#include "trust/trust.h"
 #include "unit/loop.h"
 #include "unit/net/web.h"
 #include "watch/watch.h"
@@ -24,6 +25,7 @@ struct rig {
     struct hub_parts hub;        // what is below, for the parts under test
     struct store *store;
     struct event_log *events;
+    struct trust *trust;
     struct watcher *watcher;
     struct gen_engine *engine;
     struct bind *bind;

@@ -83,6 +83,60 @@ TEST(exec_checks_its_options)
     rig_close();
 }
 
+TEST(a_program_in_a_sandbox_writes_only_its_directory_and_has_no_network)
+{
+    rig_open();
+    CHECK_INT(mkdir(rig_path("ws"), 0755), 0);
+    CHECK_INT(mkdir(rig_path("beside"), 0755), 0);
+    static const char script[] =
+        "local function sh(mode, text, ...) local r, why = exec{cmd = 'sh', args = {'-c', text, "
+        "'sh', ...}, cwd = '%s', sandbox = mode} say(r and r.code == 0, why) end "
+        "local python = 'import socket; socket.socket()' "
+        "sh(true, 'pwd > inside') sh(true, 'echo x > \"$1/outside\"', '%s') "
+        "sh(true, 'python3 -c \"$1\"', python) sh(false, 'echo x > \"$1/outside\"', '%s') "
+        "sh('read-only', 'echo x > again') sh('read-only', 'cat inside') "
+        "sh('workspace-write', 'echo x > again')";
+    rig_run(rig_code(script, rig_path("ws"), rig_path("beside"), rig_path("beside")));
+    CHECK_STR(buf_z(&rig.said),
+              "true nil\nfalse nil\nfalse nil\ntrue nil\nfalse nil\ntrue nil\ntrue nil\nend\n");
+    rig_close();
+}
+
+TEST(a_sandbox_that_cannot_be_had_runs_nothing)
+{
+    rig_open();
+    rig_run(
+        rig_code("local ran = '%s' for _, cwd in ipairs{'/', '%s', '/no/such'} do "
+                 "say(exec{cmd = 'touch', args = {ran}, cwd = cwd, sandbox = true}) end "
+                 "for _, o in ipairs{{sandbox = true}, {sandbox = 1, cwd = '/'}, "
+                 "{sandbox = 'danger-full-access', cwd = '/'}} do o.cmd = 'touch' o.args = {ran} "
+                 "say(select(2, pcall(exec, o))) end say(fs.exists(ran))",
+                 rig_path("ran"), rig_path("")));
+    CHECK(rig_said("nil exec: cannot start 'touch': the working directory is /: name another cwd, "
+                   "or use sandbox = \"read-only\""));
+    CHECK(strstr(buf_z(&rig.said), "the working directory holds Afloat's own files") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "the working directory '/no/such' is gone") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: sandbox needs a cwd") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "'sandbox' as true or a mode") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: sandbox must be true, \"workspace-write\"") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "\nfalse\nend\n") != NULL);
+    rig_close();
+}
+
+TEST(code_that_leaves_while_its_sandbox_is_made_is_forgotten)
+{
+    rig_open();
+    CHECK_INT(mkdir(rig_path("ws"), 0755), 0);
+    rig_load("a",
+             rig_code("exec({cmd = 'true', cwd = '%s', sandbox = true}, function() say('late') "
+                      "end)",
+                      rig_path("ws")));
+    rig_remove("a");
+    rig_run("say(exec{cmd = 'true'}.code)");
+    CHECK(!rig_said("late"));
+    rig_close();
+}
+
 TEST(arguments_and_variables_of_a_program_are_bounded)
 {
     rig_open();
