@@ -1,14 +1,16 @@
 """Plugins in Lua, seen from outside: what outlives their Lua state, `plugins {...}` of the user's
 init.lua, `loader` in a plugin, and what improvements log."""
 import json
+import pathlib
 import threading
 import re
 import socket
+import tempfile
 import time
 
 import pytest
 
-from conftest import retry
+from conftest import remove_tree, retry
 from test_lua import Stream
 
 HOARDER = """
@@ -526,3 +528,34 @@ def test_a_parameter_of_a_route_may_hold_a_slash(home, hub):
     assert get("/tree/x%2fy/z%2Fw/v") == ["x/y", "z/w/v"]
     assert get("/file/src/main.c") == get("/file%2Fa") == 404
     assert get("/file/..%2Fsecret") == get("/file/a%2F..%2Fb") == get("/file/a%00b") == 400
+
+
+# ---- programs in a sandbox -----------------------------------------------------------------------
+
+
+def test_exec_in_a_sandbox_writes_only_its_directory_and_not_the_plugins_of_the_hub(home, start_hub):
+    # not below /tmp, which is another one in the sandbox
+    place = pathlib.Path(tempfile.mkdtemp(prefix="afloat-test-", dir="/var/tmp"))
+    beside = place.with_name(place.name + "-beside")
+    (place / "sub").mkdir()
+    try:
+        save(place / "mine.lua", f"""
+route("POST", "/run", function(req)
+  local r, why = exec {{ cmd = "sh", args = {{ "-c", req.body }}, cwd = "{place}", sandbox = true }}
+  return {{ code = r and r.code, why = why, stderr = r and r.stderr }}
+end)
+""")
+        (home.dir / "config.toml").write_text(f'[[plugins]]\npath = "{place}/mine.lua"\n')
+        start_hub()
+
+        def run(text):
+            return json.loads(home.http("POST", "/api/plugins/mine/run", text.encode()).body)
+
+        assert run("echo x > made && cat made > sub/made") == {"code": 0, "stderr": ""}
+        assert (place / "sub" / "made").read_text() == "x\n"
+        assert "Read-only" in run(f"echo x > {beside}")["stderr"] and not beside.exists()
+        assert run(f"cat {home.dir}/config.toml")["code"] != 0
+        assert "Read-only" in run("echo broken >> mine.lua")["stderr"]
+        assert "Network is unreachable" in run("python3 -c 'import socket; socket.socket()'")["stderr"]
+    finally:
+        remove_tree(place)

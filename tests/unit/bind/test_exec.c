@@ -1,5 +1,8 @@
+#include <errno.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
+#include "sandbox/bpf_int.h"
 #include "unit/bind/rig.h"
 
 TEST(a_program_gives_its_code_and_what_it_said)
@@ -120,6 +123,26 @@ TEST(a_sandbox_that_cannot_be_had_runs_nothing)
     CHECK(strstr(buf_z(&rig.said), "'sandbox' as true or a mode") != NULL);
     CHECK(strstr(buf_z(&rig.said), "exec: sandbox must be true, \"workspace-write\"") != NULL);
     CHECK(strstr(buf_z(&rig.said), "\nfalse\nend\n") != NULL);
+    rig_close();
+}
+
+TEST(without_landlock_nothing_is_run_in_a_sandbox)
+{
+    static struct bpf program;
+    rig_open();
+    CHECK_INT(mkdir(rig_path("ws"), 0755), 0);
+    bpf_start(&program);
+    bpf_add(&program, &(struct bpf_rule){.nr = SYS_landlock_create_ruleset,
+                                         .verdict = SECCOMP_RET_ERRNO | ENOSYS});
+    bpf_return(&program, SECCOMP_RET_ALLOW);
+    CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    CHECK_INT(bpf_enter(&program), 0);
+    rig_run(rig_code("local ws = '%s' say(exec{cmd = 'touch', args = {'ran'}, cwd = ws, sandbox = "
+                     "true}) say(fs.exists(ws .. '/ran'))",
+                     rig_path("ws")));
+    CHECK(strstr(buf_z(&rig.said), "nil exec: cannot start 'touch': no sandbox: the kernel has no "
+                                   "Landlock") != NULL);
+    CHECK(rig_said("false"));
     rig_close();
 }
 
