@@ -155,6 +155,7 @@ void lab_close(void)
     vm_close(rig.vm);
     vm_close(rig.other);
     bind_close(rig.bind);
+    trust_close(rig.trust);
     watcher_close(rig.watcher);
     event_close(rig.events);
     store_close(rig.store, on_store, &stored);
