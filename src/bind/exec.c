@@ -349,10 +349,10 @@ static const char **read_env(lua_State *L, struct arena *a)
     return env;
 }
 
-/// `sandbox`: true or the name of a mode; false and nil are none.
+/// `sandbox`: true or the name of a mode; false and nil are none. Without a directory `true` opens nothing for writing.
 static void read_sandbox(lua_State *L, struct exec_spec *spec)
 {
-    spec->mode = BOX_WORKSPACE_WRITE;
+    spec->mode = spec->cwd != NULL ? BOX_WORKSPACE_WRITE : BOX_READ_ONLY;
     args_field(L, 1, "sandbox");
     if (lua_type(L, -1) == LUA_TSTRING) {
         spec->boxed = true;
@@ -366,7 +366,10 @@ static void read_sandbox(lua_State *L, struct exec_spec *spec)
         spec->boxed = lua_toboolean(L, -1);
     }
     if (spec->boxed && spec->cwd == NULL) {
-        luaL_error(L, "exec: sandbox needs a cwd");
+        if (spec->mode == BOX_WORKSPACE_WRITE) {
+            luaL_error(L, "exec: sandbox \"workspace-write\" needs a cwd");
+        }
+        spec->cwd = "/";
     }
 }
 

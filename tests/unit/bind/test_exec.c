@@ -105,13 +105,24 @@ TEST(a_program_in_a_sandbox_writes_only_its_directory_and_has_no_network)
     rig_close();
 }
 
+TEST(a_sandbox_without_a_directory_writes_nothing)
+{
+    rig_open();
+    rig_run(
+        rig_code("local r = exec{cmd = 'sh', args = {'-c', 'pwd; touch %s/no || touch /tmp/yes'}, "
+                 "sandbox = true} say(r.code, r.stdout)",
+                 test_dir()));
+    CHECK_STR(buf_z(&rig.said), "0 /\n\nend\n");
+    rig_close();
+}
+
 TEST(a_sandbox_that_cannot_be_had_runs_nothing)
 {
     rig_open();
     rig_run(
         rig_code("local ran = '%s' for _, cwd in ipairs{'/', '%s', '/no/such'} do "
                  "say(exec{cmd = 'touch', args = {ran}, cwd = cwd, sandbox = true}) end "
-                 "for _, o in ipairs{{sandbox = true}, {sandbox = 1, cwd = '/'}, "
+                 "for _, o in ipairs{{sandbox = 'workspace-write'}, {sandbox = 1, cwd = '/'}, "
                  "{sandbox = 'danger-full-access', cwd = '/'}} do o.cmd = 'touch' o.args = {ran} "
                  "say(select(2, pcall(exec, o))) end say(fs.exists(ran))",
                  rig_path("ran"), rig_path("")));
@@ -119,7 +130,7 @@ TEST(a_sandbox_that_cannot_be_had_runs_nothing)
                    "or use sandbox = \"read-only\""));
     CHECK(strstr(buf_z(&rig.said), "the working directory holds Afloat's own files") != NULL);
     CHECK(strstr(buf_z(&rig.said), "the working directory '/no/such' is gone") != NULL);
-    CHECK(strstr(buf_z(&rig.said), "exec: sandbox needs a cwd") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "exec: sandbox \"workspace-write\" needs a cwd") != NULL);
     CHECK(strstr(buf_z(&rig.said), "'sandbox' as true or a mode") != NULL);
     CHECK(strstr(buf_z(&rig.said), "exec: sandbox must be true, \"workspace-write\"") != NULL);
     CHECK(strstr(buf_z(&rig.said), "\nfalse\nend\n") != NULL);
