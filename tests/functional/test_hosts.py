@@ -641,7 +641,7 @@ for i in range(18):
     time.sleep(1.1 if i == 8 else 0)
 """)
     # on a busy machine the first process may be too slow
-    retry(lambda: row(home, "fat")["state"] == "loaded" or not home.cli("reload", "--force", "fat"))
+    retry(lambda: home.http("GET", "/plugin/fat").json().get("state") == "loaded" or not home.cli("reload", "--force", "fat"))
     assert "all of them than 16 MiB" in home.ok("plugin", "logs", "fat")
 
 
