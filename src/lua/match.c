@@ -89,7 +89,7 @@ static bool in_set(struct match *m, int c, const char *p, const char *end)
     }
     while (p < end) {
         int low = (unsigned char)*p++;
-        if (low == '%' && p < end) {
+        if (low == '%') { // after a range up to '%' the escaped character may be the ']' itself
             if (in_class(c, (unsigned char)*p++)) {
                 return wanted;
             }

@@ -48,6 +48,15 @@ TEST(find_and_match_answer_as_lua_does)
     stock_close(s);
 }
 
+TEST(a_range_up_to_an_escape_ends_a_set_as_in_lua)
+{
+    struct stock *s = stock_open();
+    stock_compare(s, "string.find('a]b', '[[-%%]')"); // the second '%' escapes the ']' that ends the set
+    stock_compare(s, "string.find('a%b', '[ -%%]')");
+    stock_compare(s, "string.gsub('a]b%c', '[^[-%%]', '_')");
+    stock_close(s);
+}
+
 TEST(gmatch_answers_as_lua_does)
 {
     struct stock *s = stock_open();
