@@ -270,7 +270,7 @@ const handlers = {
   prompt: m => onOffer(m, me.prompts.get(m.name), ctx => [ctx]),
   provider: m => {
     const emit = event => {
-      if (!jobs.has(m.id)) throw new Error("nobody reads this stream any more");
+      if (!jobs.has(m.id)) throw new Error("the reader of this stream is gone");
       send({ type: "emit", id: m.id, event: event === undefined ? null : event });
     };
     const offer = me.providers.get(m.name) ?? me.past.get(`provider ${m.name}`);
@@ -681,7 +681,7 @@ const piEvents = {
   }),
   input: fn => addHook("on_user_message", async (ctx, text) => {
     const got = await fn({ type: "input", text, images: [], source: "interactive" }, piCtx(ctx));
-    if (got?.action === "handled") log("warn", "pi.on('input'): 'handled' is not available in Afloat; the message goes on");
+    if (got?.action === "handled") log("warn", "pi.on('input'): 'handled' is not available in Afloat; the message is sent");
     return got?.action === "transform" ? got.text : undefined;
   }),
   before_agent_start: fn => addHook("on_before_model", async (ctx, request) => {

@@ -738,7 +738,7 @@ def emitter(mid):
     def emit(event):
         job = _tasks.get(mid)
         if job is None or job.over:
-            raise Timeout("nobody reads this stream any more")
+            raise Timeout("the reader of this stream is gone")
         send({"type": "emit", "id": mid, "event": event})
     return emit
 

@@ -152,10 +152,10 @@ static void on_impatient(void *arg)
     enum ask_kind kind = c->asking;
     stop_waiting(c);
     if (kind == ASK_PERMISSION) {
-        deny(c, "nobody", "no person answered in time");
+        deny(c, "nobody", "no answer in time");
     } else {
         note_answer(c, NULL, NULL, NULL);
-        give_up(c, kind, "nobody answered in time");
+        give_up(c, kind, "no answer in time");
     }
 }
 
@@ -256,7 +256,7 @@ static void ask_user(struct tool_call *c)
     if (tool_call__can_ask(c)) {
         tool_call__ask_user(c);
     } else {
-        tool_call_finish(c, STR(""), "nobody is there to answer: decide for yourself");
+        tool_call_finish(c, STR(""), "no user is there to answer: decide for yourself");
     }
 }
 
@@ -312,7 +312,7 @@ static void ask_or_deny(struct tool_call *c, const char *by)
     c->asked_by = by;
     c->diff = needs_question(c) && c->entry->changed.n != 0 ? c->entry->changed : c->diff;
     if (c->site->turn == NULL) {
-        tool_call__fail(c, CALL_UNASKED, "it needs approval, and nobody can be asked");
+        tool_call__fail(c, CALL_UNASKED, "it needs approval, and there is no session to ask in");
     } else if (!tool_call__can_ask(c)) {
         deny(c, "policy", "it needs approval, and this bot works alone");
     } else if (tool->ops->work != NULL && tool->effect == TOOL_WRITES) {

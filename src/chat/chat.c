@@ -43,11 +43,11 @@ static int gather_text(struct cli *c, struct buf *out)
         buf_cut(out, before);
     }
     if (memchr(buf_z(out), '\0', out->n) != NULL) {
-        out_error(&c->out, "what is said must be text: there is a zero byte in it");
+        out_error(&c->out, "the message must be text, but it contains a zero byte");
         return EXIT_USAGE;
     }
     if (str_trim(buf_str(out)).n == 0) {
-        out_error(&c->out, "there is nothing to say: give a TEXT, or pipe one in");
+        out_error(&c->out, "no message: give a TEXT, or pipe one in");
         return EXIT_USAGE;
     }
     return EXIT_OK;

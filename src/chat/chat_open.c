@@ -158,7 +158,8 @@ static int find_last(struct chat *t, char id[CHAT_ID_MAX])
     id[0] = '\0';
     int code = l.here != NULL ? sessions__each(t->c, is_last, &l) : EXIT_OK;
     if (code == EXIT_OK && id[0] == '\0') {
-        out_error(&t->c->out, "no session of this directory can go on; 'afloat chat' begins one");
+        out_error(&t->c->out,
+                  "this directory has no session to continue; start one with 'afloat chat'");
         code = EXIT_NOT_FOUND;
     }
     free(l.here);

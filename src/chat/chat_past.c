@@ -192,7 +192,7 @@ int chat__show_past(struct chat *t)
         }
     }
     if (code == EXIT_OK) {
-        out_note(&t->c->out, "session %s goes on", t->id);
+        out_note(&t->c->out, "continuing session %s", t->id);
     }
     if (code == EXIT_OK && t->view.mode == VIEW_LIVE) {
         show(t, &p);

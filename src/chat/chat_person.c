@@ -259,8 +259,8 @@ static int send_answer(struct chat *t, struct str answer)
 static int settle_question(struct chat *t)
 {
     if (!t->person) {
-        out_note(&t->c->out, "a question is left without an answer: nobody is at a terminal");
-        return send_answer(t, STR("nobody is at a terminal to answer"));
+        out_note(&t->c->out, "a question was not answered: no terminal is attached");
+        return send_answer(t, STR("no answer: no terminal is attached"));
     }
     print_question(t);
     enum chat_line line = chat__ask(t, "answer> ");

@@ -291,11 +291,11 @@ static const struct slash {
     {"permission", "[MODE|remove ID]", "show mode and rules, or change them", slash_permission},
     {"reload", "", "take over what changed", slash_reload},
     {"cost", "", "what this session has used", slash_cost},
-    {"compact", "", "replace what was said by a summary", slash_compact},
+    {"compact", "", "replace the conversation so far by a summary", slash_compact},
     {"rewind", "[TURN]", "go back to before the last or another turn; asks first", slash_rewind},
     {"export", "[FILE]", "write the conversation as Markdown", slash_export},
     {"new", "", "begin a new session", slash_new},
-    {"resume", "[ID]", "show recent sessions, or go on with one", slash_resume},
+    {"resume", "[ID]", "list recent sessions, or continue one", slash_resume},
     {"quit", "", "leave; the session stays", slash_quit},
 };
 
@@ -308,7 +308,7 @@ static const struct {
     {"Esc, Ctrl-C", "interrupt the turn; Ctrl-C twice leaves"},
     {"Shift-Tab", "the next permission mode: ask, edits, plan, auto"},
     {"Tab", "complete /commands, @files and !programs"},
-    {"Up, Down, Ctrl-R", "what was said before in this project; search it"},
+    {"Up, Down, Ctrl-R", "recall earlier input of this project; search it"},
     {"Ctrl-O", "show all of what tools print and the model thinks, or little of it"},
     {"Ctrl-A -E -W -U -K -Y", "edit as in a shell; Alt-B and -F move by words"},
     {"Ctrl-_", "undo"},

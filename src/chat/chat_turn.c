@@ -207,7 +207,7 @@ static int on_signal(struct chat *t)
     }
     view_settle(&t->view);
     if (signum != SIGHUP) {
-        out_note(&t->c->out, "left; 'afloat chat --resume %s' goes on with this session", t->id);
+        out_note(&t->c->out, "left the chat; continue it with 'afloat chat --resume %s'", t->id);
     }
     return EXIT_INTERRUPTED;
 }
@@ -222,8 +222,8 @@ static int on_lost(struct chat *t, const struct err *e)
     bool more = chat__adds_to_lost(e);
     view_settle(&t->view);
     out_error(&t->c->out,
-              "the hub went away in the middle of the turn%s%s; 'afloat chat --resume %s' goes on "
-              "with this session",
+              "lost the connection to the hub during the turn%s%s; resume with 'afloat chat "
+              "--resume %s'",
               more ? ": " : "", more ? e->msg : "", t->id);
     return EXIT_UNREACHABLE;
 }

@@ -287,7 +287,7 @@ static int on_lost(struct run_follow *f, const struct err *e)
     struct out *o = &f->chat->c->out;
     bool more = chat__adds_to_lost(e);
     view_settle(&f->chat->view);
-    out_error(o, "the hub went away in the middle of the run%s%s", more ? ": " : "",
+    out_error(o, "lost the connection to the hub during the run%s%s", more ? ": " : "",
               more ? e->msg : "");
     out_hint(o, "look: afloat runs show %s", f->id);
     out_hint(o, "resume: afloat run %s --resume %s", f->bot, f->id);

@@ -248,4 +248,4 @@ const struct form form_hub_list = {
 const struct form form_hub_label = {.words = "name labels",
                                     .said = "labels of {name}: {labels}||{name} has no labels"};
 const struct form form_hub_drain = {
-    .said = "{name} takes {state=draining?no new runs; those that it has go on:new runs again}"};
+    .said = "{name} takes {state=draining?no new runs; its current runs continue:new runs again}"};

@@ -158,7 +158,7 @@ static void print_why(struct cli *c, const struct json *v)
         show_line(c, OUT_PLAIN, NULL,
                   "it serves: revision {revision}, since generation {generation}", v, STR_NULL);
         if (pending.n != 0) {
-            out_add(&c->out, STR("a newer version was refused, the last good one goes on\n"));
+            out_add(&c->out, STR("a newer version was refused; the last good one keeps serving\n"));
         }
         report_print_problems(&c->out, v); // before the list of what is unused, which may be long
         if (print_unused(c, v) == 0 && json_at(json_get(v, "prompts"), 0) == NULL) {

@@ -66,7 +66,7 @@ int cmd_reload(struct cli *c)
     c->watch = NULL;
     c->patience_ms = 0;
     if (interrupt_seen() != 0) {
-        out_note(&c->out, "the roll-out goes on in the hub; 'afloat events --types "
+        out_note(&c->out, "the roll-out continues in the hub; 'afloat events --types "
                           "rollout.changed' shows it");
     }
     return code;

@@ -131,7 +131,7 @@ static int take_end(struct async *a)
         return err_set(&a->fault, -ECONNRESET, "the hub closed the connection without an answer");
     }
     return http1_finish(&a->http, NULL) < 0
-               ? err_set(&a->fault, -ECONNRESET, "the hub went away in the middle of its answer")
+               ? err_set(&a->fault, -ECONNRESET, "lost the connection to the hub during its answer")
                : 1;
 }
 

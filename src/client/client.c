@@ -238,7 +238,7 @@ static int take_end(struct exchange *x)
         return err_set(x->e, -ECONNRESET, "the hub closed the connection without an answer");
     }
     if (http1_finish(&x->http, NULL) < 0) {
-        return err_set(x->e, -ECONNRESET, "the hub went away in the middle of its answer");
+        return err_set(x->e, -ECONNRESET, "lost the connection to the hub during its answer");
     }
     return 1;
 }

@@ -554,8 +554,8 @@ int demo_main(struct cli *c)
                          STR("A tour of Afloat, a workbench for AI agents in which everything "
                              "changes while it runs."),
                          0);
-        table_print_text(&c->out, STR("It uses a private directory and leaves nothing behind."), 0);
-        out_add(&c->out, d.paced ? STR("Space goes on at once, Ctrl-C ends it.\n") : STR(""));
+        table_print_text(&c->out, STR("It uses a private directory and removes it at the end."), 0);
+        out_add(&c->out, d.paced ? STR("Press Space to skip ahead, Ctrl-C to stop.\n") : STR(""));
         code = take_steps(&d, demo_tour, n_demo_tour);
     }
     if (code == EXIT_OK) {

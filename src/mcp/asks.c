@@ -113,7 +113,7 @@ static bool start(struct mcp_ask *q, const struct json *requests, struct err *e)
     void *arg;
     const struct hook_caller *who = caller_of(c, &arg);
     int rc = who != NULL ? who->ask(arg, &q->ask, requests, &answers, e)
-                         : err_set(e, ERR_DENIED, "nobody can be asked here");
+                         : err_set(e, ERR_DENIED, "there is no user to ask here");
     if (rc < 0) {
         ask_free(q);
         return false;

@@ -176,7 +176,7 @@ static void on_late(void *arg)
 {
     struct oauth_callback *c = arg;
     struct err e;
-    err_set(&e, ERR_TIMEOUT, "nobody logged in within %d minutes", OAUTH_PERSON_MS / 60000);
+    err_set(&e, ERR_TIMEOUT, "no login within %d minutes", OAUTH_PERSON_MS / 60000);
     c->back(c->arg, NULL, NULL, &e);
 }
 

@@ -163,7 +163,7 @@ static int put_back(struct rewind_job *j, const path_plans *rows, struct err *e)
         int one = open_base(&fd, &base, row->base, &why);
         one = one == 0 ? kept_put(&j->s->store, fd, row->path, &row->before, &why) : one;
         if (one < 0 && rc == 0) { // go on: the more is back, the better
-            rc = err_set(e, one, "'%s' is not as it was: %s", row->full, why.msg);
+            rc = err_set(e, one, "'%s' was not restored: %s", row->full, why.msg);
         }
     }
     if (fd >= 0) {

@@ -116,7 +116,9 @@ static void on_done(struct gen_route_call *route, int status, const struct gen_p
                                      : PROBLEM_PLUGIN_FAILED,
              e->msg);
     } else if (status < 200 || status > 599) {
-        fail(pc, PROBLEM_PLUGIN_FAILED, "it answered with a status that is none");
+        char wrong[64];
+        snprintf(wrong, sizeof wrong, "invalid status %d from the route handler", status);
+        fail(pc, PROBLEM_PLUGIN_FAILED, wrong);
     } else {
         send_answer(pc, status, headers, n_headers, body);
     }

@@ -276,7 +276,7 @@ static void mend_torn(struct fsck *f, int fd, const char *path, const char *rel,
     struct journal_repair repair;
     struct err e;
     int rc = f->repair ? journal_cut(fd, path, scan, &repair, &e) : 0;
-    snprintf(what, sizeof what, "%llu bytes behind event %llu: %s",
+    snprintf(what, sizeof what, "%llu bytes after event %llu: %s",
              (unsigned long long)(scan->size - scan->end.at), (unsigned long long)scan->end.seq - 1,
              scan->why);
     mended(f, rel, "torn", WARNING, what, rc, &e);

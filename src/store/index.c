@@ -240,14 +240,13 @@ static int prepare_schema(struct index *x, bool *fresh, struct err *e)
     if (rc == 0 && version > INDEX_SCHEMA) {
         return err_set(e, ERR_UNSUPPORTED,
                        "index '%s' is from a newer afloat (schema %d, ours is %d); use that one, or"
-                       " remove the file and it is built anew",
+                       " remove the file, and it is rebuilt",
                        x->path, version, INDEX_SCHEMA);
     }
     bool old = version < INDEX_SCHEMA; // all of it can be made again, so an older one is
     if (rc == 0 && old && fresh == NULL) {
-        rc = err_set(e, ERR_CORRUPT,
-                     "index '%s' has schema %d, not %d; the next start makes it anew", x->path,
-                     version, INDEX_SCHEMA);
+        rc = err_set(e, ERR_CORRUPT, "index '%s' has schema %d, not %d; the next start rebuilds it",
+                     x->path, version, INDEX_SCHEMA);
     }
     if (fresh != NULL) {
         *fresh = old;

@@ -467,7 +467,7 @@ int journal_rewrite(struct journal *j, struct journal_mark synced, struct err *e
         rc = journal_scan(j->fd, synced, &scan, NULL, NULL, e);
     }
     if (rc == 0 && (scan.damaged || scan.end.seq != j->end.seq || scan.end.at != j->end.at)) {
-        rc = err_set(e, ERR_CORRUPT, "'%s' lost events behind %llu after a failed sync", j->path,
+        rc = err_set(e, ERR_CORRUPT, "'%s' lost events after %llu in a failed sync", j->path,
                      (unsigned long long)scan.end.seq - 1);
     }
     for (uint64_t at = synced.at; rc == 0 && at < j->end.at; at += sizeof chunk) {

@@ -190,7 +190,7 @@ static int import_session(struct importing *x, const struct json *head, struct e
     int rc =
         want < 0 || !store_id_valid(buf_str(&r.id)) ||
                 !walk_dir_valid(buf_str(&r.dir), buf_str(&r.id))
-            ? err_set(e, ERR_CORRUPT, "the file has a session that is none: '%s'", buf_z(&r.id))
+            ? err_set(e, ERR_CORRUPT, "the file has an invalid session: '%s'", buf_z(&r.id))
             : 0;
     for (; rc == 0 && r.n < (size_t)want; r.n++) {
         if (!next_line(x, &line)) {

@@ -82,7 +82,7 @@ int move__doc_take(const struct move_side *s, const char *name, struct str body,
     struct buf has = {.max = SIZE_MAX};
     int form = form_of(name);
     if (form < 0) {
-        return err_set(e, ERR_CORRUPT, "the file has a document that is none: '%s'", name);
+        return err_set(e, ERR_CORRUPT, "the file has an invalid document: '%s'", name);
     }
     body = str_trim(body);
     int rc = move__doc_get(s, name, &has, e);

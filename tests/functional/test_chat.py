@@ -79,11 +79,11 @@ def test_a_session_goes_on_by_id_and_by_place(home, hub, script, place, tmp_path
     assert home.ok("chat", "one", cwd=place) == "first\n"
     id = newest(home)["id"]
     done = home.cli("chat", "two", "--resume", id, cwd=place)
-    assert (done.returncode, done.stdout) == (0, "second\n") and f"session {id} goes on" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "second\n") and f"continuing session {id}" in done.stderr
     assert home.ok("chat", "three", "-c", cwd=place) == "third\n"
     assert len(home.json("sessions")["sessions"]) == 1
     missing = home.cli("chat", "x", "-c", cwd=tmp_path)
-    assert missing.returncode == 3 and "no session of this directory" in missing.stderr
+    assert missing.returncode == 3 and "this directory has no session to continue" in missing.stderr
     assert home.cli("chat", "x", "--resume", "nosuch").returncode == 3
 
 
@@ -363,7 +363,7 @@ def test_slash_commands_of_the_session(home, hub, script, place):
         t.prompt()
     assert newest(home)["id"] != first
     t.type(f"/resume {first}\r")
-    t.read(rb"goes on")
+    t.read(rb"continuing session")
     t.prompt()
     t.type("hello\r")
     t.read(rb"one")
@@ -424,7 +424,7 @@ def test_a_talk_is_exported_and_shown_again_when_it_is_resumed(home, hub, script
     assert any(line.startswith(id) and " ago " in line and "what is" in line and "# Done" in line
                for line in seen.replace("\r", "").split("\n")), seen
     t.type(f"/resume {id}\r")
-    t.read(rb"goes on")
+    t.read(rb"continuing session")
     t.prompt()
     t.type("\x04")
     assert t.rest() == 0

@@ -77,7 +77,7 @@ def test_a_command_that_cannot_be_run_ends_the_demo_with_it(home, tmp):
 def test_on_a_terminal_it_waits_for_the_reader_and_space_goes_on(home, tmp):
     process, terminal = home.on_terminal("demo")
     with terminal:
-        read_until(terminal, rb"Space goes on at once.*A model that works")
+        read_until(terminal, rb"Press Space to skip ahead.*A model that works")
         for _ in range(100):  # far fewer seconds than the pauses together
             terminal.write(b" ")
         read_until(terminal, rb"the commands to begin with", LONG)

@@ -316,7 +316,7 @@ def test_the_command_may_be_interrupted_and_says_how_it_gets_on(team):
     retry(lambda: team.database.sql("SELECT next FROM afloat.plugin_channels").strip() == "1")
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=30)
-    assert command.returncode == 130 and b"goes on in the hub" in err
+    assert command.returncode == 130 and b"continues in the hub" in err
     retry(lambda: says(homes[1]) == "one")
     retry(lambda: team.database.sql("SELECT current, next FROM afloat.plugin_channels").split("|") == ["1", "0"])
     put(homes[0], "greet.lua", GREET.format("two"))

@@ -212,7 +212,7 @@ def test_a_hub_that_goes_away_is_said_and_how_to_come_back(home, fake):
     hub.wait_for("GET", "/session/s1/events")
     hub.close()
     out, err = process.communicate(timeout=30)
-    assert process.returncode == 5 and b"the hub went away in the middle of the run\n" in err
+    assert process.returncode == 5 and b"lost the connection to the hub during the run\n" in err
     assert f"resume: afloat run tidy --resume {RUN}" in err.decode()
 
 

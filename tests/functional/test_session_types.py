@@ -333,7 +333,7 @@ def test_chat_continues_one_in_a_worktree_from_where_it_was_started(home, hub, w
     assert len(home.json("sessions", "list")["sessions"]) == 1
     assert home.http("DELETE", f"/session/{row['id']}").status == 200
     none = home.cli("chat", "-c", "hello", cwd=work, env=env)
-    assert none.returncode == 3 and "no session of this directory can go on" in none.stderr
+    assert none.returncode == 3 and "this directory has no session to continue" in none.stderr
 
 
 def test_one_that_ended_while_the_run_was_not_looking_is_brought_in(home, work):

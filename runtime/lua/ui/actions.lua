@@ -309,8 +309,8 @@ local slashes = {
 for name, run in pairs(slashes) do afloat.slash.register(name, run) end
 
 return {
-  ["quit"] = { desc = "leave; sessions go on", run = function() afloat.quit() end },
-  ["redraw"] = { desc = "draw the screen anew", run = function() afloat.redraw() end },
+  ["quit"] = { desc = "leave; sessions continue", run = function() afloat.quit() end },
+  ["redraw"] = { desc = "redraw the screen", run = function() afloat.redraw() end },
   ["focus.next"] = { hidden = true, desc = "next part of the screen", run = function(state)
     if state.tui.focus == "message" and state.pending and state.pending[1] and not state.tui.popup then
       state.tui.focus = "ask" -- from a message to what waits for an answer
@@ -409,7 +409,7 @@ return {
   ["terminal.new"] = { desc = "new terminal with your shell; it outlives this screen and the hub", run = function(state)
     new_terminal(state, { cmd = state.shell })
   end },
-  ["terminal.worktree"] = { desc = "the same in a git worktree of its own; 'runs' takes its work over", run = function(state)
+  ["terminal.worktree"] = { desc = "the same in its own git worktree; apply or merge its work in 'runs'", run = function(state)
     new_terminal(state, { cmd = state.shell, worktree = true })
   end },
   ["terminal.type"] = { desc = "new terminal or session of a session type", run = function(state)

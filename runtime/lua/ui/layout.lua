@@ -193,7 +193,7 @@ local function conversation(state)
         { text = "Ctrl+P   all commands\n" },
         { text = "Tab      go to the next part of the screen\n" },
         { text = "?        help\n" },
-        { text = "Ctrl+Q   leave; sessions and terminals go on\n" },
+        { text = "Ctrl+Q   leave; sessions and terminals continue\n" },
       } },
     }
   end

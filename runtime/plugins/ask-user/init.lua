@@ -46,7 +46,7 @@ return function(options)
         input = { question = "string", choices = "array?" },
         run = function(ctx, input)
           local answer = wait_for(put(input))
-          if answer == nil then return nil, "nobody answered in time" end
+          if answer == nil then return nil, "no answer in time" end
           return answer
         end,
       },

@@ -1,7 +1,7 @@
 test("a question that nobody answers is a failure that says so", function(t)
   local answer, why = t.tool("ask_user", { question = "tea?" })
   t.equal(answer, nil)
-  t.equal(why, "nobody answered in time")
+  t.equal(why, "no answer in time")
 end)
 
 test("there is nothing to answer at first", function(t)

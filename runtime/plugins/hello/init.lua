@@ -9,7 +9,7 @@ end
 
 tool {
   name = "hello",
-  description = "greet somebody in their language",
+  description = "greet someone in their language",
   input = { name = "string", language = { type = "string?", enum = { "en", "de", "fr" } } },
   run = function(ctx, input) return greet(input.name, input.language) end,
 }
@@ -20,7 +20,7 @@ end)
 
 command {
   name = "greet",
-  description = "greet somebody",
+  description = "greet someone",
   run = function(args) return greet(args[1], args[2]) end,
 }
 

@@ -395,7 +395,7 @@ TEST(a_damaged_content_is_told_and_the_rest_comes_back)
     tool("two", "echo changed >two");
     rig_sh("cd home/session/kept; for f in *; do grep -q one $f && echo x >>$f; done; true");
     CHECK_INT(go_back("t1", false, false), ERR_CORRUPT);
-    CHECK(strstr(outcome.message, "/one' is not as it was") != NULL);
+    CHECK(strstr(outcome.message, "/one' was not restored") != NULL);
     CHECK_STR(rig_out("cat repo/one repo/two"), "changed\ntwo");
     end();
 }

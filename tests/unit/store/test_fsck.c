@@ -133,7 +133,7 @@ TEST(a_torn_end_is_found_and_cut)
     struct box b;
     make_home(&b);
     file_append(box_path(&b, "sessions/s1/events.jsonl"), "{\"seq\":7,");
-    one_finding(&b, "9 bytes behind event 6", "\"torn\"");
+    one_finding(&b, "9 bytes after event 6", "\"torn\"");
     CHECK_INT(journal_text_check(box_path(&b, "sessions/s1/events.jsonl")), 6);
     CHECK_INT(file_count(box_path(&b, "sessions/s1/events.jsonl.torn-")), 1);
 }

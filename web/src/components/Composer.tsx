@@ -264,7 +264,7 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
           </ul>
         )}
         <textarea ref={area} rows={1} dir="auto" aria-label="Message" value={text} disabled={ended}
-          placeholder={lost ? "There is no such session" : ended ? "This session has ended. Fork it to go on." : running ? "Enter steers, Alt+Enter queues" : "Message, / for commands, @ for files"}
+          placeholder={lost ? "There is no such session" : ended ? "This session has ended. Fork it to continue." : running ? "Enter steers, Alt+Enter queues" : "Message, / for commands, @ for files"}
           aria-controls={list.length > 0 ? "suggestions" : undefined} aria-autocomplete="list"
           aria-activedescendant={active ? `suggestion-${list.indexOf(active)}` : undefined}
           onChange={(e) => { setText(e.target.value); setCaret(e.target.selectionStart); setHidden(false); setChosen(0); setPast(-1); }}

@@ -31,7 +31,7 @@ function RunForm({ bot, dir }: { bot: string; dir: string | null }) {
         <label><span>Directory</span><input key={dir} name="dir" required defaultValue={dir ?? ""} spellCheck={false} /></label>
         <label><span>Iterations</span><input name="iterations" type="number" min={1} max={100} defaultValue={1} /></label>
       </div>
-      <div className="form-foot"><span className="dim">It works in a git worktree of its own. Your files change when you apply or merge.</span><button type="submit" className="button primary"><Icon name="play" /> Run</button></div>
+      <div className="form-foot"><span className="dim">It works in its own git worktree. Your files change when you apply or merge.</span><button type="submit" className="button primary"><Icon name="play" /> Run</button></div>
     </form>
   );
 }

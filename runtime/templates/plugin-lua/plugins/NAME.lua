@@ -17,7 +17,7 @@ end
 -- A tool: models call it in a session, people with `afloat tool run @TOOL@_greet '{"name":"Ada"}'`.
 tool {
   name = "@TOOL@_greet",
-  description = "greet somebody",
+  description = "greet someone",
   input = { name = "string" },
   run = function(ctx, input) return greet(input.name) end,
 }
@@ -29,7 +29,7 @@ route("GET", "/hello/:name", function(req) return { text = greet(req.params.name
 command {
   name = "hello",
   short = false,
-  description = "greet somebody",
+  description = "greet someone",
   run = function(args) return greet(args[1] or "world") end,
 }
 

@@ -19,7 +19,7 @@ function greet(name) {
 // A tool: models call it in a session, people with `afloat tool run @TOOL@_greet '{"name":"Ada"}'`.
 tool({
   name: "@TOOL@_greet",
-  description: "greet somebody",
+  description: "greet someone",
   input: { name: "string" },
   run: (ctx, input) => greet(input.name),
 });
@@ -28,7 +28,7 @@ tool({
 route("GET", "/hello/:name", req => ({ text: greet(req.params.name) }));
 
 // A command: `afloat @NAME@:hello Ada`. Without `short: false` it would take the plain name `hello`, too.
-command({ name: "hello", short: false, description: "greet somebody", run: args => greet(args[0] ?? "world") });
+command({ name: "hello", short: false, description: "greet someone", run: args => greet(args[0] ?? "world") });
 
 // A hook: every tool call of a session that has this plugin passes here. Returning nothing keeps it.
 on_tool_call((ctx, call) => {

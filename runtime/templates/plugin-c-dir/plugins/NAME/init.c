@@ -58,8 +58,8 @@ static void test_tool(struct afloat_call *c)
 AFLOAT_PLUGIN(
     .name = "@NAME@", .description = "says hello",
     .tools = (const struct afloat_tool[]){
-        {.name = "@TOOL@_greet", .description = "greet somebody", .input = "{\"name\": \"string\"}", .run = greet_tool}, {0}},
+        {.name = "@TOOL@_greet", .description = "greet someone", .input = "{\"name\": \"string\"}", .run = greet_tool}, {0}},
     .routes = (const struct afloat_route[]){{"GET", "/hello/:name", hello_route}, {0}},
-    .commands = (const struct afloat_command[]){{"hello", "greet somebody", hello_command, .is_long = true}, {0}},
+    .commands = (const struct afloat_command[]){{"hello", "greet someone", hello_command, .is_long = true}, {0}},
     .flags = (const struct afloat_flag[]){{"loud", "boolean", "false", "say it louder", .is_long = true}, {0}},
     .tests = (const struct afloat_test[]){{"the tool greets", test_tool}, {0}})

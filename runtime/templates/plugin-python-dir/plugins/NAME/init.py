@@ -20,7 +20,7 @@ def greet(name):
 # A tool: models call it in a session, people with `afloat tool run @TOOL@_greet '{"name":"Ada"}'`.
 @tool(name="@TOOL@_greet")
 def greet_tool(ctx, name: str):
-    """greet somebody"""
+    """greet someone"""
     return greet(name)
 
 
@@ -33,7 +33,7 @@ def hello_route(req):
 # A command: `afloat @NAME@:hello Ada`. Without `short=False` it would take the plain name `hello`, too.
 @command(name="hello", short=False)
 def hello_command(args):
-    """greet somebody"""
+    """greet someone"""
     return greet(args[0] if args else "world")
 
 

@@ -8,7 +8,7 @@ plugins {
   {
     name = "mine",
     commands = {
-      { name = "hi", description = "greet somebody", run = function(args) return "Hi, " .. (args[1] or "you") .. "!" end },
+      { name = "hi", description = "greet someone", run = function(args) return "Hi, " .. (args[1] or "you") .. "!" end },
     },
   },
 }
