@@ -53,7 +53,7 @@ static const struct json *params_of(const struct inquiry *q)
 
 static bool is_about(const struct inquiry *q, const char *method)
 {
-    return str_eqz(json_str(json_get(request_of(q), "method"), ""), method);
+    return str_eqz(json_get_text(request_of(q), "method"), method);
 }
 
 static void step(void *arg);
@@ -184,7 +184,7 @@ static const struct json *value_at(const struct json *schema, const struct json 
 
 static bool has_type(const struct json *schema, const char *type)
 {
-    return str_eqz(json_str(json_get(schema, "type"), ""), type);
+    return str_eqz(json_get_text(schema, "type"), type);
 }
 
 static void write_choices(const struct inquiry *q, struct jw *w)
@@ -218,12 +218,12 @@ bool inquiry__write_question(const struct tool_call *c, struct jw *w)
         return false;
     }
     const struct json_member *f = field_of(q);
-    struct str about = f != NULL ? json_str(json_get(&f->value, "description"), "") : STR_NULL;
-    struct str title = f != NULL ? json_str(json_get(&f->value, "title"), "") : STR_NULL;
-    struct str url = json_str(json_get(params_of(q), "url"), "");
+    struct str about = f != NULL ? json_get_text(&f->value, "description") : STR_NULL;
+    struct str title = f != NULL ? json_get_text(&f->value, "title") : STR_NULL;
+    struct str url = json_get_text(params_of(q), "url");
     struct buf text = {.max = SIZE_MAX};
     buf_addf(&text, STR_FMT " asks: " STR_FMT, STR_ARG(c->name),
-             STR_ARG(json_str(json_get(params_of(q), "message"), "")));
+             STR_ARG(json_get_text(params_of(q), "message")));
     if (url.n != 0) {
         buf_addf(&text, "\n" STR_FMT, STR_ARG(url));
     }
@@ -378,7 +378,7 @@ bool inquiry__answered(struct tool_call *c, uint64_t number, struct str json)
 /// The text of a sampling message; other content is only named.
 static struct str content_text(struct arena *a, const struct json *content)
 {
-    struct str type = json_str(json_get(content, "type"), "");
+    struct str type = json_get_text(content, "type");
     if (content != NULL && content->type == JSON_ARR) {
         struct buf all = {.max = SIZE_MAX};
         json_foreach_item (it, content) {
@@ -388,7 +388,7 @@ static struct str content_text(struct arena *a, const struct json *content)
         buf_fini(&all);
         return text;
     }
-    return str_eqz(type, "text") ? json_str(json_get(content, "text"), "")
+    return str_eqz(type, "text") ? json_get_text(content, "text")
                                  : str_of(arena_printf(a, "[" STR_FMT " left out]", STR_ARG(type)));
 }
 
@@ -397,7 +397,7 @@ static const struct json *sample_messages(struct arena *a, const struct json *pa
     const struct json *given = json_get(params, "messages");
     struct json *list = make_arr(a, given != NULL ? given->n : 0);
     json_foreach_item (it, given) {
-        bool assistant = str_eqz(json_str(json_get(it, "role"), ""), "assistant");
+        bool assistant = str_eqz(json_get_text(it, "role"), "assistant");
         make_push(list, make_message(a, assistant ? "assistant" : "user",
                                      make_str(content_text(a, json_get(it, "content")))));
     }
@@ -414,7 +414,7 @@ static const struct json *sample_request(struct arena *a, const struct json *par
         (temperature->type == JSON_INT || temperature->type == JSON_DOUBLE)) {
         make_put(more, "temperature", *temperature);
     }
-    make_put(v, "system", make_str(json_str(json_get(params, "systemPrompt"), "")));
+    make_put(v, "system", make_str(json_get_text(params, "systemPrompt")));
     make_put(v, "messages", *sample_messages(a, params));
     make_put(v, "tools", *make_arr(a, 0));
     make_put(v, "params", *more);

@@ -127,7 +127,7 @@ static void read_messages(struct offline *o, const struct json *messages)
         wire_foreach_item(item, json_get(m, "content"))
         {
             if (wire_item_type(item) == WIRE_CALL) {
-                o->called = json_str(json_get(item, "name"), "");
+                o->called = json_get_text(item, "name");
             } else if (wire_item_type(item) == WIRE_RESULT) {
                 take_result(o, item);
             }
@@ -201,7 +201,7 @@ static bool has_phrase(struct str text, const char *phrase)
 static bool is_offered(const struct offline *o, const char *tool)
 {
     json_foreach_item (t, o->tools) {
-        if (str_eqz(json_str(json_get(t, "name"), ""), tool)) {
+        if (str_eqz(json_get_text(t, "name"), tool)) {
             return true;
         }
     }

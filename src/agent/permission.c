@@ -41,7 +41,7 @@ static struct permit_call call_of(const struct tool_call *c)
     const struct session *s = tool_call__session(c->site);
     const char *dir = s == NULL ? c->site->dir : s->real_dir != NULL ? s->real_dir : s->working_dir;
     const struct json *call = tool_call__about(c);
-    return (struct permit_call){.tool = json_str(json_get(call, "tool_name"), ""),
+    return (struct permit_call){.tool = json_get_text(call, "tool_name"),
                                 .input = json_get(call, "input"),
                                 .working_dir = dir != NULL ? dir : "/",
                                 .session = s != NULL ? agent__session_root(s)->id : "",
@@ -72,7 +72,7 @@ static void note_decision(struct tool_call *c, bool allow, const char *by, const
         jw_kstrz(w, "request_id", c->ask_id);
     }
     jw_kstr(w, "call_id", c->id);
-    jw_kstr(w, "tool", json_str(json_get(tool_call__about(c), "tool_name"), ""));
+    jw_kstr(w, "tool", json_get_text(tool_call__about(c), "tool_name"));
     jw_kstrz(w, "decision", allow ? "allow" : "deny");
     jw_kstrz(w, "by", by);
     if (reason != NULL && reason[0] != '\0') {
@@ -210,7 +210,7 @@ static void write_question(const struct tool_call *c, struct jw *w)
         return;
     }
     if (c->asking == ASK_QUESTION) {
-        jw_kstr(w, "question", json_str(json_get(call.input, "question"), ""));
+        jw_kstr(w, "question", json_get_text(call.input, "question"));
         jw_kvalue(w, "choices", json_get(call.input, "choices"));
         return;
     }

@@ -291,7 +291,7 @@ static void begin_try(void *arg)
 
 static int write_body(struct provider_call *call, const struct provider_ask *ask, struct err *e)
 {
-    struct str model = json_str(json_get(ask->request, "model"), NULL);
+    struct str model = json_get_text(ask->request, "model");
     int rc = wire_check(ask->request, e);
     if (rc != 0) {
         return rc;

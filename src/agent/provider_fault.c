@@ -293,7 +293,7 @@ void provider__judge_body(struct provider_error *out, const char *who, int statu
         said = said != NULL ? said : json_get(v, "detail");
         said = error != NULL && error->type == JSON_STR ? error : said;
         fault.message = json_str(said, NULL);
-        fault.type = json_str(json_get(error, "type"), NULL);
+        fault.type = json_get_text(error, "type");
         fault.code = json_str(code != NULL ? code : json_get(error, "code"), NULL);
     } else if (body.n != 0 && body.p[0] != '<') { // HTML of a proxy tells nothing in its first line
         fault.message = body;

@@ -42,7 +42,7 @@ static void read_list(struct provider_models *m, struct str body)
         const char **names = arena_calloc(&a, data->n + 1, sizeof *names);
         size_t n = 0;
         json_foreach_item (row, data) {
-            struct str id = json_str(json_get(row, "id"), NULL);
+            struct str id = json_get_text(row, "id");
             if (id.n != 0 && n < MODELS_MAX) {
                 names[n++] = arena_strdup(&a, id);
             }

@@ -45,7 +45,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
 static int check_call(const struct json *call, struct err *e)
 {
     const struct json *input = json_get(call, "input");
-    if (json_str(json_get(call, "name"), "").n == 0) {
+    if (json_get_text(call, "name").n == 0) {
         return err_set(e, ERR_INVALID, "a tool call needs a text 'name'");
     }
     if (input != NULL && input->type != JSON_OBJ && input->type != JSON_STR &&
@@ -112,8 +112,8 @@ static void take_call(struct wire_reply *r, const struct json *call)
         return;
     }
     struct wire_item *item = wire_reply_add(r, WIRE_CALL, (int64_t)r->items.n);
-    item->id = wire_reply_keep(r, json_str(json_get(call, "id"), NULL));
-    item->name = wire_reply_keep(r, json_str(json_get(call, "name"), NULL));
+    item->id = wire_reply_keep(r, json_get_text(call, "id"));
+    item->name = wire_reply_keep(r, json_get_text(call, "name"));
     if (input != NULL && input->type == JSON_OBJ) {
         json_write(&text, input, 0);
     }
@@ -148,10 +148,9 @@ static void take_error(struct wire_reply *r, const struct json *error)
 static void read_event(struct wire_reply *r, const struct json *event)
 {
     const struct json *error = json_get(event, "error");
-    struct str reason = json_str(json_get(event, "stop_reason"), NULL);
-    wire_reply_reasoning(r, json_str(json_get(event, "reasoning"), NULL));
-    wire_reply_text(r, 0,
-                    event->type == JSON_STR ? event->s : json_str(json_get(event, "text"), NULL));
+    struct str reason = json_get_text(event, "stop_reason");
+    wire_reply_reasoning(r, json_get_text(event, "reasoning"));
+    wire_reply_text(r, 0, event->type == JSON_STR ? event->s : json_get_text(event, "text"));
     take_call(r, json_get(event, "tool_call"));
     json_foreach_item (call, json_get(event, "tool_calls")) {
         take_call(r, call);

@@ -45,9 +45,9 @@ static int refuse(struct reader *r, const char *param, const char *fmt, ...)
     return err_set(r->e, ERR_INVALID, "%s", text);
 }
 
-static struct str str_member(const struct json *obj, const char *key)
+static bool is_text(const struct json *v)
 {
-    return json_str(json_get(obj, key), NULL);
+    return v != NULL && v->type == JSON_STR;
 }
 
 static bool is_given(const struct json *v)
@@ -79,11 +79,11 @@ static struct json *join(struct reader *r, const char *role, size_t more)
 /// One part of a message's content; `at` is the item's place in `input`.
 static int take_part(struct reader *r, struct json *content, const struct json *part, size_t at)
 {
-    struct str type = str_member(part, "type"), url = str_member(part, "image_url");
+    struct str type = json_get_text(part, "type"), url = json_get_text(part, "image_url");
     if (str_eqz(type, "input_text") || str_eqz(type, "output_text") || str_eqz(type, "text") ||
         str_eqz(type, "refusal")) {
         const char *key = str_eqz(type, "refusal") ? "refusal" : "text";
-        make_push(content, make_text(r->a, json_str(json_get(part, key), "")));
+        make_push(content, make_text(r->a, json_get_text(part, key)));
         return 0;
     }
     if (str_eqz(type, "input_image") && url.n != 0) {
@@ -102,7 +102,7 @@ static int take_instructions(struct reader *r, const struct json *content, size_
 {
     wire_foreach_item(part, content)
     {
-        if (part->type != JSON_STR && str_member(part, "text").p == NULL) {
+        if (part->type != JSON_STR && !is_text(json_get(part, "text"))) {
             return refuse(r, "input", "input[%zu]: instructions must be texts", at);
         }
         buf_addz(&r->system, r->system.n != 0 ? "\n\n" : "");
@@ -113,7 +113,7 @@ static int take_instructions(struct reader *r, const struct json *content, size_
 
 static int take_message(struct reader *r, const struct json *item, size_t at)
 {
-    struct str role = str_member(item, "role");
+    struct str role = json_get_text(item, "role");
     const struct json *content = json_get(item, "content");
     bool assistant = str_eqz(role, "assistant");
     bool system = str_eqz(role, "system") || str_eqz(role, "developer");
@@ -158,20 +158,20 @@ static const struct json *parse(struct reader *r, struct str text)
 
 static int take_call(struct reader *r, const struct json *item, size_t at)
 {
-    struct str id = str_member(item, "call_id"), name = str_member(item, "name");
-    bool custom = str_eqz(str_member(item, "type"), "custom_tool_call");
+    struct str id = json_get_text(item, "call_id"), name = json_get_text(item, "name");
+    bool custom = str_eqz(json_get_text(item, "type"), "custom_tool_call");
     if (id.n == 0 || name.n == 0) {
         return refuse(r, "input", "input[%zu]: a call needs 'call_id' and 'name'", at);
     }
-    const struct json *input = custom ? NULL : parse(r, str_member(item, "arguments"));
+    const struct json *input = custom ? NULL : parse(r, json_get_text(item, "arguments"));
     struct json *call = make_obj(r->a, 4), *wrapped = make_obj(r->a, 1);
     if (custom) {
-        make_put(wrapped, RESPONSES_CUSTOM_INPUT, make_str(str_member(item, "input")));
+        make_put(wrapped, RESPONSES_CUSTOM_INPUT, make_str(json_get_text(item, "input")));
     }
     make_put(call, "type", make_strz("tool_call"));
     make_put(call, "id", make_str(id));
     make_put(call, "name",
-             make_str(responses__flat_name(r->a, str_member(item, "namespace"), name)));
+             make_str(responses__flat_name(r->a, json_get_text(item, "namespace"), name)));
     make_put(call, "input", input != NULL && input->type == JSON_OBJ ? *input : *wrapped);
     make_push(join(r, "assistant", 1), *call);
     return 0;
@@ -185,8 +185,8 @@ static struct str output_text(struct reader *r, const struct json *output)
         return json_str(output, "");
     }
     json_foreach_item (part, output) {
-        struct str one = str_member(part, "text");
-        bool image = str_eqz(str_member(part, "type"), "input_image");
+        struct str one = json_get_text(part, "text");
+        bool image = str_eqz(json_get_text(part, "type"), "input_image");
         buf_addz(&text, text.n != 0 ? "\n" : "");
         buf_adds(&text, image ? STR("(an image, which a tool's result cannot hold here)") : one);
     }
@@ -197,7 +197,7 @@ static struct str output_text(struct reader *r, const struct json *output)
 
 static int take_result(struct reader *r, const struct json *item, size_t at)
 {
-    struct str id = str_member(item, "call_id");
+    struct str id = json_get_text(item, "call_id");
     if (id.n == 0) {
         return refuse(r, "input", "input[%zu]: a result needs 'call_id'", at);
     }
@@ -212,7 +212,7 @@ static int take_result(struct reader *r, const struct json *item, size_t at)
 /// A block that we sealed goes back to the provider that made it; others mean nothing to any provider here.
 static int take_reasoning(struct reader *r, const struct json *item, size_t at)
 {
-    struct str seal = str_member(item, "encrypted_content");
+    struct str seal = json_get_text(item, "encrypted_content");
     struct buf text = {.max = SIZE_MAX};
     (void)at;
     if (!str_starts(seal, RESPONSES_SEAL)) {
@@ -221,7 +221,7 @@ static int take_reasoning(struct reader *r, const struct json *item, size_t at)
     bool fits = base64_decode(&text, str_from(seal, strlen(RESPONSES_SEAL)));
     const struct json *block = fits ? parse(r, arena_str(r->a, buf_str(&text))) : NULL;
     buf_fini(&text);
-    if (wire_item_type(block) == WIRE_REASONING && str_member(block, "kind").n != 0) {
+    if (wire_item_type(block) == WIRE_REASONING && json_get_text(block, "kind").n != 0) {
         make_push(join(r, "assistant", 1), *block);
     }
     return 0;
@@ -256,8 +256,8 @@ static const struct {
 
 static int take_item(struct reader *r, const struct json *item, size_t at)
 {
-    struct str type = str_member(item, "type");
-    if (type.p == NULL && json_get(item, "role") != NULL) {
+    struct str type = json_get_text(item, "type");
+    if (type.n == 0 && json_get(item, "role") != NULL) {
         type = STR("message");
     }
     for (size_t i = 0; i < ARRAY_LEN(items); i++) {
@@ -272,7 +272,7 @@ static int take_item(struct reader *r, const struct json *item, size_t at)
 static int take_input(struct reader *r)
 {
     const struct json *input = json_get(r->body, "input");
-    if (input != NULL && input->type == JSON_STR) {
+    if (is_text(input)) {
         r->messages = make_arr(r->a, 1);
         make_push(join(r, "user", 1), make_text(r->a, input->s));
         return 0;
@@ -302,8 +302,8 @@ struct str responses__flat_name(struct arena *a, struct str space, struct str na
 /// A custom tool takes one text, whose form its description tells.
 static void put_custom(struct reader *r, struct json *out, const struct json *tool)
 {
-    struct str text = json_str(json_get(tool, "description"), "");
-    struct str grammar = str_member(json_get(tool, "format"), "definition");
+    struct str text = json_get_text(tool, "description");
+    struct str grammar = json_get_text(json_get(tool, "format"), "definition");
     const struct json *schema =
         parse(r, STR("{\"type\":\"object\",\"properties\":{\"" RESPONSES_CUSTOM_INPUT
                      "\":{\"type\":\"string\"}},\"required\":[\"" RESPONSES_CUSTOM_INPUT "\"]}"));
@@ -319,7 +319,7 @@ static void put_custom(struct reader *r, struct json *out, const struct json *to
 
 static int take_tool(struct reader *r, struct json *list, struct str space, const struct json *tool)
 {
-    struct str type = str_member(tool, "type"), name = str_member(tool, "name");
+    struct str type = json_get_text(tool, "type"), name = json_get_text(tool, "name");
     bool custom = str_eqz(type, "custom");
     if (!custom && !str_eqz(type, "function")) {
         return 0; // run by the API's own servers
@@ -333,7 +333,7 @@ static int take_tool(struct reader *r, struct json *list, struct str space, cons
     if (custom) {
         put_custom(r, out, tool);
     } else {
-        make_put(out, "description", make_str(json_str(json_get(tool, "description"), "")));
+        make_put(out, "description", make_str(json_get_text(tool, "description")));
     }
     if (!custom && schema != NULL && schema->type == JSON_OBJ) {
         make_put(out, "input_schema", *schema);
@@ -354,11 +354,11 @@ static int take_tools(struct reader *r, struct json **out)
     *out = make_arr(r->a, n);
     for (const struct json *t = json_items(tools), *end = json_items_end(tools); t < end && rc == 0;
          t++) {
-        bool space = str_eqz(str_member(t, "type"), "namespace");
+        bool space = str_eqz(json_get_text(t, "type"), "namespace");
         const struct json *at = space ? json_items(json_get(t, "tools")) : t;
         const struct json *to = space ? json_items_end(json_get(t, "tools")) : t + 1;
         for (; at < to && rc == 0; at++) {
-            rc = take_tool(r, *out, space ? str_member(t, "name") : STR_NULL, at);
+            rc = take_tool(r, *out, space ? json_get_text(t, "name") : STR_NULL, at);
         }
     }
     return rc;
@@ -375,7 +375,8 @@ static const char *const ours[] = {
 /// The name of the function that `tool_choice` demands; empty when it demands none.
 static struct str forced_tool(struct reader *r, const struct json *choice)
 {
-    return responses__flat_name(r->a, str_member(choice, "namespace"), str_member(choice, "name"));
+    return responses__flat_name(r->a, json_get_text(choice, "namespace"),
+                                json_get_text(choice, "name"));
 }
 
 static void put_choice_chat(struct reader *r, struct json *params, const struct json *choice)
@@ -432,7 +433,7 @@ static void put_chat(struct reader *r, struct json *params)
     if (is_given(effort)) {
         make_put(params, "reasoning_effort", *effort);
     }
-    struct str type = str_member(format, "type");
+    struct str type = json_get_text(format, "type");
     if (str_eqz(type, "json_object")) {
         make_put(params, "response_format", *format);
     } else if (str_eqz(type, "json_schema")) { // the same members, one level deeper
@@ -525,7 +526,7 @@ static int read_request(struct reader *r, struct responses_request *out, const c
 {
     struct json *tools = NULL, *request = make_obj(r->a, 4);
     int rc;
-    buf_adds(&r->system, json_str(json_get(r->body, "instructions"), ""));
+    buf_adds(&r->system, json_get_text(r->body, "instructions"));
     if ((rc = check(r)) != 0 || (rc = take_input(r)) != 0 || (rc = take_tools(r, &tools)) != 0) {
         return rc;
     }

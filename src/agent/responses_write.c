@@ -280,12 +280,12 @@ static const struct json *find_tool(const struct json *tools, struct str name, s
     const struct json *found = NULL;
     *space = STR_NULL;
     json_foreach_item (tool, tools) {
-        struct str outer = json_str(json_get(tool, "name"), NULL);
+        struct str outer = json_get_text(tool, "name");
         if (str_eq(outer, name)) {
             found = tool;
         }
         json_foreach_item (inner, json_get(tool, "tools")) {
-            struct str own = json_str(json_get(inner, "name"), NULL);
+            struct str own = json_get_text(inner, "name");
             if (found == NULL && str_eq(responses__flat_name(&a, outer, own), name)) {
                 found = inner;
                 *space = outer;
@@ -348,8 +348,8 @@ void responses_call(struct responses_writer *w, struct str id, struct str name,
     struct arena a = {0};
     const struct json *tool = find_tool(w->tools, name, &c.space);
     if (tool != NULL) {
-        c.name = json_str(json_get(tool, "name"), NULL);
-        c.custom = str_eqz(json_str(json_get(tool, "type"), NULL), "custom");
+        c.name = json_get_text(tool, "name");
+        c.custom = str_eqz(json_get_text(tool, "type"), "custom");
     }
     struct json *v = NULL;
     // else all that the model wrote

@@ -93,7 +93,7 @@ static int check(const struct json *line, struct err *e)
     }
     json_foreach_item (call, json_get(line, "tool_calls")) {
         rc = check_keys(call, "a tool call ", call_keys, e);
-        if (rc == 0 && json_str(json_get(call, "name"), NULL).n == 0) {
+        if (rc == 0 && json_get_text(call, "name").n == 0) {
             rc = err_set(e, ERR_PARSE, "each of 'tool_calls' needs a 'name'");
         }
         if (rc != 0) {
@@ -118,7 +118,7 @@ static void scene_init(struct scripted_scene *s, uint64_t n)
 static void set_line(struct scripted_scene *s, const struct json *line)
 {
     s->line = line;
-    s->text = json_str(json_get(line, "text"), NULL);
+    s->text = json_get_text(line, "text");
     s->delay_ms = get_ms(line, "delay_ms");
     s->delta_ms = get_ms(line, "delta_ms");
 }
@@ -154,7 +154,7 @@ void scripted_fini(struct scripted_scene *s)
 
 struct str scripted_when(const struct scripted_scene *s)
 {
-    return json_str(json_get(s->line, "when"), NULL);
+    return json_get_text(s->line, "when");
 }
 
 // ---- failing --------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ static void write_error(struct buf *out, struct str code, struct str message)
 void scripted_write_error(struct buf *out, const struct scripted_scene *s)
 {
     const struct json *error = json_get(s->line, "error");
-    write_error(out, json_str(json_get(error, "code"), ""),
+    write_error(out, json_get_text(error, "code"),
                 json_str(json_get(error, "message"), "the scenario says so"));
 }
 
@@ -248,7 +248,7 @@ bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *
     enum { OPENING, WORDS, OVER };
     s->writer.out = out;
     if (s->stage == OPENING) {
-        struct str reasoning = json_str(json_get(s->line, "reasoning"), NULL);
+        struct str reasoning = json_get_text(s->line, "reasoning");
         struct json block = make_strz("scripted");
         responses_begin(&s->writer);
         if (reasoning.n != 0) {

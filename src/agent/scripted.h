@@ -31,7 +31,7 @@ int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n,
 void scripted_init_line(struct scripted_scene *s, const struct json *line, uint64_t n);
 void scripted_fini(struct scripted_scene *s);
 
-/// Its `when`: a text that must be in the last message to the model; p NULL when it has none.
+/// Its `when`: a text that must be in the last message to the model; empty: it has none.
 struct str scripted_when(const struct scripted_scene *s);
 
 enum scripted_fate { SCRIPTED_ANSWERS, SCRIPTED_FAILS, SCRIPTED_IS_CUT };

@@ -118,7 +118,7 @@ static struct str write_past(struct turn *t)
     while (from-- > 0 && room != 0) {
         const struct json *m = &said->items[from];
         buf_clear(&one);
-        buf_addf(&one, "## " STR_FMT "\n", STR_ARG(json_str(json_get(m, "role"), "")));
+        buf_addf(&one, "## " STR_FMT "\n", STR_ARG(json_get_text(m, "role")));
         talk_write_content(&one, m, PAST_ITEM);
         room = one.n < room ? room - one.n : 0;
         vec_push(&texts, arena_str(&t->step_arena, buf_str(&one)));
@@ -277,7 +277,7 @@ struct engine_thread *agent__engine_open(struct turn *t, const char *const *vars
         .command = command != NULL ? arena_strdup(&t->step_arena, json_str(command, "")) : NULL,
         .args = setting_list(t, agent__engine_setting(c, "engines.*.args", s->engine)),
         .thread = s->engine_thread,
-        .system = json_str(json_get(t->request, "system"), ""),
+        .system = json_get_text(t->request, "system"),
         .tools = offered_tools(t),
         .dir = s->engine_dir,
         .env = &env,

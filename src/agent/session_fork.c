@@ -95,7 +95,7 @@ static bool copy_event(struct forking *f, struct str line, struct arena *a, stru
             json_write(&fields, &m->value, 0);
         }
     }
-    out->type = json_str(json_get(ev, "type"), "");
+    out->type = json_get_text(ev, "type");
     out->fields = arena_str(a, buf_str(&fields));
     buf_fini(&fields);
     return true;

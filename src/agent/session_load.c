@@ -189,7 +189,7 @@ static void on_before(void *arg, int status, const struct store_rows *r, const s
     if (json_parse(&meta, &a, r->rows[0].meta, NULL, NULL) < 0) {
         meta = NULL; // without a past
     }
-    find_before(l, json_str(json_get(meta, "before"), ""));
+    find_before(l, json_get_text(meta, "before"));
     arena_fini(&a);
 }
 

@@ -137,7 +137,7 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
 /// Read a text member into `*place`.
 static void read_text(char **place, const struct json *meta, const char *key)
 {
-    agent__session_set(place, json_str(json_get(meta, key), ""));
+    agent__session_set(place, json_get_text(meta, key));
 }
 
 /// Read a count; one that is missing or negative is 0.
@@ -155,8 +155,8 @@ static void read_sums(struct session *s, const struct json *meta)
     s->turns = read_count(meta, "turns");
     s->requests = read_count(meta, "requests");
     s->calls = read_count(meta, "command_count");
-    time_parse(json_str(json_get(meta, "started_at"), ""), &s->started_at);
-    if (!time_parse(json_str(json_get(meta, "ended_at"), ""), &s->ended_at)) {
+    time_parse(json_get_text(meta, "started_at"), &s->started_at);
+    if (!time_parse(json_get_text(meta, "ended_at"), &s->ended_at)) {
         s->ended_at = 0;
     }
 }
@@ -164,10 +164,9 @@ static void read_sums(struct session *s, const struct json *meta)
 void agent__session_read_meta(struct session *s, const struct json *meta)
 {
     static const char *const reasons[] = {"complete", "limit", "interrupted", "failed", "crashed"};
-    struct str reason = json_str(json_get(meta, "end_reason"), "");
+    struct str reason = json_get_text(meta, "end_reason");
     ptrdiff_t why = str_lookup(reason, reasons, ARRAY_LEN(reasons));
-    ptrdiff_t state =
-        str_lookup(json_str(json_get(meta, "state"), ""), state_names, ARRAY_LEN(state_names));
+    ptrdiff_t state = str_lookup(json_get_text(meta, "state"), state_names, ARRAY_LEN(state_names));
     s->state = state >= 0 ? (enum session_state)state : s->state;
     agent__session_take_stored(s, meta);
     read_text(&s->working_dir, meta, "working_dir");
@@ -193,7 +192,7 @@ struct session *agent__session_of_row(struct agent *a, const struct store_row *r
     if (json_parse(&meta, &arena, row->meta, NULL, NULL) < 0) {
         meta = NULL;
     }
-    struct str dir = json_str(json_get(meta, "working_dir"), "");
+    struct str dir = json_get_text(meta, "working_dir");
     const char *fault = meta == NULL             ? "its metadata.json is missing or not JSON"
                         : meta->type != JSON_OBJ ? "its metadata.json is not an object"
                         : dir.n == 0 || dir.p[0] != '/'

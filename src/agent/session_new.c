@@ -176,7 +176,7 @@ static struct creation *creation_new(struct session *s, agent_session_cb *cb, vo
 static bool take_params(struct session *s, const struct json *params, struct agent_no *no)
 {
     const struct agent *a = s->agent;
-    struct str bot = json_str(json_get(params, "bot"), "");
+    struct str bot = json_get_text(params, "bot");
     if (bot.n != 0 && !str_eq(bot, s->role.bot)) {
         agent_no_set(no, PROBLEM_NOT_FOUND, "`afloat bots` lists them", "there is no bot '%.*s'",
                      (int)MIN(bot.n, (size_t)64), bot.p);

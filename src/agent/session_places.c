@@ -80,7 +80,7 @@ void agent__find_places(struct agent *a, const struct json *params, agent__place
     p->cb = cb;
     p->arg = arg;
     p->params = json_clone(&p->arena, params);
-    struct str dir = json_str(json_get(params, "working_dir"), "");
+    struct str dir = json_get_text(params, "working_dir");
     agent__hold(a);
     work_submit(a->files, work_mount_key(dir.n != 0 ? arena_strdup(&p->arena, dir) : "/"),
                 find_places, on_places, p);

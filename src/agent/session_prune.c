@@ -96,12 +96,11 @@ static void on_page(void *arg, int status, const struct store_rows *r, const str
             struct json *meta = NULL;
             int rc = json_parse(&meta, &arena, row->meta, NULL, NULL);
             meta = rc == 0 ? meta : NULL; // damaged: its directory is unknown
-            vec_push(&p->found,
-                     ((struct agent_pruned){
-                         .id = str_dup(row->id),
-                         .title = str_dup(row->title),
-                         .working_dir = str_dup(json_str(json_get(meta, "working_dir"), "")),
-                         .used_at = MAX(row->updated_at, row->started_at)}));
+            vec_push(&p->found, ((struct agent_pruned){
+                                    .id = str_dup(row->id),
+                                    .title = str_dup(row->title),
+                                    .working_dir = str_dup(json_get_text(meta, "working_dir")),
+                                    .used_at = MAX(row->updated_at, row->started_at)}));
             arena_fini(&arena);
         }
     }

@@ -46,7 +46,7 @@ void agent__session_mark(struct session *s, const struct turn *t)
 /// The absolute path of the file that a file tool writes; NULL: it is in the private /tmp of the sandbox.
 static const char *path_of(const struct tool_call *c, const struct session *s)
 {
-    struct str said = json_str(json_get(tool_call_input(c), "path"), "");
+    struct str said = json_get_text(tool_call_input(c), "path");
     if (said.n == 0 || s->working_dir == NULL) {
         return NULL;
     }

@@ -61,18 +61,18 @@ void agent__session_write_role(const struct session *s, struct jw *w)
 
 void agent__session_read_role(struct session *s, const struct json *meta, struct str dir)
 {
-    struct agent_role r = {.bot = json_str(json_get(meta, "bot"), ""),
-                           .project = json_str(json_get(meta, "project"), ""),
+    struct agent_role r = {.bot = json_get_text(meta, "bot"),
+                           .project = json_get_text(meta, "project"),
                            .dir = path_dir(dir),
-                           .run_id = json_str(json_get(meta, "run_id"), ""),
+                           .run_id = json_get_text(meta, "run_id"),
                            .number = json_int(json_get(meta, "session_number"), 0),
-                           .branch = json_str(json_get(meta, "branch"), ""),
-                           .worktree = json_str(json_get(meta, "worktree"), ""),
-                           .started_in = json_str(json_get(meta, "started_in"), ""),
-                           .before = json_str(json_get(meta, "before"), ""),
+                           .branch = json_get_text(meta, "branch"),
+                           .worktree = json_get_text(meta, "worktree"),
+                           .started_in = json_get_text(meta, "started_in"),
+                           .before = json_get_text(meta, "before"),
                            .autonomous = json_bool(json_get(meta, "autonomous"), false)};
     agent__session_set_role(s, &r);
-    agent__session_set(&s->action, json_str(json_get(meta, "action"), ""));
+    agent__session_set(&s->action, json_get_text(meta, "action"));
 }
 
 const struct agent_role *agent_session_role(const struct session *s)

@@ -66,7 +66,7 @@ static void add(struct talk *t, const char *role, struct json content)
 
 static bool is_call(const struct json *item)
 {
-    return str_eqz(json_str(json_get(item, "type"), ""), "tool_call");
+    return str_eqz(json_get_text(item, "type"), "tool_call");
 }
 
 static struct json make_result(struct talk *t, struct str id, struct str output, bool success)
@@ -87,13 +87,12 @@ static void settle(struct talk *t)
     }
     struct json *list = make_arr(&t->arena, t->asking->n);
     json_foreach_item (it, t->asking) {
-        struct str id = json_str(json_get(it, "id"), "");
+        struct str id = json_get_text(it, "id");
         if (!is_call(it)) {
             continue;
         }
         size_t i = 0;
-        while (i < t->results.n &&
-               !str_eq(json_str(json_get(&t->results.p[i], "tool_call_id"), ""), id)) {
+        while (i < t->results.n && !str_eq(json_get_text(&t->results.p[i], "tool_call_id"), id)) {
             i++;
         }
         if (i == t->results.n) {
@@ -170,7 +169,7 @@ size_t talk_hear(struct talk *t, size_t total)
 
 static struct str role_of(const struct json *message)
 {
-    return json_str(json_get(message, "role"), "");
+    return json_get_text(message, "role");
 }
 
 void talk_replace_user(struct talk *t, struct str text)
@@ -387,11 +386,11 @@ void talk_write_content(struct buf *out, const struct json *message, size_t max)
         buf_addc(out, '\n');
     }
     json_foreach_item (it, content) {
-        struct str type = json_str(json_get(it, "type"), "");
-        struct str name = json_str(json_get(it, "name"), "");
+        struct str type = json_get_text(it, "type");
+        struct str name = json_get_text(it, "name");
         if (str_eqz(type, "text") || str_eqz(type, "tool_result")) {
             bool text = str_eqz(type, "text");
-            add_part(out, json_str(json_get(it, text ? "text" : "output"), ""), max);
+            add_part(out, json_get_text(it, text ? "text" : "output"), max);
         } else if (is_call(it)) {
             struct buf input = {.max = SIZE_MAX};
             json_write(&input, json_get(it, "input"), 0);
@@ -448,8 +447,8 @@ static ptrdiff_t find_open(const struct talk_facts *f, struct str id)
 static void replay_message(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     const struct json *content = json_get(ev, "content"), *text = json_get(ev, "text");
-    struct str said = json_str(text, ""), turn = json_str(json_get(ev, "turn"), "");
-    bool user = str_eqz(json_str(json_get(ev, "role"), ""), "user");
+    struct str said = json_str(text, ""), turn = json_get_text(ev, "turn");
+    bool user = str_eqz(json_get_text(ev, "role"), "user");
     if (user && json_get(ev, "original_text") != NULL) {
         talk_replace_user(t, said);
     } else if (user && json_bool(json_get(ev, "steer"), false)) {
@@ -476,18 +475,18 @@ static void replay_message(struct talk *t, struct talk_facts *f, const struct js
 static void replay_turn_started(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     (void)f;
-    talk_mark(t, json_str(json_get(ev, "turn"), ""));
+    talk_mark(t, json_get_text(ev, "turn"));
     if (!json_bool(json_get(ev, "compact"), false)) {
-        talk_user(t, json_str(json_get(ev, "text"), ""), json_get(ev, "images"));
+        talk_user(t, json_get_text(ev, "text"), json_get(ev, "images"));
     }
 }
 
 static void replay_called(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     (void)t;
-    struct talk_call c = {.id = str_dup(json_str(json_get(ev, "call_id"), "")),
-                          .tool = str_dup(json_str(json_get(ev, "tool"), "")),
-                          .turn = str_dup(json_str(json_get(ev, "turn"), ""))};
+    struct talk_call c = {.id = str_dup(json_get_text(ev, "call_id")),
+                          .tool = str_dup(json_get_text(ev, "tool")),
+                          .turn = str_dup(json_get_text(ev, "turn"))};
     vec_push(&f->running, c);
 }
 
@@ -495,13 +494,13 @@ static void replay_result(struct talk *t, struct talk_facts *f, const struct jso
 {
     f->calls++;
     for (size_t i = f->running.n; i-- > 0;) {
-        if (str_eqz(json_str(json_get(ev, "call_id"), ""), f->running.p[i].id)) {
+        if (str_eqz(json_get_text(ev, "call_id"), f->running.p[i].id)) {
             free_call(&f->running.p[i]);
             vec_remove(&f->running, i);
         }
     }
-    talk_result(t, json_str(json_get(ev, "call_id"), ""), json_str(json_get(ev, "output"), ""),
-                json_bool(json_get(ev, "success"), true), json_str(json_get(ev, "error"), ""));
+    talk_result(t, json_get_text(ev, "call_id"), json_get_text(ev, "output"),
+                json_bool(json_get(ev, "success"), true), json_get_text(ev, "error"));
 }
 
 static void replay_usage(struct talk *t, struct talk_facts *f, const struct json *ev)
@@ -518,7 +517,7 @@ static void replay_compacted(struct talk *t, struct talk_facts *f, const struct 
 {
     (void)f;
     size_t keep = (size_t)MAX(json_int(json_get(ev, "kept"), 0), 0);
-    talk_compact(t, json_str(json_get(ev, "summary"), ""), keep);
+    talk_compact(t, json_get_text(ev, "summary"), keep);
 }
 
 static void replay_trimmed(struct talk *t, struct talk_facts *f, const struct json *ev)
@@ -533,9 +532,9 @@ static void replay_trimmed(struct talk *t, struct talk_facts *f, const struct js
 static void replay_rewound(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
     (void)f;
-    struct str as = json_str(json_get(ev, "checkpoint"), "");
+    struct str as = json_get_text(ev, "checkpoint");
     if (json_bool(json_get(ev, "conversation"), false)) {
-        talk_rewind(t, json_str(json_get(ev, "to"), ""), as);
+        talk_rewind(t, json_get_text(ev, "to"), as);
     } else {
         talk_mark(t, as);
     }
@@ -543,9 +542,9 @@ static void replay_rewound(struct talk *t, struct talk_facts *f, const struct js
 
 static void replay_ended(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
-    bool cut = str_eqz(json_str(json_get(ev, "type"), ""), "turn.interrupted");
+    bool cut = str_eqz(json_get_text(ev, "type"), "turn.interrupted");
     f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
-    ptrdiff_t i = find_open(f, json_str(json_get(ev, "turn"), ""));
+    ptrdiff_t i = find_open(f, json_get_text(ev, "turn"));
     if (i >= 0) {
         free(f->open.p[i]);
         vec_remove(&f->open, i);
@@ -564,8 +563,8 @@ static void replay_asked(struct talk *t, struct talk_facts *f, const struct json
     f->asks = MAX(f->asks, number_of(id != NULL ? id : json_get(ev, "question_id")));
     vec_foreach (c, &f->running) {
         // compare the name too: a running tool may ask for permission of another call (`sample`)
-        c->waits = c->waits || (str_eqz(json_str(json_get(call, "tool_call_id"), ""), c->id) &&
-                                str_eqz(json_str(json_get(call, "tool_name"), ""), c->tool));
+        c->waits = c->waits || (str_eqz(json_get_text(call, "tool_call_id"), c->id) &&
+                                str_eqz(json_get_text(call, "tool_name"), c->tool));
     }
 }
 
@@ -573,7 +572,7 @@ static void replay_decided(struct talk *t, struct talk_facts *f, const struct js
 {
     (void)t;
     vec_foreach (c, &f->running) {
-        c->waits = c->waits && !str_eqz(json_str(json_get(ev, "call_id"), ""), c->id);
+        c->waits = c->waits && !str_eqz(json_get_text(ev, "call_id"), c->id);
     }
 }
 
@@ -590,7 +589,7 @@ static const struct {
 
 void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
 {
-    struct str type = json_str(json_get(event, "type"), "");
+    struct str type = json_get_text(event, "type");
     for (size_t i = 0; i < ARRAY_LEN(replays); i++) {
         if (str_eqz(type, replays[i].type)) {
             replays[i].take(t, f, event);

@@ -200,7 +200,7 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
     if (k->call->cancelled) {
         end_child(k);
     } else {
-        struct str prompt = json_str(json_get(tool_call_input(k->call), "prompt"), "");
+        struct str prompt = json_get_text(tool_call_input(k->call), "prompt");
         agent_send(s, &(struct agent_message){.text = prompt}, on_sent, k);
     }
 }
@@ -211,9 +211,8 @@ static void prepare(struct session *child, const void *wish)
     const struct tool_call *c = wish;
     const struct json *input = tool_call_input(c), *tools = json_get(input, "tools");
     const struct session *parent = tool_call__session(c->site);
-    struct str model = json_str(json_get(input, "model"), "");
-    struct str rest = str_trim(json_str(json_get(input, "prompt"), "")),
-               line = str_cut(&rest, '\n');
+    struct str model = json_get_text(input, "model");
+    struct str rest = str_trim(json_get_text(input, "prompt")), line = str_cut(&rest, '\n');
     // our own loop, also when an engine runs the parent
     agent__session_set(&child->engine, STR(""));
     agent__session_set(&child->title, (struct str){line.p, utf8_cut(line.p, line.n, TITLE_BYTES)});

@@ -39,7 +39,7 @@ void tool_call__raise(struct tool_call *c, enum hook_point_id point, const struc
                           .arena = site->arena,
                           .a = tool_call__about(c),
                           .b = b,
-                          .subject = json_str(json_get(tool_call__about(c), "tool_name"), ""),
+                          .subject = json_get_text(tool_call__about(c), "tool_name"),
                           .done = done,
                           .arg = c,
                           .failed = site->turn != NULL ? turn__hook_failed : NULL,
@@ -376,7 +376,7 @@ static void on_tool_call(struct pipe *p, void *arg)
     struct err e = {0};
     const char *by = pipe_by(p);
     if (p->run.result == HOOK_VALUE) { // the id cannot change: the model knows the call by it
-        struct str name = json_str(json_get(pipe_value(p), "tool_name"), "");
+        struct str name = json_get_text(pipe_value(p), "tool_name");
         const struct json *input = json_get(pipe_value(p), "input");
         const struct tool_entry *tool = toolbox_find(&c->site->tools, name);
         set_call(c, name,

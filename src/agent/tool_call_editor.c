@@ -82,7 +82,7 @@ static void on_ran(void *arg, const struct json *result, const char *why)
     struct tool_call *c = arg;
     struct arena *a = c->site->arena;
     int64_t status = json_int(json_get(result, "exit_code"), -1);
-    struct str sign = json_str(json_get(result, "signal"), "");
+    struct str sign = json_get_text(result, "signal");
     struct buf shown = {.max = SIZE_MAX};
     const char *error = NULL;
     assert(c->editing == EDITING_RUNS);
@@ -100,7 +100,7 @@ static void on_ran(void *arg, const struct json *result, const char *why)
     if (json_bool(json_get(result, "truncated"), false)) {
         buf_addz(&shown, "[the beginning is left out]\n");
     }
-    redact_text(&shown, json_str(json_get(result, "output"), ""));
+    redact_text(&shown, json_get_text(result, "output"));
     tool_call_finish(c, buf_str(&shown), error);
     buf_fini(&shown);
 }
@@ -129,13 +129,13 @@ bool tool_call__run_terminal(struct tool_call *c, const char *const *vars)
     }
     struct arena *a = c->site->arena;
     double seconds = json_double(limit != NULL ? limit : json_get(input, "timeout"), 0);
-    char *dir = path_join(s->working_dir, arena_strdup(a, json_str(json_get(input, "cwd"), "")));
+    char *dir = path_join(s->working_dir, arena_strdup(a, json_get_text(input, "cwd")));
     struct buf params = {.max = SIZE_MAX};
     struct jw w = {.out = &params};
     jw_obj(&w);
     jw_kstrz(&w, "turn", c->site->turn->id);
     jw_kstr(&w, "call_id", c->id);
-    jw_kstr(&w, "cmd", json_str(json_get(input, "cmd"), ""));
+    jw_kstr(&w, "cmd", json_get_text(input, "cmd"));
     jw_kstrz(&w, "cwd", dir);
     jw_kint(&w, "timeout_ms", seconds > 0 ? (int64_t)(seconds * 1000) : TERMINAL_MS);
     jw_kint(&w, "limit", TOOL_OUTPUT_MAX);

@@ -92,11 +92,11 @@ static void run_refuse(struct tool_run *r, enum problem p, const char *hint, con
 static void on_ended(struct tool_call *c)
 {
     struct tool_run *r = container_of(c->site, struct tool_run, site);
-    struct str error = json_str(json_get(c->result, "error"), "");
+    struct str error = json_get_text(c->result, "error");
     bool plugin = c->entry != NULL && c->entry->tool == &tool_call__plugin_tool;
     const struct gen_item *item = plugin ? c->entry->data : NULL;
     char *text;
-    struct str output = json_str(json_get(c->result, "output"), "");
+    struct str output = json_get_text(c->result, "output");
     bool as_said = str_eq(output, c->content_says); // no plugin changed it or answered in its place
     switch (c->end) {
     case CALL_RAN:

@@ -40,7 +40,7 @@ static void on_done(struct gen_call *call, int status, const struct json *output
     }
     const struct json *r = gen_result_of(a, output);
     const struct json *error = json_get(r, "error");
-    struct str text = json_str(json_get(r, "output"), "");
+    struct str text = json_get_text(r, "output");
     c->content = json_clone(a, json_get(r, "content"));
     c->structured = json_clone(a, json_get(r, "structured"));
     c->content_says = arena_str(a, text);

@@ -89,7 +89,7 @@ const struct tool_ops tool_READ_FILE = {
 
 static int write_file(struct tool_job *c, struct err *e)
 {
-    struct str text = json_str(json_get(c->input, "content"), "");
+    struct str text = json_get_text(c->input, "content");
     char *path;
     int rc = input_path(c, "", &path, e);
     if (rc == 0 && text.n > TOOL_FILE_MAX) {

@@ -25,7 +25,7 @@ static void drive_page(struct tool_call *c)
         tool_call_finish(c, STR(""), "no page is open");
         return;
     }
-    page->command(page->arg, json_str(json_get(input, "kind"), ""), json_get(input, "params"),
+    page->command(page->arg, json_get_text(input, "kind"), json_get(input, "params"),
                   tool_call_ticket(c));
 }
 

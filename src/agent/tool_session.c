@@ -7,7 +7,7 @@
 static void read_skill(struct tool_call *c)
 {
     struct skills skills;
-    struct str name = json_str(json_get(tool_call_input(c), "name"), "");
+    struct str name = json_get_text(tool_call_input(c), "name");
     turn__skills(c->site->turn, &skills);
     const struct skill *sk = skills_find(&skills, name);
     const char *why = arena_printf(c->site->arena, "there is no skill '%.*s'",
@@ -25,7 +25,7 @@ static void tell_todo(struct tool_call *c)
     struct note n;
     size_t done = 0;
     json_foreach_item (it, items) {
-        done += str_eqz(json_str(json_get(it, "state"), ""), "done");
+        done += str_eqz(json_get_text(it, "state"), "done");
     }
     struct jw *w = note__begin(&n, tool_call_session(c), c->site->turn, EVENT_TODO_UPDATED);
     jw_kvalue(w, "items", items);
@@ -70,12 +70,12 @@ static void save_plugin(struct tool_call *c)
 {
     const struct agent_host *h = &c->site->agent->o.host;
     const struct json *input = tool_call_input(c);
-    struct str name = json_str(json_get(input, "name"), "");
+    struct str name = json_get_text(input, "name");
     struct plugin_saving *sv = xmalloc(sizeof *sv);
     *sv = (struct plugin_saving){.ticket = tool_call_ticket(c),
                                  .unit = xasprintf("improvements/" STR_FMT, STR_ARG(name))};
-    h->save(h->plugins, name, json_str(json_get(input, "content"), ""), tool_call_session(c)->id,
-            on_saved, sv);
+    h->save(h->plugins, name, json_get_text(input, "content"), tool_call_session(c)->id, on_saved,
+            sv);
 }
 
 const struct tool_ops tool_PLUGIN_SAVE = {.start = save_plugin, .needs_session = true};

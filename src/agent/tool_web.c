@@ -110,7 +110,7 @@ static void convert(void *arg) // on a lane
         tool_output_clean(&clean, buf_str(&f->body));
     }
     if (kind == KIND_HTML) {
-        bool known = url_parse(&page, json_str(json_get(tool_call_input(f->call), "url"), ""));
+        bool known = url_parse(&page, json_get_text(tool_call_input(f->call), "url"));
         html_to_markdown(&text, buf_str(&clean), known ? &page : NULL);
         buf_fini(&clean);
     } else {
@@ -190,7 +190,7 @@ static void start(struct tool_call *c)
         STR("Accept"),
         STR("text/markdown, text/html;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1")};
     struct agent *a = c->site->agent;
-    struct str address = json_str(json_get(tool_call_input(c), "url"), "");
+    struct str address = json_get_text(tool_call_input(c), "url");
     bool private = config_bool(a->o.hub->config->now, "web_fetch.private");
     struct http_request q = {.url = arena_strdup(c->site->arena, address),
                              .headers = &accept,

@@ -93,12 +93,12 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
     const char *unit = gen_item_unit(it)->name, *name = gen_item_name(it);
     const char *full = arena_printf(a, "%s:%s", unit, name);
     struct tool_entry e = {.name = str_of(plain ? name : prefixed(a, unit, name)),
-                           .description = json_str(json_get(about, "description"), ""),
+                           .description = json_get_text(about, "description"),
                            .schema = json_get(about, "input_schema"),
-                           .asks = str_eqz(json_str(json_get(about, "permission"), ""), "ask"),
+                           .asks = str_eqz(json_get_text(about, "permission"), "ask"),
                            .foreign = strcmp(gen_item_unit(it)->host, "mcp") == 0 ||
                                       json_bool(json_get(about, "unchecked"), false),
-                           .changed = json_str(json_get(about, "changed"), ""),
+                           .changed = json_get_text(about, "changed"),
                            .tool = &tool_call__plugin_tool,
                            .data = it};
     if (!is_off(r, str_of(plain ? name : full), a) && !is_off(r, str_of(full), a) &&

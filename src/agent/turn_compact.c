@@ -27,7 +27,7 @@ static void write_talk(struct buf *out, const struct json *messages, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct json *m = &messages->items[i];
-        buf_addf(out, STR_FMT ": ", STR_ARG(json_str(json_get(m, "role"), "")));
+        buf_addf(out, STR_FMT ": ", STR_ARG(json_get_text(m, "role")));
         talk_write_content(out, m, PART_MAX);
         buf_addc(out, '\n');
     }

@@ -219,8 +219,8 @@ const struct tool_entry *turn__engine_entry(struct tool_call *c, struct str name
 /// What the model reads about a call that does not run: the error, or a plugin's answer in its place.
 static struct str refusal_of(const struct tool_call *c)
 {
-    struct str error = json_str(json_get(c->result, "error"), "");
-    return error.n != 0 ? error : json_str(json_get(c->result, "output"), "");
+    struct str error = json_get_text(c->result, "error");
+    return error.n != 0 ? error : json_get_text(c->result, "output");
 }
 
 /// The result is on the disk, or could not be written: now the engine may have it.
@@ -235,7 +235,7 @@ static void on_result_synced(void *arg, int status, const struct err *e)
     t->n_open--;
     if (t->engine.under_way && live != NULL && c->end != CALL_CANCELLED) {
         struct engine_thread *th = live->thread;
-        struct str output = json_str(json_get(c->result, "output"), "");
+        struct str output = json_get_text(c->result, "output");
         bool success = json_bool(json_get(c->result, "success"), true);
         if (c->errand == NULL) {
             th->ops->answer(th, c->id, success || output.n != 0 ? output : refusal_of(c), success);
@@ -528,7 +528,7 @@ static struct str input_text(struct turn *t)
     buf_adds(&out, t->text);
     t->remembered = t->ctx.memory->n;
     json_foreach_item (it, t->ctx.memory) {
-        struct str text = it->type == JSON_STR ? it->s : json_str(json_get(it, "content"), "");
+        struct str text = it->type == JSON_STR ? it->s : json_get_text(it, "content");
         if (text.n != 0) {
             buf_addf(&out, "\n\n" STR_FMT, STR_ARG(text));
         }
@@ -558,7 +558,7 @@ static void on_environ(void *arg, const char *const *vars)
         return;
     }
     struct engine_thread *th = agent__engine_open(t, vars);
-    struct str system = json_str(json_get(t->request, "system"), "");
+    struct str system = json_get_text(t->request, "system");
     struct engine_turn in = {.text = input_text(t), .system = agent__engine_system(s, system)};
     t->engine.under_way = true;
     restart_patience(t);

@@ -20,7 +20,7 @@ static void take_response(struct turn *t, const struct json *response)
     const struct json *calls = json_get(response, "tool_calls");
     struct json *list = make_arr(&t->step_arena, calls != NULL ? calls->n : 0);
     struct json *content = make_arr(&t->step_arena, 1 + (size_t)(calls != NULL ? calls->n : 0));
-    t->reply.text = json_str(json_get(response, "text"), "");
+    t->reply.text = json_get_text(response, "text");
     t->reply.stop_reason = json_str(json_get(response, "stop_reason"), "end_turn");
     if (json_get(response, "usage") != NULL) {
         t->reply.usage = provider_read_usage(json_get(response, "usage"));
@@ -29,7 +29,7 @@ static void take_response(struct turn *t, const struct json *response)
         make_push(content, make_text(&t->step_arena, t->reply.text));
     }
     json_foreach_item (it, calls) {
-        struct str id = json_str(json_get(it, "id"), "");
+        struct str id = json_get_text(it, "id");
         struct json *call = make_obj(&t->step_arena, 3), *item = make_obj(&t->step_arena, 4);
         if (id.n == 0) {
             id = str_of(arena_printf(&t->step_arena, "call_%s_%u_%u", t->id, t->n_steps, list->n));
@@ -145,7 +145,7 @@ static const struct json *content_with(struct turn *t, struct str text)
     struct json item = make_text(&t->step_arena, text);
     bool put = text.n == 0;
     json_foreach_item (it, old) {
-        struct str type = json_str(json_get(it, "type"), "");
+        struct str type = json_get_text(it, "type");
         if (!put && !str_eqz(type, "reasoning")) {
             make_push(list, item);
             put = true;
@@ -163,7 +163,7 @@ static const struct json *content_with(struct turn *t, struct str text)
 struct str turn__share_text(struct arena *a, const struct json *content, struct str text)
 {
     json_foreach_item (it, content) {
-        struct str said = json_str(json_get(it, "text"), "");
+        struct str said = json_get_text(it, "text");
         if (str_eq(said, text)) {
             return said;
         }
@@ -194,9 +194,8 @@ void turn__note_reply(struct turn *t, struct str text, const struct pipe *change
     if (t->reply.left_out != 0) {
         jw_kint(w, "left_out", (int64_t)t->reply.left_out);
     }
-    bool plain =
-        content->n == 0 ||
-        (content->n == 1 && str_eqz(json_str(json_get(content->items, "type"), ""), "text"));
+    bool plain = content->n == 0 ||
+                 (content->n == 1 && str_eqz(json_get_text(content->items, "type"), "text"));
     if (!plain) { // `text` alone does not say it all
         jw_kvalue(w, "content", content);
     }
@@ -232,7 +231,7 @@ static void on_after_model(struct pipe *p, void *arg)
         const struct json *after = t->reply.content;
         struct json *list = make_arr(&t->step_arena, (size_t)before->n + after->n);
         json_foreach_item (it, before) {
-            if (str_eqz(json_str(json_get(it, "type"), ""), "reasoning")) {
+            if (str_eqz(json_get_text(it, "type"), "reasoning")) {
                 make_push(list, *it);
             }
         }

@@ -15,7 +15,7 @@ enum { ALL_MAX = 20 << 20 };
 
 static bool is_picture(const struct json *item)
 {
-    return str_eqz(json_str(json_get(item, "type"), ""), "image") && json_get(item, "url") == NULL;
+    return str_eqz(json_get_text(item, "type"), "image") && json_get(item, "url") == NULL;
 }
 
 static const struct turn_picture *find(const struct turn *t, struct str path)
@@ -97,7 +97,7 @@ struct wanting {
 static bool want(void *arg, const struct json *item)
 {
     struct wanting *w = arg;
-    struct str path = json_str(json_get(item, "path"), "");
+    struct str path = json_get_text(item, "path");
     bool again = find(w->t, path) != NULL;
     vec_foreach (p, &w->l->list) {
         again = again || str_eqz(path, p->path);
@@ -134,7 +134,7 @@ const struct engine_picture *turn__engine_pictures(struct turn *t, size_t *n)
     struct engine_picture *list = arena_calloc(&t->step_arena, most + 1, sizeof *list);
     *n = 0;
     json_foreach_item (it, t->images) {
-        const struct turn_picture *p = find(t, json_str(json_get(it, "path"), ""));
+        const struct turn_picture *p = find(t, json_get_text(it, "path"));
         struct str url = p != NULL ? buf_str(&p->data) : STR_NULL; // data:MEDIA_TYPE;base64,BYTES
         str_cut(&url, ':');
         struct str media_type = str_cut(&url, ';');
@@ -161,7 +161,7 @@ static struct json fill_item(struct turn *t, const struct json *item)
 {
     struct arena *a = &t->step_arena;
     struct str name = json_str(json_get(item, "name"), "picture");
-    const struct turn_picture *p = find(t, json_str(json_get(item, "path"), ""));
+    const struct turn_picture *p = find(t, json_get_text(item, "path"));
     struct json *out = make_obj(a, 2);
     bool takes = t->s->choice.facts.images;
     if (takes && p != NULL && p->data.n != 0) {

@@ -56,7 +56,7 @@ static void plugin_skills(const struct turn *t, struct skills *out)
         if (json_parse(&about, &out->arena, text, NULL, NULL) < 0) {
             continue;
         }
-        const char *path = arena_strdup(&out->arena, json_str(json_get(about, "path"), ""));
+        const char *path = arena_strdup(&out->arena, json_get_text(about, "path"));
         struct str bytes = h->file(h->plugins, gen_item_unit(it), path);
         struct str name = arena_str(&out->arena, str_of(gen_item_name(it)));
         if (bytes.p != NULL &&

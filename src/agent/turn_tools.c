@@ -67,7 +67,7 @@ void turn__note_result(struct tool_call *c, note_done *done, void *arg)
     struct jw *w = note__begin(&n, t->s, t, EVENT_TOOL_COMPLETED);
     jw_kstr(w, "call_id", c->id);
     jw_kstr(w, "tool", c->name);
-    jw_kstr(w, "output", json_str(json_get(c->result, "output"), ""));
+    jw_kstr(w, "output", json_get_text(c->result, "output"));
     jw_kbool(w, "success", json_bool(json_get(c->result, "success"), true));
     jw_kvalue(w, "error", json_get(c->result, "error"));
     jw_kint(w, "duration_ms", ms);
@@ -86,8 +86,8 @@ void turn__note_result(struct tool_call *c, note_done *done, void *arg)
 void turn__tell_result(struct tool_call *c)
 {
     const struct json *r = c->result;
-    talk_result(c->site->turn->s->talk, c->id, json_str(json_get(r, "output"), ""),
-                json_bool(json_get(r, "success"), true), json_str(json_get(r, "error"), ""));
+    talk_result(c->site->turn->s->talk, c->id, json_get_text(r, "output"),
+                json_bool(json_get(r, "success"), true), json_get_text(r, "error"));
 }
 
 static void on_ended(struct tool_call *c)
@@ -103,7 +103,7 @@ void turn__tools(struct turn *t)
     const struct json *calls = t->reply.calls;
     t->site.ended = on_ended;
     json_foreach_item (it, calls) {
-        tool_call__new(&t->site, json_str(json_get(it, "id"), ""), json_get(it, "input"));
+        tool_call__new(&t->site, json_get_text(it, "id"), json_get(it, "input"));
     }
     t->n_open = t->site.calls.n;
     size_t n = t->n_open;
@@ -111,7 +111,7 @@ void turn__tools(struct turn *t)
     for (size_t i = 0; i < n; i++) {
         const struct json *call = &calls->items[i], *bad = json_get(call, "bad_input");
         if (!t->site.calls.p[i]->over) {
-            tool_call__begin(t->site.calls.p[i], json_str(json_get(call, "name"), ""),
+            tool_call__begin(t->site.calls.p[i], json_get_text(call, "name"),
                              bad != NULL ? arena_strdup(&t->step_arena, json_str(bad, "")) : NULL);
         }
     }

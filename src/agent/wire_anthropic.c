@@ -164,7 +164,7 @@ static void write_tool(struct jw *w, const struct json *tool)
 
 static void write_request(struct jw *w, const struct json *request, struct str model)
 {
-    struct str system = json_str(json_get(request, "system"), NULL);
+    struct str system = json_get_text(request, "system");
     wire_write_start(w, model);
     if (!wire_param_given(request, "max_tokens")) {
         jw_kint(w, "max_tokens", MAX_TOKENS);
@@ -188,20 +188,20 @@ static int64_t index_of(const struct json *event)
 
 static struct str delta_of(const struct json *event, const char *member)
 {
-    return json_str(json_get(json_get(event, "delta"), member), NULL);
+    return json_get_text(json_get(event, "delta"), member);
 }
 
 static void on_block_start(struct wire_reply *r, const struct json *event)
 {
     const struct json *block = json_get(event, "content_block");
-    struct str type = json_str(json_get(block, "type"), NULL);
+    struct str type = json_get_text(block, "type");
     int64_t key = index_of(event);
     if (str_eqz(type, "text")) {
-        wire_reply_text(r, key, json_str(json_get(block, "text"), NULL));
+        wire_reply_text(r, key, json_get_text(block, "text"));
     } else if (str_eqz(type, "tool_use")) {
         struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
-        call->id = wire_reply_keep(r, json_str(json_get(block, "id"), NULL));
-        call->name = wire_reply_keep(r, json_str(json_get(block, "name"), NULL));
+        call->id = wire_reply_keep(r, json_get_text(block, "id"));
+        call->name = wire_reply_keep(r, json_get_text(block, "name"));
     } else if (str_eqz(type, "thinking")) {
         wire_reply_add(r, WIRE_REASONING, key);
     } else if (str_eqz(type, "redacted_thinking")) {

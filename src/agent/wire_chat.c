@@ -124,7 +124,7 @@ static const struct json *write_run(struct jw *w, const struct json *at, const s
 
 static void write_messages(struct jw *w, const struct json *request)
 {
-    struct str system = json_str(json_get(request, "system"), NULL);
+    struct str system = json_get_text(request, "system");
     const struct json *messages = json_get(request, "messages");
     const struct json *end = json_items_end(messages);
     jw_karr(w, "messages");
@@ -192,23 +192,23 @@ static void take_arguments(struct wire_reply *r, struct wire_item *call, const s
 
 static void take_delta(struct wire_reply *r, const struct json *delta)
 {
-    struct str reasoning = json_str(json_get(delta, "reasoning_content"), NULL);
+    struct str reasoning = json_get_text(delta, "reasoning_content");
     if (reasoning.n == 0) {
-        reasoning = json_str(json_get(delta, "reasoning"), NULL);
+        reasoning = json_get_text(delta, "reasoning");
     }
     wire_reply_reasoning(r, reasoning);
-    wire_reply_text(r, 0, json_str(json_get(delta, "content"), NULL));
-    wire_reply_text(r, 0, json_str(json_get(delta, "refusal"), NULL));
+    wire_reply_text(r, 0, json_get_text(delta, "content"));
+    wire_reply_text(r, 0, json_get_text(delta, "refusal"));
     json_foreach_item (piece, json_get(delta, "tool_calls")) {
         if (wire_reply_fits(r)) {
             const struct json *function = json_get(piece, "function");
-            struct str id = json_str(json_get(piece, "id"), NULL);
+            struct str id = json_get_text(piece, "id");
             struct wire_item *call = find_call(r, json_int(json_get(piece, "index"), 0), id);
             if (call->id.n == 0) {
                 call->id = wire_reply_keep(r, id);
             }
             if (call->name.n == 0) {
-                call->name = wire_reply_keep(r, json_str(json_get(function, "name"), NULL));
+                call->name = wire_reply_keep(r, json_get_text(function, "name"));
             }
             take_arguments(r, call, json_get(function, "arguments"));
         }
@@ -233,8 +233,7 @@ static void read_event(struct wire_reply *r, const struct json *event)
         r->usage = wire_usage(usage, &paths);
     }
     take_delta(r, json_get(choice, "delta"));
-    wire_reply_stop(r, json_str(json_get(choice, "finish_reason"), NULL), reasons,
-                    ARRAY_LEN(reasons));
+    wire_reply_stop(r, json_get_text(choice, "finish_reason"), reasons, ARRAY_LEN(reasons));
 }
 
 const struct wire wire_chat = {

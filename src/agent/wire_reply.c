@@ -221,10 +221,10 @@ void wire_reply_fail(struct wire_reply *r, const struct json *error)
     struct str text = json_str(error, NULL);
     const struct json *code = json_get(error, "code");
     r->failed = true;
-    text = text.n != 0 ? text : json_str(json_get(error, "message"), NULL);
+    text = text.n != 0 ? text : json_get_text(error, "message");
     text.n = MIN(text.n, (size_t)FAULT_MAX);
     r->fault.message = wire_reply_keep(r, text);
-    r->fault.type = wire_reply_keep(r, json_str(json_get(error, "type"), NULL));
+    r->fault.type = wire_reply_keep(r, json_get_text(error, "type"));
     r->fault.code = wire_reply_keep(r, json_str(code, NULL));
     if (code != NULL && code->type == JSON_INT) {
         r->fault.code = str_of(arena_printf(&r->arena, "%lld", (long long)code->i));
@@ -239,7 +239,7 @@ bool wire_reply_fits(const struct wire_reply *r)
 bool wire_reply_dispatch(struct wire_reply *r, const struct json *event,
                          const struct wire_event *rows, size_t n)
 {
-    struct str type = json_str(json_get(event, "type"), NULL);
+    struct str type = json_get_text(event, "type");
     for (size_t i = 0; i < n; i++) {
         if (str_eqz(type, rows[i].type)) {
             rows[i].take(r, event);

@@ -36,7 +36,7 @@ static int check_item(const struct json *item, size_t message, struct err *e)
     enum wire_item_type type = wire_item_type(item);
     if (type == WIRE_ITEM__COUNT) {
         return err_set(e, ERR_INVALID, "messages[%zu]: content of unknown type '" STR_FMT "'",
-                       message, STR_ARG(json_str(json_get(item, "type"), "")));
+                       message, STR_ARG(json_get_text(item, "type")));
     }
     for (const char *const *need = type_needs[type]; *need != NULL; need++) {
         if (!is_str(json_get(item, *need))) {
@@ -50,7 +50,7 @@ static int check_item(const struct json *item, size_t message, struct err *e)
 static int check_message(const struct json *message, size_t at, struct err *e)
 {
     const struct json *content = json_get(message, "content");
-    struct str role = json_str(json_get(message, "role"), NULL);
+    struct str role = json_get_text(message, "role");
     if (str_lookup(role, roles, ARRAY_LEN(roles)) < 0) {
         return err_set(e, ERR_INVALID,
                        "messages[%zu]: role must be user, assistant, tool or system", at);
@@ -111,24 +111,24 @@ const struct json *wire_items_end(const struct json *content)
 
 enum wire_item_type wire_item_type(const struct json *item)
 {
-    struct str name = is_str(item) ? STR("text") : json_str(json_get(item, "type"), NULL);
+    struct str name = is_str(item) ? STR("text") : json_get_text(item, "type");
     ptrdiff_t type = str_lookup(name, type_names, WIRE_ITEM__COUNT);
     return type >= 0 ? (enum wire_item_type)type : WIRE_ITEM__COUNT;
 }
 
 struct str wire_item_text(const struct json *item)
 {
-    return is_str(item) ? item->s : json_str(json_get(item, "text"), NULL);
+    return is_str(item) ? item->s : json_get_text(item, "text");
 }
 
 const struct json *wire_item_reasoning(const struct json *item, const char *kind)
 {
-    return str_eqz(json_str(json_get(item, "kind"), NULL), kind) ? json_get(item, "data") : NULL;
+    return str_eqz(json_get_text(item, "kind"), kind) ? json_get(item, "data") : NULL;
 }
 
 bool wire_is_role(const struct json *message, const char *role)
 {
-    return str_eqz(json_str(json_get(message, "role"), NULL), role);
+    return str_eqz(json_get_text(message, "role"), role);
 }
 
 bool wire_has_item(const struct json *message, enum wire_item_type type)
@@ -207,7 +207,7 @@ void wire_write_tools(struct jw *w, const struct json *request,
 void wire_write_tool_name(struct jw *w, const struct json *tool)
 {
     jw_kstr(w, "name", json_get(tool, "name")->s);
-    jw_kstr(w, "description", json_str(json_get(tool, "description"), ""));
+    jw_kstr(w, "description", json_get_text(tool, "description"));
 }
 
 void wire_write_params(struct jw *w, const struct json *request, const char *max_tokens_name)

@@ -75,7 +75,7 @@ static void write_tool(struct jw *w, const struct json *tool)
 
 static void write_request(struct jw *w, const struct json *request, struct str model)
 {
-    struct str system = json_str(json_get(request, "system"), NULL);
+    struct str system = json_get_text(request, "system");
     wire_write_start(w, model);
     if (!wire_param_given(request, "store")) {
         jw_kbool(w, "store", false);
@@ -105,22 +105,22 @@ static void write_request(struct jw *w, const struct json *request, struct str m
 /// Take a complete item, unless its deltas brought it already.
 static void take_item(struct wire_reply *r, int64_t key, const struct json *item)
 {
-    struct str type = json_str(json_get(item, "type"), NULL);
+    struct str type = json_get_text(item, "type");
     if (!wire_reply_fits(r)) {
         return;
     }
     if (str_eqz(type, "message") && wire_reply_find(r, WIRE_TEXT, key) == NULL) {
         json_foreach_item (part, json_get(item, "content")) {
-            wire_reply_text(r, key, json_str(json_get(part, "text"), NULL));
-            wire_reply_text(r, key, json_str(json_get(part, "refusal"), NULL));
+            wire_reply_text(r, key, json_get_text(part, "text"));
+            wire_reply_text(r, key, json_get_text(part, "refusal"));
         }
     } else if (str_eqz(type, "function_call") && wire_reply_find(r, WIRE_CALL, key) == NULL) {
         struct wire_item *call = wire_reply_add(r, WIRE_CALL, key);
-        call->id = wire_reply_keep(r, json_str(json_get(item, "call_id"), NULL));
-        call->name = wire_reply_keep(r, json_str(json_get(item, "name"), NULL));
-        wire_reply_append(r, &call->body, json_str(json_get(item, "arguments"), NULL));
+        call->id = wire_reply_keep(r, json_get_text(item, "call_id"));
+        call->name = wire_reply_keep(r, json_get_text(item, "name"));
+        wire_reply_append(r, &call->body, json_get_text(item, "arguments"));
     } else if (str_eqz(type, "reasoning") && wire_reply_find(r, WIRE_REASONING, key) == NULL &&
-               json_str(json_get(item, "encrypted_content"), NULL).n != 0) {
+               json_get_text(item, "encrypted_content").n != 0) {
         // without encrypted content only a server that stores the conversation could use it
         const struct json *data = wire_reply_keep_json(r, item);
         wire_reply_seal(r, wire_reply_add(r, WIRE_REASONING, key), wire_responses.kind, data);
@@ -129,13 +129,12 @@ static void take_item(struct wire_reply *r, int64_t key, const struct json *item
 
 static void on_text(struct wire_reply *r, const struct json *event)
 {
-    wire_reply_text(r, json_int(json_get(event, "output_index"), 0),
-                    json_str(json_get(event, "delta"), NULL));
+    wire_reply_text(r, json_int(json_get(event, "output_index"), 0), json_get_text(event, "delta"));
 }
 
 static void on_reasoning(struct wire_reply *r, const struct json *event)
 {
-    wire_reply_reasoning(r, json_str(json_get(event, "delta"), NULL));
+    wire_reply_reasoning(r, json_get_text(event, "delta"));
 }
 
 static void on_item(struct wire_reply *r, const struct json *event)
@@ -193,7 +192,7 @@ static const struct wire_event events[] = {
 static void read_event(struct wire_reply *r, const struct json *event)
 {
     bool known = wire_reply_dispatch(r, event, events, ARRAY_LEN(events));
-    bool typed = json_str(json_get(event, "type"), NULL).n != 0;
+    bool typed = json_get_text(event, "type").n != 0;
     if (!known && !typed && json_get(event, "error") != NULL) {
         on_error(r, event);
     }

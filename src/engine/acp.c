@@ -128,7 +128,7 @@ static void begin_prompt(struct acp_thread *t)
 
 static void take_stop(struct acp_thread *t, const struct json *result)
 {
-    struct str reason = json_str(json_get(result, "stopReason"), "");
+    struct str reason = json_get_text(result, "stopReason");
     const struct json *usage = json_get(result, "usage");
     if (usage != NULL && t->in_turn && t->base.cb != NULL) {
         struct provider_usage u = {.input = json_int(json_get(usage, "inputTokens"), -1),
@@ -248,7 +248,7 @@ static void take_result(struct acp_thread *t, enum acp_ask what, const struct js
 {
     switch (what) {
     case ACP_INIT: take_hello(t, result); break;
-    case ACP_NEW: take_thread(t, json_str(json_get(result, "sessionId"), ""), true); break;
+    case ACP_NEW: take_thread(t, json_get_text(result, "sessionId"), true); break;
     case ACP_LOAD:
         t->loading = false;
         take_thread(t, str_of(t->resume), false);
@@ -315,7 +315,7 @@ static bool is_ours(const struct acp_thread *t, const struct json *params)
 static void take_update(struct acp_thread *t, const struct json *params)
 {
     const struct json *update = json_get(params, "update");
-    struct str kind = json_str(json_get(update, "sessionUpdate"), "");
+    struct str kind = json_get_text(update, "sessionUpdate");
     if (t->loading || !t->in_turn || t->base.cb == NULL || !is_ours(t, params)) {
         // the past, or what nobody asked for
     } else if (str_eqz(kind, "agent_message_chunk")) {

@@ -103,12 +103,11 @@ static void take_content(struct acp_call *c, const struct json *content)
     buf_clear(&c->text);
     buf_clear(&c->diff);
     json_foreach_item (it, content) {
-        struct str type = json_str(json_get(it, "type"), "");
+        struct str type = json_get_text(it, "type");
         if (str_eqz(type, "diff")) {
             set_text(&c->path, json_get(it, "path"));
             linediff_write(&c->diff, str_of(c->path != NULL ? c->path : ""),
-                           json_str(json_get(it, "oldText"), ""),
-                           json_str(json_get(it, "newText"), ""));
+                           json_get_text(it, "oldText"), json_get_text(it, "newText"));
         } else if (str_eqz(type, "content")) {
             struct str text = json_str(json_ptr(it, "/content/text"), "");
             buf_addf(&c->text, "%s" STR_FMT, c->text.n != 0 ? "\n" : "", STR_ARG(text));
@@ -214,8 +213,8 @@ static void finish(struct acp_thread *t, struct acp_call *c, const struct json *
 
 void acp__call_update(struct acp_thread *t, const struct json *update, bool begins)
 {
-    struct acp_call *c = find_or_new(t, json_str(json_get(update, "toolCallId"), ""));
-    struct str status = json_str(json_get(update, "status"), "");
+    struct acp_call *c = find_or_new(t, json_get_text(update, "toolCallId"));
+    struct str status = json_get_text(update, "status");
     bool good = str_eqz(status, "completed"), over = good || str_eqz(status, "failed");
     if (c == NULL) {
         return;
@@ -232,7 +231,7 @@ void acp__call_update(struct acp_thread *t, const struct json *update, bool begi
     if (!c->told && c->ask == NULL && (over || runs)) {
         tell(t, c, ENGINE_RAN);
     }
-    if (t->base.cb == NULL || find(t, json_str(json_get(update, "toolCallId"), "")) != c) {
+    if (t->base.cb == NULL || find(t, json_get_text(update, "toolCallId")) != c) {
         return; // the turn was ended over it
     }
     if (c->told && over) {
@@ -251,9 +250,9 @@ void acp__plan(struct acp_thread *t, const struct json *update)
     jw_obj(&w);
     jw_karr(&w, "items");
     json_foreach_item (it, json_get(update, "entries")) {
-        struct str status = json_str(json_get(it, "status"), "");
+        struct str status = json_get_text(it, "status");
         jw_obj(&w);
-        jw_kstr(&w, "text", json_str(json_get(it, "content"), ""));
+        jw_kstr(&w, "text", json_get_text(it, "content"));
         jw_kstrz(&w, "state",
                  str_eqz(status, "completed")     ? "done"
                  : str_eqz(status, "in_progress") ? "active"
@@ -316,7 +315,7 @@ static void take_options(struct acp_call *c, const struct json *options)
     c->allow = c->reject = NULL;
     for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
         json_foreach_item (it, options) {
-            struct str kind = json_str(json_get(it, "kind"), "");
+            struct str kind = json_get_text(it, "kind");
             if (c->allow == NULL && str_eqz(kind, yes[i])) {
                 set_text(&c->allow, json_get(it, "optionId"));
             }
@@ -333,7 +332,7 @@ void acp__permission(struct acp_thread *t, const struct json *id, const struct j
     const struct json *call = json_get(params, "toolCall");
     struct acp_call *c = NULL;
     if (t->in_turn && !t->stopping) {
-        c = find_or_new(t, json_str(json_get(call, "toolCallId"), ""));
+        c = find_or_new(t, json_get_text(call, "toolCallId"));
     }
     if (c == NULL || c->ask != NULL) { // nobody can be asked, or it is being asked already
         acp__reply(t, id, cancelled);

@@ -69,7 +69,7 @@ void acp__tools_end(struct acp_thread *t)
 static void call_tool(struct acp_thread *t, const struct rpc_message *m,
                       struct gateway_ticket *ticket)
 {
-    struct str name = json_str(json_get(m->params, "name"), "");
+    struct str name = json_get_text(m->params, "name");
     if (!t->in_turn || t->base.cb == NULL || t->tool_calls.n >= TOOL_CALLS_MAX) {
         refuse(ticket, m->id, RPC_INTERNAL_ERROR, "no turn is under way");
         return;

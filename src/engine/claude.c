@@ -84,10 +84,10 @@ static void send_interrupt(struct claude *c)
 
 static void take_stream(struct claude *c, const struct json *ev)
 {
-    struct str type = json_str(json_get(ev, "type"), "");
+    struct str type = json_get_text(ev, "type");
     const struct json *delta = json_get(ev, "delta");
-    struct provider_delta d = {.text = json_str(json_get(delta, "text"), ""),
-                               .reasoning = json_str(json_get(delta, "thinking"), "")};
+    struct provider_delta d = {.text = json_get_text(delta, "text"),
+                               .reasoning = json_get_text(delta, "thinking")};
     if (str_eqz(type, "message_start")) {
         if (c->message_open) { // begun anew
             c->base.cb->on_void(c->base.arg, STR(""));
@@ -112,12 +112,12 @@ static void take_stream(struct claude *c, const struct json *ev)
 
 static void take_assistant(struct claude *c, const struct json *message)
 {
-    if (str_eqz(json_str(json_get(message, "model"), ""), "<synthetic>")) {
+    if (str_eqz(json_get_text(message, "model"), "<synthetic>")) {
         return; // Claude Code itself says that something failed; `result` says it again
     }
     json_foreach_item (it, json_get(message, "content")) {
-        struct str text = json_str(json_get(it, "text"), "");
-        if (str_eqz(json_str(json_get(it, "type"), ""), "text") && text.n != 0) {
+        struct str text = json_get_text(it, "text");
+        if (str_eqz(json_get_text(it, "type"), "text") && text.n != 0) {
             c->message_open = false;
             c->base.cb->on_message(c->base.arg, text);
         }
@@ -132,7 +132,7 @@ static struct str result_text(struct claude *c, const struct json *content)
         return content->s;
     }
     json_foreach_item (it, content) {
-        buf_adds(&out, json_str(json_get(it, "text"), ""));
+        buf_adds(&out, json_get_text(it, "text"));
     }
     struct str text = arena_str(&c->line, buf_str(&out));
     buf_fini(&out);
@@ -155,15 +155,14 @@ static struct str failure_of(struct claude *c, struct str *output)
 static void take_results(struct claude *c, const struct json *message)
 {
     json_foreach_item (it, json_get(message, "content")) {
-        struct claude_call *call = claude__find_call(c, json_str(json_get(it, "tool_use_id"), ""));
-        if (!str_eqz(json_str(json_get(it, "type"), ""), "tool_result") || call == NULL ||
-            call->ours) {
+        struct claude_call *call = claude__find_call(c, json_get_text(it, "tool_use_id"));
+        if (!str_eqz(json_get_text(it, "type"), "tool_result") || call == NULL || call->ours) {
             continue;
         }
         struct str output = result_text(c, json_get(it, "content"));
         bool failed = json_bool(json_get(it, "is_error"), false);
         struct str error = failed ? failure_of(c, &output) : STR("");
-        c->base.cb->on_result(c->base.arg, json_str(json_get(it, "tool_use_id"), ""), output, error,
+        c->base.cb->on_result(c->base.arg, json_get_text(it, "tool_use_id"), output, error,
                               STR(""));
         claude__forget_call(c, call);
     }
@@ -172,8 +171,8 @@ static void take_results(struct claude *c, const struct json *message)
 static void take_end(struct claude *c, const struct json *msg)
 {
     bool failed = json_bool(json_get(msg, "is_error"), false) ||
-                  !str_eqz(json_str(json_get(msg, "subtype"), ""), "success");
-    struct str why = json_str(json_get(msg, "result"), "");
+                  !str_eqz(json_get_text(msg, "subtype"), "success");
+    struct str why = json_get_text(msg, "result");
     why = why.n != 0 ? why : json_str(json_ptr(msg, "/errors/0"), "Claude Code did not say why");
     bool stopped = c->stopping;
     if (c->again.n != 0 && !stopped) { // it was interrupted for what was said
@@ -193,9 +192,9 @@ static void take_end(struct claude *c, const struct json *msg)
 
 static void take_system(struct claude *c, const struct json *msg)
 {
-    struct str subtype = json_str(json_get(msg, "subtype"), "");
+    struct str subtype = json_get_text(msg, "subtype");
     if (str_eqz(subtype, "init")) {
-        c->base.cb->on_thread(c->base.arg, json_str(json_get(msg, "session_id"), ""), c->resumed);
+        c->base.cb->on_thread(c->base.arg, json_get_text(msg, "session_id"), c->resumed);
     } else if (str_eqz(subtype, "api_retry")) {
         c->message_open = false;
         c->base.cb->on_void(c->base.arg,
@@ -205,7 +204,7 @@ static void take_system(struct claude *c, const struct json *msg)
 
 static void take_line(struct claude *c, const struct json *msg)
 {
-    struct str type = json_str(json_get(msg, "type"), "");
+    struct str type = json_get_text(msg, "type");
     const struct json *parent = json_get(msg, "parent_tool_use_id");
     bool below = parent != NULL && parent->type == JSON_STR; // of a subagent of its own
     if (str_eqz(type, "control_request")) {

@@ -241,8 +241,8 @@ void claude__answer(struct engine_thread *t, struct str id, struct str output, b
 static void take_hook(struct claude *c, struct str request, const struct json *input)
 {
     static const struct json nothing = {.type = JSON_OBJ};
-    struct str id = json_str(json_get(input, "tool_use_id"), "");
-    struct str name = json_str(json_get(input, "tool_name"), "");
+    struct str id = json_get_text(input, "tool_use_id");
+    struct str name = json_get_text(input, "tool_name");
     const struct json *args = json_get(input, "tool_input");
     const char *asked = arena_strdup(&c->line, request);
     args = args != NULL && args->type == JSON_OBJ ? args : &nothing;
@@ -298,7 +298,7 @@ static void call_tool(struct claude *c, struct str request, const struct rpc_mes
     call->ours = true;
     call->rpc_id = *json_clone(&call->arena, q->id);
     struct engine_call e = {.id = id,
-                            .tool = json_str(json_get(q->params, "name"), ""),
+                            .tool = json_get_text(q->params, "name"),
                             .input = call->input,
                             .runner = ENGINE_OURS,
                             .diff = STR("")};
@@ -307,9 +307,9 @@ static void call_tool(struct claude *c, struct str request, const struct rpc_mes
 
 void claude__questioned(struct claude *c, const struct json *msg)
 {
-    struct str request = json_str(json_get(msg, "request_id"), "");
+    struct str request = json_get_text(msg, "request_id");
     const struct json *q = json_get(msg, "request");
-    struct str subtype = json_str(json_get(q, "subtype"), "");
+    struct str subtype = json_get_text(q, "subtype");
     struct engine_line m;
     if (str_eqz(subtype, "hook_callback")) {
         take_hook(c, request, json_get(q, "input"));

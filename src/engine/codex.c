@@ -256,7 +256,7 @@ static void on_line(void *arg, struct str line)
         return;
     }
     const struct json *id = json_get(msg, "id"), *params = json_get(msg, "params");
-    struct str method = json_str(json_get(msg, "method"), "");
+    struct str method = json_get_text(msg, "method");
     if (method.n == 0) {
         take_answer(c, msg);
     } else if (id != NULL) {

@@ -101,9 +101,9 @@ static struct json member(struct str s)
 static void tell_command(struct codex *c, struct str id, const struct json *of,
                          enum engine_runner runner)
 {
-    struct str cwd = json_str(json_get(of, "cwd"), "");
+    struct str cwd = json_get_text(of, "cwd");
     struct json_member members[2] = {
-        {STR("cmd"), member(unwrap(&c->line, json_str(json_get(of, "command"), "")))},
+        {STR("cmd"), member(unwrap(&c->line, json_get_text(of, "command")))},
         {STR("cwd"), member(cwd)}};
     bool elsewhere = cwd.n != 0 && !str_eqz(cwd, c->base.cwd);
     struct json input = {.type = JSON_OBJ, .n = elsewhere ? 2 : 1, .members = members};
@@ -129,7 +129,7 @@ static void tell_file(struct codex *c, const struct codex_call *call, size_t i,
                       enum engine_runner runner)
 {
     const struct json *change = &call->changes->items[i];
-    struct str path = json_str(json_get(change, "path"), "");
+    struct str path = json_get_text(change, "path");
     bool adds = str_eqz(json_str(json_ptr(change, "/kind/type"), ""), "add");
     const char *below = path_below(c->base.cwd, arena_strdup(&c->line, path));
     struct json_member members[1] = {
@@ -140,7 +140,7 @@ static void tell_file(struct codex *c, const struct codex_call *call, size_t i,
                             .input = &input,
                             .runner = runner,
                             .effect = TOOL_WRITES,
-                            .diff = json_str(json_get(change, "diff"), "")};
+                            .diff = json_get_text(change, "diff")};
     c->base.cb->on_call(c->base.arg, &q);
 }
 
@@ -163,7 +163,7 @@ static void write_nothing(struct jw *w, void *arg)
 
 static void ask_command(struct codex *c, int64_t id, const struct json *params)
 {
-    struct str item = json_str(json_get(params, "itemId"), "");
+    struct str item = json_get_text(params, "itemId");
     struct str kind = json_str(json_get(params, "kind"), "command");
     struct codex_call *call = find_call(c, item);
     bool again = call != NULL && call->told, no = false;
@@ -180,7 +180,7 @@ static void ask_command(struct codex *c, int64_t id, const struct json *params)
 
 static void ask_file(struct codex *c, int64_t id, const struct json *params)
 {
-    struct codex_call *call = find_call(c, json_str(json_get(params, "itemId"), ""));
+    struct codex_call *call = find_call(c, json_get_text(params, "itemId"));
     bool no = false;
     if (call == NULL || call->changes == NULL || call->changes->n == 0 || call->told) {
         codex__answer(c, id, write_decision, &no); // nobody knows what it would change
@@ -194,7 +194,7 @@ static void ask_file(struct codex *c, int64_t id, const struct json *params)
 static void call_tool(struct codex *c, int64_t id, const struct json *params)
 {
     static const struct json nothing = {.type = JSON_OBJ};
-    struct str item = json_str(json_get(params, "callId"), "");
+    struct str item = json_get_text(params, "callId");
     const struct json *input = json_get(params, "arguments");
     if (item.n == 0 || item.n > ITEM_ID_MAX || find_call(c, item) != NULL) {
         codex__answer(c, id, write_nothing, NULL);
@@ -204,7 +204,7 @@ static void call_tool(struct codex *c, int64_t id, const struct json *params)
     call->request = id;
     call->told = true;
     struct engine_call q = {.id = item,
-                            .tool = json_str(json_get(params, "tool"), ""),
+                            .tool = json_get_text(params, "tool"),
                             .input = input != NULL && input->type == JSON_OBJ ? input : &nothing,
                             .runner = ENGINE_OURS,
                             .diff = STR("")};
@@ -250,7 +250,7 @@ static void begin_message(struct codex *c, struct str id)
 static void started(struct codex *c, const struct json *params)
 {
     const struct json *item = json_get(params, "item");
-    struct str type = json_str(json_get(item, "type"), ""), id = json_str(json_get(item, "id"), "");
+    struct str type = json_get_text(item, "type"), id = json_get_text(item, "id");
     if (str_eqz(type, "agentMessage")) {
         begin_message(c, id);
     } else if (str_eqz(type, "fileChange") && find_call(c, id) == NULL && id.n <= ITEM_ID_MAX) {
@@ -262,8 +262,8 @@ static void started(struct codex *c, const struct json *params)
 static void command_over(struct codex *c, const struct json *item, struct str id)
 {
     struct codex_call *call = find_call(c, id);
-    struct str output = json_str(json_get(item, "aggregatedOutput"), "");
-    struct str status = json_str(json_get(item, "status"), "");
+    struct str output = json_get_text(item, "aggregatedOutput");
+    struct str status = json_get_text(item, "status");
     const struct json *code = json_get(item, "exitCode");
     struct str error = STR("");
     if (code != NULL && json_int(code, 0) != 0) {
@@ -285,7 +285,7 @@ static void command_over(struct codex *c, const struct json *item, struct str id
 static void files_over(struct codex *c, const struct json *item, struct str id)
 {
     struct codex_call *call = find_call(c, id);
-    struct str status = json_str(json_get(item, "status"), "");
+    struct str status = json_get_text(item, "status");
     bool done = str_eqz(status, "completed");
     if (call == NULL || call->changes == NULL || (!call->told && !done)) {
         return;
@@ -294,7 +294,7 @@ static void files_over(struct codex *c, const struct json *item, struct str id)
         tell_files(c, call, ENGINE_RAN);
     }
     for (size_t i = 0; i < call->changes->n && c->in_turn; i++) {
-        struct str diff = json_str(json_get(&call->changes->items[i], "diff"), "");
+        struct str diff = json_get_text(&call->changes->items[i], "diff");
         c->base.cb->on_result(c->base.arg, file_id(c, call, i), done ? STR("changed") : STR(""),
                               done ? STR("") : status, done ? diff : STR(""));
     }
@@ -303,11 +303,11 @@ static void files_over(struct codex *c, const struct json *item, struct str id)
 static void completed(struct codex *c, const struct json *params)
 {
     const struct json *item = json_get(params, "item");
-    struct str type = json_str(json_get(item, "type"), ""), id = json_str(json_get(item, "id"), "");
+    struct str type = json_get_text(item, "type"), id = json_get_text(item, "id");
     if (str_eqz(type, "agentMessage")) {
         begin_message(c, id);
         c->message_open = false;
-        c->base.cb->on_message(c->base.arg, json_str(json_get(item, "text"), ""));
+        c->base.cb->on_message(c->base.arg, json_get_text(item, "text"));
     } else if (str_eqz(type, "commandExecution")) {
         command_over(c, item, id);
     } else if (str_eqz(type, "fileChange")) {
@@ -319,9 +319,8 @@ static void completed(struct codex *c, const struct json *params)
 
 static void text_delta(struct codex *c, const struct json *params)
 {
-    struct provider_delta d = {.text = json_str(json_get(params, "delta"), ""),
-                               .reasoning = STR("")};
-    begin_message(c, json_str(json_get(params, "itemId"), ""));
+    struct provider_delta d = {.text = json_get_text(params, "delta"), .reasoning = STR("")};
+    begin_message(c, json_get_text(params, "itemId"));
     if (d.text.n != 0) {
         c->message_open = true;
         c->base.cb->on_delta(c->base.arg, &d);
@@ -330,8 +329,7 @@ static void text_delta(struct codex *c, const struct json *params)
 
 static void reasoning_delta(struct codex *c, const struct json *params)
 {
-    struct provider_delta d = {.text = STR(""),
-                               .reasoning = json_str(json_get(params, "delta"), "")};
+    struct provider_delta d = {.text = STR(""), .reasoning = json_get_text(params, "delta")};
     if (d.reasoning.n != 0) {
         c->base.cb->on_delta(c->base.arg, &d);
     }
@@ -339,8 +337,8 @@ static void reasoning_delta(struct codex *c, const struct json *params)
 
 static void output_delta(struct codex *c, const struct json *params)
 {
-    c->base.cb->on_progress(c->base.arg, json_str(json_get(params, "itemId"), ""),
-                            json_str(json_get(params, "delta"), ""));
+    c->base.cb->on_progress(c->base.arg, json_get_text(params, "itemId"),
+                            json_get_text(params, "delta"));
 }
 
 /// One request to the model is over. The same numbers may come twice.

@@ -44,7 +44,7 @@ void kept_write(struct jw *w, const char *key, const struct kept_state *s)
 struct kept_state kept_read(const struct json *v)
 {
     struct kept_state s = {.kind = KEPT_NOT};
-    struct str kind = json_str(json_get(v, "kind"), ""), hash = json_str(json_get(v, "hash"), "");
+    struct str kind = json_get_text(v, "kind"), hash = json_get_text(v, "hash");
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         s.kind = str_eqz(kind, kinds[i]) ? (enum kept_kind)i : s.kind;
     }

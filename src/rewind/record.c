@@ -25,8 +25,8 @@ enum { RECORD_MAX = 256 << 20 };
 /// A path is bytes, JSON is not: one that is no UTF-8 stands as hex digits under `path_hex`.
 static const char *read_path(struct arena *a, const struct json *v)
 {
-    struct str hex = json_str(json_get(v, "path_hex"), "");
-    char *out = arena_strdup(a, json_str(json_get(v, "path"), ""));
+    struct str hex = json_get_text(v, "path_hex");
+    char *out = arena_strdup(a, json_get_text(v, "path"));
     if (hex.n != 0) {
         out = arena_calloc(a, hex.n / 2 + 1, 1);
         for (size_t i = 0; i + 1 < hex.n; i += 2) {
@@ -50,7 +50,7 @@ static bool is_beneath(const char *path)
 
 void rewind_read_changes(const struct json *line, struct arena *a, rewind_changes *out)
 {
-    const char *base = arena_strdup(a, json_str(json_get(line, "base"), ""));
+    const char *base = arena_strdup(a, json_get_text(line, "base"));
     json_foreach_item (c, json_get(line, "changes")) {
         struct rewind_change change = {.base = base,
                                        .path = read_path(a, c),
@@ -75,7 +75,7 @@ struct rewind_point *rewind_record_find(const struct rewind_record *r, const cha
 
 static void take_line(struct rewind_record *r, const struct json *v)
 {
-    const char *turn = arena_strdup(&r->arena, json_str(json_get(v, "turn"), ""));
+    const char *turn = arena_strdup(&r->arena, json_get_text(v, "turn"));
     struct rewind_point *p = rewind_record_find(r, turn);
     int64_t begin = json_int(json_get(v, "begin"), 0), end = json_int(json_get(v, "end"), 0);
     if (p == NULL) {
@@ -84,7 +84,7 @@ static void take_line(struct rewind_record *r, const struct json *v)
     }
     if (json_get(v, "at") != NULL) {
         p->at = json_int(json_get(v, "at"), 0);
-        p->text = json_str(json_get(v, "text"), "");
+        p->text = json_get_text(v, "text");
     }
     p->dropped = p->dropped || json_bool(json_get(v, "dropped"), false);
     if (begin > 0) {

@@ -128,8 +128,8 @@ void snapshot_load(struct snapshot *s, const char *path)
     rewind_changes files = {0};
     *s = (struct snapshot){0};
     if (path_read(path, &text, NULL) == 0 && json_parse(&v, &a, buf_str(&text), NULL, NULL) == 0) {
-        s->root = str_dup(json_str(json_get(v, "base"), ""));
-        s->head = str_dup(json_str(json_get(v, "head"), ""));
+        s->root = str_dup(json_get_text(v, "base"));
+        s->head = str_dup(json_get_text(v, "head"));
         rewind_read_changes(v, &a, &files);
         vec_foreach (c, &files) {
             struct snapshot_file f = {.path = xstrdup(c->path), .state = c->before};
