@@ -18,12 +18,13 @@
 #include "config/token.h"
 #include "trust/trust.h"
 
-void agent_no_set(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
+bool agent_no_set(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
     agent_no_vset(no, p, hint, fmt, args);
     va_end(args);
+    return false;
 }
 
 void agent_no_vset(struct agent_no *no, enum problem p, const char *hint, const char *fmt,
@@ -34,15 +35,17 @@ void agent_no_vset(struct agent_no *no, enum problem p, const char *hint, const 
     vsnprintf(no->detail, sizeof no->detail, fmt, args);
 }
 
-void agent__no_store(struct agent_no *no, const struct err *e)
+const struct agent_no *agent__no_store(struct agent_no *no, int status, const struct err *e)
 {
-    bool gone = e->code == ERR_NOT_FOUND; // the session was removed meanwhile
-    bool taken = e->code == ERR_CONFLICT; // another hub runs it
-    agent_no_set(no,
-                 gone    ? PROBLEM_NOT_FOUND
-                 : taken ? PROBLEM_CONFLICT
-                         : PROBLEM_STORE_FAILED,
-                 NULL, "%s", e->msg);
+    if (status == 0) {
+        return NULL;
+    }
+    enum problem p = e->code == ERR_NOT_FOUND
+                         ? PROBLEM_NOT_FOUND // the session was removed meanwhile
+                     : e->code == ERR_CONFLICT ? PROBLEM_CONFLICT // another hub runs it
+                                               : PROBLEM_STORE_FAILED;
+    agent_no_set(no, p, NULL, "%s", e->msg);
+    return no;
 }
 
 // ---- stop ---------------------------------------------------------------------------------------

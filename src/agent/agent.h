@@ -201,8 +201,8 @@ struct agent_no {
     char detail[300];
     char hint[120]; // may be empty
 };
-/// Fill in why something is refused. `hint` may be NULL.
-void agent_no_set(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
+/// Fill in why something is refused, and return false, so that refusing is one line. `hint` may be NULL.
+bool agent_no_set(struct agent_no *no, enum problem p, const char *hint, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 void agent_no_vset(struct agent_no *no, enum problem p, const char *hint, const char *fmt,
                    va_list args) PRINTF_LIKE(4, 0);
@@ -393,9 +393,9 @@ struct agent_sent {
 /// The message is accepted: in the journal, synced. `sent` NULL: `no` says why not.
 typedef void agent_sent_cb(void *arg, const struct agent_sent *sent, const struct agent_no *no);
 
-/// Set the client's environment, as `env` of POST /session. Tools and turns that begin later use it. A hub that was
+/// Set the client's environment to `v`, as `env` of POST /session. Tools and turns that begin later use it. A hub that was
 /// restarted knows only a few variables of the former one. False: `no` says why.
-bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no);
+bool agent_session_set_env(struct session *s, const struct json *v, struct agent_no *no);
 /// A message of the user. Borrowed for the call.
 struct agent_message {
     struct str text;

@@ -19,25 +19,26 @@
 // What the files of sessions and turns share.
 //
 //     agent.c            the table of sessions, start and stop
-//     session.c          one session: found, changed, ended           session_new.c   made
-//     session_send.c     its messages                                 session_meta.c  as JSON
-//     session_settings.c what requests may ask for
+//     session.c          one session: found, changed, ended     session_new.c     made
+//     session_send.c     its messages                           session_meta.c    as JSON
+//     session_settings.c what requests may ask for              session_places.c  their directories
 //     session_journal.c  events: written, then shown, and listed
-//     session_load.c     the conversation, from the journal           talk.c
-//     session_claim.c    several hubs on one store
-//     session_fork.c     a copy                                       session_env.c   tools' variables
-//     session_role.c     sessions of bots                             session_rewind.c going back
-//     turn.c             a turn from its beginning to its end         pipeline.c      hooks
-//     turn_prompt.c      a step begins                                prompt.c        system prompt
-//     turn_model.c       around one request to the model              turn_stream.c   its stream
-//     turn_tools.c       the calls that it asks for                   toolbox.c       tools
-//     turn_engine.c      a turn that an outside agent runs            session_engine.c  its process
-//     engines.c          the outside agents there are
-//     turn_compact.c     a conversation that became too long          permission.c    may it run?
-//     tool_call.c             the pipeline of every call                   tool_call_outside.c  without a session
-//     tool_call_job.c         calls of built-in tools                      tool_call_plugin.c   of plugins' tools
-//     tool_call_editor.c      calls that an editor carries out
-//     task.c             subagents                                    inquiry.c       what tools ask
+//     session_load.c     the conversation, from the journal     talk.c            the conversation
+//     session_claim.c    several hubs on one store              session_units.c   its plugins
+//     session_fork.c     a copy                                 session_env.c     tools' variables
+//     session_role.c     sessions of bots                       session_rewind.c  going back
+//     session_prune.c    old ones deleted                       session_engine.c  an outside agent's process
+//     turn.c             a turn from its beginning to its end   pipeline.c        hooks
+//     turn_prompt.c      a step begins                          prompt.c          system prompt
+//     turn_model.c       around one request to the model        turn_stream.c     its stream
+//     turn_pictures.c    its pictures                           picture.c         their files
+//     turn_tools.c       the calls that it asks for             toolbox.c         tools
+//     turn_compact.c     a conversation that became too long    permission.c      may it run?
+//     turn_engine.c      a turn that an outside agent runs      engines.c         the outside agents there are
+//     tool_call.c        the pipeline of every call             tool_call_outside.c  without a session
+//     tool_call_job.c    calls of built-in tools                tool_call_plugin.c   of plugins' tools
+//     tool_call_editor.c calls that an editor carries out
+//     task.c             subagents                              inquiry.c         what tools ask
 
 struct turn;
 
@@ -75,8 +76,8 @@ void agent__hold(struct agent *a);
 /// It is over.
 void agent__release(struct agent *a);
 
-/// Turn an error of the store into a refusal.
-void agent__no_store(struct agent_no *no, const struct err *e);
+/// Turn an error of the store into a refusal; NULL when `status` is 0.
+const struct agent_no *agent__no_store(struct agent_no *no, int status, const struct err *e);
 
 // ---- a session ----------------------------------------------------------------------------------
 
@@ -278,8 +279,8 @@ void agent__session_default(struct session *s, const struct config *c, unsigned 
 void agent__session_hold(struct session *s);
 /// Free a session that is in no table; no turn runs in it.
 void agent__session_free(struct session *s);
-/// Make a session with the settings and the environment of `s`. The caller copies the past, then calls
-/// agent__session_tell_made().
+/// Make a session with the settings and the environment of `s`. The caller copies the past, then tells the host
+/// that the session was made.
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg);
 /// Make a session for a subagent of `s`, with its settings and environment. `prepare` changes them before provider and
 /// model are chosen.
@@ -288,8 +289,6 @@ void agent__session_spawn(const struct session *s,
                           const void *wish, agent_session_cb *cb, void *arg);
 /// Remove a session from memory if it has ended and nothing uses it.
 void agent__session_forget(struct session *s);
-/// Tell the host that the session was made.
-void agent__session_tell_made(const struct session *s);
 /// Copy settings and environment.
 void agent__session_set_settings(struct session *to, const struct session *from);
 /// Make a session from its row in the store. The caller owns it.
@@ -340,8 +339,6 @@ void agent__purge_tasks(struct session *s, loop_fn *done);
 
 /// Copy the role into the session.
 void agent__session_set_role(struct session *s, const struct agent_role *r);
-/// Set the role for a conversation with the same bot that belongs to no run.
-void agent__session_copy_role(struct session *to, const struct session *from);
 /// Write the role's members of the row and of metadata.json.
 void agent__session_write_role(const struct session *s, struct jw *w);
 /// Read them back; `dir` is the session's directory, relative to the home.
@@ -352,10 +349,6 @@ char *agent__session_path(const struct session *s, const char *name);
 void agent__session_inherit(struct session *s);
 /// The tools of its bot; NULL: it belongs to none.
 const struct tool *agent__session_tools(const struct session *s);
-/// An empty lore; ended with agent__lore_fini().
-void agent__lore_init(struct agent_lore *l);
-/// Free the skills, and with them the texts.
-void agent__lore_fini(struct agent_lore *l);
 
 // ---- session_env.c ------------------------------------------------------------------------------
 

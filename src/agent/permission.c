@@ -485,9 +485,7 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
     struct deciding d = *q;
     struct agent_no no;
     free(q);
-    if (status < 0) {
-        agent__no_store(&no, e);
-    } else if (rule_fault != NULL) {
+    if (agent__no_store(&no, status, e) == NULL && rule_fault != NULL) {
         agent_no_set(&no, PROBLEM_STORE_FAILED, "the answer applies to this call only",
                      "the answer cannot be remembered: %s", rule_fault->msg);
     }
@@ -587,15 +585,8 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
                            .cb = cb,
                            .arg = arg};
     json_write(&text, answer, 0);
-    q->json = str_dup(buf_str(&text));
-    buf_clear(&text);
-    if (answer != NULL && answer->type == JSON_STR) {
-        buf_adds(&text, answer->s);
-    } else {
-        json_write(&text, answer, 0);
-    }
-    q->text = str_dup(buf_str(&text));
-    buf_fini(&text);
+    q->json = buf_take(&text, NULL);
+    q->text = answer != NULL && answer->type == JSON_STR ? str_dup(answer->s) : xstrdup(q->json);
     c->deciding = q;
     stop_waiting(c);
     note_answer(c, answer, on_decided, q);

@@ -7,91 +7,81 @@
 #include "agent/agent_int.h"
 #include "event/event.h"
 
-// ---- answers from the next turn of the loop -----------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------
 
-struct session_answer {
-    struct agent *a;
-    char *id; // of the session; NULL: `no` says why there is none
-    struct agent_no no;
-    agent_session_cb *cb;
-    void *arg;
-};
-
-static void on_session_answer(void *arg)
-{
-    struct session_answer q = *(struct session_answer *)arg;
-    struct session *s = q.id != NULL ? map_get(&q.a->sessions, str_of(q.id)) : NULL;
-    free(arg);
-    if (q.id != NULL && s == NULL) {
-        agent_no_set(&q.no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", q.id);
-    }
-    q.cb(q.arg, s, s == NULL ? &q.no : NULL);
-    free(q.id);
-    agent__release(q.a);
-}
-
-void agent__answer_session(struct agent *a, agent_session_cb *cb, void *arg, struct session *s,
-                           const struct agent_no *no)
-{
-    struct session_answer *q = xcalloc(1, sizeof *q);
-    *q = (struct session_answer){.a = a, .cb = cb, .arg = arg};
-    q->id = s != NULL ? xstrdup(s->id) : NULL;
-    if (no != NULL) {
-        q->no = *no;
-    }
-    agent__hold(a);
-    loop_defer(a->o.hub->loop, on_session_answer, q);
-}
-
-/// Something that is asked about a session while the store or a thread works. The session may go meanwhile, so it is
+/// A question about a session that waits for the loop, the store or a thread. The session may go meanwhile, so it is
 /// known by its id.
 struct asking {
     struct agent *a;
-    char *id;
+    char *id;           // empty: `no` says why there is no session
+    struct agent_no no; // the answer when there is none
     agent_session_cb *cb;
     void *arg;
 };
 
 static struct asking *asking_new(struct agent *a, struct str id, agent_session_cb *cb, void *arg)
 {
-    struct asking *q = xmalloc(sizeof *q);
+    struct asking *q = xcalloc(1, sizeof *q);
     *q = (struct asking){.a = a, .id = str_dup(id), .cb = cb, .arg = arg};
     agent__hold(a);
     return q;
 }
 
-static void asking_free(struct asking *q)
+/// Its session; NULL: there is none, and q->no says why.
+static struct session *asking_find(struct asking *q)
+{
+    struct session *s = map_get(&q->a->sessions, str_of(q->id));
+    if (s == NULL && q->id[0] != '\0') {
+        agent_no_set(&q->no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", q->id);
+    }
+    return s;
+}
+
+/// Answer with `s`, or with q->no when that is NULL.
+static void asking_end(struct asking *q, struct session *s)
 {
     struct agent *a = q->a;
+    q->cb(q->arg, s, s == NULL ? &q->no : NULL);
     free(q->id);
     free(q);
     agent__release(a);
+}
+
+static void on_answer(void *arg)
+{
+    asking_end(arg, asking_find(arg));
+}
+
+void agent__answer_session(struct agent *a, agent_session_cb *cb, void *arg, struct session *s,
+                           const struct agent_no *no)
+{
+    struct asking *q = asking_new(a, str_of(s != NULL ? s->id : ""), cb, arg);
+    if (no != NULL) {
+        q->no = *no;
+    }
+    loop_defer(a->o.hub->loop, on_answer, q);
 }
 
 // ---- found --------------------------------------------------------------------------------------
 
 static void on_found(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
-    struct asking *f = arg;
-    struct agent_no no;
+    struct asking *q = arg;
     // another request may have read it into memory meanwhile
-    struct session *s = map_get(&f->a->sessions, str_of(f->id));
+    struct session *s = map_get(&q->a->sessions, str_of(q->id));
     if (s != NULL && status == 0 && r->n == 1) {
         agent__session_renew(s, &r->rows[0]);
-    } else if (s != NULL && store_shared(f->a->o.hub->store)) {
+    } else if (s != NULL && store_shared(q->a->o.hub->store)) {
         s = NULL; // another hub removed it, or the store does not answer
     } else if (status == 0 && r->n == 1) {
-        s = agent__session_of_row(f->a, &r->rows[0]);
-        map_set(&f->a->sessions, str_of(f->id), s);
+        s = agent__session_of_row(q->a, &r->rows[0]);
+        map_set(&q->a->sessions, str_of(q->id), s);
     }
-    if (status < 0) {
-        agent__no_store(&no, e);
-    } else {
-        agent_no_set(&no, PROBLEM_NOT_FOUND, "`afloat sessions` lists them",
-                     "there is no session '%.64s'", f->id);
+    if (agent__no_store(&q->no, status, e) == NULL) {
+        agent_no_set(&q->no, PROBLEM_NOT_FOUND, "`afloat sessions` lists them",
+                     "there is no session '%.64s'", q->id);
     }
-    f->cb(f->arg, s, s == NULL ? &no : NULL);
-    asking_free(f);
+    asking_end(q, s);
 }
 
 void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg)
@@ -202,26 +192,23 @@ static void on_entered_dir(void *arg, const char *real_dir)
     assert(s->entering && s->real_dir == NULL);
     s->entering = false;
     s->real_dir = real_dir != NULL ? xstrdup(real_dir) : NULL;
-    struct session_entrant *list = s->entrants.p;
-    size_t n = s->entrants.n;
-    s->entrants.p = NULL; // one of them may end the session, or enter again
-    s->entrants.n = s->entrants.cap = 0;
-    for (size_t i = 0; i < n; i++) {
-        list[i].done(s, list[i].arg);
+    __typeof__(s->entrants) list = s->entrants;
+    s->entrants = (__typeof__(list)){0}; // one of them may end the session, or enter again
+    vec_foreach (it, &list) {
+        it->done(s, it->arg);
     }
-    free(list);
+    vec_fini(&list);
     agent__release(a);
 }
 
 void agent__session_enter(struct session *s, session_entered *done, void *arg)
 {
     const struct agent_host *h = &s->agent->o.host;
-    struct session_entrant e = {.done = done, .arg = arg};
     if (s->real_dir != NULL) {
         done(s, arg);
         return;
     }
-    vec_push(&s->entrants, e);
+    vec_push(&s->entrants, ((struct session_entrant){.done = done, .arg = arg}));
     if (!s->entering) {
         s->entering = true;
         agent__hold(s->agent);
@@ -272,13 +259,12 @@ void agent__session_set_state(struct session *s, enum session_state state)
 
 /// New settings that are on their way to the disk.
 struct change {
+    struct asking *q;
     struct session *s;
     struct session *before; // the settings as they were
     unsigned number;        // of the change
     struct arena arena;     // of `params`
     const struct json *params;
-    agent_session_cb *cb;
-    void *arg;
 };
 
 /// The settings changed: choose the model by the new ones, and tell the host.
@@ -297,9 +283,8 @@ static void on_changed(void *arg, int status, const struct err *e)
 {
     struct change *c = arg;
     struct session *s = c->s;
-    struct agent_no no;
     struct note n;
-    if (status == 0) {
+    if (agent__no_store(&c->q->no, status, e) == NULL) {
         struct jw *w = note__begin(&n, s, NULL, EVENT_SESSION_UPDATED);
         json_foreach_member (m, c->params) {
             if (!str_eqz(m->key, "env") && !str_eqz(m->key, "id")) {
@@ -311,14 +296,11 @@ static void on_changed(void *arg, int status, const struct err *e)
             jw_kstrz(w, "sandbox", box_mode_name(s->sandbox));
         }
         note__end(&n, STORE_WRITTEN, NULL, NULL);
-    } else {
-        agent__no_store(&no, e);
-        if (c->number == s->patches) {
-            agent__session_set_settings(s, c->before);
-            choose_again(s);
-        }
+    } else if (c->number == s->patches) {
+        agent__session_set_settings(s, c->before);
+        choose_again(s);
     }
-    c->cb(c->arg, status < 0 ? NULL : s, status < 0 ? &no : NULL);
+    asking_end(c->q, status < 0 ? NULL : s);
     agent__session_free(c->before);
     arena_fini(&c->arena);
     free(c);
@@ -350,13 +332,11 @@ static bool may_change(const struct session *s, const struct json *params, struc
     // a message that arrives enters the directory there is
     bool busy = s->turn != NULL || s->entering || s->arriving != 0;
     if (s->state == SESSION_ENDED || s->ending) {
-        agent_no_set(no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
-        return false;
+        return agent_no_set(no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
     }
     if (busy && json_get(params, "working_dir") != NULL) {
-        agent_no_set(no, PROBLEM_TURN_RUNNING, NULL,
-                     "'working_dir' cannot change while a turn runs");
-        return false;
+        return agent_no_set(no, PROBLEM_TURN_RUNNING, NULL,
+                            "'working_dir' cannot change while a turn runs");
     }
     return agent__session_usable(s, no);
 }
@@ -366,31 +346,26 @@ static void on_places(void *arg, const struct json *params, const char *read_onl
                       const struct agent_no *not_there)
 {
     struct asking *q = arg;
-    agent_session_cb *cb = q->cb;
-    void *cb_arg = q->arg;
-    struct session *s = map_get(&q->a->sessions, str_of(q->id));
-    struct agent_no no;
-    if (s == NULL) {
-        agent_no_set(&no, PROBLEM_NOT_FOUND, NULL, "there is no session '%s'", q->id);
+    struct session *s = asking_find(q);
+    if (not_there != NULL) {
+        q->no = *not_there;
     }
-    asking_free(q);
-    if (not_there != NULL || s == NULL || !may_change(s, params, &no) ||
-        !can_change(s, params, &no)) {
-        cb(cb_arg, NULL, not_there != NULL ? not_there : &no);
+    if (not_there != NULL || s == NULL || !may_change(s, params, &q->no) ||
+        !can_change(s, params, &q->no)) {
+        asking_end(q, NULL);
         return;
     }
     if (json_get(params, "working_dir") != NULL) {
         agent__session_leave(s); // entered again when a message comes
     }
     struct change *c = xcalloc(1, sizeof *c);
-    *c = (struct change){.s = s,
+    *c = (struct change){.q = q,
+                         .s = s,
                          .before = agent__session_new(s->agent, str_of(s->id)),
-                         .number = ++s->patches,
-                         .cb = cb,
-                         .arg = cb_arg};
+                         .number = ++s->patches};
     c->params = json_clone(&c->arena, params);
     agent__session_set_settings(c->before, s);
-    bool taken = agent__session_take(s, params, &no);
+    bool taken = agent__session_take(s, params, &q->no);
     assert(taken); // can_change() tried it
     (void)taken;
     if (json_get(params, "sandbox") != NULL) {
@@ -420,15 +395,13 @@ static void answer_enders(struct session *s, const struct agent_no *no)
 {
     struct agent *a = s->agent;
     assert(s->ending && s->closing);
-    struct session_ender *list = s->enders.p;
-    size_t n = s->enders.n;
-    s->enders.p = NULL; // a callback may end it once more, to purge it
-    s->enders.n = s->enders.cap = 0;
+    __typeof__(s->enders) list = s->enders;
+    s->enders = (__typeof__(list)){0}; // a callback may end it once more, to purge it
     s->ending = s->closing = false;
-    for (size_t i = 0; i < n; i++) {
-        list[i].cb(list[i].arg, no == NULL ? s : NULL, no);
+    vec_foreach (it, &list) {
+        it->cb(it->arg, no == NULL ? s : NULL, no);
     }
-    free(list);
+    vec_fini(&list);
     agent__release(a);
 }
 
@@ -438,8 +411,7 @@ static void on_removed(void *arg, int status, const struct err *e)
     struct agent_no no;
     if (status < 0) {
         s->purge = false;
-        agent__no_store(&no, e);
-        answer_enders(s, &no);
+        answer_enders(s, agent__no_store(&no, status, e));
         return;
     }
     map_remove(&s->agent->sessions, str_of(s->id));
@@ -459,13 +431,10 @@ static void on_end_saved(void *arg, int status, const struct err *e)
 {
     struct session *s = arg;
     struct agent_no no;
-    if (status < 0) {
-        agent__no_store(&no, e);
-        answer_enders(s, &no);
-    } else if (s->purge) {
+    if (status == 0 && s->purge) {
         agent__purge_tasks(s, on_tasks_purged);
     } else {
-        answer_enders(s, NULL);
+        answer_enders(s, agent__no_store(&no, status, e));
     }
 }
 
@@ -538,13 +507,12 @@ void agent__session_finish_end(struct session *s)
 
 void agent_session_end(struct session *s, bool purge, agent_session_cb *cb, void *arg)
 {
-    struct session_ender ender = {.cb = cb, .arg = arg};
     struct agent_no no;
     if (!purge && !agent__session_usable(s, &no)) {
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
-    vec_push(&s->enders, ender);
+    vec_push(&s->enders, ((struct session_ender){.cb = cb, .arg = arg}));
     s->purge = s->purge || purge;
     if (s->ending) {
         return;
@@ -571,17 +539,12 @@ void agent__session_set_instructions(struct session *s, const struct prompt_file
 
 static void on_looked(struct prompt_files *f, void *arg)
 {
-    struct asking *q = arg;
-    struct session *s = map_get(&q->a->sessions, str_of(q->id));
-    struct agent_no no;
+    struct session *s = asking_find(arg);
     if (s != NULL) {
         agent__session_set_instructions(s, f);
-    } else {
-        agent_no_set(&no, PROBLEM_NOT_FOUND, NULL, "there is no session '%s'", q->id);
     }
     prompt_files_free(f);
-    q->cb(q->arg, s, s == NULL ? &no : NULL);
-    asking_free(q);
+    asking_end(arg, s);
 }
 
 void agent_session_look(struct session *s, agent_session_cb *cb, void *arg)

@@ -70,17 +70,14 @@ static void claiming_end(struct claiming *c, struct session *s, const struct age
 
 static void on_ended_as_crashed(struct session *s, int status, const struct err *e, void *arg)
 {
-    struct claiming *c = arg;
     struct agent_no no;
     s->claiming--;
     if (status < 0) {
-        agent__no_store(&no, e);
         agent__session_unclaim(s);
-        claiming_end(c, NULL, &no);
     } else {
         log_warn(LOG_HUB, "session=%s ended a turn that a lost hub left open", s->id);
-        claiming_end(c, s, NULL);
     }
+    claiming_end(arg, status < 0 ? NULL : s, agent__no_store(&no, status, e));
 }
 
 static void on_claimed(void *arg, int status, const struct store_row *row, const struct err *e)
@@ -99,8 +96,7 @@ static void on_claimed(void *arg, int status, const struct store_row *row, const
     assert(s->claiming != 0);
     if (status < 0) {
         s->claiming--;
-        agent__no_store(&no, e);
-        claiming_end(c, NULL, &no);
+        claiming_end(c, NULL, agent__no_store(&no, status, e));
         return;
     }
     agent__session_renew(s, row);

@@ -17,35 +17,35 @@ struct forking {
     void *arg;
 };
 
-static void fork_free(struct forking *f)
+static void fork_end(struct forking *f, struct session *s, const struct agent_no *no)
 {
     struct agent *a = f->a;
+    f->cb(f->arg, s, no);
     free(f->from);
     free(f->to);
     free(f);
     agent__release(a);
 }
 
+/// `e` NULL: the copy is gone.
 static void fork_fail(struct forking *f, const struct err *e)
 {
     static const struct err gone = {.code = ERR_NOT_FOUND, .msg = "the session is gone"};
     struct agent_no no;
-    agent__no_store(&no, e != NULL ? e : &gone);
-    f->cb(f->arg, NULL, &no);
-    fork_free(f);
+    fork_end(f, NULL, agent__no_store(&no, -1, e != NULL ? e : &gone));
 }
 
 static void on_noted(void *arg, int status, const struct err *e)
 {
     struct forking *f = arg;
+    const struct agent_host *h = &f->a->o.host;
     struct session *s = map_get(&f->a->sessions, str_of(f->to));
     if (status < 0 || s == NULL) {
         fork_fail(f, e);
         return;
     }
-    agent__session_tell_made(s);
-    f->cb(f->arg, s, NULL);
-    fork_free(f);
+    h->made(h->arg, s);
+    fork_end(f, s, NULL);
 }
 
 static void note_fork(struct forking *f)
@@ -139,8 +139,7 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 {
     struct forking *f = arg;
     if (s == NULL) {
-        f->cb(f->arg, NULL, no);
-        fork_free(f);
+        fork_end(f, NULL, no);
         return;
     }
     f->to = xstrdup(s->id);
@@ -150,23 +149,23 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 void agent_session_fork(struct session *s, uint64_t seq, agent_session_cb *cb, void *arg)
 {
     struct agent_no no;
-    if (!agent__session_usable(s, &no)) {
+    bool fits = agent__session_usable(s, &no);
+    if (fits && seq > s->last_seq) {
+        fits = agent_no_set(
+            &no, PROBLEM_INVALID_BODY, NULL,
+            "'seq' must be the number of an event: the last one of session '%s' is %llu", s->id,
+            (unsigned long long)s->last_seq);
+    }
+    if (!fits) {
         agent__answer_session(s->agent, cb, arg, NULL, &no);
         return;
     }
-    if (seq > s->last_seq) {
-        agent_no_set(&no, PROBLEM_INVALID_BODY, NULL,
-                     "'seq' must be the number of an event: the last one of session '%s' is %llu",
-                     s->id, (unsigned long long)s->last_seq);
-        agent__answer_session(s->agent, cb, arg, NULL, &no);
-        return;
-    }
-    struct forking *f = xcalloc(1, sizeof *f);
-    f->a = s->agent;
-    f->from = xstrdup(s->id);
-    f->upto = seq != 0 ? seq : s->last_seq;
-    f->cb = cb;
-    f->arg = arg;
+    struct forking *f = xmalloc(sizeof *f);
+    *f = (struct forking){.a = s->agent,
+                          .from = xstrdup(s->id),
+                          .upto = seq != 0 ? seq : s->last_seq,
+                          .cb = cb,
+                          .arg = arg};
     agent__hold(f->a);
     agent__session_copy(s, on_made, f);
 }

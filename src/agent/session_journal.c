@@ -83,20 +83,6 @@ static void show(const struct session_note *p)
     event_emit_record(p->s->agent->o.hub->events, &ev);
 }
 
-/// Is the conversation made from such events when the session is loaded?
-static bool is_remembered(enum event_id event)
-{
-    return event == EVENT_TURN_STARTED || event == EVENT_MESSAGE_COMPLETED ||
-           event == EVENT_TOOL_COMPLETED || event == EVENT_SESSION_COMPACTED;
-}
-
-/// Do readers of the stream wait for an event of this kind?
-static bool is_end(enum event_id event)
-{
-    return event == EVENT_SESSION_ENDED || event == EVENT_TURN_COMPLETED ||
-           event == EVENT_TURN_FAILED || event == EVENT_TURN_INTERRUPTED;
-}
-
 const char *note__fault(const struct err *e)
 {
     return e->code == -ENOSPC || e->code == -EDQUOT ? "the disk is full"
@@ -133,16 +119,20 @@ static void tell_lost_end(const struct session_note *p)
 static void settle(struct session_note *p)
 {
     struct agent *a = p->s->agent;
+    enum event_id ev = p->event;
     if (p->status == 0) {
         show(p);
     } else {
-        if (p->of_turn && is_remembered(p->event)) {
+        bool remembered = ev == EVENT_TURN_STARTED || ev == EVENT_MESSAGE_COMPLETED ||
+                          ev == EVENT_TOOL_COMPLETED || ev == EVENT_SESSION_COMPACTED;
+        if (p->of_turn && remembered) { // the conversation is made from it
             turn__lost(p->s->turn, &p->e);
         }
-        if (is_end(p->event)) { // readers would wait for ever without it
+        if (ev == EVENT_SESSION_ENDED || ev == EVENT_TURN_COMPLETED || ev == EVENT_TURN_FAILED ||
+            ev == EVENT_TURN_INTERRUPTED) { // readers would wait for ever without it
             tell_lost_end(p);
         }
-        log_error(LOG_STORE, "session=%s event=%s lost: %s", p->s->id, event_infos[p->event].type,
+        log_error(LOG_STORE, "session=%s event=%s lost: %s", p->s->id, event_infos[ev].type,
                   LOGQ(str_of(p->e.msg)).z);
     }
     if (p->done != NULL) {
@@ -180,7 +170,6 @@ static void on_appended(void *arg, int status, const struct store_appended *a, c
 void note__end(struct note *n, enum store_durability durability, note_done *done, void *arg)
 {
     struct session *s = n->s;
-    struct session_note *p = xcalloc(1, sizeof *p);
     jw_end_obj(&n->w);
     redact_json(&n->fields);
     if (!buf_ok(&n->fields)) { // a model or a plugin said that much
@@ -188,13 +177,14 @@ void note__end(struct note *n, enum store_durability durability, note_done *done
         buf_init(&n->fields, FIELDS_MAX);
         buf_addf(&n->fields, "{\"session\":\"%s\",\"truncated\":true}", s->id);
     }
-    p->s = s;
-    p->event = n->event;
-    p->of_turn = n->of_turn;
+    struct session_note *p = xcalloc(1, sizeof *p);
+    *p = (struct session_note){.s = s,
+                               .event = n->event,
+                               .of_turn = n->of_turn,
+                               .own = strlen("\"session\":\"\",") + strlen(s->id),
+                               .done = done,
+                               .arg = arg};
     p->fields = buf_take(&n->fields, &p->n);
-    p->own = strlen("\"session\":\"\",") + strlen(s->id);
-    p->done = done;
-    p->arg = arg;
     fifo_add(&s->notes, p);
     agent__hold(s->agent);
     struct store_event ev = {.type = str_of(event_infos[p->event].type), .fields = members(p)};
@@ -224,8 +214,7 @@ static void on_list(void *arg, int status, const struct store_page *p, const str
     struct agent_no no;
     free(arg);
     if (status < 0) {
-        agent__no_store(&no, e);
-        l.cb(l.arg, STR_NULL, &no);
+        l.cb(l.arg, STR_NULL, agent__no_store(&no, status, e));
         return;
     }
     struct buf out = {.max = SIZE_MAX};

@@ -207,9 +207,7 @@ static void find_before(struct loading *l, struct str id)
 void agent__session_load(struct session *s, session_loaded *done, void *arg)
 {
     struct loading *l = xcalloc(1, sizeof *l);
-    l->s = s;
-    l->done = done;
-    l->arg = arg;
+    *l = (struct loading){.s = s, .done = done, .arg = arg};
     agent__hold(s->agent);
     if (s->talk != NULL) {
         loop_defer(s->agent->o.hub->loop, loading_end, l);
@@ -298,10 +296,8 @@ static void on_crash_loaded(struct session *s, int status, const struct err *e, 
 
 void agent__session_mark_crashed(struct session *s, session_loaded *done, void *arg)
 {
-    struct crash *c = xcalloc(1, sizeof *c);
-    c->s = s;
-    c->done = done;
-    c->arg = arg;
+    struct crash *c = xmalloc(sizeof *c);
+    *c = (struct crash){.s = s, .done = done, .arg = arg};
     agent__session_load(s, on_crash_loaded, c);
 }
 

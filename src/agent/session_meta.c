@@ -110,8 +110,7 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
     jw_end_obj(w);
     jw_kint(w, "command_count", (int64_t)s->calls);
     jw_kint(w, "requests", (int64_t)s->requests);
-    jw_key(w, "duration_secs");
-    jw_int(w, s->ended_at != 0 ? (s->ended_at - s->started_at) / 1000 : 0);
+    jw_kint(w, "duration_secs", s->ended_at != 0 ? (s->ended_at - s->started_at) / 1000 : 0);
     if (s->role.before.n != 0) {
         jw_kstr(w, "before", s->role.before);
     }
@@ -146,21 +145,6 @@ static uint64_t read_count(const struct json *meta, const char *key)
     return (uint64_t)MAX(json_int(json_get(meta, key), 0), 0);
 }
 
-static void read_sums(struct session *s, const struct json *meta)
-{
-    const struct json *u = json_get(meta, "usage");
-    s->usage = provider_read_usage(u);
-    s->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
-    s->context = MAX(json_int(json_get(json_get(meta, "context"), "used"), 0), 0);
-    s->turns = read_count(meta, "turns");
-    s->requests = read_count(meta, "requests");
-    s->calls = read_count(meta, "command_count");
-    time_parse(json_get_text(meta, "started_at"), &s->started_at);
-    if (!time_parse(json_get_text(meta, "ended_at"), &s->ended_at)) {
-        s->ended_at = 0;
-    }
-}
-
 void agent__session_read_meta(struct session *s, const struct json *meta)
 {
     static const char *const reasons[] = {"complete", "limit", "interrupted", "failed", "crashed"};
@@ -181,7 +165,17 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
     read_text(&s->response_summary, meta, "response_summary");
     s->fallback = json_bool(json_get(meta, "fallback"), false);
     s->end_reason = why >= 0 ? reasons[why] : NULL;
-    read_sums(s, meta);
+    const struct json *u = json_get(meta, "usage");
+    s->usage = provider_read_usage(u);
+    s->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
+    s->context = MAX(json_int(json_get(json_get(meta, "context"), "used"), 0), 0);
+    s->turns = read_count(meta, "turns");
+    s->requests = read_count(meta, "requests");
+    s->calls = read_count(meta, "command_count");
+    time_parse(json_get_text(meta, "started_at"), &s->started_at);
+    if (!time_parse(json_get_text(meta, "ended_at"), &s->ended_at)) {
+        s->ended_at = 0;
+    }
 }
 
 struct session *agent__session_of_row(struct agent *a, const struct store_row *row)

@@ -59,7 +59,7 @@ static void on_created(void *arg, int status, const struct err *e)
     if (!c->copy) {
         agent__session_inherit(s);
         agent__session_begin_talk(s);
-        agent__session_tell_made(s);
+        s->agent->o.host.made(s->agent->o.host.arg, s);
     }
     c->cb(c->arg, s, NULL);
     free(c);
@@ -166,9 +166,7 @@ static void create(struct creation *c)
 static struct creation *creation_new(struct session *s, agent_session_cb *cb, void *arg)
 {
     struct creation *c = xcalloc(1, sizeof *c);
-    c->s = s;
-    c->cb = cb;
-    c->arg = arg;
+    *c = (struct creation){.s = s, .cb = cb, .arg = arg};
     agent__hold(s->agent);
     return c;
 }
@@ -178,18 +176,16 @@ static bool take_params(struct session *s, const struct json *params, struct age
     const struct agent *a = s->agent;
     struct str bot = json_get_text(params, "bot");
     if (bot.n != 0 && !str_eq(bot, s->role.bot)) {
-        agent_no_set(no, PROBLEM_NOT_FOUND, "`afloat bots` lists them", "there is no bot '%.*s'",
-                     (int)MIN(bot.n, (size_t)64), bot.p);
-        return false;
+        return agent_no_set(no, PROBLEM_NOT_FOUND, "`afloat bots` lists them",
+                            "there is no bot '%.*s'", (int)MIN(bot.n, (size_t)64), bot.p);
     }
     if (a->stopping) {
-        agent_no_set(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
-        return false;
+        return agent_no_set(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     }
     if (a->rules_fault.code != 0) {
-        agent_no_set(no, PROBLEM_CONFLICT, "mend the line; the file is read again when it is saved",
-                     "%s", a->rules_fault.msg);
-        return false;
+        return agent_no_set(no, PROBLEM_CONFLICT,
+                            "mend the line; the file is read again when it is saved", "%s",
+                            a->rules_fault.msg);
     }
     if (!agent__session_take(s, params, no)) {
         return false;
@@ -252,12 +248,6 @@ void agent_session_new(struct agent *a, const struct json *params, const struct 
     agent__find_places(a, params, on_places, creation_new(s, cb, arg));
 }
 
-void agent__session_tell_made(const struct session *s)
-{
-    const struct agent_host *h = &s->agent->o.host;
-    h->made(h->arg, s);
-}
-
 /// Create `s`, whose settings are those of another session.
 static void create_like(struct session *s, bool copy, agent_session_cb *cb, void *arg)
 {
@@ -277,7 +267,11 @@ static void create_like(struct session *s, bool copy, agent_session_cb *cb, void
 void agent__session_copy(const struct session *s, agent_session_cb *cb, void *arg)
 {
     struct session *copy = new_with_id(s->agent);
-    agent__session_copy_role(copy, s);
+    // a conversation with the same bot that belongs to no run
+    agent__session_set_role(copy, &(struct agent_role){.bot = s->role.bot,
+                                                       .project = s->role.project,
+                                                       .dir = s->role.dir,
+                                                       .before = s->role.before});
     agent__session_set_settings(copy, s);
     copy->turns = s->turns; // the past that it gets has turns of these numbers
     create_like(copy, true, cb, arg);

@@ -76,9 +76,7 @@ static void on_places(void *arg)
 void agent__find_places(struct agent *a, const struct json *params, agent__places_cb *cb, void *arg)
 {
     struct places *p = xcalloc(1, sizeof *p);
-    p->a = a;
-    p->cb = cb;
-    p->arg = arg;
+    *p = (struct places){.a = a, .cb = cb, .arg = arg};
     p->params = json_clone(&p->arena, params);
     struct str dir = json_get_text(params, "working_dir");
     agent__hold(a);

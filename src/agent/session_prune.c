@@ -84,8 +84,7 @@ static void on_page(void *arg, int status, const struct store_rows *r, const str
     struct prune *p = arg;
     struct agent_no no;
     if (status < 0) {
-        agent__no_store(&no, e);
-        finish(p, &no);
+        finish(p, agent__no_store(&no, status, e));
         return;
     }
     for (size_t i = 0; i < r->n; i++) {

@@ -151,10 +151,7 @@ static void on_noted(void *arg, int status, const struct err *e)
 {
     struct going_back *g = arg;
     struct agent_no no;
-    if (status < 0) {
-        agent_no_set(&no, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
-    }
-    going_back_end(g, &g->result, status < 0 ? &no : NULL);
+    going_back_end(g, &g->result, agent__no_store(&no, status, e));
 }
 
 /// Copy the result: it is needed until the journal has the event.
@@ -217,8 +214,8 @@ static void on_loaded(struct session *s, int status, const struct err *e, void *
 {
     struct going_back *g = arg;
     struct agent_no no;
-    if (status < 0) {
-        agent__no_store(&no, e);
+    if (agent__no_store(&no, status, e) != NULL) {
+        // it says why
     } else if (s->ending) {
         agent_no_set(&no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
     } else if (s->turn != NULL || s->queue.n != 0) {
@@ -248,11 +245,11 @@ void agent_rewind(struct session *s, const struct agent_rewind *wish, agent_rewi
                   void *arg)
 {
     struct going_back *g = xcalloc(1, sizeof *g);
-    g->s = s;
-    g->wish = *wish;
-    g->to = wish->to.n != 0 ? str_dup(wish->to) : NULL;
-    g->cb = cb;
-    g->arg = arg;
+    *g = (struct going_back){.s = s,
+                             .wish = *wish,
+                             .to = wish->to.n != 0 ? str_dup(wish->to) : NULL,
+                             .cb = cb,
+                             .arg = arg};
     snprintf(g->id, sizeof g->id, "r%lld", (long long)loop_wall(s->agent->o.hub->loop));
     hold(s);
     agent__session_load(s, on_loaded, g);
@@ -264,10 +261,7 @@ static void on_listed(void *arg, int status, const struct err *e, const struct r
     struct going_back *g = arg;
     struct session *s = g->s;
     struct agent_no no;
-    if (status < 0) {
-        agent__no_store(&no, e);
-    }
-    g->list_cb(g->arg, list, n, status < 0 ? &no : NULL);
+    g->list_cb(g->arg, list, n, agent__no_store(&no, status, e));
     free(g);
     release(s);
 }
@@ -275,9 +269,7 @@ static void on_listed(void *arg, int status, const struct err *e, const struct r
 void agent_checkpoints(struct session *s, agent_checkpoints_cb *cb, void *arg)
 {
     struct going_back *g = xcalloc(1, sizeof *g);
-    g->s = s;
-    g->list_cb = cb;
-    g->arg = arg;
+    *g = (struct going_back){.s = s, .list_cb = cb, .arg = arg};
     hold(s);
     if (record_of(s) != NULL) {
         rewind_list(s->rewind, on_listed, g);

@@ -30,15 +30,6 @@ void agent__session_set_role(struct session *s, const struct agent_role *r)
                                   .autonomous = r->autonomous};
 }
 
-void agent__session_copy_role(struct session *to, const struct session *from)
-{
-    struct agent_role r = {.bot = from->role.bot,
-                           .project = from->role.project,
-                           .dir = from->role.dir,
-                           .before = from->role.before};
-    agent__session_set_role(to, &r);
-}
-
 void agent__session_write_role(const struct session *s, struct jw *w)
 {
     const struct agent_role *r = &s->role;
@@ -165,15 +156,4 @@ void agent_set_screen(struct agent *a, const struct agent_screen *screen)
 const struct tool *agent__session_tools(const struct session *s)
 {
     return s->role.bot.n != 0 ? s->agent->kit.tools : NULL;
-}
-
-void agent__lore_init(struct agent_lore *l)
-{
-    *l = (struct agent_lore){0};
-    skills_init(&l->skills);
-}
-
-void agent__lore_fini(struct agent_lore *l)
-{
-    skills_fini(&l->skills);
 }

@@ -52,11 +52,10 @@ static void on_written(void *arg, int status, const struct err *e)
     }
     if (q->status < 0) {
         struct agent_no no;
-        agent__no_store(&no, &q->e);
         free(m->text);
         free(m->images);
         vec_remove(&s->queue, m - s->queue.p);
-        q->cb(q->arg, NULL, &no);
+        q->cb(q->arg, NULL, agent__no_store(&no, q->status, &q->e));
     } else {
         struct agent_sent sent = {.turn_id = q->turn_id,
                                   .queued = q->queued,
@@ -79,23 +78,19 @@ static bool may_send(struct session *s, bool reject, struct agent_no *no)
     size_t n;
     struct err e = {0};
     if (s->agent->stopping || gen_current(engine) == NULL) {
-        agent_no_set(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
-        return false;
+        return agent_no_set(no, PROBLEM_STOPPING, NULL, "the hub is stopping");
     }
     if (s->state == SESSION_ENDED || s->ending) {
-        agent_no_set(no, PROBLEM_SESSION_ENDED, "POST /session/{id}/fork goes on from it",
-                     "session '%s' has ended", s->id);
-        return false;
+        return agent_no_set(no, PROBLEM_SESSION_ENDED, "POST /session/{id}/fork goes on from it",
+                            "session '%s' has ended", s->id);
     }
     if (reject && (s->turn != NULL || s->queue.n != 0)) {
-        agent_no_set(no, PROBLEM_TURN_RUNNING, "leave 'if_busy' out to queue it",
-                     "a turn runs in session '%s'", s->id);
-        return false;
+        return agent_no_set(no, PROBLEM_TURN_RUNNING, "leave 'if_busy' out to queue it",
+                            "a turn runs in session '%s'", s->id);
     }
     if (s->queue.n >= SESSION_QUEUE) {
-        agent_no_set(no, PROBLEM_RATE_LIMITED, NULL, "the queue is full: %d messages wait already",
-                     SESSION_QUEUE);
-        return false;
+        return agent_no_set(no, PROBLEM_RATE_LIMITED, NULL,
+                            "the queue is full: %d messages wait already", SESSION_QUEUE);
     }
     int rc = agent__session_units(s, gen_current(engine), &a, &units, &n, &e);
     arena_fini(&a);
@@ -105,50 +100,43 @@ static bool may_send(struct session *s, bool reject, struct agent_no *no)
     return rc == 0;
 }
 
-/// A refusal, passed to its callback from the loop's next turn.
-struct sent_answer {
+/// A message on its way to the queue. It waits until the user's secrets are read, because it may hold one, and until its
+/// pictures are stored. The session may be gone by then.
+struct arriving {
     struct agent *a;
-    struct agent_no no;
-    agent_sent_cb *cb;
-    void *arg;
-};
-
-static void on_sent_answer(void *arg)
-{
-    struct sent_answer q = *(struct sent_answer *)arg;
-    free(arg);
-    q.cb(q.arg, NULL, &q.no);
-    agent__release(q.a);
-}
-
-static void refuse_later(struct agent *a, agent_sent_cb *cb, void *arg, const struct agent_no *no)
-{
-    struct sent_answer *q = xmalloc(sizeof *q);
-    *q = (struct sent_answer){.a = a, .no = *no, .cb = cb, .arg = arg};
-    agent__hold(a);
-    loop_defer(a->o.hub->loop, on_sent_answer, q);
-}
-
-/// A message on its way to the queue; the pictures of `images` are stored already.
-struct early {
-    char *text, *images;
-    size_t n;
+    char *id;
+    char *dir; // of the session, relative to the home
+    struct arena arena;
+    struct str text;           // in the arena
+    const struct json *images; // as given, in the arena; NULL: none
+    struct err fault;          // why they cannot be stored; code 0: they can
+    struct buf stored;         // where they are, as JSON
     bool reject;
     agent_sent_cb *cb;
     void *arg;
 };
 
-static void send_now(struct session *s, const struct early *e)
+static void arriving_free(struct arriving *v)
 {
-    struct str text = {e->text, e->n};
+    struct agent *a = v->a;
+    free(v->id);
+    free(v->dir);
+    buf_fini(&v->stored);
+    arena_fini(&v->arena);
+    free(v);
+    agent__release(a);
+}
+
+static void send_now(struct session *s, const struct arriving *v)
+{
     struct agent_no no;
-    if (!may_send(s, e->reject, &no)) {
-        refuse_later(s->agent, e->cb, e->arg, &no);
+    if (!may_send(s, v->reject, &no)) {
+        v->cb(v->arg, NULL, &no);
         return;
     }
     struct sending *q = xcalloc(1, sizeof *q);
-    struct session_message m = {.text = str_dup(text),
-                                .images = e->images != NULL ? xstrdup(e->images) : NULL};
+    struct session_message m = {.text = str_dup(v->text),
+                                .images = v->stored.n != 0 ? str_dup(buf_str(&v->stored)) : NULL};
     struct note n;
     bool idle = s->turn == NULL && s->queue.n == 0;
     snprintf(m.turn_id, sizeof m.turn_id, "t%llu", (unsigned long long)++s->turns);
@@ -157,14 +145,14 @@ static void send_now(struct session *s, const struct early *e)
                           .queued = !idle,
                           .position = s->queue.n + (s->turn != NULL),
                           .after = s->last_seq,
-                          .cb = e->cb,
-                          .arg = e->arg};
+                          .cb = v->cb,
+                          .arg = v->arg};
     memcpy(q->turn_id, m.turn_id, sizeof q->turn_id);
     vec_push(&s->queue, m);
     struct jw *w = note__begin(&n, s, NULL, EVENT_MESSAGE_COMPLETED);
     jw_kstrz(w, "turn", q->turn_id);
     jw_kstrz(w, "role", "user");
-    jw_kstr(w, "text", text);
+    jw_kstr(w, "text", v->text);
     if (m.images != NULL) {
         jw_key(w, "images");
         jw_raw(w, str_of(m.images));
@@ -176,7 +164,7 @@ static void send_now(struct session *s, const struct early *e)
     if (idle) {
         s->end_reason = NULL;
         if (s->prompt_summary == NULL) {
-            agent__session_set_summary(&s->prompt_summary, text);
+            agent__session_set_summary(&s->prompt_summary, v->text);
         }
         agent__session_set_state(s, SESSION_RUNNING);
         agent__session_save(s, on_written, q);
@@ -185,16 +173,14 @@ static void send_now(struct session *s, const struct early *e)
 
 static void on_ours(struct session *s, const struct agent_no *no, void *arg)
 {
-    struct early *e = arg;
+    struct arriving *v = arg;
     if (s != NULL) {
-        send_now(s, e);
+        send_now(s, v);
         agent__session_unclaim(s); // only if the message was refused
     } else {
-        e->cb(e->arg, NULL, no);
+        v->cb(v->arg, NULL, no);
     }
-    free(e->text);
-    free(e->images);
-    free(e);
+    arriving_free(v);
 }
 
 /// The host knows the session's directory.
@@ -203,38 +189,20 @@ static void on_place_known(struct session *s, void *arg)
     agent__session_claim(s, on_ours, arg);
 }
 
-/// A message that waits until the user's secrets are read, because it may hold one, and until its pictures are
-/// stored. The session may be gone by then.
-struct arriving {
-    struct agent *a;
-    char *id;
-    char *dir;                 // of the session, relative to the home
-    struct arena arena;        // of `images`
-    const struct json *images; // as given; NULL: none
-    struct err fault;          // why they cannot be stored; code 0: they can
-    struct early *message;
-};
-
 static void prepare(void *arg) // on a lane
 {
     struct arriving *v = arg;
-    struct buf kept;
-    secrets_know(v->a->o.hub->home->secrets);
+    const struct home *home = v->a->o.hub->home;
+    secrets_know(home->secrets);
     if (v->images != NULL) {
-        buf_init(&kept, SIZE_MAX);
-        if (picture_take(v->images, v->a->o.hub->home->dir, v->dir, &kept, &v->fault) == 0) {
-            v->message->images = str_dup(buf_str(&kept));
-        }
-        buf_fini(&kept);
+        (void)!picture_take(v->images, home->dir, v->dir, &v->stored, &v->fault);
     }
 }
 
 static void on_prepared(void *arg)
 {
     struct arriving *v = arg;
-    struct agent *a = v->a;
-    struct session *s = map_get(&a->sessions, str_of(v->id));
-    struct early *q = v->message;
+    struct session *s = map_get(&v->a->sessions, str_of(v->id));
     struct agent_no no;
     if (s != NULL) {
         assert(s->arriving != 0);
@@ -243,20 +211,13 @@ static void on_prepared(void *arg)
     if (s == NULL || v->fault.code != 0) {
         agent_no_set(&no, s == NULL ? PROBLEM_NOT_FOUND : PROBLEM_INVALID_BODY, NULL,
                      s == NULL ? "session '%s' is gone" : "%s", s == NULL ? v->id : v->fault.msg);
-        q->cb(q->arg, NULL, &no);
-        free(q->text);
-        free(q->images);
-        free(q);
-    } else if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || a->stopping) {
-        on_place_known(s, q);
+        v->cb(v->arg, NULL, &no);
+        arriving_free(v);
+    } else if (s->real_dir != NULL || s->state == SESSION_ENDED || s->ending || v->a->stopping) {
+        on_place_known(s, v);
     } else {
-        agent__session_enter(s, on_place_known, q);
+        agent__session_enter(s, on_place_known, v);
     }
-    free(v->id);
-    free(v->dir);
-    arena_fini(&v->arena);
-    free(v);
-    agent__release(a);
 }
 
 void agent_send(struct session *s, const struct agent_message *m, agent_sent_cb *cb, void *arg)
@@ -265,25 +226,26 @@ void agent_send(struct session *s, const struct agent_message *m, agent_sent_cb 
     bool shows = m->images != NULL && m->images->n != 0;
     const struct engine_kind *engine = agent__engine_kind(s);
     bool ours = engine == NULL || !engine->own_model;
-    if (shows && ours && s->chosen && !s->choice.facts.images) {
-        agent_no_set(&no, PROBLEM_INVALID_BODY,
-                     "choose another model, or set `images = true` in [models.\"NAME\"]",
-                     "model '%.100s' takes no pictures", s->choice.model);
-        refuse_later(s->agent, cb, arg, &no);
-        return;
+    bool fits = agent__session_usable(s, &no);
+    if (fits && shows && ours && s->chosen && !s->choice.facts.images) {
+        fits = agent_no_set(&no, PROBLEM_INVALID_BODY,
+                            "choose another model, or set `images = true` in [models.\"NAME\"]",
+                            "model '%.100s' takes no pictures", s->choice.model);
     }
-    if (!agent__session_usable(s, &no)) {
-        refuse_later(s->agent, cb, arg, &no);
+    if (!fits) {
+        cb(arg, NULL, &no);
         return;
     }
     struct arriving *v = xcalloc(1, sizeof *v);
-    v->a = s->agent;
-    v->id = xstrdup(s->id);
-    v->dir = xasprintf(STR_FMT "/%s", STR_ARG(s->role.dir), s->id);
+    *v = (struct arriving){.a = s->agent,
+                           .id = xstrdup(s->id),
+                           .dir = xasprintf(STR_FMT "/%s", STR_ARG(s->role.dir), s->id),
+                           .stored = {.max = SIZE_MAX},
+                           .reject = m->reject,
+                           .cb = cb,
+                           .arg = arg};
+    v->text = arena_str(&v->arena, m->text);
     v->images = shows ? json_clone(&v->arena, m->images) : NULL;
-    v->message = xmalloc(sizeof *v->message);
-    *v->message = (struct early){
-        .text = str_dup(m->text), .n = m->text.n, .reject = m->reject, .cb = cb, .arg = arg};
     s->arriving++;
     agent__hold(s->agent);
     // one thread: messages keep their order

@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include "agent/agent_int.h"
@@ -166,16 +165,7 @@ static bool names_read(struct session_names *out, const struct json *v)
     return fits;
 }
 
-/// Say what is wrong with a setting; always false, for the caller to return.
-static bool refuse(struct agent_no *no, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static bool refuse(struct agent_no *no, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    agent_no_vset(no, PROBLEM_INVALID_BODY, NULL, fmt, args);
-    va_end(args);
-    return false;
-}
+#define REFUSE(no, ...) agent_no_set(no, PROBLEM_INVALID_BODY, NULL, __VA_ARGS__)
 
 static bool take_plugins(struct session *s, const struct json *v, struct agent_no *no)
 {
@@ -183,13 +173,13 @@ static bool take_plugins(struct session *s, const struct json *v, struct agent_n
         struct str name = json_str(it, "");
         json_foreach_item (other, v) {
             if (other < it && str_eq(json_str(other, ""), name)) {
-                return refuse(no, "plugin '%.*s' is listed twice", (int)MIN(name.n, (size_t)100),
+                return REFUSE(no, "plugin '%.*s' is listed twice", (int)MIN(name.n, (size_t)100),
                               name.p);
             }
         }
     }
     if (!names_read(&s->plugins, v)) {
-        return refuse(no, "'plugins' must be a list of names");
+        return REFUSE(no, "'plugins' must be a list of names");
     }
     s->all_plugins = false;
     return true;
@@ -200,9 +190,8 @@ bool agent__session_knows_plugins(const struct session *s, struct agent_no *no)
     const struct agent_host *h = &s->agent->o.host;
     vec_foreach (name, &s->plugins) {
         if (!h->known(h->plugins, str_of(*name))) {
-            agent_no_set(no, PROBLEM_INVALID_BODY, "`afloat plugins` lists them",
-                         "there is no plugin '%.100s'", *name);
-            return false;
+            return agent_no_set(no, PROBLEM_INVALID_BODY, "`afloat plugins` lists them",
+                                "there is no plugin '%.100s'", *name);
         }
     }
     return true;
@@ -211,12 +200,12 @@ bool agent__session_knows_plugins(const struct session *s, struct agent_no *no)
 static bool take_disabled(struct session *s, const struct json *v, struct agent_no *no)
 {
     return names_read(&s->disabled_tools, v) ||
-           refuse(no, "'disabled_tools' must be a list of names");
+           REFUSE(no, "'disabled_tools' must be a list of names");
 }
 
 static bool take_writable(struct session *s, const struct json *v, struct agent_no *no)
 {
-    return names_read(&s->writable, v) || refuse(no, "'writable' must be a list of directories");
+    return names_read(&s->writable, v) || REFUSE(no, "'writable' must be a list of directories");
 }
 
 static bool take_title(struct session *s, const struct json *v, struct agent_no *no)
@@ -232,14 +221,14 @@ static bool take_title(struct session *s, const struct json *v, struct agent_no 
 static bool take_sandbox(struct session *s, const struct json *v, struct agent_no *no)
 {
     return box_mode_parse(json_str(v, ""), &s->sandbox) ||
-           refuse(no, "'sandbox' must be read-only, workspace-write or danger-full-access");
+           REFUSE(no, "'sandbox' must be read-only, workspace-write or danger-full-access");
 }
 
 static bool take_permission(struct session *s, const struct json *v, struct agent_no *no)
 {
     ptrdiff_t i = str_lookup(json_str(v, ""), permissions, ARRAY_LEN(permissions));
     if (i < 0) {
-        return refuse(no, "'permission' must be ask, edits, plan, auto or deny");
+        return REFUSE(no, "'permission' must be ask, edits, plan, auto or deny");
     }
     s->permission = (enum session_permission)i;
     return true;
@@ -260,13 +249,13 @@ static bool take_engine(struct session *s, const struct json *v, struct agent_no
 static bool take_max_steps(struct session *s, const struct json *v, struct agent_no *no)
 {
     s->max_steps = json_int(v, 0);
-    return s->max_steps >= 1 || refuse(no, "'max_steps' must be 1 or more");
+    return s->max_steps >= 1 || REFUSE(no, "'max_steps' must be 1 or more");
 }
 
 static bool take_max_cost(struct session *s, const struct json *v, struct agent_no *no)
 {
     s->max_cost = json_double(v, 0);
-    return s->max_cost > 0 || refuse(no, "'max_cost' must be more than 0 USD");
+    return s->max_cost > 0 || REFUSE(no, "'max_cost' must be more than 0 USD");
 }
 
 static char **copy_list(const char *const *list)
@@ -286,7 +275,7 @@ static bool is_variable(const struct json_member *m)
 }
 
 /// Split the client's environment: providers get their variables, tools the rest without what [tool_env] drops.
-static bool take_env(struct session *s, const struct json *v, struct agent_no *no)
+bool agent_session_set_env(struct session *s, const struct json *v, struct agent_no *no)
 {
     const struct config *c = s->agent->o.hub->config->now;
     struct arena a = {0};
@@ -312,7 +301,7 @@ static bool take_env(struct session *s, const struct json *v, struct agent_no *n
         s->environment = copy_list(agent__session_filter(s, theirs, &a));
     }
     arena_fini(&a);
-    return fits || refuse(no, "'env' must be an object of names and texts");
+    return fits || REFUSE(no, "'env' must be an object of names and texts");
 }
 
 /// A setting: taken by `take`, or a text or a bool at that offset of the session. `stored`: metadata.json has it in
@@ -326,7 +315,7 @@ static const struct {
              {"disabled_tools", true, .take = take_disabled},
              {"writable", .take = take_writable},
              {"working_dir", .text = offsetof(struct session, working_dir)},
-             {"env", .take = take_env},
+             {"env", .take = agent_session_set_env},
              {"provider", .text = offsetof(struct session, want_provider)},
              {"model", .text = offsetof(struct session, want_model)},
              {"engine", true, .take = take_engine},
@@ -396,11 +385,6 @@ void agent__session_take_stored(struct session *s, const struct json *meta)
     s->environment = list.p;
 }
 
-bool agent_session_set_env(struct session *s, const struct json *env, struct agent_no *no)
-{
-    return take_env(s, env, no);
-}
-
 bool agent__session_choose(struct session *s, struct agent_no *no)
 {
     struct provider_wish wish = {.provider = s->want_provider,
@@ -412,8 +396,7 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
     struct provider_choice choice;
     struct err e = {0};
     if (providers_resolve(&choice, agent__session_config(s), &wish, &e) < 0) {
-        agent_no_set(no, PROBLEM_INVALID_BODY, "`afloat models` lists them", "%s", e.msg);
-        return false;
+        return agent_no_set(no, PROBLEM_INVALID_BODY, "`afloat models` lists them", "%s", e.msg);
     }
     if (s->max_cost > 0 && (isnan(choice.prices.input) || isnan(choice.prices.output))) {
         agent_no_set(no, PROBLEM_INVALID_BODY,

@@ -53,15 +53,6 @@ const struct session *agent__session_root(const struct session *s)
     return s;
 }
 
-static unsigned depth_of(const struct session *s)
-{
-    unsigned n = 0;
-    for (; s->task != NULL; s = s->task->call->site->turn->s) {
-        n++;
-    }
-    return n;
-}
-
 // ---- the subagent -------------------------------------------------------------------------------
 
 /// The session of the task; NULL: it is not made yet, or gone.
@@ -95,37 +86,24 @@ void task__tell(const struct turn *t, struct str text, struct str more)
 
 // ---- the end ------------------------------------------------------------------------------------
 
-/// A subagent that has ended and is to leave memory.
-struct leaving {
-    struct agent *a;
-    char *id;
-};
-
-static void on_left(void *arg)
+static void on_left(void *arg, struct session *s, const struct agent_no *no)
 {
-    struct leaving *v = arg;
-    struct session *s = map_get(&v->a->sessions, str_of(v->id));
+    (void)arg;
+    (void)no;
     if (s != NULL) {
         agent__session_forget(s);
     }
-    agent__release(v->a);
-    free(v->id);
-    free(v);
 }
 
 /// Finish the call: its session has ended, or was never made.
 static void finish(struct task *k)
 {
     struct tool_call *c = k->call;
-    struct agent *a = c->site->agent;
     struct session *child = child_of(k);
     assert(c->task == k);
-    if (child != NULL) {
+    if (child != NULL) { // it leaves memory when its callers are done with it
         child->task = NULL;
-        struct leaving *v = xmalloc(sizeof *v);
-        *v = (struct leaving){.a = a, .id = xstrdup(k->id)};
-        agent__hold(a);
-        loop_defer(a->o.hub->loop, on_left, v);
+        agent__answer_session(child->agent, on_left, NULL, child, NULL);
     }
     c->task = NULL;
     tool_call_finish(c, tool_call__clip(c->site->arena, buf_str(&k->output)),
@@ -212,6 +190,7 @@ static void prepare(struct session *child, const void *wish)
     const struct json *input = tool_call_input(c), *tools = json_get(input, "tools");
     const struct session *parent = tool_call__session(c->site);
     struct str model = json_get_text(input, "model");
+    unsigned depth = 1;
     struct str rest = str_trim(json_get_text(input, "prompt")), line = str_cut(&rest, '\n');
     // our own loop, also when an engine runs the parent
     agent__session_set(&child->engine, STR(""));
@@ -224,7 +203,10 @@ static void prepare(struct session *child, const void *wish)
         agent__session_set(&child->want_provider, named ? provider : str_of(parent->provider));
         agent__session_set(&child->want_model, named ? name : model);
     }
-    if (depth_of(parent) + 1 >= DEPTH) {
+    for (const struct session *s = parent; s->task != NULL; s = s->task->call->site->turn->s) {
+        depth++;
+    }
+    if (depth >= DEPTH) {
         vec_push(&child->disabled_tools, xstrdup("task"));
     }
     if (tools == NULL || tools->type != JSON_ARR) {
@@ -249,10 +231,8 @@ static void start(struct tool_call *c)
             return;
         }
     }
-    struct task *k = xcalloc(1, sizeof *k);
-    k->call = c;
-    buf_init(&k->said, SIZE_MAX);
-    buf_init(&k->output, SIZE_MAX);
+    struct task *k = xmalloc(sizeof *k);
+    *k = (struct task){.call = c, .said = {.max = SIZE_MAX}, .output = {.max = SIZE_MAX}};
     c->task = k;
     agent__session_spawn(tool_call__session(c->site), prepare, c, on_made, k);
 }
@@ -278,8 +258,11 @@ struct purging {
     loop_fn *done;
 };
 
-static void purged(struct purging *p)
+static void on_purged(void *arg, struct session *s, const struct agent_no *no)
 {
+    struct purging *p = arg;
+    (void)s;
+    (void)no; // one that could not be removed stays in the lists
     assert(p->open != 0);
     if (--p->open == 0) {
         p->done(p->s);
@@ -287,20 +270,12 @@ static void purged(struct purging *p)
     }
 }
 
-static void on_purged(void *arg, struct session *s, const struct agent_no *no)
-{
-    (void)s;
-    (void)no; // one that could not be removed stays in the lists
-    purged(arg);
-}
-
 static void on_found(void *arg, struct session *s, const struct agent_no *no)
 {
-    (void)no;
     if (s != NULL) {
         agent_session_end(s, true, on_purged, arg);
     } else {
-        purged(arg);
+        on_purged(arg, NULL, no);
     }
 }
 
@@ -312,7 +287,7 @@ static void on_listed(void *arg, int status, const struct store_rows *r, const s
         p->open++;
         agent_session_get(p->s->agent, r->rows[i].id, on_found, p);
     }
-    purged(p);
+    on_purged(p, NULL, NULL);
 }
 
 void agent__purge_tasks(struct session *s, loop_fn *done)

@@ -33,16 +33,17 @@ static const struct json empty_object = {.type = JSON_OBJ}, empty_array = {.type
 
 // ---- steps --------------------------------------------------------------------------------------
 
-static const char *state_name(enum agent_turn_state state)
-{
-    static const char *const names[] = {[AGENT_TURN_RUNNING] = "running",
-                                        [AGENT_TURN_WAITING] = "waiting",
-                                        [AGENT_TURN_COMPLETED] = "completed",
-                                        [AGENT_TURN_FAILED] = "failed",
-                                        [AGENT_TURN_INTERRUPTED] = "interrupted"};
-    assert(state < ARRAY_LEN(names));
-    return names[state];
-}
+/// How each state is called, and how a turn ends in it.
+static const struct {
+    const char *name, *end_reason;
+    enum event_id last_event;
+} states[] = {
+    [AGENT_TURN_RUNNING] = {.name = "running"},
+    [AGENT_TURN_WAITING] = {.name = "waiting"},
+    [AGENT_TURN_COMPLETED] = {"completed", "complete", EVENT_TURN_COMPLETED},
+    [AGENT_TURN_FAILED] = {"failed", "failed", EVENT_TURN_FAILED},
+    [AGENT_TURN_INTERRUPTED] = {"interrupted", "interrupted", EVENT_TURN_INTERRUPTED},
+};
 
 void turn__raise(struct turn *t, enum hook_point_id point, const struct json *value,
                  pipe_done *after)
@@ -207,11 +208,6 @@ static void on_begun(struct pipe *p, void *arg)
     turn__go(arg, ((struct turn *)arg)->only_compacts ? TURN_COMPACT : TURN_USER_MESSAGE);
 }
 
-static void begin(struct turn *t)
-{
-    turn__raise(t, POINT_BEGIN, NULL, on_begun);
-}
-
 static void on_user_message(struct pipe *p, void *arg)
 {
     struct turn *t = arg;
@@ -231,11 +227,6 @@ static void on_user_message(struct pipe *p, void *arg)
         t->text = t->ctx.user_text = text;
     }
     turn__go(t, TURN_PROMPT);
-}
-
-static void user_message(struct turn *t)
-{
-    turn__raise_text(t, POINT_USER_MESSAGE, t->text, on_user_message);
 }
 
 /// A JSON text that the hub itself wrote, in the turn's arena; NULL for NULL.
@@ -261,7 +252,6 @@ void turn__start(struct session *s, const struct session_message *m)
     buf_init(&t->delta.text, SIZE_MAX);
     buf_init(&t->engine.said, SIZE_MAX);
     redact_stream_init(&t->delta.secrets);
-    agent__lore_init(&t->lore);
     t->text = arena_str(&t->arena, str_of(m->text));
     t->images = parse_own(t, m->images);                 // picture.c wrote it
     const struct json *memory = parse_own(t, s->memory); // keep_memory() wrote it
@@ -325,56 +315,38 @@ bool turn__fail_if_lost(struct turn *t)
     return t->lost.code != 0;
 }
 
-// How to cancel what a step waits for. A step that is not in `cancels` waits for something that cannot be cancelled,
-// and sees the interrupt when it comes.
-
-static void cancel_prompt(struct turn *t)
+/// Cancel what the step waits for. What cannot be cancelled is waited for: the step sees the interrupt when it comes.
+static void cancel_step(struct turn *t)
 {
-    prompt_cancel(t->prompt);
-    t->prompt = NULL;
-    turn__go(t, TURN_DONE);
-}
-
-static void cancel_pipe(struct turn *t)
-{
-    pipe_cancel(&t->pipe);
-    turn__go(t, TURN_DONE);
-}
-
-static void cancel_model(struct turn *t)
-{
-    (void)turn__cut_model(t);
-    turn__go(t, TURN_DONE);
-}
-
-static void cancel_compact(struct turn *t)
-{
-    if (!t->keeping) {
+    switch (t->step) {
+    case TURN_TOOLS: turn__cancel_tools(t); return;
+    case TURN_ENGINE: turn__cancel_engine(t); return;
+    case TURN_PROMPT:
+        prompt_cancel(t->prompt);
+        t->prompt = NULL;
+        break;
+    case TURN_MODEL: (void)turn__cut_model(t); break;
+    case TURN_COMPACT:
+        if (t->keeping) {
+            return;
+        }
         turn__cancel_model(t);
-        cancel_pipe(t);
+        pipe_cancel(&t->pipe);
+        break;
+    case TURN_BEGIN:
+    case TURN_USER_MESSAGE:
+    case TURN_BEFORE_MODEL:
+    case TURN_AFTER_MODEL:
+    case TURN_FINAL: pipe_cancel(&t->pipe); break;
+    default: return;
     }
+    turn__go(t, TURN_DONE);
 }
-
-static void (*const cancels[])(struct turn *t) = {
-    [TURN_BEGIN] = cancel_pipe,
-    [TURN_USER_MESSAGE] = cancel_pipe,
-    [TURN_PROMPT] = cancel_prompt,
-    [TURN_BEFORE_MODEL] = cancel_pipe,
-    [TURN_MODEL] = cancel_model,
-    [TURN_AFTER_MODEL] = cancel_pipe,
-    [TURN_TOOLS] = turn__cancel_tools,
-    [TURN_COMPACT] = cancel_compact,
-    [TURN_FINAL] = cancel_pipe,
-    [TURN_ENGINE] = turn__cancel_engine,
-    [TURN_CLOSE] = NULL,
-};
 
 void turn__interrupt(struct turn *t)
 {
-    if (t->interrupted && t->step == TURN_TOOLS) {
-        turn__cancel_tools(t); // kill the commands that have not ended
-    } else if (t->interrupted && t->step == TURN_ENGINE) {
-        turn__cancel_engine(t);
+    if (t->interrupted && (t->step == TURN_TOOLS || t->step == TURN_ENGINE)) {
+        cancel_step(t); // kill the commands that have not ended
     }
     if (t->interrupted || t->step >= TURN_ERROR) {
         return; // it is about to end
@@ -385,8 +357,8 @@ void turn__interrupt(struct turn *t)
         loop_cancel(t->s->agent->o.hub->loop, t->next);
         t->next = NULL;
         turn__go(t, TURN_DONE);
-    } else if (cancels[t->step] != NULL) {
-        cancels[t->step](t);
+    } else {
+        cancel_step(t);
     }
 }
 
@@ -403,11 +375,6 @@ static void on_final(struct pipe *p, void *arg)
     turn__note_reply(t, text, p->run.result == HOOK_VALUE ? p : NULL);
     t->state = AGENT_TURN_COMPLETED;
     turn__go(t, TURN_DONE);
-}
-
-static void finish_text(struct turn *t)
-{
-    turn__raise_text(t, POINT_FINAL, t->reply.text, on_final);
 }
 
 static void on_told(struct pipe *p, void *arg)
@@ -444,7 +411,7 @@ static void done(struct turn *t)
     if (t->state == AGENT_TURN_COMPLETED && turn__fail_if_lost(t)) {
         return;
     }
-    t->ctx.outcome = str_of(state_name(t->state));
+    t->ctx.outcome = str_of(states[t->state].name);
     turn__raise(t, POINT_DONE, NULL, on_done);
 }
 
@@ -461,7 +428,7 @@ static void write_final(struct str text, uint64_t left_out, struct jw *w)
 void agent_outcome_write(const struct agent_outcome *o, struct jw *w)
 {
     jw_kstrz(w, "turn_id", o->turn_id);
-    jw_kstrz(w, "state", state_name(o->state));
+    jw_kstrz(w, "state", states[o->state].name);
     write_final(o->text, o->left_out, w);
     agent__session_write_usage(w, &o->usage, o->cost);
     jw_karr(w, "tool_calls");
@@ -515,7 +482,7 @@ static void turn_free(struct turn *t)
     pipe_fini(&t->pipe);
     tool_call__site_fini(&t->site);
     prompt_files_free(t->files);
-    agent__lore_fini(&t->lore);
+    skills_fini(&t->lore.skills);
     buf_fini(&t->delta.text);
     buf_fini(&t->engine.said);
     redact_stream_fini(&t->delta.secrets);
@@ -569,19 +536,12 @@ static void on_closed(void *arg, int status, const struct err *e)
     agent__release(a);
 }
 
-static const enum event_id last_events[] = {[AGENT_TURN_COMPLETED] = EVENT_TURN_COMPLETED,
-                                            [AGENT_TURN_FAILED] = EVENT_TURN_FAILED,
-                                            [AGENT_TURN_INTERRUPTED] = EVENT_TURN_INTERRUPTED};
-static const char *const end_reasons[] = {[AGENT_TURN_COMPLETED] = "complete",
-                                          [AGENT_TURN_FAILED] = "failed",
-                                          [AGENT_TURN_INTERRUPTED] = "interrupted"};
-
 static void close_turn(struct turn *t)
 {
     struct session *s = t->s;
     struct note n;
-    assert(t->state < ARRAY_LEN(last_events) && t->n_open == 0);
-    struct jw *w = note__begin(&n, s, t, last_events[t->state]);
+    assert(states[t->state].end_reason != NULL && t->n_open == 0);
+    struct jw *w = note__begin(&n, s, t, states[t->state].last_event);
     if (t->state == AGENT_TURN_COMPLETED) {
         agent__session_set_summary(&s->response_summary, t->final);
         write_final(t->final, t->final_left_out, w);
@@ -597,28 +557,11 @@ static void close_turn(struct turn *t)
     agent__session_write_usage(w, &t->usage, t->cost);
     jw_kint(w, "duration_ms", (int64_t)((time_mono_ns() - t->since_ns) / 1000000));
     jw_kint(w, "request", (int64_t)s->requests);
-    s->end_reason = end_reasons[t->state];
+    s->end_reason = states[t->state].end_reason;
     note__end(&n, STORE_SYNCED, on_closed, t);
 }
 
 // ---- from step to step --------------------------------------------------------------------------
-
-static void (*const enters[])(struct turn *t) = {
-    [TURN_LOAD] = load,
-    [TURN_BEGIN] = begin,
-    [TURN_USER_MESSAGE] = user_message,
-    [TURN_PROMPT] = turn__prompt,
-    [TURN_BEFORE_MODEL] = turn__before_model,
-    [TURN_REQUEST] = turn__request,
-    [TURN_AFTER_MODEL] = turn__after_model,
-    [TURN_TOOLS] = turn__tools,
-    [TURN_ENGINE] = turn__engine,
-    [TURN_COMPACT] = turn__compact,
-    [TURN_FINAL] = finish_text,
-    [TURN_ERROR] = tell_error,
-    [TURN_DONE] = done,
-    [TURN_CLOSE] = close_turn,
-};
 
 static const char *const step_names[] = {
 #define X(id, name) [TURN_##id] = (name),
@@ -631,8 +574,25 @@ static void on_next(void *arg)
     struct turn *t = arg;
     t->next = NULL;
     log_debug(LOG_HUB, "session=%s turn=%s step=%s", t->s->id, t->id, step_names[t->step]);
-    assert(enters[t->step] != NULL);
-    enters[t->step](t);
+    switch (t->step) {
+    case TURN_LOAD: load(t); break;
+    case TURN_BEGIN: turn__raise(t, POINT_BEGIN, NULL, on_begun); break;
+    case TURN_USER_MESSAGE:
+        turn__raise_text(t, POINT_USER_MESSAGE, t->text, on_user_message);
+        break;
+    case TURN_PROMPT: turn__prompt(t); break;
+    case TURN_BEFORE_MODEL: turn__before_model(t); break;
+    case TURN_REQUEST: turn__request(t); break;
+    case TURN_MODEL: assert(false); break; // never entered: turn__ask() sets it
+    case TURN_AFTER_MODEL: turn__after_model(t); break;
+    case TURN_TOOLS: turn__tools(t); break;
+    case TURN_ENGINE: turn__engine(t); break;
+    case TURN_COMPACT: turn__compact(t); break;
+    case TURN_FINAL: turn__raise_text(t, POINT_FINAL, t->reply.text, on_final); break;
+    case TURN_ERROR: tell_error(t); break;
+    case TURN_DONE: done(t); break;
+    case TURN_CLOSE: close_turn(t); break;
+    }
 }
 
 void turn__go(struct turn *t, enum turn_step step)

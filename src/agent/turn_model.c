@@ -296,10 +296,7 @@ static void on_steered(void *arg, int status, const struct err *e)
     struct steering q = *(struct steering *)arg;
     struct agent_no no;
     free(arg);
-    if (status < 0) {
-        agent__no_store(&no, e);
-    }
-    q.cb(q.arg, status < 0 ? &no : NULL);
+    q.cb(q.arg, agent__no_store(&no, status, e));
 }
 
 void agent_steer(struct session *s, struct str text, agent_done_cb *cb, void *arg)
