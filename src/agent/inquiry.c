@@ -360,10 +360,9 @@ bool inquiry__answered(struct tool_call *c, uint64_t number, struct str json)
             content != NULL && content->type == JSON_OBJ && schema_check(schema, NULL) == 0;
         const struct json *whole = fills ? schema_defaults(schema, content, &q->arena) : content;
         q->content = whole != NULL ? json_clone(&q->arena, whole) : NULL;
-        bool accept = str_eqz(json_str(action, ""), "accept");
-        end_form(q, accept                                     ? "accept"
-                    : str_eqz(json_str(action, ""), "decline") ? "decline"
-                                                               : "cancel");
+        static const char *const known[] = {"accept", "decline"};
+        ptrdiff_t i = str_lookup(json_str(action, ""), known, ARRAY_LEN(known));
+        end_form(q, i >= 0 ? known[i] : "cancel");
     } else if (f == NULL) {
         struct str text = json_str(answer, "");
         end_form(q, str_eqz(text, "yes") || json_bool(answer, false) ? "accept" : "decline");
@@ -421,22 +420,6 @@ static const struct json *sample_request(struct arena *a, const struct json *par
     return v;
 }
 
-static void on_sample_delta(struct provider_call *call, const struct provider_delta *d, void *arg)
-{
-    (void)call;
-    (void)d; // on_sampled() has the whole answer
-    (void)arg;
-}
-
-static void on_sample_retry(struct provider_call *call, const struct provider_error *why,
-                            uint64_t wait_ms, void *arg)
-{
-    (void)call;
-    (void)why;
-    (void)wait_ms;
-    (void)arg;
-}
-
 static void on_sampled(struct provider_call *call, const struct provider_response *r, void *arg)
 {
     struct inquiry *q = arg;
@@ -466,9 +449,7 @@ static void on_sample_failed(struct provider_call *call, const struct provider_e
 /// Ask the model: the call was allowed.
 static void sample(struct inquiry *q)
 {
-    static const struct provider_cb callbacks = {.on_delta = on_sample_delta,
-                                                 .on_retry = on_sample_retry,
-                                                 .on_done = on_sampled,
+    static const struct provider_cb callbacks = {.on_done = on_sampled,
                                                  .on_fail = on_sample_failed};
     struct turn *t = q->c->site->turn;
     const char *spent = turn__spent(t);

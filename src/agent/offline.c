@@ -192,12 +192,6 @@ static bool has_one_of(struct str text, const char *words)
     return false;
 }
 
-static bool has_phrase(struct str text, const char *phrase)
-{
-    return phrase == NULL ||
-           (text.n != 0 && memmem(text.p, text.n, phrase, strlen(phrase)) != NULL);
-}
-
 static bool is_offered(const struct offline *o, const char *tool)
 {
     json_foreach_item (t, o->tools) {
@@ -416,8 +410,10 @@ static const struct offline_rule *choose(const struct offline *o)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         const struct offline_rule *r = &rules[i];
-        if (has_one_of(o->said, r->words) && o->n_quotes >= r->quotes &&
-            (!r->path || o->path.n != 0) && has_phrase(o->said, r->phrase)) {
+        bool fits = has_one_of(o->said, r->words) && o->n_quotes >= r->quotes &&
+                    (!r->path || o->path.n != 0);
+        if (fits && (r->phrase == NULL ||
+                     memmem(o->said.p, o->said.n, r->phrase, strlen(r->phrase)) != NULL)) {
             return r;
         }
     }

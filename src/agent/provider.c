@@ -97,27 +97,20 @@ static bool read_new_key(struct provider_call *call, const struct provider_error
     return true;
 }
 
-/// Count the failed try. True: there is to be another one, in `*wait_ms`.
-static bool plan_retry(struct provider_call *call, const struct provider_error *e,
-                       uint64_t *wait_ms)
+void provider__fail(struct provider_call *call, struct provider_error *e)
 {
-    bool told = call->told && call->cb.on_retry == NULL;
-    uint64_t dice, now = loop_now(call->service->loop);
-    random_bytes(&dice, sizeof dice);
-    return !told && provider__worth_retry(e->fault) &&
-           retry_next(&call->retry, &call->choice->retry, now, e->retry_after_ms, dice, wait_ms);
-}
-
-static void fail_try(struct provider_call *call, struct provider_error *e)
-{
-    uint64_t wait_ms = 0;
+    uint64_t dice, wait_ms = 0;
     bool again = read_new_key(call, e);
+    bool void_told = call->told && call->cb.on_retry == NULL; // deltas that cannot be taken back
     if (call->asked_ms != 0) { // the headers are more exact than the message
         e->retry_after_ms = call->asked_ms;
     }
     e->tries = call->retry.failed + 1;
     end_try(call);
-    again = again || plan_retry(call, e, &wait_ms);
+    random_bytes(&dice, sizeof dice);
+    again = again || (!void_told && provider__worth_retry(e->fault) &&
+                      retry_next(&call->retry, &call->choice->retry, loop_now(call->service->loop),
+                                 e->retry_after_ms, dice, &wait_ms));
     log_warn(LOG_AGENT, "provider=%s fault=%s status=%d try=%u wait_ms=%llu message=%s",
              call->choice->provider, provider_fault_name(e->fault), e->status, e->tries,
              (unsigned long long)wait_ms, LOGQ(str_of(e->message)).z);
@@ -141,7 +134,7 @@ static void on_idle(void *arg)
     struct provider_error e;
     provider__fault(&e, PROVIDER_IDLE, call->choice->provider, "was silent for %llu s",
                     (unsigned long long)(call->choice->retry.idle_ms / 1000));
-    fail_try(call, &e);
+    provider__fail(call, &e);
 }
 
 // ---- succeeding -----------------------------------------------------------------------------
@@ -159,7 +152,7 @@ static void succeed(struct provider_call *call)
 static void on_delta(void *arg, const struct provider_delta *d)
 {
     struct provider_call *call = arg;
-    if (!call->gone) {
+    if (!call->gone && call->cb.on_delta != NULL) {
         call->told = true;
         call->cb.on_delta(call, d, call->arg);
     }
@@ -197,10 +190,10 @@ static bool settle(struct provider_call *call, int rc)
         free_call(call);
     } else if (call->reply.failed) {
         provider__judge(&e, call->choice->provider, call->status, &call->reply.fault);
-        fail_try(call, &e);
+        provider__fail(call, &e);
     } else if (rc < 0) {
         provider__judge_rc(&e, call->choice->provider, true, &call->feed);
-        fail_try(call, &e);
+        provider__fail(call, &e);
     } else if (call->reply.ended) {
         succeed(call);
     } else {
@@ -238,11 +231,6 @@ bool provider__event(struct provider_call *call, const struct json *event)
     return settle(call, rc);
 }
 
-void provider__fail(struct provider_call *call, struct provider_error *why)
-{
-    fail_try(call, why);
-}
-
 void provider__end(struct provider_call *call, int rc, const struct err *e)
 {
     const char *who = call->choice->provider;
@@ -257,7 +245,7 @@ void provider__end(struct provider_call *call, int rc, const struct err *e)
     } else {
         provider__fault(&why, PROVIDER_CUT, who, "ended before its answer was complete");
     }
-    fail_try(call, &why);
+    provider__fail(call, &why);
 }
 
 // ---- starting -------------------------------------------------------------------------------
@@ -279,7 +267,7 @@ static void begin_try(void *arg)
     if (call->kind->transport->start(call, &e) != 0) {
         struct provider_error why;
         provider__judge_rc(&why, call->choice->provider, false, &e);
-        fail_try(call, &why);
+        provider__fail(call, &why);
         return;
     }
     call->running = true;
@@ -287,22 +275,6 @@ static void begin_try(void *arg)
         call->kind->transport->pause(call, true);
     }
     progress(call);
-}
-
-static int write_body(struct provider_call *call, const struct provider_ask *ask, struct err *e)
-{
-    struct str model = json_get_text(ask->request, "model");
-    int rc = wire_check(ask->request, e);
-    if (rc != 0) {
-        return rc;
-    }
-    model = model.n != 0 ? model : str_of(call->choice->model);
-    wire_write(call->kind->wire, &call->body, ask->request, model);
-    redact_json(&call->body);
-    if (!buf_ok(&call->body)) {
-        return err_set(e, ERR_INVALID, "the request is larger than %d bytes", BODY_MAX);
-    }
-    return 0;
 }
 
 int provider_start(struct provider_call **out, struct providers *s, const struct provider_ask *ask,
@@ -317,7 +289,16 @@ int provider_start(struct provider_call **out, struct providers *s, const struct
                                    .arg = arg};
     *out = NULL;
     buf_init(&call->body, BODY_MAX);
-    int rc = write_body(call, ask, e);
+    int rc = wire_check(ask->request, e);
+    if (rc == 0) {
+        struct str model = json_get_text(ask->request, "model");
+        wire_write(call->kind->wire, &call->body, ask->request,
+                   model.n != 0 ? model : str_of(call->choice->model));
+        redact_json(&call->body);
+    }
+    if (rc == 0 && !buf_ok(&call->body)) {
+        rc = err_set(e, ERR_INVALID, "the request is larger than %d bytes", BODY_MAX);
+    }
     if (rc != 0) {
         buf_fini(&call->body);
         free(call);

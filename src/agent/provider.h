@@ -115,6 +115,7 @@ struct provider_error {
 
 /// `arg` is borrowed from provider_start() to on_done, on_fail or provider_cancel().
 struct provider_cb {
+    /// NULL: on_done is enough.
     void (*on_delta)(struct provider_call *call, const struct provider_delta *d, void *arg);
     /// The try failed with `why`; the next one begins in `wait_ms`. All deltas since the start, or since the last
     /// on_retry, are void: the model will not know them, and the answer begins again. A caller that journals them

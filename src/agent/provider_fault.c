@@ -62,21 +62,22 @@ static const struct hint words[] = {
     {"exceeded your current quota", PROVIDER_QUOTA},
 };
 
-static bool holds(struct str s, const char *word)
+/// Where `word` is in `s`, in any case; -1: nowhere.
+static ptrdiff_t find(struct str s, const char *word)
 {
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= s.n; i++) {
         if (strncasecmp(s.p + i, word, n) == 0) {
-            return true;
+            return (ptrdiff_t)i;
         }
     }
-    return false;
+    return -1;
 }
 
 static bool find_hint(const struct hint *hints, size_t n, struct str s, enum provider_fault *out)
 {
     for (size_t i = 0; i < n; i++) {
-        if (holds(s, hints[i].word)) {
+        if (find(s, hints[i].word) >= 0) {
             *out = hints[i].fault;
             return true;
         }
@@ -86,19 +87,17 @@ static bool find_hint(const struct hint *hints, size_t n, struct str s, enum pro
 
 static enum provider_fault by_status(int status)
 {
-    static const struct {
-        int status;
-        enum provider_fault fault;
-    } rows[] = {{401, PROVIDER_AUTH},         {403, PROVIDER_AUTH},
-                {402, PROVIDER_QUOTA},        {413, PROVIDER_CONTEXT},
-                {429, PROVIDER_RATE_LIMITED}, {408, PROVIDER_OVERLOADED},
-                {409, PROVIDER_OVERLOADED},   {200, PROVIDER_OVERLOADED}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (rows[i].status == status) {
-            return rows[i].fault; // 200: the server failed while it answered
-        }
+    switch (status) {
+    case 401:
+    case 403: return PROVIDER_AUTH;
+    case 402: return PROVIDER_QUOTA;
+    case 413: return PROVIDER_CONTEXT;
+    case 429: return PROVIDER_RATE_LIMITED;
+    case 200: // the server failed while it answered
+    case 408:
+    case 409: return PROVIDER_OVERLOADED;
+    default: return status >= 500 ? PROVIDER_OVERLOADED : PROVIDER_REJECTED;
     }
-    return status >= 500 ? PROVIDER_OVERLOADED : PROVIDER_REJECTED;
 }
 
 static enum provider_fault judge(int status, const struct wire_fault *f)
@@ -116,7 +115,7 @@ static enum provider_fault judge(int status, const struct wire_fault *f)
     if (known) {
         return fault;
     }
-    if (status == 200 && holds(f->type, "invalid_request")) {
+    if (status == 200 && find(f->type, "invalid_request") >= 0) {
         return PROVIDER_REJECTED;
     }
     int64_t code;
@@ -230,28 +229,20 @@ static const struct {
     {"anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"},
 };
 
-// "Please try again in 11.054s."
-static uint64_t asked_text(struct str message)
-{
-    static const char phrase[] = "try again in ";
-    size_t n = sizeof phrase - 1;
-    for (size_t i = 0; i + n < message.n; i++) {
-        if (strncasecmp(message.p + i, phrase, n) == 0) {
-            return parse_span(str_from(message, i + n));
-        }
-    }
-    return 0;
-}
-
 // ---- judging --------------------------------------------------------------------------------
 
 void provider__judge(struct provider_error *out, const char *who, int status,
                      const struct wire_fault *fault)
 {
     struct buf text = {.max = SIZE_MAX};
+    static const char asks[] = "try again in "; // "Please try again in 11.054s."
     struct str said = fault->message.n != 0 ? fault->message : fault->code;
-    *out = (struct provider_error){.fault = judge(status, fault), .status = status};
-    out->retry_after_ms = fault->wait_ms != 0 ? fault->wait_ms : asked_text(fault->message);
+    ptrdiff_t at = find(fault->message, asks);
+    *out = (struct provider_error){
+        .fault = judge(status, fault), .status = status, .retry_after_ms = fault->wait_ms};
+    if (at >= 0 && fault->wait_ms == 0) {
+        out->retry_after_ms = parse_span(str_from(fault->message, (size_t)at + strlen(asks)));
+    }
     buf_addf(&text, "'%s' ", who);
     if (status == 200) {
         buf_addz(&text, "failed while it answered");

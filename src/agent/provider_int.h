@@ -134,9 +134,8 @@ void provider__http_close_drains(struct providers *s);
 /// The provider of that name that a plugin offers in `dir` (NULL: everywhere); NULL: there is none. Borrowed until the
 /// loop turns.
 struct gen_item *provider__offer(const struct providers *s, struct str name, const char *dir);
-/// Call `each` for all of them, in load order.
-void provider__each_offer(const struct providers *s, const char *dir,
-                          void (*each)(void *arg, const struct gen_item *it), void *arg);
+/// Append the names of all of them, in load order.
+void provider__add_offers(const struct providers *s, const char *dir, struct provider_names *out);
 /// The names of its models, in `a`, in the plugin's order; returns how many. 0: it takes any name.
 size_t provider__offer_models(const struct gen_item *it, struct arena *a, const char ***out);
 

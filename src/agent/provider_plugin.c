@@ -122,44 +122,34 @@ static void take_call(struct wire_reply *r, const struct json *call)
     buf_fini(&text);
 }
 
-static void take_usage(struct wire_reply *r, const struct json *usage)
+/// `error` is {message, code?, status?, retry_after?}: `code` may be one of our faults, `status` is as of HTTP.
+static void read_event(struct wire_reply *r, const struct json *event)
 {
+    const struct json *usage = json_get(event, "usage"), *error = json_get(event, "error");
     int64_t *const counts[] = {&r->usage.input, &r->usage.cached, &r->usage.output,
                                &r->usage.reasoning};
     static const char *const names[] = {"input", "cached", "output", "reasoning"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct json *n = json_get(usage, names[i]);
-        *counts[i] = n != NULL ? wire_tokens(n) : *counts[i];
-    }
-}
-
-/// {message, code?, status?, retry_after?}: `code` may be one of our faults, `status` is as of HTTP.
-static void take_error(struct wire_reply *r, const struct json *error)
-{
-    double after = json_double(json_get(error, "retry_after"), 0);
-    wire_reply_fail(r, error);
-    if (r->fault.code.n == 0) { // without a code or a status there is no other try
-        r->fault.code = str_of(
-            arena_printf(&r->arena, "%lld", (long long)json_int(json_get(error, "status"), 400)));
-    }
-    r->fault.wait_ms = after > 0 && after < 1e6 ? (uint64_t)(after * 1000) : 0;
-}
-
-static void read_event(struct wire_reply *r, const struct json *event)
-{
-    const struct json *error = json_get(event, "error");
-    struct str reason = json_get_text(event, "stop_reason");
     wire_reply_reasoning(r, json_get_text(event, "reasoning"));
     wire_reply_text(r, 0, event->type == JSON_STR ? event->s : json_get_text(event, "text"));
     take_call(r, json_get(event, "tool_call"));
     json_foreach_item (call, json_get(event, "tool_calls")) {
         take_call(r, call);
     }
-    take_usage(r, json_get(event, "usage"));
-    ptrdiff_t at = str_lookup(reason, stop_reasons, ARRAY_LEN(stop_reasons));
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct json *n = json_get(usage, names[i]);
+        *counts[i] = n != NULL ? wire_tokens(n) : *counts[i];
+    }
+    ptrdiff_t at =
+        str_lookup(json_get_text(event, "stop_reason"), stop_reasons, ARRAY_LEN(stop_reasons));
     r->stop_reason = at >= 0 ? stop_reasons[at] : r->stop_reason;
     if (error != NULL && error->type == JSON_OBJ) {
-        take_error(r, error);
+        double after = json_double(json_get(error, "retry_after"), 0);
+        int64_t status = json_int(json_get(error, "status"), 400);
+        wire_reply_fail(r, error);
+        if (r->fault.code.n == 0) { // without a code or a status there is no other try
+            r->fault.code = str_of(arena_printf(&r->arena, "%lld", (long long)status));
+        }
+        r->fault.wait_ms = after > 0 && after < 1e6 ? (uint64_t)(after * 1000) : 0;
     }
 }
 
@@ -186,15 +176,14 @@ struct gen_item *provider__offer(const struct providers *s, struct str name, con
     return it != NULL && reaches(s, it, dir) ? it : NULL;
 }
 
-void provider__each_offer(const struct providers *s, const char *dir,
-                          void (*each)(void *arg, const struct gen_item *it), void *arg)
+void provider__add_offers(const struct providers *s, const char *dir, struct provider_names *out)
 {
     const struct gen *g =
         s != NULL && s->offers.engine != NULL ? gen_current(s->offers.engine) : NULL;
     struct gen_walk all = gen_walk(g, GEN_PROVIDER);
     for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
         if (reaches(s, it, dir) && gen_item_is_plain(g, it)) {
-            each(arg, it);
+            vec_push(out, gen_item_name(it));
         }
     }
 }
@@ -345,8 +334,7 @@ static int plugin_start(struct provider_call *call, struct err *e)
 {
     struct told *t = xcalloc(1, sizeof *t);
     (void)e;
-    t->call = call;
-    buf_init(&t->queue, QUEUE_MAX);
+    *t = (struct told){.call = call, .queue = {.max = QUEUE_MAX}};
     call->transport = t;
     call->stream = true;
     call->status = 200;

@@ -93,20 +93,26 @@ static void say_head(struct play *p, int status, uint64_t retry_after_ms)
     provider__head(p->call, &reply);
 }
 
-static void say_failure(struct play *p, int status, uint64_t retry_after_ms, struct buf *body)
+static void say_failure(struct play *p, const struct scripted_failure *f)
 {
-    struct err none = {0};
-    say_head(p, status, retry_after_ms);
-    provider__bytes(p->call, buf_str(body));
-    provider__end(p->call, 0, &none);
-    buf_fini(body);
+    struct buf body = {.max = SIZE_MAX};
+    struct jw w = {.out = &body};
+    jw_obj(&w);
+    jw_kobj(&w, "error");
+    jw_kstr(&w, "code", f->code);
+    jw_kstr(&w, "message", f->message);
+    jw_end_obj(&w);
+    jw_end_obj(&w);
+    say_head(p, f->status, f->retry_after_ms);
+    provider__bytes(p->call, buf_str(&body));
+    provider__end(p->call, 0, &(struct err){0});
+    buf_fini(&body);
 }
 
 static void complain(struct play *p, const char *message)
 {
-    struct buf body = {.max = SIZE_MAX};
-    scripted_write_fault(&body, message);
-    say_failure(p, 400, 0, &body);
+    say_failure(p, &(struct scripted_failure){
+                       .status = 400, .code = STR("scenario_failed"), .message = str_of(message)});
 }
 
 // Say the next words. The next step is scheduled first, because provider__bytes() may free `p`.
@@ -158,20 +164,16 @@ static void complain_of_last(struct play *p, struct str when)
 static void fail_now(struct play *p)
 {
     const struct played *played = p->call->played;
-    uint64_t after = 0;
-    int status = 0;
-    struct buf body = {.max = SIZE_MAX};
-    scripted_fate(&p->scene, played->tries, &status, &after);
-    scripted_write_error(&body, &p->scene);
-    say_failure(p, status, after, &body);
+    struct scripted_failure f = {0};
+    scripted_fate(&p->scene, played->tries, &f);
+    say_failure(p, &f);
 }
 
 static void begin(struct play *p)
 {
     const struct played *played = p->call->played;
+    struct scripted_failure f;
     struct err e = {0};
-    uint64_t after;
-    int status;
     p->has_scene = true;
     if (played->offline != NULL) {
         scripted_init_line(&p->scene, played->offline, played->n);
@@ -184,7 +186,7 @@ static void begin(struct play *p)
         complain_of_last(p, when);
         return;
     }
-    enum scripted_fate fate = scripted_fate(&p->scene, played->tries, &status, &after);
+    enum scripted_fate fate = scripted_fate(&p->scene, played->tries, &f);
     p->scene.cut = fate == SCRIPTED_IS_CUT;
     p->step = fate == SCRIPTED_FAILS ? fail_now : speak_first;
     schedule(p, p->scene.delay_ms);

@@ -195,53 +195,32 @@ static bool is_provider(const struct config *c, const struct provider_wish *wish
     return providers_has(wish->service, c, str_of(name), wish->cwd);
 }
 
-struct each_name {
-    const struct config *c;
-    void (*each)(void *arg, const char *name);
-    void *arg;
-};
-
-/// Settings win over plugins of the same name.
-static void each_offered(void *arg, const struct gen_item *it)
+struct provider_names providers_list(const struct providers *s, const struct config *c,
+                                     const char *dir)
 {
-    const struct each_name *x = arg;
-    if (get_setting(x->c, "providers.*.kind", gen_item_name(it)) == NULL) {
-        x->each(x->arg, gen_item_name(it));
-    }
-}
-
-void providers_each(const struct providers *s, const struct config *c, const char *dir,
-                    void (*each)(void *arg, const char *name), void *arg)
-{
-    struct each_name x = {c, each, arg};
+    struct provider_names list = {0};
     const char *name;
-    size_t at = 0;
-    while ((name = config_next_name(c, "providers", &at)) != NULL) {
-        each(arg, name);
+    for (size_t at = 0; (name = config_next_name(c, "providers", &at)) != NULL;) {
+        vec_push(&list, name);
     }
-    provider__each_offer(s, dir, each_offered, &x);
-}
-
-struct names {
-    const char *list[64];
-    size_t n;
-};
-
-static void add_name(void *arg, const char *name)
-{
-    struct names *x = arg;
-    if (x->n < ARRAY_LEN(x->list)) {
-        x->list[x->n++] = name;
+    size_t own = list.n;
+    provider__add_offers(s, dir, &list);
+    for (size_t i = list.n; i-- > own;) { // settings win over plugins of the same name
+        if (get_setting(c, "providers.*.kind", list.p[i]) != NULL) {
+            vec_remove(&list, i);
+        }
     }
+    return list;
 }
 
 /// The provider whose name is nearly this one; NULL: none is.
 static const char *nearest_to(const struct config *c, const struct provider_wish *wish,
                               const char *name)
 {
-    struct names x = {0};
-    providers_each(wish->service, c, wish->cwd, add_name, &x);
-    return str_nearest(str_of(name), x.list, x.n);
+    struct provider_names all = providers_list(wish->service, c, wish->cwd);
+    const char *nearest = str_nearest(str_of(name), all.p, all.n);
+    vec_fini(&all);
+    return nearest;
 }
 
 static int refuse_unknown(const struct config *c, const struct provider_wish *wish,
@@ -452,9 +431,10 @@ static int check_prefix(const struct provider_choice *ch, const struct config *c
     return rc;
 }
 
-static int resolve(struct provider_choice *ch, const struct config *c,
-                   const struct provider_wish *wish, struct err *e)
+int providers_resolve(struct provider_choice *ch, const struct config *c,
+                      const struct provider_wish *wish, struct err *e)
 {
+    *ch = (struct provider_choice){0};
     choose_names(ch, c, wish);
     int rc = check_prefix(ch, c, wish, e);
     if (rc == 0) {
@@ -463,39 +443,30 @@ static int resolve(struct provider_choice *ch, const struct config *c,
     if (rc == 0) {
         rc = choose_model(ch, c, wish, e);
     }
-    ch->dir = wish->cwd != NULL ? xstrdup(wish->cwd) : NULL;
     if (rc == 0 && ch->impl->transport == &provider_transport_scripted) {
         rc = choose_scenario(ch, c, wish, e);
     } else if (rc == 0 && ch->impl->path != NULL) {
         rc = choose_address(ch, c, e);
         rc = rc == 0 ? find_key(ch, c, wish, e) : rc;
     }
-    if (rc == 0) {
-        ch->retry = (struct retry_policy){
-            .tries = (unsigned)config_int(c, "retry.tries"),
-            .first_ms = (uint64_t)config_int(c, "retry.first_ms"),
-            .total_ms = (uint64_t)config_int(c, "retry.total_ms"),
-            .idle_ms = (uint64_t)config_int(c, "retry.idle_ms"),
-        };
-        ch->facts = model_facts(c, ch->kind, ch->model);
-        ch->prices = (struct provider_prices){
-            .input = price_of(c, "prices.*.input", ch->model),
-            .cached = price_of(c, "prices.*.cached", ch->model),
-            .output = price_of(c, "prices.*.output", ch->model),
-        };
-    }
-    return rc;
-}
-
-int providers_resolve(struct provider_choice *out, const struct config *c,
-                      const struct provider_wish *wish, struct err *e)
-{
-    *out = (struct provider_choice){0};
-    int rc = resolve(out, c, wish, e);
     if (rc != 0) {
-        provider_choice_fini(out);
+        provider_choice_fini(ch);
+        return rc;
     }
-    return rc;
+    ch->dir = wish->cwd != NULL ? xstrdup(wish->cwd) : NULL;
+    ch->retry = (struct retry_policy){
+        .tries = (unsigned)config_int(c, "retry.tries"),
+        .first_ms = (uint64_t)config_int(c, "retry.first_ms"),
+        .total_ms = (uint64_t)config_int(c, "retry.total_ms"),
+        .idle_ms = (uint64_t)config_int(c, "retry.idle_ms"),
+    };
+    ch->facts = model_facts(c, ch->kind, ch->model);
+    ch->prices = (struct provider_prices){
+        .input = price_of(c, "prices.*.input", ch->model),
+        .cached = price_of(c, "prices.*.cached", ch->model),
+        .output = price_of(c, "prices.*.output", ch->model),
+    };
+    return 0;
 }
 
 const char *provider_choice_key(const struct provider_choice *choice)
@@ -535,11 +506,10 @@ double provider_cost(const struct provider_choice *choice, const struct provider
 bool providers_owns_variable(const struct config *c, struct str name)
 {
     const char *provider;
-    size_t at = 0;
     if (str_lookup(name, our_variables, ARRAY_LEN(our_variables)) >= 0) {
         return true;
     }
-    while ((provider = config_next_name(c, "providers", &at)) != NULL) {
+    for (size_t at = 0; (provider = config_next_name(c, "providers", &at)) != NULL;) {
         const char *variable = get_setting(c, "providers.*.api_key_env", provider);
         if (variable != NULL && str_eqz(name, variable)) {
             return true;
@@ -570,18 +540,10 @@ static void write_row(struct jw *w, const struct config *c, const struct provide
     provider_choice_fini(&probe);
 }
 
-struct listing {
-    struct jw *w;
-    const struct config *c;
-    const struct provider_wish *wish;
-    const char *chosen;
-};
-
-static void write_offered(const struct listing *x, const struct gen_item *it)
+static void write_offered(struct jw *w, const struct gen_item *it, const char *chosen)
 {
     const char **models;
     struct arena a = {0};
-    struct jw *w = x->w;
     size_t n = provider__offer_models(it, &a, &models);
     jw_obj(w);
     jw_kstrz(w, "name", gen_item_name(it));
@@ -590,28 +552,25 @@ static void write_offered(const struct listing *x, const struct gen_item *it)
     jw_kstrz(w, "model", n != 0 ? models[0] : NULL);
     jw_kstrs(w, "models", models, n);
     jw_kbool(w, "has_key", true);
-    jw_kbool(w, "default", strcmp(gen_item_name(it), x->chosen) == 0);
+    jw_kbool(w, "default", strcmp(gen_item_name(it), chosen) == 0);
     jw_end_obj(w);
     arena_fini(&a);
-}
-
-static void write_one(void *arg, const char *name)
-{
-    const struct listing *x = arg;
-    if (get_setting(x->c, "providers.*.kind", name) != NULL) {
-        write_row(x->w, x->c, x->wish, name, x->chosen);
-    } else {
-        write_offered(x, provider__offer(x->wish->service, str_of(name), x->wish->cwd));
-    }
 }
 
 void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish)
 {
     struct provider_choice ch = {0};
     choose_names(&ch, c, wish);
-    struct listing x = {w, c, wish, ch.provider};
+    struct provider_names all = providers_list(wish->service, c, wish->cwd);
     jw_arr(w);
-    providers_each(wish->service, c, wish->cwd, write_one, &x);
+    vec_foreach (name, &all) {
+        if (get_setting(c, "providers.*.kind", *name) != NULL) {
+            write_row(w, c, wish, *name, ch.provider);
+        } else {
+            write_offered(w, provider__offer(wish->service, str_of(*name), wish->cwd), ch.provider);
+        }
+    }
     jw_end_arr(w);
+    vec_fini(&all);
     provider_choice_fini(&ch);
 }

@@ -72,7 +72,7 @@ struct provider_wish {
 /// `model`. Keys are never taken from the hub's environment. Reads at most one small file (the key's).
 /// ERR_NOT_FOUND for an unknown provider (with the nearest name), no model or no key; ERR_INVALID,
 /// ERR_DENIED for settings or key files that cannot be used. No message holds a key.
-int providers_resolve(struct provider_choice *out, const struct config *c,
+int providers_resolve(struct provider_choice *ch, const struct config *c,
                       const struct provider_wish *wish, struct err *e) MUST_CHECK;
 /// The key, for engine/gateway.c, which sends requests itself; NULL: none. Borrowed, and a secret.
 const char *provider_choice_key(const struct provider_choice *choice);
@@ -86,9 +86,14 @@ double provider_cost(const struct provider_choice *choice, const struct provider
 /// NULL.
 bool providers_has(const struct providers *s, const struct config *c, struct str name,
                    const char *dir);
-/// Call `each` with the name of each provider: those of the settings by name, then those of plugins.
-void providers_each(const struct providers *s, const struct config *c, const char *dir,
-                    void (*each)(void *arg, const char *name), void *arg);
+/// Names, borrowed until the loop turns. The caller ends the list with vec_fini().
+struct provider_names {
+    const char **p;
+    size_t n, cap;
+};
+/// List the names of all providers: those of the settings by name, then those of plugins that apply in `dir`.
+struct provider_names providers_list(const struct providers *s, const struct config *c,
+                                     const char *dir);
 
 /// Does a variable of a client's environment belong to providers and not to tools? AFLOAT_PROVIDER, AFLOAT_MODEL,
 /// AFLOAT_SCENARIO and every name in an api_key_env do.

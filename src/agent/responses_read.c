@@ -372,16 +372,9 @@ static const char *const ours[] = {
     "stream",      "conversation", "previous_response_id", "background",
     "tool_choice", "prompt",       "max_output_tokens",    "client_metadata"};
 
-/// The name of the function that `tool_choice` demands; empty when it demands none.
-static struct str forced_tool(struct reader *r, const struct json *choice)
+static void put_choice_chat(struct reader *r, struct json *params, const struct json *choice,
+                            struct str name)
 {
-    return responses__flat_name(r->a, json_get_text(choice, "namespace"),
-                                json_get_text(choice, "name"));
-}
-
-static void put_choice_chat(struct reader *r, struct json *params, const struct json *choice)
-{
-    struct str name = forced_tool(r, choice);
     struct json *out = make_obj(r->a, 2), *function = make_obj(r->a, 1);
     make_put(function, "name", make_str(name));
     make_put(out, "type", make_strz("function"));
@@ -391,9 +384,10 @@ static void put_choice_chat(struct reader *r, struct json *params, const struct 
     }
 }
 
-static void put_choice_anthropic(struct reader *r, struct json *params, const struct json *choice)
+static void put_choice_anthropic(struct reader *r, struct json *params, const struct json *choice,
+                                 struct str name)
 {
-    struct str name = forced_tool(r, choice), word = json_str(choice, "auto");
+    struct str word = json_str(choice, "auto");
     const struct json *parallel = json_get(r->body, "parallel_tool_calls");
     struct json *out = make_obj(r->a, 3);
     make_put(out, "type",
@@ -410,9 +404,9 @@ static void put_choice_anthropic(struct reader *r, struct json *params, const st
     make_put(params, "tool_choice", *out);
 }
 
-static void put_choice_responses(struct reader *r, struct json *params, const struct json *choice)
+static void put_choice_responses(struct reader *r, struct json *params, const struct json *choice,
+                                 struct str name)
 {
-    struct str name = forced_tool(r, choice);
     struct json *out = make_obj(r->a, 2);
     make_put(out, "type", make_strz("function"));
     make_put(out, "name", make_str(name));
@@ -473,7 +467,9 @@ static void put_all(struct reader *r, struct json *params)
 static const struct {
     const char *kind;
     void (*put)(struct reader *r, struct json *params);
-    void (*put_choice)(struct reader *r, struct json *params, const struct json *choice);
+    /// `name` is that of the function that `choice` demands; empty: it demands none.
+    void (*put_choice)(struct reader *r, struct json *params, const struct json *choice,
+                       struct str name);
 } kinds[] = {
     {"openai-chat", put_chat, put_choice_chat},
     {"anthropic", put_anthropic, put_choice_anthropic},
@@ -494,7 +490,9 @@ static const struct json *take_params(struct reader *r, const char *kind, bool h
         make_put(params, "max_tokens", *limit);
     }
     if (has_tools && is_given(choice)) { // APIs refuse a choice where there is nothing to choose
-        kinds[i].put_choice(r, params, choice);
+        struct str name = responses__flat_name(r->a, json_get_text(choice, "namespace"),
+                                               json_get_text(choice, "name"));
+        kinds[i].put_choice(r, params, choice, name);
     }
     return params;
 }

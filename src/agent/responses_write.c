@@ -47,15 +47,21 @@ static void event_end(struct event *ev, struct responses_writer *w)
     buf_fini(&ev->json);
 }
 
+/// Write the id of the item under way. A brief answer has none.
+static void write_id(struct responses_writer *w, struct jw *jw, const char *key, const char *prefix)
+{
+    if (!w->brief) {
+        jw_key(jw, key);
+        jw_strf(jw, "%s_%s_%lld", prefix, w->id, (long long)w->index);
+    }
+}
+
 /// Begin an event about the item under way.
 static struct jw *item_event(struct event *ev, struct responses_writer *w, const char *type,
                              const char *prefix)
 {
     struct jw *jw = event_begin(ev, w, type);
-    if (!w->brief) {
-        jw_key(jw, "item_id");
-        jw_strf(jw, "%s_%s_%lld", prefix, w->id, (long long)w->index);
-    }
+    write_id(w, jw, "item_id", prefix);
     jw_kint(jw, "output_index", w->index);
     return jw;
 }
@@ -101,10 +107,8 @@ static void write_part(struct jw *jw, const struct text_kind *k, struct str text
     jw_kstrz(jw, "type", k->part_type);
     jw_kstr(jw, "text", text);
     if (k == &text_kinds[RESPONSES_TEXT]) {
-        jw_karr(jw, "annotations");
-        jw_end_arr(jw);
-        jw_karr(jw, "logprobs");
-        jw_end_arr(jw);
+        jw_kstrs(jw, "annotations", NULL, 0);
+        jw_kstrs(jw, "logprobs", NULL, 0);
     }
     jw_end_obj(jw);
 }
@@ -128,10 +132,7 @@ static void write_text_item(struct responses_writer *w, struct jw *jw, bool done
     const struct text_kind *k = &text_kinds[w->open];
     jw_obj(jw);
     jw_kstrz(jw, "type", k->type);
-    if (!w->brief) {
-        jw_key(jw, "id");
-        jw_strf(jw, "%s_%s_%lld", k->prefix, w->id, (long long)w->index);
-    }
+    write_id(w, jw, "id", k->prefix);
     if (w->open == RESPONSES_TEXT) {
         jw_kstrz(jw, "role", "assistant");
         jw_kstrz(jw, "status", done ? "completed" : "in_progress");
@@ -218,8 +219,7 @@ static void close_text(struct responses_writer *w, const struct json *sealed)
         jw_kint(done, k->part_index, 0);
         jw_kstr(done, "text", buf_str(&w->text));
         if (w->open == RESPONSES_TEXT) {
-            jw_karr(done, "logprobs");
-            jw_end_arr(done);
+            jw_kstrs(done, "logprobs", NULL, 0);
         }
         event_end(&ev, w);
         write_part_event(w, k->part_done, buf_str(&w->text));
@@ -250,8 +250,7 @@ static void write_delta(struct responses_writer *w, enum responses_open open, st
     }
     jw_kstr(jw, "delta", text);
     if (!w->brief && open == RESPONSES_TEXT) {
-        jw_karr(jw, "logprobs");
-        jw_end_arr(jw);
+        jw_kstrs(jw, "logprobs", NULL, 0);
     }
     event_end(&ev, w);
 }
@@ -308,9 +307,8 @@ static void write_call_item(struct responses_writer *w, struct buf *out, const s
     struct jw jw = {.out = out};
     jw_obj(&jw);
     jw_kstrz(&jw, "type", c->custom ? "custom_tool_call" : "function_call");
+    write_id(w, &jw, "id", c->custom ? "ctc" : "fc");
     if (!w->brief) {
-        jw_key(&jw, "id");
-        jw_strf(&jw, "%s_%s_%lld", c->custom ? "ctc" : "fc", w->id, (long long)w->index);
         jw_kstrz(&jw, "status", done ? "completed" : "in_progress");
     }
     jw_kstr(&jw, "call_id", c->id);

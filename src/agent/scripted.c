@@ -34,17 +34,14 @@ struct scene_key {
     enum json_type type; // JSON_NULL: any
 };
 
-static const struct scene_key line_keys[] =
-    {{"text", JSON_STR},       {"reasoning", JSON_STR}, {"when", JSON_STR},
-     {"tool_calls", JSON_ARR}, {"usage", JSON_OBJ},     {"error", JSON_OBJ},
-     {"delay_ms", JSON_INT},   {"delta_ms", JSON_INT},  {0}},
-                              call_keys[] = {{"name", JSON_STR}, {"input", JSON_NULL}, {0}},
-                              usage_keys[] = {{"input", JSON_INT},
-                                              {"cached", JSON_INT},
-                                              {"output", JSON_INT},
-                                              {"reasoning", JSON_INT},
-                                              {0}},
-                              error_keys[] = {{"status", JSON_INT},
+static const struct scene_key line_keys[] = {
+    {"text", JSON_STR},       {"reasoning", JSON_STR}, {"when", JSON_STR},
+    {"tool_calls", JSON_ARR}, {"usage", JSON_OBJ},     {"error", JSON_OBJ},
+    {"delay_ms", JSON_INT},   {"delta_ms", JSON_INT},  {0}};
+static const struct scene_key call_keys[] = {{"name", JSON_STR}, {"input", JSON_NULL}, {0}};
+static const struct scene_key usage_keys[] = {
+    {"input", JSON_INT}, {"cached", JSON_INT}, {"output", JSON_INT}, {"reasoning", JSON_INT}, {0}};
+static const struct scene_key error_keys[] = {{"status", JSON_INT},
                                               {"times", JSON_INT},
                                               {"retry_after", JSON_NULL},
                                               {"code", JSON_STR},
@@ -103,30 +100,21 @@ static int check(const struct json *line, struct err *e)
     return 0;
 }
 
-static uint64_t get_ms(const struct json *obj, const char *key)
+static void set_line(struct scripted_scene *s, const struct json *line, uint64_t n)
 {
-    return (uint64_t)MAX(json_int(json_get(obj, key), 0), 0);
-}
-
-static void scene_init(struct scripted_scene *s, uint64_t n)
-{
-    *s = (struct scripted_scene){.n = n};
+    s->n = n;
+    s->line = line;
+    s->text = json_get_text(line, "text");
+    s->delay_ms = (uint64_t)MAX(json_int(json_get(line, "delay_ms"), 0), 0);
+    s->delta_ms = (uint64_t)MAX(json_int(json_get(line, "delta_ms"), 0), 0);
     s->writer.brief = true;
     s->writer.id = arena_printf(&s->arena, "resp_%llu", (unsigned long long)n);
 }
 
-static void set_line(struct scripted_scene *s, const struct json *line)
-{
-    s->line = line;
-    s->text = json_get_text(line, "text");
-    s->delay_ms = get_ms(line, "delay_ms");
-    s->delta_ms = get_ms(line, "delta_ms");
-}
-
 void scripted_init_line(struct scripted_scene *s, const struct json *line, uint64_t n)
 {
-    scene_init(s, n);
-    set_line(s, line);
+    *s = (struct scripted_scene){0};
+    set_line(s, line, n);
 }
 
 int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n, struct err *e)
@@ -134,7 +122,7 @@ int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n, str
     struct err own;
     struct json *line;
     e = e != NULL ? e : &own;
-    scene_init(s, n);
+    *s = (struct scripted_scene){0};
     int rc = json_parse(&line, &s->arena, find_line(scenario, n, &s->number), NULL, e);
     if (rc == 0) {
         rc = check(line, e);
@@ -142,7 +130,7 @@ int scripted_init(struct scripted_scene *s, struct str scenario, uint64_t n, str
     if (rc != 0) {
         return err_prefix(e, "line %llu of the scenario", (unsigned long long)s->number);
     }
-    set_line(s, line);
+    set_line(s, line, n);
     return 0;
 }
 
@@ -159,8 +147,8 @@ struct str scripted_when(const struct scripted_scene *s)
 
 // ---- failing --------------------------------------------------------------------------------
 
-enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number, int *status,
-                                 uint64_t *retry_after_ms)
+enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number,
+                                 struct scripted_failure *out)
 {
     const struct json *error = json_get(s->line, "error");
     int64_t code = json_int(json_get(error, "status"), 500);
@@ -171,32 +159,13 @@ enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number
     if (json_bool(json_get(error, "cut"), false)) {
         return SCRIPTED_IS_CUT;
     }
-    *status = code >= 400 && code <= 599 ? (int)code : 500;
-    *retry_after_ms = after > 0 && after < 1e6 ? (uint64_t)(after * 1000) : 0;
+    *out = (struct scripted_failure){
+        .status = code >= 400 && code <= 599 ? (int)code : 500,
+        .retry_after_ms = after > 0 && after < 1e6 ? (uint64_t)(after * 1000) : 0,
+        .code = json_get_text(error, "code"),
+        .message = json_str(json_get(error, "message"), "the scenario says so"),
+    };
     return SCRIPTED_FAILS;
-}
-
-static void write_error(struct buf *out, struct str code, struct str message)
-{
-    struct jw w = {.out = out};
-    jw_obj(&w);
-    jw_kobj(&w, "error");
-    jw_kstr(&w, "code", code);
-    jw_kstr(&w, "message", message);
-    jw_end_obj(&w);
-    jw_end_obj(&w);
-}
-
-void scripted_write_error(struct buf *out, const struct scripted_scene *s)
-{
-    const struct json *error = json_get(s->line, "error");
-    write_error(out, json_get_text(error, "code"),
-                json_str(json_get(error, "message"), "the scenario says so"));
-}
-
-void scripted_write_fault(struct buf *out, const char *message)
-{
-    write_error(out, STR("scenario_failed"), str_of(message));
 }
 
 // ---- speaking -------------------------------------------------------------------------------
@@ -231,18 +200,6 @@ static void say_calls(struct scripted_scene *s)
     }
 }
 
-static void say_end(struct scripted_scene *s, uint64_t input_tokens)
-{
-    const struct json *usage = json_get(s->line, "usage");
-    struct provider_usage u = {
-        .input = json_int(json_get(usage, "input"), (int64_t)input_tokens),
-        .cached = json_int(json_get(usage, "cached"), 0),
-        .output = json_int(json_get(usage, "output"), (int64_t)(s->text.n + 3) / 4),
-        .reasoning = json_int(json_get(usage, "reasoning"), 0),
-    };
-    responses_complete(&s->writer, &u, NULL);
-}
-
 bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *out)
 {
     enum { OPENING, WORDS, OVER };
@@ -271,7 +228,16 @@ bool scripted_next(struct scripted_scene *s, uint64_t input_tokens, struct buf *
         return false;
     }
     say_calls(s);
-    say_end(s, input_tokens);
+    const struct json *usage = json_get(s->line, "usage");
+    responses_complete(
+        &s->writer,
+        &(struct provider_usage){
+            .input = json_int(json_get(usage, "input"), (int64_t)input_tokens),
+            .cached = json_int(json_get(usage, "cached"), 0),
+            .output = json_int(json_get(usage, "output"), (int64_t)(s->text.n + 3) / 4),
+            .reasoning = json_int(json_get(usage, "reasoning"), 0),
+        },
+        NULL);
     s->stage = OVER;
     return true;
 }

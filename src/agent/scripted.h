@@ -36,13 +36,16 @@ struct str scripted_when(const struct scripted_scene *s);
 
 enum scripted_fate { SCRIPTED_ANSWERS, SCRIPTED_FAILS, SCRIPTED_IS_CUT };
 
-/// How try `number` (from 1) ends. If it fails, `*status` is that of the answer and `*retry_after_ms` the wait that it
-/// asks for, or 0.
-enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number, int *status,
-                                 uint64_t *retry_after_ms);
-/// The body of an answer that failed: the scene's error, or one of ours.
-void scripted_write_error(struct buf *out, const struct scripted_scene *s);
-void scripted_write_fault(struct buf *out, const char *message);
+/// An answer that is a failure.
+struct scripted_failure {
+    int status;
+    uint64_t retry_after_ms; // the wait that it asks for; 0: none
+    struct str code, message;
+};
+
+/// How try `number` (from 1) ends. `out` is filled in if it fails.
+enum scripted_fate scripted_fate(const struct scripted_scene *s, unsigned number,
+                                 struct scripted_failure *out);
 
 /// Append the next events: the opening, one word, the calls, the end. `input_tokens` is the usage if the scene gives
 /// none. False, and nothing is appended, when all was written.

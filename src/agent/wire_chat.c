@@ -109,19 +109,6 @@ static void write_message(struct jw *w, const struct json *message)
     jw_end_obj(w);
 }
 
-// The messages between two assistant messages: results go first, right after their calls.
-static const struct json *write_run(struct jw *w, const struct json *at, const struct json *end)
-{
-    const struct json *stop = at;
-    while (stop < end && !wire_is_role(stop, "assistant")) {
-        write_results(w, stop++);
-    }
-    for (; at < stop; at++) {
-        write_message(w, at);
-    }
-    return stop;
-}
-
 static void write_messages(struct jw *w, const struct json *request)
 {
     struct str system = json_get_text(request, "system");
@@ -134,9 +121,12 @@ static void write_messages(struct jw *w, const struct json *request)
         jw_kstr(w, "content", system);
         jw_end_obj(w);
     }
-    for (const struct json *at = json_items(messages); at < end; at++) {
-        at = write_run(w, at, end);
-        if (at < end) {
+    for (const struct json *at = json_items(messages); at < end;) {
+        const struct json *next = at; // message of the assistant, or the end
+        while (next < end && !wire_is_role(next, "assistant")) {
+            write_results(w, next++); // first, right after their calls
+        }
+        for (; at <= next && at < end; at++) {
             write_message(w, at);
         }
     }

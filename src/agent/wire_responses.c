@@ -81,9 +81,7 @@ static void write_request(struct jw *w, const struct json *request, struct str m
         jw_kbool(w, "store", false);
     }
     if (can_reason(model) && !wire_param_given(request, "include")) {
-        jw_karr(w, "include");
-        jw_strz(w, "reasoning.encrypted_content");
-        jw_end_arr(w);
+        jw_kstrs(w, "include", (const char *const[]){"reasoning.encrypted_content"}, 1);
     }
     if (system.n != 0) {
         jw_kstr(w, "instructions", system);

@@ -86,15 +86,8 @@ static void on_models(const char *const *names, size_t n, const struct provider_
     }
 }
 
-static void count(void *arg, const char *name)
+static void add(struct listing *l, const char *name)
 {
-    (void)name;
-    ++*(size_t *)arg;
-}
-
-static void add(void *arg, const char *name)
-{
-    struct listing *l = arg;
     struct asked_provider *p = &l->providers[l->n];
     const struct modelserver_opts *o = &l->c->server->o;
     struct provider_wish wish = {.provider = name,
@@ -111,13 +104,15 @@ void models__run(struct model_call *c)
 {
     const struct config *config = c->server->o.config->now;
     struct listing *l = xcalloc(1, sizeof *l);
-    size_t most = 0;
-    providers_each(c->server->o.providers, config, c->cwd, count, &most);
+    struct provider_names names = providers_list(c->server->o.providers, config, c->cwd);
     l->c = c;
-    l->providers = arena_calloc(&c->arena, most + 1, sizeof *l->providers);
+    l->providers = arena_calloc(&c->arena, names.n + 1, sizeof *l->providers);
     c->work = l;
     c->stop = on_stop;
-    providers_each(c->server->o.providers, config, c->cwd, add, l);
+    vec_foreach (name, &names) {
+        add(l, *name);
+    }
+    vec_fini(&names);
     if (l->n == 0) {
         answer(l);
         return;
