@@ -56,24 +56,18 @@ struct box_policy tool_copy_policy(struct arena *a, const struct box_policy *p)
 static void copy_env(struct tool_job *c, const struct tool_env *env)
 {
     struct arena *a = &c->arena;
-    c->loop = env->loop;
-    c->lane = env->lane;
     c->policy = tool_copy_policy(a, env->policy);
     if (c->tool->effect == TOOL_READS && c->policy.mode == BOX_WORKSPACE_WRITE) {
         c->policy.mode = BOX_READ_ONLY; // so nothing has to be guarded from it
     }
-    c->outside = trust_copy_outside(a, &env->outside);
-    c->consented = env->consented;
-    c->memory = env->memory;
-    c->processes = env->processes;
-    c->environment = arena_copy_list(a, env->environment);
-    c->umask = tool_umask(c->environment);
-    c->outputs_dir = copy_text(a, env->outputs_dir);
-    c->call_id = copy_text(a, env->call_id);
-    c->timeout_ms = env->timeout_ms != 0 ? env->timeout_ms : TIMEOUT_MS;
-    c->preview = env->preview;
-    c->from_editor = env->from_editor;
-    c->to_editor = env->to_editor;
+    c->env = *env;
+    c->env.policy = &c->policy;
+    c->env.outside = trust_copy_outside(a, &env->outside);
+    c->env.environment = arena_copy_list(a, env->environment);
+    c->env.outputs_dir = copy_text(a, env->outputs_dir);
+    c->env.call_id = copy_text(a, env->call_id);
+    c->env.timeout_ms = env->timeout_ms != 0 ? env->timeout_ms : TIMEOUT_MS;
+    c->umask = tool_umask(c->env.environment);
 }
 
 // ---- the work --------------------------------------------------------------------------------
@@ -99,7 +93,7 @@ static void on_prepared(void *arg)
 static void prepare(void *arg) // on the lane
 {
     struct tool_job *c = arg;
-    int rc = c->box == NULL ? trust_make_box(&c->box, &c->policy, &c->outside, &c->why) : 0;
+    int rc = c->box == NULL ? trust_make_box(&c->box, &c->policy, &c->env.outside, &c->why) : 0;
     c->why.code = rc == 0 ? c->tool->ops->work(c, &c->why) : rc;
 }
 
@@ -211,9 +205,9 @@ struct tool_job *tool_job_start(const struct tool_env *env, const struct tool *t
     assert(rc == 0 && schema_check(schema, NULL) == 0);
     c->why.code = schema_fit(schema, c->input, "input", &c->why);
     if (c->why.code != 0) {
-        loop_defer(c->loop, on_prepared, c);
+        loop_defer(c->env.loop, on_prepared, c);
     } else {
-        work_submit(c->lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
+        work_submit(c->env.lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
     }
     return c;
 }
@@ -242,15 +236,15 @@ void tool_job_edited(struct tool_job *c, enum tool_edited how, struct str text)
                 (int)MIN(text.n, (size_t)200), text.p);
     }
     if (wrote || atomic_load(&c->cancelled)) {
-        loop_defer(c->loop, on_prepared, c);
+        loop_defer(c->env.loop, on_prepared, c);
         return;
     }
     if (how == TOOL_EDITOR_GONE) {
-        c->from_editor = c->to_editor = false;
+        c->env.from_editor = c->env.to_editor = false;
     } else if (how == TOOL_EDITOR_DONE && text.n <= TOOL_FILE_MAX && !memchr(text.p, 0, text.n)) {
         c->unsaved = arena_str(&c->arena, text);
     }
     buf_clear(&c->text);
     buf_clear(&c->diff);
-    work_submit(c->lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
+    work_submit(c->env.lane, work_mount_key(c->policy.working_dir), prepare, on_prepared, c);
 }

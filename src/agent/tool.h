@@ -93,7 +93,6 @@ struct tool_result {
     bool success;
     const char *error;   // NULL exactly when `success`: "exit 2", "signal 9", "timed out after 5 s"
     const char *problem; // NULL, or a code of CONTRACT 4: "SANDBOX_UNAVAILABLE"
-    uint64_t left_out;   // bytes of the output that are only in the file
     struct str diff;     // what a file tool changed, as a unified diff; empty: nothing, or not text
     bool guarded;        // the file runs outside of the box: it changes only if the user agrees
 };

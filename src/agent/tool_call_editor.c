@@ -105,19 +105,6 @@ static void on_ran(void *arg, const struct json *result, const char *why)
     buf_fini(&shown);
 }
 
-static void write_environment(struct jw *w, const char *const *vars)
-{
-    jw_karr(w, "env");
-    for (size_t i = 0; vars[i] != NULL; i++) {
-        struct str value = str_of(vars[i]), name = str_cut(&value, '=');
-        jw_obj(w);
-        jw_kstr(w, "name", name);
-        jw_kstr(w, "value", value);
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-}
-
 bool tool_call__run_terminal(struct tool_call *c, const char *const *vars)
 {
     const struct agent_editor *ed = tool_call__editor(c);
@@ -139,7 +126,15 @@ bool tool_call__run_terminal(struct tool_call *c, const char *const *vars)
     jw_kstrz(&w, "cwd", dir);
     jw_kint(&w, "timeout_ms", seconds > 0 ? (int64_t)(seconds * 1000) : TERMINAL_MS);
     jw_kint(&w, "limit", TOOL_OUTPUT_MAX);
-    write_environment(&w, agent__session_filter(s, vars, a));
+    jw_karr(&w, "env");
+    for (const char *const *it = agent__session_filter(s, vars, a); *it != NULL; it++) {
+        struct str value = str_of(*it), name = str_cut(&value, '=');
+        jw_obj(&w);
+        jw_kstr(&w, "name", name);
+        jw_kstr(&w, "value", value);
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
     jw_end_obj(&w);
     c->editing = EDITING_RUNS;
     ed->ask(ed->arg, "terminal", buf_str(&params), on_ran, c);

@@ -214,22 +214,6 @@ static unsigned char type_of(int dir, const struct dirent *d)
     return S_ISDIR(st.st_mode) ? DT_DIR : S_ISLNK(st.st_mode) ? DT_LNK : DT_REG;
 }
 
-static void list_dir(struct listing *l, int fd, const char *real, const char *shown, size_t depth);
-
-static void list_below(struct listing *l, int fd, const char *real, const char *shown,
-                       const struct entry *it, size_t depth)
-{
-    struct arena *a = &l->call->arena;
-    char *inner = arena_printf(a, "%s/%s", strcmp(real, "/") == 0 ? "" : real, it->name);
-    if (!box_may_read(l->call->box, inner, NULL)) {
-        return;
-    }
-    int below = openat(fd, it->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (below >= 0) {
-        list_dir(l, below, inner, arena_printf(a, "%s%s/", shown, it->name), depth);
-    }
-}
-
 /// List a directory; takes `fd`. Links are shown but not followed, and `.git` is not entered: its files are many and
 /// say little.
 static void list_dir(struct listing *l, int fd, const char *real, const char *shown, size_t depth)
@@ -262,7 +246,13 @@ static void list_dir(struct listing *l, int fd, const char *real, const char *sh
         buf_addz(out, it->type == DT_DIR ? "/\n" : it->type == DT_LNK ? "@\n" : "\n");
         l->left--;
         if (it->type == DT_DIR && depth < l->depth && strcmp(it->name, ".git") != 0) {
-            list_below(l, fd, real, shown, it, depth + 1);
+            char *inner = arena_printf(&l->call->arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+                                       it->name);
+            int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+            int below = box_may_read(l->call->box, inner, NULL) ? openat(fd, it->name, flags) : -1;
+            if (below >= 0) {
+                list_dir(l, below, inner, arena_printf(&l->call->arena, "%s/", name), depth + 1);
+            }
         }
     }
     vec_fini(&entries);

@@ -19,24 +19,16 @@ struct tool_command {
 
 struct tool_job {
     const struct tool *tool;
-    struct loop *loop;
-    struct lane *lane;
     struct tool_cb cb;
     void *arg;
     struct arena arena; // of everything below that is a pointer
     const struct json *input;
+    struct tool_env env; // a copy: all of it is in the arena
     struct box_policy policy;
-    struct trust_outside outside;
-    uint64_t memory, processes;
-    bool consented, guarded; // `guarded`: it would change a file that runs outside of the sandbox
-    const char *const *environment;
-    mode_t umask; // the client's
-    const char *outputs_dir, *call_id;
-    uint64_t timeout_ms;
-    bool preview;
+    bool guarded;          // it would change a file that runs outside of the sandbox
+    mode_t umask;          // the client's
     atomic_bool cancelled; // read on the lane
     // with an editor that may have unsaved files
-    bool from_editor, to_editor;
     bool asked;          // the editor was asked for the text of the file
     struct str unsaved;  // the text that it gave; `p` NULL: none
     const char *wanted;  // the real path to ask the editor for; NULL: none

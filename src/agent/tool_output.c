@@ -201,9 +201,8 @@ void tool_output_end(struct tool_output *o, loop_fn *done, void *arg)
     }
 }
 
-void tool_output_text(struct tool_output *o, struct buf *out, uint64_t *left_out)
+void tool_output_text(struct tool_output *o, struct buf *out)
 {
-    *left_out = 0;
     tool_output_clean(out, buf_str(&o->first));
     if (!o->spilled) {
         return;
@@ -213,8 +212,8 @@ void tool_output_text(struct tool_output *o, struct buf *out, uint64_t *left_out
     for (int i = 0; i < 3 && tail.n != 0 && ((unsigned char)tail.p[0] & 0xc0) == 0x80; i++) {
         tail = str_from(tail, 1); // the rest of a character whose beginning was left out
     }
-    *left_out = o->total - o->first.n - tail.n;
-    buf_addf(out, "\n[%llu bytes left out here; ", (unsigned long long)*left_out);
+    buf_addf(out, "\n[%llu bytes left out here; ",
+             (unsigned long long)(o->total - o->first.n - tail.n));
     if (o->failed != 0) {
         buf_addf(out, "the whole output could not be kept: %s]\n", err_text(o->failed));
     } else if (o->written < o->total) {

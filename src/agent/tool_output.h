@@ -21,9 +21,8 @@ bool tool_output_add(struct tool_output *o, struct str bytes);
 /// No more comes: write out the rest, then call `done` from the loop; at once when there is no file.
 void tool_output_end(struct tool_output *o, loop_fn *done, void *arg);
 
-/// After `done`. The text for the model, UTF-8: all, or head and tail with a line between them.
-/// `*left_out` is the number of bytes that it lacks.
-void tool_output_text(struct tool_output *o, struct buf *out, uint64_t *left_out);
+/// Append the text for the model, UTF-8: all, or head and tail with a line between them. Only after `done`.
+void tool_output_text(struct tool_output *o, struct buf *out);
 void tool_output_free(struct tool_output *o); // only after `done`
 
 /// Append `bytes` to `out` as UTF-8: invalid bytes and NUL become U+FFFD.

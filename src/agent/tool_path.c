@@ -51,7 +51,7 @@ static bool is_kernel_made(int fd)
 /// Is it an output of this session? Those may be read although they are in the home of Afloat.
 static bool is_output(const struct tool_job *c, const char *real)
 {
-    char *dir = c->outputs_dir != NULL ? realpath(c->outputs_dir, NULL) : NULL;
+    char *dir = c->env.outputs_dir != NULL ? realpath(c->env.outputs_dir, NULL) : NULL;
     const char *below = dir != NULL ? path_below(dir, real) : NULL;
     bool inside = below != NULL && below[0] != '\0';
     free(dir);
@@ -153,7 +153,7 @@ int tool__read_file(struct tool_job *c, const char *path, struct buf *out, struc
 {
     char *real;
     int fd = tool__open(c, path, false, &real, e), rc = fd;
-    if (fd >= 0 && c->from_editor && !c->asked) {
+    if (fd >= 0 && c->env.from_editor && !c->asked) {
         c->wanted = real;
         rc = err_set(e, UV_EAGAIN, "the editor has to be asked for '%s'", path);
     } else if (fd >= 0 && c->unsaved.p != NULL) {
@@ -186,7 +186,7 @@ static char *join(struct tool_job *c, const char *dir, const char *name)
 static int check_writable(struct tool_job *c, const char *real, const char *path, struct err *e)
 {
     const char *why = NULL;
-    if (c->consented && box_is_guarded(c->box, real)) {
+    if (c->env.consented && box_is_guarded(c->box, real)) {
         return 0;
     }
     if (!box_may_write(c->box, real, &why)) {
@@ -305,7 +305,7 @@ static int write_place(struct tool_job *c, const struct place *p, const char *pa
                        struct err *e)
 {
     char file[64 + NAME_MAX];
-    char *dir = c->to_editor ? real_path(c, p->dir) : NULL;
+    char *dir = c->env.to_editor ? real_path(c, p->dir) : NULL;
     if (dir != NULL) { // the editor writes it, and updates its buffer
         c->wanted = join(c, dir, p->name);
         c->to_write = arena_str(&c->arena, text);
@@ -333,15 +333,17 @@ int tool__write(struct tool_job *c, const char *path, struct str text, struct er
     if (fd < 0 && errno != ENOENT) {
         return err_sys(e, "cannot open '%s'", path);
     }
-    rc = fd >= 0 ? find_existing(c, fd, path, &p, e) : c->preview ? 0 : find_new(c, path, &p, e);
+    rc = fd >= 0          ? find_existing(c, fd, path, &p, e)
+         : c->env.preview ? 0
+                          : find_new(c, path, &p, e);
     if (fd >= 0) {
         close(fd);
     }
-    if (rc < 0 || c->preview) {
+    if (rc < 0 || c->env.preview) {
         if (p.dir >= 0) {
             close(p.dir);
         }
-        return c->preview && c->guarded ? 0 : rc;
+        return c->env.preview && c->guarded ? 0 : rc;
     }
     rc = write_place(c, &p, path, text, e);
     close(p.dir);

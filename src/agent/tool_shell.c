@@ -72,7 +72,7 @@ static int run_shell(struct tool_job *c, struct err *e)
     }
     double seconds = json_double(limit != NULL ? limit : json_get(c->input, "timeout"), 0);
     if (seconds > 0) {
-        c->timeout_ms = MAX(1, (uint64_t)(seconds * 1000));
+        c->env.timeout_ms = MAX(1, (uint64_t)(seconds * 1000));
     }
     const char **argv = arena_calloc(&c->arena, 4, sizeof *argv);
     argv[0] = access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
@@ -153,17 +153,14 @@ static void explain(struct tool_job *c)
 static const char *judge(struct tool_job *c, struct tool_result *r)
 {
     const struct proc_exit *x = &c->exit;
-    if (!x->launched && x->no_box != 0) {
-        if (box_explain(x->no_box, -x->code, &c->why) == ERR_UNSUPPORTED) {
+    if (!x->launched) {
+        if (x->no_box != 0 && box_explain(x->no_box, -x->code, &c->why) == ERR_UNSUPPORTED) {
             r->problem = "SANDBOX_UNAVAILABLE";
         }
         return c->why.msg;
     }
-    if (!x->launched) {
-        return c->why.msg;
-    }
     if (c->timed_out) {
-        return arena_printf(&c->arena, "timed out after %g s", (double)c->timeout_ms / 1000);
+        return arena_printf(&c->arena, "timed out after %g s", (double)c->env.timeout_ms / 1000);
     }
     if (c->interrupted) {
         return "interrupted";
@@ -171,12 +168,12 @@ static const char *judge(struct tool_job *c, struct tool_result *r)
     if (x->limit == LAUNCH_LIMIT_MEMORY) {
         return arena_printf(&c->arena,
                             "ended: it took more than %llu MiB of memory ([limits] command_mb)",
-                            (unsigned long long)(c->memory >> 20));
+                            (unsigned long long)(c->env.memory >> 20));
     }
     if (x->limit == LAUNCH_LIMIT_PROCESSES) {
         return arena_printf(&c->arena,
                             "ended: it had more than %llu processes ([limits] command_processes)",
-                            (unsigned long long)c->processes);
+                            (unsigned long long)c->env.processes);
     }
     if (x->signal != 0) {
         return arena_printf(&c->arena, "signal %d", x->signal);
@@ -188,7 +185,7 @@ static void on_output_done(void *arg)
 {
     struct tool_job *c = arg;
     struct tool_result r = {0};
-    tool_output_text(c->output, &c->text, &r.left_out);
+    tool_output_text(c->output, &c->text);
     if (c->command.nothing != 0 && c->exit.code == c->command.nothing && c->text.n == 0) {
         buf_addz(&c->text, "no matches\n");
         c->exit.code = 0;
@@ -265,11 +262,11 @@ static void on_timeout(void *arg)
 /// The environment of a command in a box, where the client's TMPDIR does not exist.
 static const char *const *command_env(struct tool_job *c)
 {
-    size_t n = str_count(c->environment), kept = 0;
+    size_t n = str_count(c->env.environment), kept = 0;
     const char **env = arena_calloc(&c->arena, n + 2, sizeof *env);
     for (size_t i = 0; i < n; i++) {
-        if (!str_starts(str_of(c->environment[i]), "TMPDIR=")) {
-            env[kept++] = c->environment[i];
+        if (!str_starts(str_of(c->env.environment[i]), "TMPDIR=")) {
+            env[kept++] = c->env.environment[i];
         }
     }
     env[kept] = "TMPDIR=/tmp";
@@ -296,27 +293,27 @@ void tool__spawn(struct tool_job *c)
     bool boxed = box_rules(c->box) != NULL;
     const struct proc_opts opts = {
         .argv = c->command.argv,
-        .env = boxed ? command_env(c) : c->environment,
+        .env = boxed ? command_env(c) : c->env.environment,
         .cwd = c->command.cwd,
         .out = PROC_PIPE,
         .err = PROC_STDOUT,
         .supervise = true,
         .box = box_rules(c->box),
         .network = boxed && box_network(c->box),
-        .process_limit = boxed ? c->processes : 0,
-        .box_memory = boxed ? c->memory : 0,
+        .process_limit = boxed ? c->env.processes : 0,
+        .box_memory = boxed ? c->env.memory : 0,
         .umask = &c->umask,
     };
-    struct str id = str_of(c->call_id != NULL ? c->call_id : "");
-    char *path = tool__output_path(&c->arena, c->outputs_dir, id);
-    c->output = tool_output_new(c->lane, path, on_room, c);
-    timer_init(&c->timer, c->loop, on_timeout, c);
-    if (proc_spawn(&c->proc, c->loop, &opts, &cb, c, &c->why) < 0) {
+    struct str id = str_of(c->env.call_id != NULL ? c->env.call_id : "");
+    char *path = tool__output_path(&c->arena, c->env.outputs_dir, id);
+    c->output = tool_output_new(c->env.lane, path, on_room, c);
+    timer_init(&c->timer, c->env.loop, on_timeout, c);
+    if (proc_spawn(&c->proc, c->env.loop, &opts, &cb, c, &c->why) < 0) {
         struct tool_result r = {.error = c->why.msg};
         tool__finish(c, &r);
         return;
     }
-    timer_start(&c->timer, c->timeout_ms);
+    timer_start(&c->timer, c->env.timeout_ms);
 }
 
 void tool__stop(struct tool_job *c)

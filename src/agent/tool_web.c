@@ -124,8 +124,7 @@ static void on_written(void *arg)
 {
     struct fetch *f = arg;
     struct buf text = {.max = SIZE_MAX};
-    uint64_t left_out;
-    tool_output_text(f->output, &text, &left_out);
+    tool_output_text(f->output, &text);
     finish(f, buf_str(&text));
     buf_fini(&text);
 }

@@ -36,12 +36,6 @@ static const struct tool_entry *find_exact(const struct toolbox *t, struct str n
     return NULL;
 }
 
-static const struct json *parse(const char *text, struct arena *a)
-{
-    struct json *v;
-    return json_parse(&v, a, arena_str(a, str_of(text)), NULL, NULL) == 0 ? v : NULL;
-}
-
 enum { NAME_MAX_LEN = 64 }; // of a tool; what every provider takes
 
 // ---- of plugins ---------------------------------------------------------------------------------
@@ -117,7 +111,11 @@ static void add_builtin(struct toolbox *t, const struct toolbox_rules *r, const 
                            .tool = tool,
                            .data = data};
     if (find_exact(t, e.name) == NULL && !is_off(r, e.name, a)) {
-        e.schema = parse(tool->schema, a);
+        struct json *schema = NULL;
+        int rc = json_parse(&schema, a, str_of(tool->schema), NULL, NULL);
+        assert(rc == 0); // it is constant
+        (void)rc;
+        e.schema = schema;
         vec_push(&t->list, e);
     }
 }
