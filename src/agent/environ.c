@@ -36,35 +36,38 @@ struct tenant {
 
 // ---- events --------------------------------------------------------------------------------------
 
+/// `ms` is how long it took; -1: it has only begun.
 static void write_build(struct jw *w, const char *project, uint64_t generation,
-                        const char *const *changed, size_t n)
+                        const char *const *changed, size_t n, int64_t ms)
 {
     jw_kstrz(w, "project", project);
     jw_kint(w, "generation", (int64_t)generation);
     env_write_changed(w, changed, n);
+    if (ms >= 0) {
+        jw_kint(w, "duration_ms", ms);
+    }
+}
+
+static void emit_build(struct agent_env *v, enum event_id event, const char *project,
+                       uint64_t generation, const char *const *changed, size_t n, int64_t ms)
+{
+    struct buf fields = {.max = FIELDS_MAX};
+    struct jw w = {.out = &fields};
+    jw_obj(&w);
+    write_build(&w, project, generation, changed, n, ms);
+    jw_end_obj(&w);
+    event_emit_object(v->o.hub->events, event, &fields);
 }
 
 static void on_building(void *arg, const char *project, const struct env_building *m)
 {
-    struct agent_env *v = arg;
-    struct buf fields = {.max = FIELDS_MAX};
-    struct jw w = {.out = &fields};
-    jw_obj(&w);
-    write_build(&w, project, m->generation, m->changed, m->n_changed);
-    jw_end_obj(&w);
-    event_emit_object(v->o.hub->events, EVENT_ENV_BUILDING, &fields);
+    emit_build(arg, EVENT_ENV_BUILDING, project, m->generation, m->changed, m->n_changed, -1);
 }
 
 static void on_ready(void *arg, const char *project, const struct env_ready *m)
 {
-    struct agent_env *v = arg;
-    struct buf fields = {.max = FIELDS_MAX};
-    struct jw w = {.out = &fields};
-    jw_obj(&w);
-    write_build(&w, project, m->result->generation, m->changed, m->n_changed);
-    jw_kint(&w, "duration_ms", (int64_t)m->result->duration_ms);
-    jw_end_obj(&w);
-    event_emit_object(v->o.hub->events, EVENT_ENV_READY, &fields);
+    emit_build(arg, EVENT_ENV_READY, project, m->result->generation, m->changed, m->n_changed,
+               (int64_t)m->result->duration_ms);
 }
 
 static void on_log(void *arg, const char *project, struct str line)
@@ -98,8 +101,7 @@ static void write_applied(struct jw *w, void *arg)
 {
     const struct applied *a = arg;
     const struct env_applied *m = a->m;
-    write_build(w, m->project, m->generation, m->changed, m->n_changed);
-    jw_kint(w, "duration_ms", (int64_t)m->duration_ms);
+    write_build(w, m->project, m->generation, m->changed, m->n_changed, (int64_t)m->duration_ms);
     write_names(w, a, "added", m->added);
     write_names(w, a, "changed", m->replaced);
     write_names(w, a, "removed", m->removed);
@@ -123,8 +125,8 @@ static void write_failed(struct jw *w, void *arg)
     const struct failed *f = arg;
     struct str text = str_of(f->m->text);
     text.n = MIN(text.n, (size_t)ERROR_MAX);
-    write_build(w, f->project, f->m->generation, f->m->changed, f->m->n_changed);
-    jw_kint(w, "duration_ms", (int64_t)f->m->duration_ms);
+    write_build(w, f->project, f->m->generation, f->m->changed, f->m->n_changed,
+                (int64_t)f->m->duration_ms);
     jw_kstr(w, "error", text);
 }
 

@@ -81,20 +81,6 @@ static int read_given(const struct json *given, struct buf *bytes, struct str *n
     return rc;
 }
 
-static int keep(struct str bytes, const struct kind *k, const char *home, const char *dir,
-                const char *hex, struct err *e)
-{
-    char *folder = xasprintf("%s/%s/images", home, dir);
-    char *path = xasprintf("%s/%s.%s", folder, hex, k->ext);
-    int rc = path_mkdirs(folder, 0700, e);
-    if (rc == 0 && access(path, R_OK) != 0) {
-        rc = path_write_atomic(path, bytes, 0600, e);
-    }
-    free(folder);
-    free(path);
-    return rc;
-}
-
 static int take_one(const struct json *given, const char *home, const char *dir, struct jw *w,
                     struct err *e)
 {
@@ -110,16 +96,20 @@ static int take_one(const struct json *given, const char *home, const char *dir,
     }
     if (rc == 0) {
         sha256_of(buf_str(&bytes), hash);
-        rc = keep(buf_str(&bytes), k, home, dir, sha256_hex(hash, hex), e);
-    }
-    if (rc == 0) {
-        char *path = xasprintf("%s/images/%s.%s", dir, hex, k->ext);
+        char *path = xasprintf("%s/images/%s.%s", dir, sha256_hex(hash, hex), k->ext);
+        char *full = path_join(home, path), *folder = str_dup(path_dir(str_of(full)));
+        rc = path_mkdirs(folder, 0700, e);
+        if (rc == 0 && access(full, R_OK) != 0) {
+            rc = path_write_atomic(full, buf_str(&bytes), 0600, e);
+        }
         jw_obj(w);
         jw_kstrz(w, "path", path);
         jw_kstrz(w, "media_type", k->media);
         jw_kint(w, "bytes", (int64_t)bytes.n);
         jw_kstr(w, "name", (struct str){name.p, MIN(name.n, (size_t)200)});
         jw_end_obj(w);
+        free(folder);
+        free(full);
         free(path);
     }
     buf_fini(&bytes);

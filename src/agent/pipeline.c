@@ -35,8 +35,8 @@ static void on_over(struct hook_run *run, void *arg)
     struct pipe *p = arg;
     (void)run;
     p->running = false;
-    if (p->done != NULL) {
-        p->done(p, p->arg);
+    if (p->o.done != NULL) {
+        p->o.done(p, p->o.arg);
     }
 }
 
@@ -46,8 +46,8 @@ static void on_fault(void *arg, struct hook *h, enum hook_answer how, const stru
     struct pipe *p = arg;
     (void)how;
     (void)switched_off;
-    if (p->failed != NULL) {
-        p->failed(p->failed_arg, unit_of(h), h, run);
+    if (p->o.failed != NULL) {
+        p->o.failed(p->o.failed_arg, unit_of(h), h, run);
     }
 }
 
@@ -73,10 +73,7 @@ void pipe_start(struct pipe *p, const struct pipe_opts *o)
                                  .arena = o->arena,
                                  .changed = on_changed};
     p->changed_by.n = 0;
-    p->done = o->done;
-    p->arg = o->arg;
-    p->failed = o->failed;
-    p->failed_arg = o->failed_arg;
+    p->o = *o;
     p->run.result = HOOK_KEEP;
     p->run.by = NULL;
     if (list == NULL) {

@@ -15,16 +15,6 @@ typedef void pipe_done(struct pipe *p, void *arg);
 typedef void pipe_failed(void *arg, const char *unit, const struct hook *h,
                          const struct hook_run *run);
 
-struct pipe {
-    struct hook_run run;
-    struct hook_args args;
-    bool running;
-    vec(const char *) changed_by; // units, once each; borrowed from the generation
-    pipe_done *done;
-    pipe_failed *failed;
-    void *arg, *failed_arg;
-};
-
 /// What to raise. `a`, `b` are the arguments after ctx; NULL: there is none.
 struct pipe_opts {
     const struct hook_set *hooks;
@@ -38,6 +28,14 @@ struct pipe_opts {
     void *arg;
     pipe_failed *failed; // may be NULL
     void *failed_arg;
+};
+
+struct pipe {
+    struct hook_run run;
+    struct hook_args args;
+    bool running;
+    vec(const char *) changed_by; // units, once each; borrowed from the generation
+    struct pipe_opts o;
 };
 
 /// Does the point have handlers? If not, callers need not build its arguments.

@@ -97,14 +97,12 @@ struct prompt_files *prompt_files_read(struct lane *lane, const char *home, cons
                                        void (*done)(struct prompt_files *f, void *arg), void *arg)
 {
     struct prompt_files *f = xcalloc(1, sizeof *f);
-    skills_init(&f->skills);
-    skills_init(&f->found);
-    f->place = xcalloc(1, sizeof *f->place);
-    f->home = xstrdup(home);
-    f->dir = dir != NULL ? xstrdup(dir) : NULL;
-    f->trust = trust;
-    f->done = done;
-    f->arg = arg;
+    *f = (struct prompt_files){.home = xstrdup(home),
+                               .dir = dir != NULL ? xstrdup(dir) : NULL,
+                               .place = xcalloc(1, sizeof *f->place),
+                               .trust = trust,
+                               .done = done,
+                               .arg = arg};
     work_submit(lane, 0, read_files, on_read, f);
     return f;
 }
@@ -188,30 +186,21 @@ static void on_section(struct gen_call *call, int status, const struct json *tex
     }
 }
 
-/// Add a section: its text, or a note that its function has to be called.
-static void add_section(struct prompt_job *j, const struct gen_item *it)
-{
-    const struct json *about = gen_item_read_about(it, j->arena), *text = json_get(about, "text");
-    struct prompt_section s = {.priority = json_int(json_get(about, "priority"), 0),
-                               .text = json_str(text, "")};
-    if (text == NULL && gen_item_face(it) != NULL) {
-        j->asked = xreallocarray(j->asked, j->n_asked + 1, sizeof *j->asked);
-        j->asked[j->n_asked++] = (struct asked){.job = j, .at = j->sections.n, .item = it};
-    }
-    vec_push(&j->sections, s);
-}
-
 struct prompt_job *prompt_sections(struct gen_unit *const *units, size_t n, struct hook_ctx *ctx,
                                    struct arena *a, prompt_sections_cb *done, void *arg)
 {
     struct prompt_job *j = xcalloc(1, sizeof *j);
-    j->arena = a;
-    j->done = done;
-    j->arg = arg;
-    j->starting = true;
+    *j = (struct prompt_job){.arena = a, .starting = true, .done = done, .arg = arg};
     struct gen_walk prompts = gen_walk_units(units, n, GEN_PROMPT);
     for (const struct gen_item *it; (it = gen_walk_next(&prompts)) != NULL;) {
-        add_section(j, it);
+        const struct json *about = gen_item_read_about(it, a), *text = json_get(about, "text");
+        if (text == NULL && gen_item_face(it) != NULL) { // its function has to be called
+            j->asked = xreallocarray(j->asked, j->n_asked + 1, sizeof *j->asked);
+            j->asked[j->n_asked++] = (struct asked){.job = j, .at = j->sections.n, .item = it};
+        }
+        vec_push(&j->sections,
+                 ((struct prompt_section){.priority = json_int(json_get(about, "priority"), 0),
+                                          .text = json_str(text, "")}));
     }
     j->n_open = j->n_asked;
     for (size_t i = 0; i < j->n_asked; i++) {

@@ -40,8 +40,7 @@ struct talk {
 
 struct talk *talk_new(void)
 {
-    struct talk *t = xcalloc(1, sizeof *t);
-    return t;
+    return xcalloc(1, sizeof(struct talk));
 }
 
 void talk_free(struct talk *t)
@@ -438,6 +437,12 @@ static uint64_t number_of(const struct json *id)
     return str_to_u64(str_from(json_str(id, ""), 1), &n) ? n : 0;
 }
 
+/// A count; 0 when it is missing.
+static size_t count_in(const struct json *ev, const char *key)
+{
+    return (size_t)MAX(json_int(json_get(ev, key), 0), 0);
+}
+
 /// The index of the turn among the open ones; -1: it is not open.
 static ptrdiff_t find_open(const struct talk_facts *f, struct str id)
 {
@@ -462,32 +467,12 @@ static void replay_message(struct talk *t, struct talk_facts *f, const struct js
     if (user) {
         return;
     }
-    f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
-    talk_hear(t, (size_t)MAX(json_int(json_get(ev, "heard"), 0), 0));
+    talk_hear(t, count_in(ev, "heard"));
     if (json_bool(json_get(ev, "cut"), false)) {
         talk_cut(t, said);
         return;
     }
-    uint64_t left_out = (uint64_t)MAX(json_int(json_get(ev, "left_out"), 0), 0);
-    talk_assistant(t, content != NULL ? content : text, left_out);
-}
-
-static void replay_turn_started(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    (void)f;
-    talk_mark(t, json_get_text(ev, "turn"));
-    if (!json_bool(json_get(ev, "compact"), false)) {
-        talk_user(t, json_get_text(ev, "text"), json_get(ev, "images"));
-    }
-}
-
-static void replay_called(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    (void)t;
-    struct talk_call c = {.id = str_dup(json_get_text(ev, "call_id")),
-                          .tool = str_dup(json_get_text(ev, "tool")),
-                          .turn = str_dup(json_get_text(ev, "turn"))};
-    vec_push(&f->running, c);
+    talk_assistant(t, content != NULL ? content : text, count_in(ev, "left_out"));
 }
 
 static void replay_result(struct talk *t, struct talk_facts *f, const struct json *ev)
@@ -503,47 +488,8 @@ static void replay_result(struct talk *t, struct talk_facts *f, const struct jso
                 json_bool(json_get(ev, "success"), true), json_get_text(ev, "error"));
 }
 
-static void replay_usage(struct talk *t, struct talk_facts *f, const struct json *ev)
+static void replay_ended(struct talk *t, struct talk_facts *f, const struct json *ev, bool cut)
 {
-    (void)t;
-    const struct json *u = json_get(ev, "usage");
-    f->usage = provider_read_usage(u);
-    f->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
-    f->has_usage = true;
-    f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
-}
-
-static void replay_compacted(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    (void)f;
-    size_t keep = (size_t)MAX(json_int(json_get(ev, "kept"), 0), 0);
-    talk_compact(t, json_get_text(ev, "summary"), keep);
-}
-
-static void replay_trimmed(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    (void)f;
-    int64_t max = json_int(json_get(ev, "max"), 0);
-    if (max > 0) {
-        talk_trim(t, (size_t)max);
-    }
-}
-
-static void replay_rewound(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    (void)f;
-    struct str as = json_get_text(ev, "checkpoint");
-    if (json_bool(json_get(ev, "conversation"), false)) {
-        talk_rewind(t, json_get_text(ev, "to"), as);
-    } else {
-        talk_mark(t, as);
-    }
-}
-
-static void replay_ended(struct talk *t, struct talk_facts *f, const struct json *ev)
-{
-    bool cut = str_eqz(json_get_text(ev, "type"), "turn.interrupted");
-    f->requests = MAX(f->requests, (uint64_t)json_int(json_get(ev, "request"), 0));
     ptrdiff_t i = find_open(f, json_get_text(ev, "turn"));
     if (i >= 0) {
         free(f->open.p[i]);
@@ -551,14 +497,14 @@ static void replay_ended(struct talk *t, struct talk_facts *f, const struct json
     }
     forget_calls(f);
     talk_hear(t, SIZE_MAX);
-    if (cut && json_get(ev, "step") != NULL) {
+    if (cut) {
         talk_interrupted(t);
     }
 }
 
-static void replay_asked(struct talk *t, struct talk_facts *f, const struct json *ev)
+/// A call waits for permission, or a question was asked.
+static void replay_asked(struct talk_facts *f, const struct json *ev)
 {
-    (void)t;
     const struct json *id = json_get(ev, "request_id"), *call = json_get(ev, "call");
     f->asks = MAX(f->asks, number_of(id != NULL ? id : json_get(ev, "question_id")));
     vec_foreach (c, &f->running) {
@@ -568,32 +514,48 @@ static void replay_asked(struct talk *t, struct talk_facts *f, const struct json
     }
 }
 
-static void replay_decided(struct talk *t, struct talk_facts *f, const struct json *ev)
+void talk_replay(struct talk *t, struct talk_facts *f, const struct json *ev)
 {
-    (void)t;
-    vec_foreach (c, &f->running) {
-        c->waits = c->waits && !str_eqz(json_get_text(ev, "call_id"), c->id);
-    }
-}
-
-static const struct {
-    const char *type;
-    void (*take)(struct talk *t, struct talk_facts *f, const struct json *ev);
-} replays[] = {{"message.completed", replay_message},  {"turn.started", replay_turn_started},
-               {"tool.called", replay_called},         {"tool.completed", replay_result},
-               {"usage.updated", replay_usage},        {"session.compacted", replay_compacted},
-               {"session.trimmed", replay_trimmed},    {"session.rewound", replay_rewound},
-               {"turn.completed", replay_ended},       {"turn.failed", replay_ended},
-               {"turn.interrupted", replay_ended},     {"permission.requested", replay_asked},
-               {"permission.decided", replay_decided}, {"question.asked", replay_asked}};
-
-void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event)
-{
-    struct str type = json_get_text(event, "type");
-    for (size_t i = 0; i < ARRAY_LEN(replays); i++) {
-        if (str_eqz(type, replays[i].type)) {
-            replays[i].take(t, f, event);
-            return;
+    struct str type = json_get_text(ev, "type");
+    f->requests = MAX(f->requests, count_in(ev, "request"));
+    if (str_eqz(type, "message.completed")) {
+        replay_message(t, f, ev);
+    } else if (str_eqz(type, "turn.started")) {
+        talk_mark(t, json_get_text(ev, "turn"));
+        if (!json_bool(json_get(ev, "compact"), false)) {
+            talk_user(t, json_get_text(ev, "text"), json_get(ev, "images"));
+        }
+    } else if (str_eqz(type, "tool.called")) {
+        vec_push(&f->running, ((struct talk_call){.id = str_dup(json_get_text(ev, "call_id")),
+                                                  .tool = str_dup(json_get_text(ev, "tool")),
+                                                  .turn = str_dup(json_get_text(ev, "turn"))}));
+    } else if (str_eqz(type, "tool.completed")) {
+        replay_result(t, f, ev);
+    } else if (str_eqz(type, "usage.updated")) {
+        const struct json *u = json_get(ev, "usage");
+        f->usage = provider_read_usage(u);
+        f->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
+        f->has_usage = true;
+    } else if (str_eqz(type, "session.compacted")) {
+        talk_compact(t, json_get_text(ev, "summary"), count_in(ev, "kept"));
+    } else if (str_eqz(type, "session.trimmed") && count_in(ev, "max") != 0) {
+        talk_trim(t, count_in(ev, "max"));
+    } else if (str_eqz(type, "session.rewound")) {
+        struct str as = json_get_text(ev, "checkpoint");
+        if (json_bool(json_get(ev, "conversation"), false)) {
+            talk_rewind(t, json_get_text(ev, "to"), as);
+        } else {
+            talk_mark(t, as);
+        }
+    } else if (str_eqz(type, "turn.completed") || str_eqz(type, "turn.failed")) {
+        replay_ended(t, f, ev, false);
+    } else if (str_eqz(type, "turn.interrupted")) {
+        replay_ended(t, f, ev, json_get(ev, "step") != NULL); // without a step it never began
+    } else if (str_eqz(type, "permission.requested") || str_eqz(type, "question.asked")) {
+        replay_asked(f, ev);
+    } else if (str_eqz(type, "permission.decided")) {
+        vec_foreach (c, &f->running) {
+            c->waits = c->waits && !str_eqz(json_get_text(ev, "call_id"), c->id);
         }
     }
 }

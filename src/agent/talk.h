@@ -85,4 +85,4 @@ struct talk_facts {
 void talk_facts_fini(struct talk_facts *f);
 
 /// Replay one event of a journal; call it in order.
-void talk_replay(struct talk *t, struct talk_facts *f, const struct json *event);
+void talk_replay(struct talk *t, struct talk_facts *f, const struct json *ev);

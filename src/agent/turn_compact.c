@@ -90,20 +90,6 @@ static const struct json *make_request(struct turn *t, struct str text)
     return request;
 }
 
-/// Journal that compacting begins, and why.
-static void note_beginning(struct turn *t)
-{
-    struct note n;
-    struct jw *w = note__begin(&n, t->s, t, EVENT_SESSION_COMPACTING);
-    if (t->refused) {
-        jw_kbool(w, "refused", true);
-    } else if (!t->only_compacts) {
-        jw_kint(w, "used", t->s->context);
-        jw_kint(w, "window", t->s->choice.facts.context);
-    }
-    note__end(&n, STORE_WRITTEN, NULL, NULL);
-}
-
 bool turn__is_full(const struct turn *t)
 {
     const struct session *s = t->s;
@@ -115,14 +101,14 @@ bool turn__is_full(const struct turn *t)
 void turn__compact(struct turn *t)
 {
     struct talk *talk = t->s->talk;
+    struct note note;
+    struct jw *w;
     assert(talk != NULL && t->call == NULL && !t->compacting);
     size_t tail = t->only_compacts ? 0 : talk_tail(talk), n = talk_messages(talk)->n - tail;
-    struct buf text = {.max = SIZE_MAX};
     if (n == 0) {
         size_t cut = !t->only_compacts ? talk_trim(talk, RESULT_MAX) : 0;
         if (cut != 0) {
-            struct note note;
-            struct jw *w = note__begin(&note, t->s, t, EVENT_SESSION_TRIMMED);
+            w = note__begin(&note, t->s, t, EVENT_SESSION_TRIMMED);
             jw_kint(w, "results", (int64_t)cut);
             jw_kint(w, "max", RESULT_MAX);
             note__end(&note, STORE_WRITTEN, NULL, NULL);
@@ -136,17 +122,23 @@ void turn__compact(struct turn *t)
         }
         return;
     }
-    note_beginning(t);
-    buf_addz(&text, task);
-    struct buf talked = {.max = SIZE_MAX};
+    w = note__begin(&note, t->s, t, EVENT_SESSION_COMPACTING);
+    if (t->refused) {
+        jw_kbool(w, "refused", true);
+    } else if (!t->only_compacts) {
+        jw_kint(w, "used", t->s->context);
+        jw_kint(w, "window", t->s->choice.facts.context);
+    }
+    note__end(&note, STORE_WRITTEN, NULL, NULL);
+    struct buf text = {.max = SIZE_MAX}, talked = {.max = SIZE_MAX};
     write_talk(&talked, talk_messages(talk), n);
+    buf_addz(&text, task);
     buf_adds(&text, buf_str(&talked));
-    buf_fini(&talked);
-    assert(!t->compacting && n + tail == talk_messages(talk)->n);
     t->compacting = true;
     t->compact_keep = tail;
     t->request = make_request(t, arena_str(&t->step_arena, buf_str(&text)));
     buf_fini(&text);
+    buf_fini(&talked);
     turn__request(t);
 }
 

@@ -68,57 +68,39 @@ static void on_loaded(void *arg)
     }
 }
 
-/// Call `each` for the pictures of the request, the newest first, as long as it returns true. An engine gets only those
-/// of the turn: it remembers the others.
-static void each_picture(const struct turn *t, bool (*each)(void *arg, const struct json *item),
-                         void *arg)
+/// Load this picture too, unless it is loaded already. `*bytes` is the sum so far. False: it passes ALL_MAX.
+static bool want(struct loading *l, const struct json *item, int64_t *bytes)
 {
-    const struct json *messages = json_get(t->request, "messages");
-    bool more = t->s->choice.facts.images;
-    if (t->s->engine != NULL) {
-        json_foreach_item (it, t->images) {
-            (void)each(arg, it);
-        }
-        return;
-    }
-    for (size_t i = messages != NULL ? messages->n : 0; more && i-- > 0;) {
-        json_foreach_item (it, json_get(&messages->items[i], "content")) {
-            more = more && (!is_picture(it) || each(arg, it));
-        }
-    }
-}
-
-struct wanting {
-    const struct turn *t;
-    struct loading *l;
-    int64_t bytes;
-};
-
-static bool want(void *arg, const struct json *item)
-{
-    struct wanting *w = arg;
     struct str path = json_get_text(item, "path");
-    bool again = find(w->t, path) != NULL;
-    vec_foreach (p, &w->l->list) {
+    bool again = find(l->t, path) != NULL;
+    vec_foreach (p, &l->list) {
         again = again || str_eqz(path, p->path);
     }
-    w->bytes += again ? 0 : MAX(json_int(json_get(item, "bytes"), PICTURE_MAX), 1);
-    if (!again && w->bytes <= ALL_MAX) {
-        vec_push(&w->l->list, (struct turn_picture){.path = str_dup(path)});
+    *bytes += again ? 0 : MAX(json_int(json_get(item, "bytes"), PICTURE_MAX), 1);
+    if (!again && *bytes <= ALL_MAX) {
+        vec_push(&l->list, (struct turn_picture){.path = str_dup(path)});
     }
-    return w->bytes <= ALL_MAX;
+    return *bytes <= ALL_MAX;
 }
 
 bool turn__load_pictures(struct turn *t)
 {
+    const struct json *messages = json_get(t->request, "messages");
     struct loading *l = xcalloc(1, sizeof *l);
-    struct wanting w = {.t = t, .l = l};
+    *l = (struct loading){.t = t, .home = t->s->agent->o.hub->home->dir};
+    bool engine = t->s->engine != NULL, more = t->s->choice.facts.images && !engine;
+    int64_t bytes = 0;
     vec_foreach (p, &t->pictures) {
-        w.bytes += (int64_t)(p->data.n / 4 * 3);
+        bytes += (int64_t)(p->data.n / 4 * 3);
     }
-    l->t = t;
-    l->home = t->s->agent->o.hub->home->dir;
-    each_picture(t, want, &w);
+    json_foreach_item (it, engine ? t->images : NULL) { // it remembers those of other turns
+        (void)want(l, it, &bytes);
+    }
+    for (size_t i = messages != NULL ? messages->n : 0; more && i-- > 0;) { // the newest first
+        json_foreach_item (it, json_get(&messages->items[i], "content")) {
+            more = more && (!is_picture(it) || want(l, it, &bytes));
+        }
+    }
     if (l->list.n == 0) {
         free(l);
         return false;

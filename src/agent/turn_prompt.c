@@ -108,31 +108,25 @@ static struct str make_prompt(struct turn *t, const struct prompt_section *secti
     return text;
 }
 
-/// The messages, followed by what plugins put into ctx.memory.
-static struct json make_messages(struct turn *t)
-{
-    const struct json *said = talk_messages(t->s->talk), *memory = t->ctx.memory;
-    struct json *list = make_arr(&t->step_arena, said->n + (size_t)memory->n);
-    t->remembered = memory->n;
-    json_foreach_item (it, said) {
-        make_push(list, *it);
-    }
-    json_foreach_item (it, memory) {
-        make_push(list, it->type == JSON_STR ? make_message(&t->step_arena, "system", *it) : *it);
-    }
-    return *list;
-}
-
 static void on_sections(const struct prompt_section *sections, size_t n, void *arg)
 {
     static const struct json no_params = {.type = JSON_OBJ};
     struct turn *t = arg;
-    struct json *request = make_obj(&t->step_arena, 5);
+    struct arena *a = &t->step_arena;
+    const struct json *said = talk_messages(t->s->talk), *memory = t->ctx.memory;
+    struct json *request = make_obj(a, 5), *messages = make_arr(a, said->n + (size_t)memory->n);
     t->prompt = NULL;
+    json_foreach_item (it, said) {
+        make_push(messages, *it);
+    }
+    json_foreach_item (it, memory) { // what plugins put into ctx.memory follows
+        make_push(messages, it->type == JSON_STR ? make_message(a, "system", *it) : *it);
+    }
+    t->remembered = memory->n;
     make_put(request, "model", make_strz(t->s->choice.model));
     make_put(request, "system", make_str(make_prompt(t, sections, n)));
-    make_put(request, "messages", make_messages(t));
-    make_put(request, "tools", *toolbox_json(&t->site.tools, &t->step_arena));
+    make_put(request, "messages", *messages);
+    make_put(request, "tools", *toolbox_json(&t->site.tools, a));
     make_put(request, "params", no_params);
     t->request = request;
     turn__go(t, TURN_BEFORE_MODEL);

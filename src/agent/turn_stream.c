@@ -37,9 +37,7 @@ static void pause_source(struct turn *t, bool paused)
 static void on_delta_written(void *arg, int status, const struct err *e)
 {
     struct turn *t = arg;
-    struct turn_delta *d = &t->delta;
-    (void)e;
-    d->writing = false;
+    t->delta.writing = false;
     if (status < 0 && t->call != NULL) { // what cannot be journaled cannot be shown: stop
         turn__cancel_model(t);
         turn__fail(t, "STORE_FAILED", "%s: %s", note__fault(e), e->msg);
@@ -49,9 +47,7 @@ static void on_delta_written(void *arg, int status, const struct err *e)
         turn__stop_engine(t, "STORE_FAILED",
                           arena_printf(&t->step_arena, "%s: %s", note__fault(e), e->msg));
     }
-    if (d->text.n != 0) {
-        write_delta(t);
-    }
+    write_delta(t);
     pause_source(t, false);
 }
 

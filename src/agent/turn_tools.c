@@ -12,21 +12,6 @@
 #include "agent/agent_int.h"
 #include "base/time.h"
 
-/// Keep what callers that wait for the turn are told of the call.
-static void remember_call(struct tool_call *c, int64_t ms)
-{
-    struct turn *t = c->site->turn;
-    struct arena *a = &t->arena;
-    const struct json *error = json_get(c->result, "error");
-    struct agent_call call = {.id = arena_str(a, c->id),
-                              .tool = arena_str(a, c->name),
-                              .input = json_clone(a, tool_call_input(c)),
-                              .success = json_bool(json_get(c->result, "success"), true),
-                              .error = error != NULL ? arena_str(a, json_str(error, "")) : STR_NULL,
-                              .duration_ms = ms};
-    vec_push(&t->calls, call);
-}
-
 static void next_step(void *arg)
 {
     struct turn *t = arg;
@@ -57,8 +42,17 @@ void turn__note_result(struct tool_call *c, note_done *done, void *arg)
 {
     struct turn *t = c->site->turn;
     int64_t ms = (int64_t)((time_mono_ns() - c->since_ns) / 1000000);
+    const struct json *error = json_get(c->result, "error");
+    bool success = json_bool(json_get(c->result, "success"), true);
+    struct arena *a = &t->arena;
     struct note n;
-    remember_call(c, ms);
+    vec_push(&t->calls, ((struct agent_call){
+                            .id = arena_str(a, c->id),
+                            .tool = arena_str(a, c->name),
+                            .input = json_clone(a, tool_call_input(c)),
+                            .success = success,
+                            .error = error != NULL ? arena_str(a, json_str(error, "")) : STR_NULL,
+                            .duration_ms = ms}));
     t->s->calls++;
     if (!c->noted) {
         done(arg, 0, NULL);
@@ -68,8 +62,8 @@ void turn__note_result(struct tool_call *c, note_done *done, void *arg)
     jw_kstr(w, "call_id", c->id);
     jw_kstr(w, "tool", c->name);
     jw_kstr(w, "output", json_get_text(c->result, "output"));
-    jw_kbool(w, "success", json_bool(json_get(c->result, "success"), true));
-    jw_kvalue(w, "error", json_get(c->result, "error"));
+    jw_kbool(w, "success", success);
+    jw_kvalue(w, "error", error);
     jw_kint(w, "duration_ms", ms);
     if (c->diff.n != 0) {
         jw_kstr(w, "diff", c->diff);
