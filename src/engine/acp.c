@@ -81,6 +81,13 @@ static void on_later(void *arg)
     }
 }
 
+static void end_later(struct acp_thread *t)
+{
+    if (t->base.task == NULL) {
+        t->base.task = loop_defer(t->base.world->loop, on_later, t);
+    }
+}
+
 // ---- turns --------------------------------------------------------------------------------------
 
 static void write_block(struct jw *w, const char *before, struct str text, const char *after)
@@ -98,8 +105,7 @@ static void begin_prompt(struct acp_thread *t)
     assert(t->base.id != NULL && t->in_turn && !t->begun);
     t->unfit = t->pictures.n != 0 && !t->can_see;
     if (t->unfit) {
-        t->base.task =
-            t->base.task != NULL ? t->base.task : loop_defer(t->base.world->loop, on_later, t);
+        end_later(t);
         return;
     }
     struct jw *w = begin_request(t, &m, ACP_PROMPT, "session/prompt");
@@ -178,9 +184,7 @@ static void write_server(const struct acp_thread *t, struct jw *w)
         char *program = path_own_program(NULL);
         jw_kstrz(w, "command", program != NULL ? program : "afloat");
         free(program);
-        jw_karr(w, "args");
-        jw_str(w, STR("mcp"));
-        jw_end_arr(w);
+        jw_kstrs(w, "args", (const char *const[]){"mcp"}, 1);
         jw_karr(w, "env");
         write_pair(w, "AFLOAT_MCP_URL", gateway_url(t->gateway));
         write_pair(w, "AFLOAT_MCP_KEY", gateway_key(t->gateway));
@@ -371,12 +375,6 @@ static void on_line(void *arg, struct str line)
     arena_fini(&a);
 }
 
-static void on_child_end(void *arg, const struct err *e)
-{
-    struct acp_thread *t = arg;
-    engine_die(&t->base, e);
-}
-
 // ---- what it is told ----------------------------------------------------------------------------
 
 static struct acp_thread *of(struct engine_thread *t)
@@ -429,8 +427,8 @@ static void acp_interrupt(struct engine_thread *base)
         rpc_end(&m.w);
         engine_line_flush(t->base.child, &m);
         acp__cancel_questions(t);
-    } else if (t->base.task == NULL) { // it has not heard of the turn yet
-        t->base.task = loop_defer(t->base.world->loop, on_later, t);
+    } else { // it has not heard of the turn yet
+        end_later(t);
     }
 }
 
@@ -453,8 +451,8 @@ static void acp_answer(struct engine_thread *base, struct str id, struct str out
         return;
     }
     t->n_ours -= t->n_ours != 0;
-    if (t->over && t->n_ours == 0 && t->base.task == NULL) {
-        t->base.task = loop_defer(t->base.world->loop, on_later, t);
+    if (t->over && t->n_ours == 0) {
+        end_later(t);
     }
 }
 
@@ -467,7 +465,6 @@ static void acp_close(struct engine_thread *base)
         gateway_serve(t->gateway, NULL, NULL);
     }
     engine_base_fini(&t->base);
-    vec_fini(&t->calls);
     vec_fini(&t->tool_calls);
     buf_fini(&t->input);
     buf_fini(&t->pictures);
@@ -508,7 +505,8 @@ static void say_hello(struct acp_thread *t)
 static struct engine_thread *acp_open(struct engine_world *w, const struct engine_spec *spec,
                                       const struct engine_cb *cb, void *arg)
 {
-    static const struct engine_child_cb child_cb = {.on_line = on_line, .on_end = on_child_end};
+    static const struct engine_child_cb child_cb = {.on_line = on_line,
+                                                    .on_end = engine_base_ended};
     static const char *const none[] = {NULL};
     struct acp_thread *t = xcalloc(1, sizeof *t);
     engine_base_init(&t->base, &ops, w, spec, cb, arg);

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "agent/make.h"
 #include "base/linediff.h"
 #include "base/path.h"
 #include "engine/acp_int.h"
@@ -153,8 +154,7 @@ static void add_command(struct buf *out, const struct acp_call *c)
 static const struct json *make_input(const struct acp_thread *t, struct acp_call *c,
                                      const struct kind *k)
 {
-    struct json *v = arena_calloc(&c->arena, 1, sizeof *v);
-    struct json_member *m = arena_calloc(&c->arena, 2, sizeof *m);
+    struct json *v = make_obj(&c->arena, 2);
     const struct json *given = json_get(c->input, k->about);
     struct buf text = {.max = TEXT_MAX};
     if (strcmp(k->tool, "shell") == 0) {
@@ -167,12 +167,10 @@ static const struct json *make_input(const struct acp_thread *t, struct acp_call
     } else {
         buf_addz(&text, c->title != NULL ? c->title : c->id);
     }
-    m[0] = (struct json_member){str_of(k->about),
-                                {.type = JSON_STR, .s = arena_str(&c->arena, buf_str(&text))}};
+    make_put(v, k->about, make_str(arena_str(&c->arena, buf_str(&text))));
     buf_fini(&text);
-    *v = (struct json){.type = JSON_OBJ, .n = 1, .members = m};
     if (strcmp(k->tool, "agent") == 0 && c->input != NULL) {
-        m[v->n++] = (struct json_member){STR("input"), *c->input};
+        make_put(v, "input", *c->input);
     }
     return v;
 }
@@ -244,34 +242,30 @@ void acp__call_update(struct acp_thread *t, const struct json *update, bool begi
 void acp__plan(struct acp_thread *t, const struct json *update)
 {
     struct arena a = {0};
-    struct buf text = {.max = SIZE_MAX};
-    struct json *input;
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_karr(&w, "items");
-    json_foreach_item (it, json_get(update, "entries")) {
+    const struct json *entries = json_get(update, "entries");
+    struct json *input = make_obj(&a, 1);
+    struct json *items = make_arr(&a, entries != NULL ? entries->n : 0);
+    json_foreach_item (it, entries) {
         struct str status = json_get_text(it, "status");
-        jw_obj(&w);
-        jw_kstr(&w, "text", json_get_text(it, "content"));
-        jw_kstrz(&w, "state",
-                 str_eqz(status, "completed")     ? "done"
-                 : str_eqz(status, "in_progress") ? "active"
-                                                  : "pending");
-        jw_end_obj(&w);
+        struct json *item = make_obj(&a, 2);
+        make_put(item, "text", make_str(json_get_text(it, "content")));
+        make_put(item, "state",
+                 make_strz(str_eqz(status, "completed")     ? "done"
+                           : str_eqz(status, "in_progress") ? "active"
+                                                            : "pending"));
+        make_push(items, *item);
     }
-    jw_end_arr(&w);
-    jw_end_obj(&w);
+    make_put(input, "items", *items);
     char id[32];
     snprintf(id, sizeof id, "plan-%u", ++t->n_calls);
     acp__flush(t);
-    if (json_parse(&input, &a, buf_str(&text), NULL, NULL) == 0 && t->base.cb != NULL) {
+    if (t->base.cb != NULL) {
         t->n_ours++;
         t->base.cb->on_call(t->base.arg, &(struct engine_call){.id = str_of(id),
                                                                .tool = STR("todo"),
                                                                .input = input,
                                                                .runner = ENGINE_OURS});
     }
-    buf_fini(&text);
     arena_fini(&a);
 }
 

@@ -58,6 +58,11 @@ bool engine_base_begun(struct engine_base *b, struct str id, bool resumed, const
     return true;
 }
 
+void engine_base_ended(void *arg, const struct err *e)
+{
+    engine_die(arg, e);
+}
+
 void engine_die(struct engine_base *b, const struct err *e)
 {
     const struct engine_cb *cb = b->cb;

@@ -28,6 +28,8 @@ void engine_base_fini(struct engine_base *b);
 void engine_base_pause(struct engine_thread *t, bool paused);
 /// The thread has begun, as `id`: on_thread. False when `id` is empty; it is ended then, with the message `none`.
 bool engine_base_begun(struct engine_base *b, struct str id, bool resumed, const char *none);
+/// on_end of engine_child_cb, for a child whose argument is the thread: the thread dies with it.
+void engine_base_ended(void *arg, const struct err *e);
 /// on_died, once: nothing more is told. The thread is closed inside.
 void engine_die(struct engine_base *b, const struct err *e);
 /// Parse a line that the engine printed, in `a`, which is emptied first. NULL when it is not a JSON object; the thread is

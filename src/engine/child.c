@@ -168,12 +168,6 @@ struct engine_child *engine_child_start(struct engine_world *w, const struct eng
     return c;
 }
 
-/// Send a line; the newline is added. Lines sent before it runs wait.
-static void send_line(struct engine_child *c, struct str line)
-{
-    lineproc_send(&c->program, line);
-}
-
 struct jw *engine_line_new(struct engine_line *line)
 {
     buf_init(&line->text, SIZE_MAX);
@@ -183,7 +177,7 @@ struct jw *engine_line_new(struct engine_line *line)
 
 void engine_line_flush(struct engine_child *c, struct engine_line *line)
 {
-    send_line(c, buf_str(&line->text));
+    lineproc_send(&c->program, buf_str(&line->text)); // before it runs it waits
     buf_fini(&line->text);
 }
 

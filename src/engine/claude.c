@@ -67,8 +67,7 @@ static void say(struct claude *c, struct str text, const struct engine_picture *
     jw_end_obj(w);
     jw_end_arr(w);
     jw_end_obj(w);
-    jw_key(w, "parent_tool_use_id");
-    jw_null(w);
+    jw_kstrz(w, "parent_tool_use_id", NULL);
     jw_kstrz(w, "session_id", "default");
     engine_line_send(c->base.child, &m);
 }
@@ -233,12 +232,6 @@ static void on_line(void *arg, struct str line)
     }
 }
 
-static void on_child_end(void *arg, const struct err *e)
-{
-    struct claude *c = arg;
-    engine_die(&c->base, e);
-}
-
 // ---- open ---------------------------------------------------------------------------------------
 
 static void on_later(void *arg)
@@ -302,17 +295,12 @@ static void initialize(struct claude *c)
     struct engine_line m;
     struct jw *w = begin_control(c, &m, "initialize");
     jw_kstrz(w, "appendSystemPrompt", c->base.system);
-    jw_karr(w, "sdkMcpServers");
-    jw_strz(w, "afloat");
-    jw_end_arr(w);
+    jw_kstrs(w, "sdkMcpServers", (const char *const[]){"afloat"}, 1);
     jw_kobj(w, "hooks");
     jw_karr(w, "PreToolUse");
     jw_obj(w);
-    jw_key(w, "matcher");
-    jw_null(w);
-    jw_karr(w, "hookCallbackIds");
-    jw_strz(w, "permission");
-    jw_end_arr(w);
+    jw_kstrz(w, "matcher", NULL);
+    jw_kstrs(w, "hookCallbackIds", (const char *const[]){"permission"}, 1);
     jw_kint(w, "timeout", 7 * 24 * 3600); // a person may take as long as session.answer_s says
     jw_end_obj(w);
     jw_end_arr(w);
@@ -322,7 +310,7 @@ static void initialize(struct claude *c)
 
 static void start_child(struct claude *c, const struct engine_spec *q, struct gateway *g)
 {
-    static const struct engine_child_cb cb = {.on_line = on_line, .on_end = on_child_end};
+    static const struct engine_child_cb cb = {.on_line = on_line, .on_end = engine_base_ended};
     static const char *const without[] = {"ANTHROPIC_", "CLAUDE", NULL};
     struct arena *a = &c->base.arena;
     const char *env[] = {arena_printf(a, "CLAUDE_CONFIG_DIR=%s", q->dir),
@@ -415,7 +403,6 @@ static void claude_close(struct engine_thread *t)
     struct claude *c = container_of(t, struct claude, base.thread);
     engine_base_fini(&c->base);
     claude__forget_calls(c);
-    vec_fini(&c->calls);
     buf_fini(&c->again);
     arena_fini(&c->line);
     free(c);

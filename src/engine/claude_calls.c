@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "agent/make.h"
 #include "engine/claude_int.h"
 #include "engine/offer.h"
 #include "rpc/rpc.h"
@@ -66,18 +67,15 @@ static struct json short_path(const struct claude *c, const char *name, struct j
 /// The input in our words.
 static struct json *to_ours(struct claude *c, const struct tool_map *map, const struct json *input)
 {
-    struct json *out = arena_calloc(&c->line, 1, sizeof *out);
+    struct json *out = make_obj(&c->line, ARRAY_LEN(map->members));
     if (map == &other_tool) {
         *out = *input;
         return out;
     }
-    out->type = JSON_OBJ;
-    out->members = arena_calloc(&c->line, ARRAY_LEN(map->members), sizeof *out->members);
     for (size_t i = 0; i < ARRAY_LEN(map->members) && map->members[i][0] != NULL; i++) {
         const struct json *v = json_get(input, map->members[i][0]);
         if (v != NULL) {
-            out->members[out->n++] = (struct json_member){str_of(map->members[i][1]),
-                                                          short_path(c, map->members[i][1], *v)};
+            make_put(out, map->members[i][1], short_path(c, map->members[i][1], *v));
         }
     }
     return out;
@@ -161,23 +159,15 @@ static void call_free(struct claude_call *call)
     free(call);
 }
 
-void claude__forget_call(struct claude *c, const struct claude_call *call)
+void claude__forget_call(struct claude *c, struct claude_call *call)
 {
-    for (size_t i = 0; i < c->calls.n; i++) {
-        if (c->calls.p[i] == call) {
-            call_free(c->calls.p[i]);
-            vec_remove(&c->calls, i);
-            return;
-        }
-    }
+    vec_drop(&c->calls, call);
+    call_free(call);
 }
 
 void claude__forget_calls(struct claude *c)
 {
-    vec_foreach (it, &c->calls) {
-        call_free(*it);
-    }
-    c->calls.n = 0;
+    vec_fini_each(&c->calls, call_free);
 }
 
 /// Allow it, with another input where `ours` is one, or deny it with the reason.

@@ -36,8 +36,8 @@ struct claude {
 void claude__questioned(struct claude *c, const struct json *msg);
 /// The call of that id; NULL: there is none.
 struct claude_call *claude__find_call(const struct claude *c, struct str id);
-void claude__forget_call(struct claude *c, const struct claude_call *call); // it is over
-void claude__forget_calls(struct claude *c);                                // and so are all
+void claude__forget_call(struct claude *c, struct claude_call *call); // it is over
+void claude__forget_calls(struct claude *c);                          // and so are all
 /// allow(), refuse() and answer() of engine_ops.
 void claude__allow(struct engine_thread *t, struct str id, const struct json *input);
 void claude__refuse(struct engine_thread *t, struct str id, struct str reason);

@@ -31,7 +31,7 @@ static struct jw *begin_request(struct codex *c, struct engine_line *m, enum cod
     return w;
 }
 
-static void end_request(struct codex *c, struct engine_line *m)
+void codex__send(struct codex *c, struct engine_line *m)
 {
     jw_end_obj(&m->w);
     engine_line_send(c->base.child, m);
@@ -50,16 +50,12 @@ static void write_input(struct jw *w, struct str text, struct str pictures)
     jw_end_arr(w);
 }
 
-void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w, void *arg),
-                   void *arg)
+struct jw *codex__begin_answer(struct engine_line *m, int64_t request)
 {
-    struct engine_line m;
-    struct jw *w = engine_line_begin(&m);
+    struct jw *w = engine_line_begin(m);
     jw_kint(w, "id", request);
     jw_kobj(w, "result");
-    write(w, arg);
-    jw_end_obj(w);
-    engine_line_send(c->base.child, &m);
+    return w;
 }
 
 // ---- told later ---------------------------------------------------------------------------------
@@ -97,43 +93,34 @@ void codex__end(struct codex *c, enum engine_end end, struct str why)
 
 // ---- the thread ---------------------------------------------------------------------------------
 
-/// What thread/start and thread/resume have in common.
-static void write_thread(const struct codex *c, struct jw *w)
+/// Resume the thread that the session had, or start one.
+static void begin_thread(struct codex *c, bool resume)
 {
+    struct engine_line m;
+    struct jw *w = begin_request(c, &m, resume ? ASK_RESUME : ASK_THREAD,
+                                 resume ? "thread/resume" : "thread/start");
     jw_kstrz(w, "cwd", c->base.cwd);
     jw_kstrz(w, "model", c->model);
     jw_kstrz(w, "modelProvider", "afloat");
     jw_kstrz(w, "approvalPolicy", "untrusted");
     jw_kstrz(w, "sandbox", "danger-full-access");
     jw_kstrz(w, "developerInstructions", c->base.system);
-}
-
-static void start_thread(struct codex *c)
-{
-    struct engine_line m;
-    struct jw *w = begin_request(c, &m, ASK_THREAD, "thread/start");
-    write_thread(c, w);
-    jw_karr(w, "dynamicTools");
-    json_foreach_item (it, c->base.tools) {
-        jw_obj(w);
-        jw_kstrz(w, "type", "function");
-        jw_kvalue(w, "name", json_get(it, "name"));
-        jw_kvalue(w, "description", json_get(it, "description"));
-        jw_kvalue(w, "inputSchema", json_get(it, "input_schema"));
-        jw_end_obj(w);
+    if (resume) {
+        jw_kstrz(w, "threadId", c->resume);
+        jw_kbool(w, "excludeTurns", true);
+    } else {
+        jw_karr(w, "dynamicTools");
+        json_foreach_item (it, c->base.tools) {
+            jw_obj(w);
+            jw_kstrz(w, "type", "function");
+            jw_kvalue(w, "name", json_get(it, "name"));
+            jw_kvalue(w, "description", json_get(it, "description"));
+            jw_kvalue(w, "inputSchema", json_get(it, "input_schema"));
+            jw_end_obj(w);
+        }
+        jw_end_arr(w);
     }
-    jw_end_arr(w);
-    end_request(c, &m);
-}
-
-static void resume_thread(struct codex *c)
-{
-    struct engine_line m;
-    struct jw *w = begin_request(c, &m, ASK_RESUME, "thread/resume");
-    jw_kstrz(w, "threadId", c->resume);
-    jw_kbool(w, "excludeTurns", true);
-    write_thread(c, w);
-    end_request(c, &m);
+    codex__send(c, &m);
 }
 
 static void begin_turn(struct codex *c)
@@ -147,7 +134,7 @@ static void begin_turn(struct codex *c)
     struct jw *w = begin_request(c, &m, ASK_TURN, "turn/start");
     jw_kstrz(w, "threadId", c->base.id);
     write_input(w, buf_str(&text), buf_str(&c->pictures));
-    end_request(c, &m);
+    codex__send(c, &m);
     c->begun = true;
     buf_fini(&text);
     buf_clear(&c->input);
@@ -162,7 +149,7 @@ static void send_steer(struct codex *c, struct str text, struct str refuses)
     jw_kstrz(w, "threadId", c->base.id);
     jw_kstrz(w, "expectedTurnId", c->turn);
     write_input(w, text, STR(""));
-    end_request(c, &m);
+    codex__send(c, &m);
 }
 
 static void send_interrupt(struct codex *c)
@@ -172,7 +159,7 @@ static void send_interrupt(struct codex *c)
         struct jw *w = begin_request(c, &m, ASK_INTERRUPT, "turn/interrupt");
         jw_kstrz(w, "threadId", c->base.id);
         jw_kstrz(w, "turnId", c->turn);
-        end_request(c, &m);
+        codex__send(c, &m);
     }
 }
 
@@ -194,11 +181,7 @@ static void take_result(struct codex *c, enum codex_ask what, const struct json 
     if (what == ASK_INIT) {
         jw_kstrz(engine_line_begin(&m), "method", "initialized");
         engine_line_send(c->base.child, &m);
-        if (c->resume != NULL) {
-            resume_thread(c);
-        } else {
-            start_thread(c);
-        }
+        begin_thread(c, c->resume != NULL);
     } else if (what == ASK_THREAD || what == ASK_RESUME) {
         take_thread(c, result, what == ASK_RESUME);
     } else if (what == ASK_TURN && c->in_turn) {
@@ -216,7 +199,7 @@ static void take_error(struct codex *c, enum codex_ask what, struct str message)
 {
     struct err e;
     if (what == ASK_RESUME) { // its files are gone: a new one is told the past
-        start_thread(c);
+        begin_thread(c, false);
     } else if (what == ASK_TURN) {
         codex__end(c, ENGINE_FAILED, message);
     } else if (what == ASK_INIT || what == ASK_THREAD) {
@@ -332,7 +315,7 @@ static void start_child(struct codex *c, const struct tool_env *place)
     jw_kobj(w, "capabilities");
     jw_kbool(w, "experimentalApi", true); // dynamicTools
     jw_end_obj(w);
-    end_request(c, &m);
+    codex__send(c, &m);
 }
 
 static void on_checked(struct codex *c, const struct err *why)
@@ -453,31 +436,22 @@ static void codex_refuse(struct engine_thread *t, struct str id, struct str reas
     buf_fini(&text);
 }
 
-struct result {
-    struct str output;
-    bool success;
-};
-
-static void write_result(struct jw *w, void *arg)
-{
-    const struct result *r = arg;
-    jw_karr(w, "contentItems");
-    jw_obj(w);
-    jw_kstrz(w, "type", "inputText");
-    jw_kstr(w, "text", r->output);
-    jw_end_obj(w);
-    jw_end_arr(w);
-    jw_kbool(w, "success", r->success);
-}
-
 static void codex_answer(struct engine_thread *t, struct str id, struct str output, bool success)
 {
     struct codex *c = of(t);
-    struct result r = {output, success};
     for (size_t i = 0; i < c->calls.n; i++) {
         struct codex_call *call = c->calls.p[i];
         if (call->request >= 0 && str_eqz(id, call->item)) {
-            codex__answer(c, call->request, write_result, &r);
+            struct engine_line m;
+            struct jw *w = codex__begin_answer(&m, call->request);
+            jw_karr(w, "contentItems");
+            jw_obj(w);
+            jw_kstrz(w, "type", "inputText");
+            jw_kstr(w, "text", output);
+            jw_end_obj(w);
+            jw_end_arr(w);
+            jw_kbool(w, "success", success);
+            codex__send(c, &m);
             call->request = -1;
             return;
         }
@@ -493,7 +467,6 @@ static void codex_close(struct engine_thread *t)
     engine_base_fini(&c->base);
     gateway_close(c->gateway);
     codex__forget_calls(c);
-    vec_fini(&c->calls);
     vec_foreach (it, &c->asked) {
         free(it->refuses);
     }

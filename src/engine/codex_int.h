@@ -55,9 +55,10 @@ struct codex {
 };
 
 // codex.c
-/// Answer a question of Codex; `write` adds the members of the result.
-void codex__answer(struct codex *c, int64_t request, void (*write)(struct jw *w, void *arg),
-                   void *arg);
+/// Begin the answer to a question of Codex: members of the result follow, then codex__send().
+struct jw *codex__begin_answer(struct engine_line *m, int64_t request);
+/// End and send a message whose last object is still open.
+void codex__send(struct codex *c, struct engine_line *m);
 /// The turn is over.
 void codex__end(struct codex *c, enum engine_end end, struct str why);
 

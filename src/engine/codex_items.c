@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "agent/make.h"
 #include "base/path.h"
 #include "engine/codex_int.h"
 #include "permit/cmdline.h"
@@ -46,25 +47,14 @@ static void call_free(struct codex_call *call)
 
 void codex__forget_calls(struct codex *c)
 {
-    vec_foreach (it, &c->calls) {
-        call_free(*it);
-    }
-    c->calls.n = 0;
+    vec_fini_each(&c->calls, call_free);
 }
 
-static void write_decision(struct jw *w, void *arg)
+static void answer(struct codex *c, int64_t request, bool accept)
 {
-    jw_kstrz(w, "decision", *(const bool *)arg ? "accept" : "decline");
-}
-
-static void decide(struct codex *c, struct codex_call *call)
-{
-    assert(c->base.child != NULL);
-    bool accept = !call->refused;
-    if (call->request >= 0 && call->waiting == 0) {
-        codex__answer(c, call->request, write_decision, &accept);
-        call->request = -1;
-    }
+    struct engine_line m;
+    jw_kstrz(codex__begin_answer(&m, request), "decision", accept ? "accept" : "decline");
+    codex__send(c, &m);
 }
 
 void codex__decide(struct codex *c, struct str id, bool allow)
@@ -75,7 +65,10 @@ void codex__decide(struct codex *c, struct str id, bool allow)
     if (call != NULL && call->waiting != 0) {
         call->waiting--;
         call->refused = call->refused || !allow;
-        decide(c, call);
+        if (call->request >= 0 && call->waiting == 0) {
+            answer(c, call->request, !call->refused);
+            call->request = -1;
+        }
     }
 }
 
@@ -93,18 +86,13 @@ static struct str unwrap(struct arena *a, struct str line)
     return wraps ? s->words[2].text : line;
 }
 
-static struct json member(struct str s)
-{
-    return (struct json){.type = JSON_STR, .s = s};
-}
-
 static void tell_command(struct codex *c, struct str id, const struct json *of,
                          enum engine_runner runner)
 {
     struct str cwd = json_get_text(of, "cwd");
     struct json_member members[2] = {
-        {STR("cmd"), member(unwrap(&c->line, json_get_text(of, "command")))},
-        {STR("cwd"), member(cwd)}};
+        {STR("cmd"), make_str(unwrap(&c->line, json_get_text(of, "command")))},
+        {STR("cwd"), make_str(cwd)}};
     bool elsewhere = cwd.n != 0 && !str_eqz(cwd, c->base.cwd);
     struct json input = {.type = JSON_OBJ, .n = elsewhere ? 2 : 1, .members = members};
     struct engine_call call = {.id = id,
@@ -133,7 +121,7 @@ static void tell_file(struct codex *c, const struct codex_call *call, size_t i,
     bool adds = str_eqz(json_str(json_ptr(change, "/kind/type"), ""), "add");
     const char *below = path_below(c->base.cwd, arena_strdup(&c->line, path));
     struct json_member members[1] = {
-        {STR("path"), member(below != NULL && below[0] != '\0' ? str_of(below) : path)}};
+        {STR("path"), make_str(below != NULL && below[0] != '\0' ? str_of(below) : path)}};
     struct json input = {.type = JSON_OBJ, .n = 1, .members = members};
     struct engine_call q = {.id = file_id(c, call, i),
                             .tool = adds ? STR("write_file") : STR("edit_file"),
@@ -155,20 +143,14 @@ static void tell_files(struct codex *c, struct codex_call *call, enum engine_run
 
 // ---- questions ----------------------------------------------------------------------------------
 
-static void write_nothing(struct jw *w, void *arg)
-{
-    (void)w;
-    (void)arg;
-}
-
 static void ask_command(struct codex *c, int64_t id, const struct json *params)
 {
     struct str item = json_get_text(params, "itemId");
     struct str kind = json_str(json_get(params, "kind"), "command");
     struct codex_call *call = find_call(c, item);
-    bool again = call != NULL && call->told, no = false;
+    bool again = call != NULL && call->told;
     if (again || !str_eqz(kind, "command") || item.n == 0 || item.n > ITEM_ID_MAX) {
-        codex__answer(c, id, write_decision, &no); // what it wants beyond that is not ours to give
+        answer(c, id, false); // what it wants beyond that is not ours to give
         return;
     }
     call = call != NULL ? call : add_call(c, item);
@@ -181,9 +163,8 @@ static void ask_command(struct codex *c, int64_t id, const struct json *params)
 static void ask_file(struct codex *c, int64_t id, const struct json *params)
 {
     struct codex_call *call = find_call(c, json_get_text(params, "itemId"));
-    bool no = false;
     if (call == NULL || call->changes == NULL || call->changes->n == 0 || call->told) {
-        codex__answer(c, id, write_decision, &no); // nobody knows what it would change
+        answer(c, id, false); // nobody knows what it would change
         return;
     }
     call->request = id;
@@ -197,7 +178,9 @@ static void call_tool(struct codex *c, int64_t id, const struct json *params)
     struct str item = json_get_text(params, "callId");
     const struct json *input = json_get(params, "arguments");
     if (item.n == 0 || item.n > ITEM_ID_MAX || find_call(c, item) != NULL) {
-        codex__answer(c, id, write_nothing, NULL);
+        struct engine_line m;
+        codex__begin_answer(&m, id); // nothing
+        codex__send(c, &m);
         return;
     }
     struct codex_call *call = add_call(c, item);
@@ -226,8 +209,7 @@ void codex__questioned(struct codex *c, int64_t id, struct str method, const str
             return;
         }
     }
-    bool no = false;
-    codex__answer(c, id, write_decision, &no);
+    answer(c, id, false);
 }
 
 // ---- items --------------------------------------------------------------------------------------

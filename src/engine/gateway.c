@@ -96,12 +96,8 @@ static void on_conn_closed(uv_handle_t *h)
 {
     struct conn *c = h->data;
     struct gateway *g = c->g;
-    size_t i = 0;
     assert(c->over && c->call == NULL && c->ticket == NULL);
-    while (g->conns.p[i] != c) {
-        i++;
-    }
-    vec_remove(&g->conns, i);
+    vec_drop(&g->conns, c);
     http1_fini(&c->parser);
     buf_fini(&c->body);
     free(c);
@@ -233,7 +229,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *r, 
                     void *arg)
 {
     struct conn *c = arg;
-    struct buf out;
+    struct buf out = {.max = SIZE_MAX};
     (void)call;
     (void)r;
     c->call = NULL;
@@ -242,7 +238,6 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *r, 
     } else if (rc < 0) {
         conn_close(c); // cut off, as it was for us
     } else {
-        buf_init(&out, SIZE_MAX);
         buf_addz(&out, "0\r\n\r\n");
         send_bytes(c, &out);
     }
@@ -311,8 +306,7 @@ static void forward(struct conn *c)
                        : xasprintf("%s%s%s" STR_FMT, g->base_url, to->behind,
                                    query.n != 0 ? "?" : "", STR_ARG(query));
     if (key != NULL) {
-        struct http_header h = {str_of(to->key_header), str_of(key)};
-        vec_push(&headers, h);
+        vec_push(&headers, ((struct http_header){str_of(to->key_header), str_of(key)}));
     }
     struct http_request q = {.method = "POST",
                              .url = url,
@@ -421,8 +415,7 @@ void gateway_answer(struct gateway_ticket *t, struct str json)
 
 static int listen_here(struct gateway *g)
 {
-    struct sockaddr_in at;
-    struct sockaddr_in got;
+    struct sockaddr_in at, got;
     int n = sizeof got;
     uv_ip4_addr("127.0.0.1", 0, &at);
     int rc = uv_tcp_bind(&g->server, (const struct sockaddr *)&at, 0);
@@ -441,14 +434,14 @@ struct gateway *gateway_open(struct engine_world *w, const struct engine_spec *q
     struct gateway *g = xcalloc(1, sizeof *g);
     const char *key = choice != NULL ? provider_choice_key(choice) : NULL;
     const char *base_url = choice != NULL ? choice->base_url : NULL;
-    g->world = w;
-    g->session = xstrdup(q->session);
-    g->kind = xstrdup(choice != NULL ? choice->kind : "");
-    g->base_url = xstrdup(base_url != NULL ? base_url : "");
-    g->provider_key = key != NULL ? xstrdup(key) : NULL;
+    *g = (struct gateway){.world = w,
+                          .n_handles = 1,
+                          .session = xstrdup(q->session),
+                          .kind = xstrdup(choice != NULL ? choice->kind : ""),
+                          .base_url = xstrdup(base_url != NULL ? base_url : ""),
+                          .provider_key = key != NULL ? xstrdup(key) : NULL};
     uv_tcp_init(&w->loop->uv, &g->server);
     g->server.data = g;
-    g->n_handles = 1;
     snprintf(g->url, sizeof g->url, "http://127.0.0.1:%d", LAUNCH_PORT);
     random_hex(g->key, sizeof g->key);
     int rc = boxed ? 0 : listen_here(g);

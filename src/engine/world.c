@@ -10,11 +10,11 @@ struct engine_world *engine_world_open(struct loop *l, struct http_client *http,
                                        const char *version, const char *socket)
 {
     struct engine_world *w = xcalloc(1, sizeof *w);
-    w->loop = l;
-    w->http = http;
-    w->version = version;
-    w->socket = socket;
-    w->lane = lane_open(l, "engines", 2);
+    *w = (struct engine_world){.loop = l,
+                               .http = http,
+                               .version = version,
+                               .socket = socket,
+                               .lane = lane_open(l, "engines", 2)};
     return w;
 }
 

@@ -265,7 +265,6 @@ static void got_after(void *arg, int status, const struct err *e, const struct g
     rewind__lane(j, compare, compared);
 }
 
-/// Compare with the snapshot before the command; the job's call is that command.
 void rewind__end_command(struct rewind_job *j)
 {
     struct rewind_session *s = j->s;
@@ -323,9 +322,7 @@ void rewind__settle(struct rewind_job *j)
 {
     struct rewind_job *k = xcalloc(1, sizeof *k);
     assert(!j->s->settled);
-    k->s = j->s;
-    k->arg = j;
-    k->call = xcalloc(1, sizeof *k->call);
+    *k = (struct rewind_job){.s = j->s, .arg = j, .call = xcalloc(1, sizeof *k->call)};
     rewind__lane(k, look_for_open, looked_for_open);
 }
 

@@ -29,8 +29,7 @@ bool kept_same(const struct kept_state *a, const struct kept_state *b)
 
 void kept_write(struct jw *w, const char *key, const struct kept_state *s)
 {
-    jw_key(w, key);
-    jw_obj(w);
+    jw_kobj(w, key);
     jw_kstrz(w, "kind", kinds[s->kind]);
     if (s->kind == KEPT_FILE) {
         jw_kint(w, "mode", s->mode);

@@ -19,8 +19,8 @@ enum kept_kind {
 struct kept_state {
     enum kept_kind kind;
     uint32_t mode; // of a file
-    char hash
-        [SHA256_HEX]; // of a file's bytes, of a link's target, or of a large file's size and times
+    // of a file's bytes, of a link's target, or of a large file's size and times
+    char hash[SHA256_HEX];
 };
 
 /// Do both hold the same?

@@ -156,8 +156,7 @@ void rewind_write_changes(struct jw *w, const char *base, const struct rewind_ch
 {
     static const char digits[] = "0123456789abcdef";
     jw_kstrz(w, "base", base);
-    jw_key(w, "changes");
-    jw_arr(w);
+    jw_karr(w, "changes");
     for (size_t i = 0; i < n; i++) {
         const struct rewind_change *c = &list[i];
         jw_obj(w);

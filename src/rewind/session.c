@@ -51,13 +51,13 @@ struct rewind_session *rewind_session_open(struct rewind *r, const char *dir,
                                            const char *working_dir, uint64_t max_bytes)
 {
     struct rewind_session *s = xcalloc(1, sizeof *s);
-    s->rewind = r;
-    s->working_dir = working_dir != NULL ? xstrdup(working_dir) : NULL;
-    s->record = path_join(dir, "rewind.jsonl");
-    s->snapshot_file = path_join(dir, "snapshot.json");
-    s->tmp = path_join(dir, "rewind.tmp");
-    s->store.dir = path_join(dir, "kept");
-    s->max_bytes = max_bytes;
+    *s = (struct rewind_session){.rewind = r,
+                                 .working_dir = working_dir != NULL ? xstrdup(working_dir) : NULL,
+                                 .record = path_join(dir, "rewind.jsonl"),
+                                 .snapshot_file = path_join(dir, "snapshot.json"),
+                                 .tmp = path_join(dir, "rewind.tmp"),
+                                 .store = {.dir = path_join(dir, "kept")},
+                                 .max_bytes = max_bytes};
     return s;
 }
 
@@ -110,9 +110,7 @@ struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struc
     struct rewind_job *j = xcalloc(1, sizeof *j);
     assert(!s->closed);
     s->rewind->n_jobs++;
-    j->s = s;
-    j->start = start;
-    j->settles = settles;
+    *j = (struct rewind_job){.s = s, .start = start, .settles = settles};
     if (s->jobs.head == NULL) {
         loop_defer(s->rewind->loop, start_first, s);
     }
@@ -151,7 +149,6 @@ void rewind__note(struct rewind_job *j, const char *msg)
     }
 }
 
-/// Write one line: `{"turn": ..., MEMBER: N?, changes..., "not_kept"?}`.
 void rewind__append(struct rewind_job *j, const char *member, const char *base,
                     const rewind_changes *changes)
 {
@@ -168,10 +165,7 @@ void rewind__append(struct rewind_job *j, const char *member, const char *base,
         rewind_write_changes(&w, base, changes->p, changes->n);
     }
     if (j->note != NULL) {
-        jw_key(&w, "not_kept");
-        jw_arr(&w);
-        jw_strz(&w, j->note);
-        jw_end_arr(&w);
+        jw_kstrs(&w, "not_kept", &j->note, 1);
     }
     jw_end_obj(&w);
     if (rewind_record_append(j->s->record, buf_str(&line), &e) < 0) {
