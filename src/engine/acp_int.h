@@ -8,7 +8,7 @@
 //     acp.c        the thread: handshake, prompts, their end        acp_calls.c  calls of the agent's tools
 //     acp_tools.c  our tools for the agent
 
-/// A call of the agent's, from the first that is heard of it to its end.
+/// A call of the agent, from the first message about it to its end.
 struct acp_call {
     char *id;                 // the agent's
     char *ours;               // unique in the turn
@@ -17,7 +17,7 @@ struct acp_call {
     char *path;               // NULL: none
     struct buf text, diff;    // what it shows
     bool told;                // on_call was called
-    bool refused;             // what is heard of it now is not looked at
+    bool refused;             // further messages about it are ignored
     const struct json *ask;   // the id of the agent's question; NULL: none is open
     char *allow, *reject;     // options of it; NULL: none of that kind
     struct arena arena;
@@ -35,22 +35,22 @@ struct acp_thread {
     int64_t last_id;
     int64_t asked[4]; // the id of the request of each kind that is open; 0: none
     bool can_load, can_resume, can_http, can_see;
-    bool loading;         // what it tells is the past
-    bool fresh;           // and it knows neither instructions nor the past
-    bool in_turn;         // turn() was called, on_end has not come
+    bool loading;         // it reports the past
+    bool fresh;           // it knows neither the instructions nor the past
+    bool in_turn;         // turn() was called, on_end was not
     bool begun, stopping; // the prompt was sent; interrupt() came
-    struct buf input;     // of the turn, until it begins; what was said to it since
+    struct buf input;     // of the turn, until it begins; then what the user adds
     struct buf pictures;  // of the turn, as items of JSON, until it begins
-    bool unfit;           // it has some, and the agent takes none
-    struct buf message;   // pieces of the message that is being said
-    unsigned n_ours;      // calls of our tools that are not answered
-    bool over;            // the prompt is, and the turn when they are
+    bool unfit;           // it has pictures, and the agent takes none
+    struct buf message;   // the message so far
+    unsigned n_ours;      // calls of our tools without an answer
+    bool over;            // the prompt is over; the turn ends with the last of these
     unsigned n_calls;     // told in this turn, for ids
     vec(struct acp_call *) calls;
 };
 
 // acp.c
-/// What was said so far is a whole message.
+/// The message so far is complete: report it.
 void acp__flush(struct acp_thread *t);
 /// Answer a question of the agent's; `result` is JSON.
 void acp__reply(struct acp_thread *t, const struct json *id, const char *result);
@@ -62,9 +62,9 @@ void acp__call_update(struct acp_thread *t, const struct json *update, bool begi
 void acp__permission(struct acp_thread *t, const struct json *id, const struct json *params);
 /// The list of steps, as a call of our tool for it.
 void acp__plan(struct acp_thread *t, const struct json *update);
-/// The verdict about a call, by our id.
+/// The decision about a call, by our id for it.
 void acp__decide(struct acp_thread *t, struct str ours, bool allow);
-/// Questions that are open are answered with "cancelled"; the calls stay.
+/// Answer the open questions with "cancelled"; the calls stay.
 void acp__cancel_questions(struct acp_thread *t);
 void acp__forget_calls(struct acp_thread *t); // the turn is over
 

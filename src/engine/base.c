@@ -1,8 +1,8 @@
 // What the threads of all engines share.
 //
 // Invariants:
-//   - `cb` is NULL once the thread is closed, or has told that it died.
-//   - `task` is set exactly while something waits to be told: nothing is told from inside a call of the session's.
+//   - `cb` is NULL once the thread is closed or has died.
+//   - `task` is set exactly while a callback is due: none is called from inside a function of engine_ops.
 
 #include "engine/base.h"
 

@@ -7,19 +7,19 @@
 //
 //     lane: its directory and files, the box ──> spawn (supervised, in the box) ──> lines ──> on_line
 //
-// It is started by the launcher, has its own session and process group, and ends with all that it started: when it is
-// closed, and when the hub ends, however that happens.
+// The launcher starts it in a session and process group of its own. It and all that it started end when it is closed, and
+// when the hub ends, however that happens.
 
 struct engine_child;
 
 struct engine_child_cb {
-    /// A line of its output, which may be anything. The child may be closed inside.
+    /// A line of its output; it may be anything. The child may be closed inside.
     void (*on_line)(void *arg, struct str line);
-    /// Nothing comes any more; `e` says why, with the last that it wrote to stderr. Once. Close it.
+    /// Its output has ended; `e` says why, with the last lines of its stderr. Called once; the owner then closes it.
     void (*on_end)(void *arg, const struct err *e);
 };
 
-/// A file that is there before the program starts, in the engine's directory.
+/// A file that is written to the engine's directory before the program starts.
 struct engine_file {
     const char *name;
     struct str text;
@@ -27,16 +27,14 @@ struct engine_file {
 
 /// Borrowed for the call, but for `gateway`, which becomes the child's own.
 struct engine_child_spec {
-    const char *const *argv; // NULL at the end
-    const char *const
-        *env; // "NAME=value" beside those of `place`, which they replace; NULL at the end
-    const char *const
-        *without; // prefixes of variables of `place` that it does not get; NULL at the end
+    const char *const *argv;      // NULL at the end
+    const char *const *env;       // "NAME=value", in addition to those of `place` or in their place
+    const char *const *without;   // prefixes of variables of `place` that it does not get
     const struct tool_env *place; // box and variables of a command of the session
     const char *dir;              // its own directory, which it may write
     const struct engine_file *files;
     size_t n_files;
-    struct gateway *gateway;       // NULL: it needs no way to a model
+    struct gateway *gateway;       // NULL: it does not need one
     const struct engine_cb *owner; // on_spawn and on_reaped are called
     void *owner_arg;
 };
@@ -44,7 +42,7 @@ struct engine_child_spec {
 /// Does a command of this place run in a box without network, so that a gateway must be `boxed`?
 bool engine_child_boxed(const struct tool_env *place);
 
-/// Start it. Problems are told by on_end, never from inside.
+/// Start it. Failures come by on_end, never from inside.
 struct engine_child *engine_child_start(struct engine_world *w, const struct engine_child_spec *q,
                                         const struct engine_child_cb *cb, void *arg);
 /// A JSON text that is being written: a line for the child, or an answer of a gateway.
@@ -58,7 +56,7 @@ void engine_line_flush(struct engine_child *c, struct engine_line *line);
 /// The same for a line that is one object: members follow. engine_line_send() ends and sends it.
 struct jw *engine_line_begin(struct engine_line *line);
 void engine_line_send(struct engine_child *c, struct engine_line *line);
-/// Stop reading it, or go on.
+/// Stop reading its output, or resume.
 void engine_child_pause(struct engine_child *c, bool paused);
-/// No callback but on_reaped of its owner follows. Its stdin is closed; what does not end by that is ended.
+/// Close its stdin, then end what does not end by that. No callback but on_reaped of its owner follows.
 void engine_child_close(struct engine_child *c);

@@ -12,8 +12,8 @@ struct codex_call {
     char *item;           // Codex's id
     int64_t request;      // of its question; -1: answered, or it did not ask
     bool told;            // on_call was called
-    unsigned waiting;     // verdicts that have not come
-    bool refused;         // one of them was no
+    unsigned waiting;     // decisions that are still to come
+    bool refused;         // one of them was a refusal
     struct json *changes; // of files, in its arena; NULL: a command
     struct arena arena;
 };
@@ -23,11 +23,11 @@ enum codex_ask { ASK_INIT, ASK_THREAD, ASK_RESUME, ASK_TURN, ASK_STEER, ASK_INTE
 struct codex_asked {
     int64_t id;
     enum codex_ask what;
-    char *refuses; // of steering: the call that is refused when it was heard; NULL: none
+    char *refuses; // of steering: the call to refuse when the message has arrived; NULL: none
 };
 
 struct codex {
-    struct engine_base base; // its task tells `why`, or ends the turn
+    struct engine_base base; // its task reports `why`, or ends the turn
     struct gateway *gateway; // until the child has it
     struct arena line;       // of the message under way
     const char *program, *dir, *model;
@@ -39,7 +39,7 @@ struct codex {
     vec(struct codex_call *) calls;
     char *turn;          // NULL: not known
     bool told_past;      // the thread knows it, or there is none
-    bool in_turn;        // turn() was called, on_end has not come
+    bool in_turn;        // turn() was called, on_end was not
     bool begun;          // turn/start was sent
     bool stopping;       // interrupt() came
     struct buf input;    // of the turn, until it begins
@@ -50,8 +50,8 @@ struct codex {
     int64_t tokens;      // total of the thread, as told last
     char error[400];     // what Codex said last of a failure
     struct codex_check *check;
-    enum engine_end end; // this, when the turn is to end
-    struct err why;      // or that it is of no more use; code 0: it is
+    enum engine_end end; // how the turn is to end
+    struct err why;      // why the thread cannot be used; code 0: it can
 };
 
 // codex.c
@@ -67,14 +67,14 @@ void codex__end(struct codex *c, enum engine_end end, struct str why);
 void codex__notified(struct codex *c, struct str method, const struct json *params);
 /// A question; every one is answered.
 void codex__questioned(struct codex *c, int64_t id, struct str method, const struct json *params);
-/// The verdict about a call of ours, by its id.
+/// The decision about a call, by our id for it.
 void codex__decide(struct codex *c, struct str id, bool allow);
 void codex__forget_calls(struct codex *c); // the turn is over
 
 // codex_check.c
 struct codex_check;
-/// Look if the program of `c` has all methods that we use, once for each program. `done` later, not from inside; `why`
-/// NULL: it has.
+/// Check, once for each program, that the program of `c` has all methods that we use. `done` is called later; `why` NULL:
+/// it has them.
 struct codex_check *codex_check_start(struct codex *c, const struct tool_env *place,
                                       void (*done)(struct codex *c, const struct err *why));
 void codex_check_cancel(struct codex_check *k); // `done` does not come any more

@@ -6,8 +6,7 @@
 #include "rewind/snapshot.h"
 #include "rewind/tripwire.h"
 
-// What session.c (jobs one after the other, file tools), command.c (commands) and restore.c (going back)
-// know of each other.
+// Shared by session.c (the queue of jobs, file tools), command.c (commands) and restore.c (going back).
 
 struct rewind {
     struct loop *loop;
@@ -26,19 +25,18 @@ struct rewind_session {
     bool closed;
     // the checkout as it was after the last command, or before the one that runs
     struct snapshot now;
-    struct tripwire *wire; // NULL: none; it may be blind for what happened before it was armed
+    struct tripwire *wire; // NULL: none; it does not see what happened before it was armed
     bool sure;    // the wire was armed before `now` was taken, so it sees every change since
-    bool settled; // a command that a kill interrupted has been looked for
+    bool settled; // a command that a crash interrupted was looked for
     uint64_t next_call;
 };
 
-/// A job of a session. Its work on the lane touches the session; the loop thread does not until it is
-/// back.
+/// A job of a session. While it works on the lane, the loop thread does not touch the session.
 struct rewind_job {
     struct rewind_session *s;
     struct rewind_job *next;
     void (*start)(struct rewind_job *j);
-    bool settles; // what a kill has interrupted must be settled before
+    bool settles; // a command that a crash interrupted must be settled first
     struct arena arena;
     struct rewind_call *call;
     const char *note; // NULL: all went well so far
@@ -58,14 +56,14 @@ struct rewind_job {
     rewind_list_cb *listed;
 };
 
-/// A job that begins when those before it are over and, with `settles`, a command that a kill has interrupted is
-/// settled; `start` ends it with rewind__job_end().
+/// Add a job. `start` is called when the jobs before it are over and, with `settles`, a command that a crash interrupted
+/// is settled; it ends the job with rewind__job_end().
 struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struct rewind_job *j),
                                    bool settles);
 void rewind__job_end(struct rewind_job *j);
 /// Run `work` on the lane, then `done` on the loop thread.
 void rewind__lane(struct rewind_job *j, work_fn *work, work_done *done);
-/// Settle the command that a kill has interrupted, if there is one, then start `j`.
+/// Settle the command that a crash interrupted, if there is one, then start `j`.
 void rewind__settle(struct rewind_job *j);
 
 struct rewind_call {
@@ -78,14 +76,14 @@ struct rewind_call {
     rewind_changes changes; // of a file tool
 };
 
-/// Why something is not kept, for people; the first reason counts.
+/// Note why something cannot be undone, for the user. Only the first note counts.
 void rewind__note(struct rewind_job *j, const char *msg);
 /// Write a line of the job's call: `{"turn", MEMBER: N?, changes..., "not_kept"?}`. On the lane.
 void rewind__append(struct rewind_job *j, const char *member, const char *base,
                     const rewind_changes *changes);
-/// The call may begin: tell, and end the job. A work_done.
+/// The call may begin: call back and end the job. A work_done.
 void rewind__ready(void *arg);
-/// The call is settled: tell, and end the job and the call. A work_done.
+/// The call is settled: call back, end the job and free the call. A work_done.
 void rewind__over(void *arg);
 void rewind__call_free(struct rewind_call *c);
 
