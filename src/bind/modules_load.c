@@ -218,8 +218,12 @@ static struct version *load_guest(struct module *m, struct files__text *text, st
     }
     load(v);
     m->staged = NULL;
+    v->thrown = is_failed(v);
+    if (v->thrown) {
+        state_undo(sp->state); // now: the caller frees it, perhaps while another guest still loads
+    }
     if (outermost) {
-        state_end(sp->state, is_failed);
+        state_end(sp->state);
     }
     return v;
 }

@@ -123,11 +123,6 @@ static void judge(struct space *sp)
     }
 }
 
-static bool is_thrown(const struct version *v)
-{
-    return v->thrown;
-}
-
 // ---- report ------------------------------------------------------------------------------------
 
 /// Did it load, or fail only because a module that it requires failed?
@@ -307,7 +302,7 @@ void stage__end(struct space *sp)
         }
     }
     unload__say(sp, sp->stage);
-    state_end(sp->state, is_thrown);
+    state_end(sp->state);
     if (sp == ms->space) {
         remember(ms);
     }
@@ -321,7 +316,7 @@ void stage__drop(struct space *sp)
     vec_foreach (it, &sp->staged) {
         (*it)->thrown = true;
     }
-    state_end(sp->state, is_thrown);
+    state_end(sp->state);
     sp->stage = NULL;
     forget_thrown(sp);
 }

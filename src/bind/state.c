@@ -17,7 +17,7 @@
 // other.
 //
 // Invariants:
-//   - the log is empty outside of a transaction, and holds only entries of versions that load.
+//   - the log is empty outside of a transaction, and holds only changes of versions that still exist.
 //   - changes are undone from the last to the first; one whose key a taken version wrote later is skipped.
 
 #include "bind/state.h"
@@ -105,13 +105,13 @@ static struct version *loader_of(struct state *st, lua_State *L)
     return sp->loading.n != 0 ? *vec_last(&sp->loading) : NULL;
 }
 
-/// Connect `v` with the versions that changed `key` before in this transaction.
+/// Connect `v` with the versions that changed `key` before in this run.
 static void note_shared(struct state *st, lua_State *L, const char *key, struct version *v)
 {
-    for (size_t i = 0; !st->alone && i < st->log.n; i++) {
+    struct space *sp = st->alone ? NULL : space__of(L);
+    for (size_t i = 0; sp != NULL && sp->stage != NULL && i < st->log.n; i++) {
         const struct state__change *e = &st->log.p[i];
         if (e->by != v && strcmp(e->key, key) == 0) {
-            struct space *sp = space__of(L);
             vec_push(&sp->edges, e->by);
             vec_push(&sp->edges, v);
         }
@@ -326,38 +326,40 @@ void state_begin(struct state *st)
     st->logging = true;
 }
 
-void state_end(struct state *st, bool (*thrown)(const struct version *v))
+static void change_fini(struct state *st, struct state__change *e)
+{
+    refs_drop(st->vm, e->before);
+    refs_drop(st->vm, e->fields);
+    free(e->key);
+}
+
+void state_undo(struct state *st)
 {
     struct map taken = {0}; // keys that a version that is taken wrote
     assert(st->logging);
-    st->logging = false;
     for (size_t i = st->log.n; i-- > 0;) {
         struct state__change *e = &st->log.p[i];
-        if (!thrown(e->by)) {
-            map_set(&taken, str_of(e->key), e);
-        } else if (map_get(&taken, str_of(e->key)) == NULL) {
+        if (!e->by->thrown) {
+            map_set(&taken, str_of(e->key), st);
+            continue;
+        }
+        if (map_get(&taken, str_of(e->key)) == NULL) {
             undo(st, e);
         }
+        change_fini(st, e);
+        vec_remove(&st->log, i);
     }
     map_fini(&taken);
+}
+
+void state_end(struct state *st)
+{
+    state_undo(st);
+    st->logging = false;
     vec_foreach (e, &st->log) {
-        refs_drop(st->vm, e->before);
-        refs_drop(st->vm, e->fields);
-        free(e->key);
+        change_fini(st, e);
     }
     st->log.n = 0;
-}
-
-static bool is_thrown(const struct version *v)
-{
-    (void)v;
-    return true;
-}
-
-static bool is_kept(const struct version *v)
-{
-    (void)v;
-    return false;
 }
 
 void state_begin_alone(struct state *st)
@@ -370,6 +372,7 @@ void state_end_alone(struct state *st, bool keep)
 {
     if (st->alone) {
         st->alone = false;
-        state_end(st, keep ? is_kept : is_thrown);
+        one_version.thrown = !keep;
+        state_end(st);
     }
 }

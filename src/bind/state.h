@@ -39,8 +39,10 @@ void state_restore(struct state *st, const struct json *saved);
 
 /// From now on log the changes that loading versions make.
 void state_begin(struct state *st);
-/// Undo the changes of the versions for which `thrown` is true, and empty the log.
-void state_end(struct state *st, bool (*thrown)(const struct version *v));
+/// Undo and forget the changes of the versions that are `thrown`.
+void state_undo(struct state *st);
+/// The same, and empty the log.
+void state_end(struct state *st);
 
 /// The same for a plugin's Lua state, where one version at a time loads. Ending without a beginning is allowed.
 void state_begin_alone(struct state *st);

@@ -497,6 +497,25 @@ TEST(a_module_required_late_belongs_to_who_required_it_and_is_reloaded)
     lab_close();
 }
 
+TEST(a_guest_that_fails_inside_another_guest_leaves_nothing_in_hub_state)
+{
+    lab_open((const char *const[]){"user/broken.lua",
+                                   "state.set('x', 'broken') state.set('y', 'broken') error('no')",
+                                   "user/late.lua",
+                                   "state.set('x', 'late') local ok = pcall(require, 'user.broken')"
+                                   " say(tostring(ok), state.get('x'), state.get('y', 'none')) "
+                                   "state.set('y', 'late') return {}",
+                                   "user/init.lua",
+                                   "hooks.on('go', 'go', function() require('user.late')"
+                                   " say(state.get('x'), state.get('y')) end) return {}",
+                                   NULL});
+    lab_eval("hooks.notify('go')");
+    CHECK_STR(buf_z(&rig.said), "false late none\nlate late\n");
+    lab_change("user/init.lua", "return {n = 2}"); // it is judged without the guest that failed
+    CHECK_INT(lab_revision("lua:user.init"), 2);
+    lab_close();
+}
+
 TEST(a_guest_is_loaded_again_when_its_host_is_replaced)
 {
     lab_open((const char *const[]){
