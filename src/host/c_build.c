@@ -87,19 +87,6 @@ static int write_file(const char *dir, struct str rel, struct str text)
     return rc;
 }
 
-static int write_all(const char *work, const struct json *files)
-{
-    const struct shipped *header = host_runtime_find("plugin.h");
-    int rc =
-        write_file(work, STR("include/afloat/plugin.h"), (struct str){header->text, header->n});
-    json_foreach_member (m, files) {
-        char *rel = xasprintf("src/" STR_FMT, STR_ARG(m->key));
-        rc = rc == 0 ? write_file(work, str_of(rel), json_str(&m->value, "")) : rc;
-        free(rel);
-    }
-    return rc;
-}
-
 /// Libraries of this plugin that nobody needs any more.
 static void prune(const char *dir, struct str name, const char *keep)
 {
@@ -136,7 +123,7 @@ static int start_compiler(pid_t *pid, char *const *argv, const char *cwd, int fd
     return rc;
 }
 
-/// Run it to its end; its exit code, 127 when there is none. What it says is added to `said`.
+/// Run a compiler to its end; its exit code, 127 when there is none. What it says is added to `said`.
 static int run_compiler(char *const *argv, const char *cwd, struct buf *said)
 {
     int pipes[2], status = 0;
@@ -156,9 +143,11 @@ static int run_compiler(char *const *argv, const char *cwd, struct buf *said)
     return rc == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
-static int compile(const char *work, const char *out, const struct json *files, struct buf *said)
+/// Compile what is in `cwd`, with the headers of `include`.
+static int compile(const char *cwd, const char *headers, const char *out, const struct json *files,
+                   struct buf *said)
 {
-    char *cwd = path_join(work, "src"), *include = xasprintf("-I%s/include", work);
+    char *include = xasprintf("-I%s", headers);
     char *map = xasprintf("-ffile-prefix-map=%s/=", cwd);
     vec(char *) argv = {0};
     static const char *const options[] = {"cc",
@@ -187,33 +176,11 @@ static int compile(const char *work, const char *out, const struct json *files, 
     vec_push(&argv, xstrdup("-lm"));
     vec_push(&argv, NULL);
     int rc = run_compiler(argv.p, cwd, said);
-    vec_foreach (word, &argv) {
-        free(*word);
-    }
-    vec_fini(&argv);
-    free(cwd);
+    vec_fini_each(&argv, free);
     return rc;
 }
 
-/// "init.c:12:5: error: ..." as a place and a message; false when the line is none.
-static bool read_error(struct str line, const struct json *load, struct c_fault *f)
-{
-    struct str file = str_cut(&line, ':'), number = str_cut(&line, ':');
-    const char *mark = memmem(line.p, line.n, "error: ", 7);
-    char *digits = str_dup(number);
-    int n = (int)strtol(digits, NULL, 10);
-    free(digits);
-    if (n <= 0 || mark == NULL) {
-        return false;
-    }
-    bool single = json_bool(json_get(load, "single"), true);
-    struct str path = json_str(json_get(load, "path"), "");
-    f->path = single ? str_dup(path) : xasprintf(STR_FMT "/" STR_FMT, STR_ARG(path), STR_ARG(file));
-    f->line = n;
-    f->message = str_dup(str_from(line, (size_t)(mark - line.p) + 7));
-    return true;
-}
-
+/// Why the compiler ended with `rc`: its first line such as "init.c:12:5: error: ...", as a place and a message.
 static char *explain(int rc, struct str said, const struct json *load, struct c_fault *f)
 {
     if (rc == 127) {
@@ -221,9 +188,19 @@ static char *explain(int rc, struct str said, const struct json *load, struct c_
                                "gcc libc6-dev)"));
     }
     for (struct str rest = said; rest.n != 0;) {
-        if (read_error(str_cut(&rest, '\n'), load, f)) {
-            return NULL;
+        struct str line = str_cut(&rest, '\n');
+        struct str file = str_cut(&line, ':'), number = str_cut(&line, ':');
+        const char *mark = memmem(line.p, line.n, "error: ", 7);
+        int64_t n = 0;
+        if (mark == NULL || !str_to_i64(number, &n) || n <= 0) {
+            continue;
         }
+        struct str path = json_get_text(load, "path");
+        f->path = json_bool(json_get(load, "single"), true)
+                      ? str_dup(path)
+                      : xasprintf(STR_FMT "/" STR_FMT, STR_ARG(path), STR_ARG(file));
+        f->line = (int)n;
+        return fail(f, str_dup(str_from(line, (size_t)(mark - line.p) + 7)));
     }
     return fail(f,
                 xasprintf("the compiler failed with %d: %.*s", rc, (int)MIN(said.n, 400), said.p));
@@ -257,17 +234,23 @@ static char *make(const char *so, const struct json *load, const struct json *fi
 {
     char *work = xasprintf("%s.d-%d", so, (int)getpid()),
          *out = xasprintf("%s.new-%d", so, (int)getpid());
-    char *made = NULL;
-    if (write_all(work, files) < 0) {
+    char *src = path_join(work, "src"), *headers = path_join(work, "include"), *made = NULL;
+    const struct shipped *header = host_runtime_find("plugin.h");
+    int rc = write_file(headers, STR("afloat/plugin.h"), (struct str){header->text, header->n});
+    json_foreach_member (m, files) {
+        rc = rc == 0 ? write_file(src, m->key, json_str(&m->value, "")) : rc;
+    }
+    if (rc < 0) {
         fail(f, xasprintf("cannot write to '%s'", work));
     } else {
-        int rc = compile(work, out, files, warnings);
+        rc = compile(src, headers, out, files, warnings);
         made = rc != 0                ? explain(rc, buf_str(warnings), load, f)
                : rename(out, so) == 0 ? xstrdup(so)
                                       : fail(f, xasprintf("cannot make '%s'", so));
     }
-    int left = path_remove_tree(work, NULL);
-    (void)left;
+    (void)!path_remove_tree(work, NULL);
+    free(src);
+    free(headers);
     free(work);
     free(out);
     return made;

@@ -297,16 +297,9 @@ static const struct afloat_host host = {
     .off = c_off,
 };
 
-/// Members that the plugin was compiled without are empty.
-static const struct afloat_plugin *take_plugin(const struct afloat_plugin *given)
-{
-    static struct afloat_plugin mine;
-    memcpy(&mine, given, MIN(given->size, sizeof mine));
-    return &mine;
-}
-
 static int open_library(const char *path, struct err *e)
 {
+    static struct afloat_plugin mine; // members that the plugin was compiled without are empty
     far.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (far.library == NULL) {
         return err_set(e, ERR_INVALID, "%s", dlerror());
@@ -317,7 +310,8 @@ static int open_library(const char *path, struct err *e)
         return err_set(e, ERR_INVALID, "there is no AFLOAT_PLUGIN(...) in it");
     }
     *theirs = &host;
-    far.plugin = take_plugin(given);
+    memcpy(&mine, given, MIN(given->size, sizeof mine));
+    far.plugin = &mine;
     return 0;
 }
 
@@ -429,21 +423,6 @@ static void dispatch(char *line)
     free(line);
 }
 
-static _Noreturn void serve(void)
-{
-    for (;;) {
-        while (far.backlog.n != 0) {
-            char *line = far.backlog.p[0];
-            vec_remove(&far.backlog, 0);
-            dispatch(line);
-        }
-        int ms = run_timers();
-        if ((ms < 0 && far.wake == 0) || c_wait_line(ms)) { // else reading waits by itself
-            dispatch(c_read_line());
-        }
-    }
-}
-
 int host_c_main(bool validating)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -457,9 +436,19 @@ int host_c_main(bool validating)
         fputs("afloat host is started by the hub, not by hand\n", stderr);
         return 2;
     }
-    if (!validating) {
-        (void)fcntl(HOST_FD, F_SETFD, FD_CLOEXEC);
-        serve();
+    if (validating) {
+        return host_answer_request(c_validate);
     }
-    return host_answer_request(c_validate);
+    (void)fcntl(HOST_FD, F_SETFD, FD_CLOEXEC);
+    for (;;) {
+        while (far.backlog.n != 0) {
+            char *line = far.backlog.p[0];
+            vec_remove(&far.backlog, 0);
+            dispatch(line);
+        }
+        int ms = run_timers();
+        if ((ms < 0 && far.wake == 0) || c_wait_line(ms)) { // else reading waits by itself
+            dispatch(c_read_line());
+        }
+    }
 }

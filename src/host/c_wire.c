@@ -263,17 +263,8 @@ static const char *ask_state(struct afloat_call *c, bool sets, const struct json
     pthread_mutex_lock(&far.lock);
     char *name = str_dup(key);
     if (sets) {
-        struct json_member *more = arena_calloc(&far.arena, far.state->n + 1, sizeof *more);
-        size_t n = 0;
-        json_foreach_member (m, far.state) {
-            if (!str_eq(m->key, key)) {
-                more[n++] = *m;
-            }
-        }
-        more[n++] = (struct json_member){arena_str(&far.arena, key),
-                                         *json_clone(&far.arena, json_get(params, "value"))};
-        far.state->members = more;
-        far.state->n = (uint32_t)n;
+        far.state = json_with(&far.arena, far.state, arena_str(&far.arena, key),
+                              json_clone(&far.arena, json_get(params, "value")));
     }
     json_write(&text, json_get(far.state, name), 0);
     pthread_mutex_unlock(&far.lock);

@@ -13,9 +13,7 @@ enum { ARGS_MAX = 8 }; // of a handler; an empty Lua stack has room for more
 struct far__job {
     struct entry entry;
     struct far *far;
-    int64_t id;
-    uint64_t timer; // that it is a call of; 0: none
-    bool answers, tool;
+    struct far__run run; // `ctx` and `args` are gone
 };
 
 static void job_free(struct far__job *j)
@@ -36,16 +34,14 @@ static void answer_done(struct far__job *j)
     struct json *value = NULL;
     struct err e = {0};
     struct jw w;
-    if (j->tool && en->n_results >= 2 && lua_isnil(en->L, 1) && lua_type(en->L, 2) == LUA_TSTRING) {
-        far__error_text(j->far, j->id, lua_tostring(en->L, 2));
-        return;
-    }
-    if (j->answers && en->n_results >= 1 && value_read(&value, &a, en->L, 1, &e) < 0) {
-        far__error_text(j->far, j->id, e.msg);
+    const struct far__run *r = &j->run;
+    if (r->tool && en->n_results >= 2 && lua_isnil(en->L, 1) && lua_type(en->L, 2) == LUA_TSTRING) {
+        far__error_text(j->far, r->id, lua_tostring(en->L, 2));
+    } else if (r->answers && en->n_results >= 1 && value_read(&value, &a, en->L, 1, &e) < 0) {
+        far__error_text(j->far, r->id, e.msg);
     } else {
-        far__begin(j->far, &w, "result", j->id);
-        jw_key(&w, "value");
-        jw_value(&w, value);
+        far__begin(j->far, &w, "result", r->id);
+        jw_kvalue(&w, "value", value);
         far__send(j->far, &w);
     }
     arena_fini(&a);
@@ -55,12 +51,12 @@ static void on_done(struct entry *en, enum entry_status status)
 {
     struct far__job *j = en->arg;
     if (status == ENTRY_FAILED) {
-        far__error(j->far, j->id, en->fault);
-    } else if (j->id != 0) {
+        far__error(j->far, j->run.id, en->fault);
+    } else if (j->run.id != 0) {
         answer_done(j);
     }
-    if (j->timer != 0) {
-        far__timer_ended(j->far, j->timer);
+    if (j->run.timer != 0) {
+        far__timer_ended(j->far, j->run.timer);
     }
     job_free(j);
 }
@@ -75,10 +71,8 @@ void far__run(struct far *f, const struct far__run *r)
     j->entry.done = on_done;
     j->entry.arg = j;
     j->entry.budget_ms = r->budget_ms;
-    j->id = r->id;
-    j->timer = r->timer;
-    j->answers = r->answers;
-    j->tool = r->tool;
+    j->run = *r;
+    j->run.ctx = j->run.args = NULL; // the caller's
     vec_push(&f->jobs, j);
     lua_State *L = entry_begin(&j->entry, f->vm);
     refs_push(L, r->fn);
@@ -101,7 +95,7 @@ void far__run(struct far *f, const struct far__run *r)
 void far__cancel(struct far *f, int64_t id)
 {
     for (size_t i = 0; i < f->jobs.n && id != 0; i++) {
-        if (f->jobs.p[i]->id == id) {
+        if (f->jobs.p[i]->run.id == id) {
             far__error_text(f, id, "cancelled");
             job_free(f->jobs.p[i]);
             return;
@@ -129,8 +123,7 @@ void far__load(struct far *f, struct str source)
     bool ok = entry_push_chunk(&en, source, chunk) == 0 && entry_run(&en, 0) == ENTRY_DONE;
     far__begin(f, &w, ok ? "loaded" : "failed", 0);
     if (ok) {
-        jw_key(&w, "metadata");
-        jw_obj(&w);
+        jw_kobj(&w, "metadata");
         jw_kstrz(&w, "api", "1.0");
         jw_kstrz(&w, "name", f->name);
         jw_end_obj(&w);

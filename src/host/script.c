@@ -125,21 +125,6 @@ static void write_points(struct buf *out)
     jw_end_obj(&w);
 }
 
-/// Begin `argv` with the program and its options; returns how many there are.
-static size_t add_args(const char **argv, const struct script *s, const char *program,
-                       const char *heap)
-{
-    size_t n = 0;
-    argv[n++] = program;
-    if (heap[0] != '\0') {
-        argv[n++] = heap;
-    }
-    for (size_t k = 0; s->args[k] != NULL; k++) {
-        argv[n++] = s->args[k];
-    }
-    return n;
-}
-
 /// Returns only when no program could be entered.
 static void enter(const struct script *s, int fd, const char *points, bool validate)
 {
@@ -151,7 +136,14 @@ static void enter(const struct script *s, int fd, const char *points, bool valid
         snprintf(heap, sizeof heap, "%s=%u", s->heap, memory_mb());
     }
     for (size_t i = 0; s->programs[i] != NULL; i++) {
-        size_t n = add_args(argv, s, s->programs[i], heap);
+        size_t n = 0;
+        argv[n++] = s->programs[i];
+        if (heap[0] != '\0') {
+            argv[n++] = heap;
+        }
+        for (size_t k = 0; s->args[k] != NULL; k++) {
+            argv[n++] = s->args[k];
+        }
         argv[n++] = host_runtime_find(s->boot != NULL ? s->boot : s->file)->text;
         argv[n++] = s->boot != NULL ? number : "--";
         argv[n++] = name;

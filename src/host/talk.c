@@ -66,30 +66,27 @@ void far__error_text(struct far *f, int64_t id, const char *message)
 
 // ---- in ------------------------------------------------------------------------------------
 
-/// The text of our file, which lies in the one directory that we reach. Returns 0 or a negative code.
-static int read_source(struct far *f, struct buf *out)
-{
-    struct str name = path_base(str_of(f->path));
-    struct stat st;
-    int fd =
-        path_open_beneath(f->root, name.p, O_RDONLY, 0, NULL); // the end of a text that ends there
-    int rc = fd >= 0 ? path_read_fd(fd, out, &st) : fd;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
 /// The hub sends the text that it hashed as `source`; who does not means the file.
 static void on_load(struct far *f, const struct json *m)
 {
     const struct json *source = json_get(m, "source");
     struct buf text = {.max = HOST_LINE_MAX};
     struct jw w;
-    int rc = source == NULL && !f->loaded ? read_source(f, &text) : 0;
+    int rc = 0;
     if (f->loaded) {
         far__error_text(f, 0, "loaded already");
-    } else if (rc < 0) {
+        return;
+    }
+    if (source == NULL) { // it is in the one directory that we reach
+        struct stat st;
+        const char *name = path_base(str_of(f->path)).p; // the end of `path`, so it ends there
+        int fd = path_open_beneath(f->root, name, O_RDONLY, 0, NULL);
+        rc = fd >= 0 ? path_read_fd(fd, &text, &st) : fd;
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    if (rc < 0) {
         char *message = xasprintf("cannot read '%s': %s", f->path, err_text(rc));
         far__begin(f, &w, "failed", 0);
         jw_kstrz(&w, "message", message);
