@@ -303,8 +303,7 @@ static struct channel *check_channel(lua_State *L)
 static int l_unsubscribe(lua_State *L)
 {
     struct channel *ch = check_channel(L);
-    lua_pushboolean(L, ch != NULL && bind__reg_off(&ch->reg));
-    return 1;
+    return args_bool(L, ch != NULL && bind__reg_off(&ch->reg));
 }
 
 static int l_perform(lua_State *L)
@@ -317,8 +316,7 @@ static int l_perform(lua_State *L)
     if (ch == NULL || command(ch, "message", data) < 0) {
         return args_fail(L, "%s: the channel is not connected", who);
     }
-    lua_pushboolean(L, 1);
-    return 1;
+    return args_bool(L, true);
 }
 
 static int l_close(lua_State *L)
@@ -334,15 +332,9 @@ static int l_close(lua_State *L)
             bind__reg_off(r);
         }
     }
-    lua_pushboolean(L, r != NULL);
-    return 1;
+    return args_bool(L, r != NULL);
 }
 
-int face_action_cable(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"connect", l_connect}, {"subscribe", l_subscribe}, {"unsubscribe", l_unsubscribe},
-        {"perform", l_perform}, {"close", l_close},         {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg face_action_cable[] = {
+    {"connect", l_connect}, {"subscribe", l_subscribe}, {"unsubscribe", l_unsubscribe},
+    {"perform", l_perform}, {"close", l_close},         {NULL, NULL}};

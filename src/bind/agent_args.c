@@ -86,8 +86,7 @@ static int l_progress(lua_State *L)
     } else if (heard) {
         of->progress(of->arg, text);
     }
-    lua_pushboolean(L, heard);
-    return 1;
+    return args_bool(L, heard);
 }
 
 #define FUNCTION(name)                                                                             \

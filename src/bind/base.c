@@ -76,40 +76,32 @@ void bind__push_sealed(lua_State *L, int lib)
     lua_setmetatable(L, -2);
 }
 
-/// Push the read-only view of the table at `lib`, the same one each time. `seen` is a table of those made so far.
-static void push_sealed(lua_State *L, int lib, int seen)
-{
-    lib = lua_absindex(L, lib);
-    lua_pushvalue(L, lib);
-    if (lua_rawget(L, seen) != LUA_TNIL) {
-        return;
-    }
-    lua_pop(L, 1);
-    bind__push_sealed(L, lib);
-    lua_pushvalue(L, lib);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, seen);
-}
-
-/// Replace the tables in the one at `idx` by read-only views, except for the globals themselves (at 1). If `metas` is not 0,
-/// keep there the metatables of units' own tables.
+/// Replace the tables in the one at `idx` by read-only views, except for the globals themselves (at 1). A table has one view
+/// wherever it is found: `seen` leads from table to view. If `metas` is not 0, keep there the metatables of units' own
+/// tables.
 static void seal_fields(lua_State *L, int idx, int seen, int metas)
 {
     idx = lua_absindex(L, idx);
-    lua_pushnil(L);
-    while (lua_next(L, idx) != 0) {
-        if (lua_istable(L, -1) && !lua_rawequal(L, -1, 1)) {
-            if (metas != 0) {
-                lua_pushvalue(L, -2);
-                push_meta(L, -2, NULL);
-                lua_rawset(L, metas);
-            }
-            push_sealed(L, -1, seen);
-            lua_pushvalue(L, -3);
-            lua_insert(L, -2);
-            lua_rawset(L, idx); // allowed during the walk: the field exists
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
+        int lib = lua_gettop(L);
+        if (!lua_istable(L, lib) || lua_rawequal(L, lib, 1)) {
+            continue;
         }
-        lua_pop(L, 1);
+        if (metas != 0) {
+            lua_pushvalue(L, lib - 1);
+            push_meta(L, lib, NULL);
+            lua_rawset(L, metas);
+        }
+        lua_pushvalue(L, lib - 1);
+        lua_pushvalue(L, lib);
+        if (lua_rawget(L, seen) == LUA_TNIL) {
+            lua_pop(L, 1);
+            bind__push_sealed(L, lib);
+            lua_pushvalue(L, lib);
+            lua_pushvalue(L, -2);
+            lua_rawset(L, seen);
+        }
+        lua_rawset(L, idx); // allowed during the walk: the field exists
     }
 }
 
@@ -186,13 +178,13 @@ struct vm *bind__code_vm_open(struct bind *b, const char *name, struct vm_owner 
 {
     struct vm *vm = bind_vm_open(b);
     lua_State *L = vm_main(vm);
-    *own = vm_owner_open(vm, name, 0);
+    *own = vm_owner_open(vm, name);
     lua_newtable(L); // names that code does not set itself are globals
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
     lua_setfield(L, -2, "__index");
     *env_meta = refs_take(L, *own);
     *state = state_new(vm);
-    vm_add_lib(vm, "state", state_open_lib);
+    vm_add_functions(vm, "state", state_functions);
     vm_add_lib(vm, "loader", loader_open_lib);
     plugin__open_api(vm);
     return vm;

@@ -23,20 +23,21 @@ enum { FILE_THREADS = 4 };
 
 static const struct {
     const char *name;
-    lua_CFunction open;
+    lua_CFunction open;        // NULL: the table of
+    const luaL_Reg *functions; // these
 } faces[] = {
-    {"exec", face_exec},
-    {"http", face_http},
-    {"watch", face_watch},
-    {"store", face_store},
-    {"secrets", face_secrets},
-    {"hub", face_hub},
-    {"worktree", face_worktree},
-    {"on", face_on},
-    {"pty", face_pty},
-    {"websocket", face_websocket},
-    {"action_cable", face_action_cable},
-    {"sqlite", face_sqlite},
+    {"exec", face_exec, NULL},
+    {"http", NULL, face_http},
+    {"watch", NULL, face_watch},
+    {"store", NULL, face_store},
+    {"secrets", NULL, face_secrets},
+    {"hub", face_hub, NULL},
+    {"worktree", face_worktree, NULL},
+    {"on", face_on, NULL},
+    {"pty", face_pty, NULL},
+    {"websocket", NULL, face_websocket},
+    {"action_cable", NULL, face_action_cable},
+    {"sqlite", NULL, face_sqlite},
 };
 
 // ---- owners -----------------------------------------------------------------------------------
@@ -189,7 +190,11 @@ struct vm *bind_vm_open(struct bind *b)
     };
     struct vm *vm = vm_open(&opts);
     for (size_t i = 0; i < ARRAY_LEN(faces); i++) {
-        vm_add_lib(vm, faces[i].name, faces[i].open);
+        if (faces[i].open != NULL) {
+            vm_add_lib(vm, faces[i].name, faces[i].open);
+        } else {
+            vm_add_functions(vm, faces[i].name, faces[i].functions);
+        }
     }
     face_hooks(vm);
     face_points(vm);
@@ -212,8 +217,8 @@ struct bind_owner *bind_owner_open(struct bind *b, struct vm *vm, struct gen_uni
     o->bind = b;
     o->vm = vm;
     o->unit = unit;
-    o->owner = vm_owner_open(vm, unit->name, (uint32_t)unit->revision);
-    o->usage = bind__usage_new();
+    o->owner = vm_owner_open(vm, unit->name);
+    o->usage = xcalloc(1, sizeof *o->usage);
     map_set(&b->owners, owner_key(&o->owner), o);
     int rc = gen_unit_add(unit, &life, NULL, NULL);
     assert(rc == 0); // it is being staged

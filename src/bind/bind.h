@@ -131,13 +131,18 @@ struct bind_owner *bind_owner_running(lua_State *L);
 struct bind_owner *bind_owner_find(struct bind *b, struct vm_owner *o);
 
 /// How a call of Lua code that bind/ began has ended.
-enum bind_end {
-    BIND_DONE,      // n results are on L
-    BIND_FAILED,    // a diagnostic of the unit says why
-    BIND_TIMEOUT,   // the same
-    BIND_CANCELLED, // its unit or the hub went
+struct bind_result {
+    enum bind_end {
+        BIND_DONE,
+        BIND_FAILED,
+        BIND_TIMEOUT,
+        BIND_CANCELLED, // its unit or the hub went
+    } end;
+    lua_State *L; // has `n` results if it is done
+    int n;
+    const struct gen_diag *fault; // why it failed or ran out of time; otherwise NULL
 };
-typedef void bind_call_done(void *arg, enum bind_end end, lua_State *L, int n);
+typedef void bind_call_done(void *arg, const struct bind_result *r);
 
 /// Call `fn` for `o` from the loop, where it may wait, for `timeout_ms` in all (0: [limits] tool_ms).
 /// NULL: `fn` is stale, and nothing follows. Otherwise push the arguments on bind_call_stack(), then

@@ -127,8 +127,8 @@ void bind__op_answer(struct bind_op *op, int n);
 /// Answer nil and a message.
 void bind__op_fail(struct bind_op *op, const char *message);
 
-/// Why a call failed; valid inside its `done`. NULL: it did not.
-const struct gen_diag *bind__call_fault(const struct bind_call *c);
+/// A fault of Lua code as a diagnostic, which borrows its texts.
+struct gen_diag bind__diag_of(const struct fault *f);
 /// Name the call for its diagnostics: `what` alone, or "what 'name'".
 void bind__call_name(struct bind_call *c, const char *what, const char *name);
 /// Stop the clock of a call while it waits for a user or client; with `rests` false start it again from 0.
@@ -182,7 +182,6 @@ struct bind__usage {
     struct bind__line lines[LINE__COUNT];
 };
 
-struct bind__usage *bind__usage_new(void);
 void bind__usage_free(struct bind__usage *u, struct loop *loop);
 
 /// Count one more of the running owner's, which holds `bytes` in C. Returns 0, or pushes nil and a
@@ -270,7 +269,7 @@ bool bind__reg_off(struct bind_reg *r);
 /// Call its function in a later turn, after what was posted before. Texts are copied; STR_NULL and
 /// NULL for none.
 void bind__reg_post(struct bind_reg *r, struct str json, const char *name);
-/// Call refill() in a later turn: it has something to post.
+/// Call refill() and the function in a later turn, if there is anything to post.
 void bind__reg_poke(struct bind_reg *r);
 
 void bind__regs_start(struct bind_owner *o);
@@ -324,6 +323,7 @@ int bind__on(lua_State *L);
 
 /// Subscribe the function at `idx` to events of that name; pushes what `add` pushes.
 int bind__events_on(lua_State *L, struct str name, int idx, bind__reg_adder *add);
+bool bind__is_hub_event(struct str name); // one of proto/events.def
 
 // ---- plugin_load.c ----------------------------------------------------------------------------
 
@@ -350,13 +350,13 @@ int bind__io_close(struct io_file *f); // returns what fclose() does
 
 enum { BIND__HEADERS = 100 };
 struct http_header;
-/// Read the table of headers at `idx` into `out`, which has room for BIND__HEADERS; returns how many. The texts are
-/// borrowed from the table. Raises for `who` what is wrong with it.
-size_t bind__read_headers(lua_State *L, int idx, const char *who, struct http_header *out);
+/// Read the table of headers at `idx` into `out`, which has room for BIND__HEADERS; returns how many. The texts are copied
+/// to `a`. Raises for `who` what is wrong with it.
+size_t bind__read_headers(lua_State *L, int idx, const char *who, struct arena *a,
+                          struct http_header *out);
 
 // ---- os.c -------------------------------------------------------------------------------------
 
-/// The environment of child processes whose caller gives none: the allowed part of the hub's. Ends with NULL;
-/// free it with bind__environment_free().
-char **bind__environment(void);
-void bind__environment_free(char **env);
+/// The environment of child processes whose caller gives none: the allowed part of the hub's, as a list in `a`. In a box
+/// there is no TMPDIR but its own /tmp, which programs use when none is named.
+const char *const *bind__environment(struct arena *a, bool boxed);

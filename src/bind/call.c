@@ -41,13 +41,15 @@ static void call_finish(struct bind_call *c, enum bind_end end)
     assert(c->o->n_calls > 0);
     list_remove(&c->o->calls, c);
     c->o->n_calls--;
-    int n = c->en.n_results;
     if (end != BIND_DONE) {
         entry_end(&c->en);
-        n = 0;
     }
     if (c->done != NULL) {
-        c->done(c->arg, end, c->en.L, n);
+        c->done(c->arg,
+                &(struct bind_result){.end = end,
+                                      .L = c->en.L,
+                                      .n = end == BIND_DONE ? c->en.n_results : 0,
+                                      .fault = c->fault.message != NULL ? &c->fault : NULL});
     }
     entry_end(&c->en);
     timer_stop(&c->deadline); // last: a question that was cancelled above has started it again
@@ -67,25 +69,17 @@ static void call_note(struct bind_call *c, const struct gen_diag *d)
     }
 }
 
-static enum bind_end call_fault(struct bind_call *c)
-{
-    const struct fault *f = c->en.fault;
-    enum gen_code code = DIAG_HOOK_FAILED;
-    if (f->code == FAULT_STALE_HANDLE) {
-        return BIND_CANCELLED;
-    }
-    gen_code_parse(str_of(fault_name(f->code)), &code);
-    call_note(c, &(struct gen_diag){.code = code,
-                                    .path = f->path,
-                                    .line = f->line,
-                                    .message = f->message,
-                                    .traceback = f->traceback});
-    return f->code == FAULT_HOOK_TIMEOUT ? BIND_TIMEOUT : BIND_FAILED;
-}
-
 static void call_ended(struct bind_call *c, enum entry_status status)
 {
-    call_finish(c, status == ENTRY_DONE ? BIND_DONE : call_fault(c));
+    enum bind_end end = BIND_DONE;
+    if (status != ENTRY_DONE && c->en.fault->code == FAULT_STALE_HANDLE) {
+        end = BIND_CANCELLED;
+    } else if (status != ENTRY_DONE) {
+        struct gen_diag d = bind__diag_of(c->en.fault);
+        call_note(c, &d);
+        end = c->en.fault->code == FAULT_HOOK_TIMEOUT ? BIND_TIMEOUT : BIND_FAILED;
+    }
+    call_finish(c, end);
 }
 
 /// A call that waited has ended. If its Lua state was closed meanwhile, note that; calls that never began are silent.
@@ -161,8 +155,7 @@ int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(str
     op->fn = refs_take(L, op->o->owner);
     list_add(&op->o->ops, op);
     op->o->n_ops++;
-    lua_pushboolean(L, 1);
-    return 1;
+    return args_bool(L, true);
 }
 
 lua_State *bind__op_answer_begin(struct bind_op *op)
@@ -202,11 +195,6 @@ void bind__op_fail(struct bind_op *op, const char *message)
         lua_pushstring(L, message);
         bind__op_answer(op, 2);
     }
-}
-
-const struct gen_diag *bind__call_fault(const struct bind_call *c)
-{
-    return c->fault.message != NULL ? &c->fault : NULL;
 }
 
 void bind__call_name(struct bind_call *c, const char *what, const char *name)
@@ -262,8 +250,31 @@ bool bind__is_noted(const struct bind_owner *o, const struct gen_diag *d)
     return false;
 }
 
-static void emit_error(const struct bind_owner *o, const struct gen_diag *d)
+struct gen_diag bind__diag_of(const struct fault *f)
 {
+    static const enum gen_code codes[] = {
+#define X(name) [FAULT_##name] = DIAG_##name,
+        FAULT_MAP(X)
+#undef X
+    };
+    return (struct gen_diag){.code = codes[f->code],
+                             .path = f->path,
+                             .line = f->line,
+                             .message = f->message,
+                             .traceback = f->traceback};
+}
+
+/// Log a diagnostic and keep it with the unit; if it is new, also emit plugin.error and return true.
+static bool note(struct bind_owner *o, const struct gen_diag *d)
+{
+    bool known = bind__is_noted(o, d); // a handler that fails every millisecond is one event
+    log_warn(LOG_HUB, "unit=%s diagnostic=%s path=%s line=%d message=%s",
+             LOGQ(str_of(o->unit->name)).z, gen_code_name(d->code), LOGQ(str_of(d->path)).z,
+             d->line, LOGQ(str_of(d->message)).z);
+    gen_unit_note(o->unit, d); // also when it is known: it is the last one now
+    if (known) {
+        return false;
+    }
     struct buf text = {.max = SIZE_MAX};
     struct jw w = {.out = &text};
     jw_obj(&w);
@@ -282,20 +293,7 @@ static void emit_error(const struct bind_owner *o, const struct gen_diag *d)
     struct str fields = {text.p + 1, text.n - 2}; // without the braces
     event_emit(o->bind->o.hub->events, STR("plugin.error"), STR_NULL, fields);
     buf_fini(&text);
-}
-
-/// Log a diagnostic and keep it with the unit; if it is new, also emit plugin.error and return true.
-static bool note(struct bind_owner *o, const struct gen_diag *d)
-{
-    bool known = bind__is_noted(o, d); // a handler that fails every millisecond is one event
-    log_warn(LOG_HUB, "unit=%s diagnostic=%s path=%s line=%d message=%s",
-             LOGQ(str_of(o->unit->name)).z, gen_code_name(d->code), LOGQ(str_of(d->path)).z,
-             d->line, LOGQ(str_of(d->message)).z);
-    gen_unit_note(o->unit, d); // also when it is known: it is the last one now
-    if (!known) {
-        emit_error(o, d);
-    }
-    return !known;
+    return true;
 }
 
 void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,

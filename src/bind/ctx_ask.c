@@ -193,8 +193,7 @@ int agent_ctx_log(lua_State *L)
     if (heard) {
         c->of->caller->log(c->of->caller_arg, str_of(level), data);
     }
-    lua_pushboolean(L, heard);
-    return 1;
+    return args_bool(L, heard);
 }
 
 /// ctx.ask{key = {method, params}, ...} -> {key = result, ...}: several questions at once.

@@ -29,7 +29,7 @@ static struct bind__sub *sub_of(struct bind_reg *r)
     return container_of(r, struct bind__sub, reg);
 }
 
-static bool is_hub_event(struct str name)
+bool bind__is_hub_event(struct str name)
 {
     for (size_t i = 0; i < EVENT__COUNT; i++) {
         if (str_eqz(name, event_infos[i].type)) {
@@ -54,31 +54,24 @@ static struct str frame_get(struct str frame, const char *field)
     return STR_NULL;
 }
 
-static void post_user(struct bind_reg *r, struct str data, const char *name)
+static void post_frame(struct bind_reg *r, struct str frame)
 {
+    struct str type = frame_get(frame, "event"), data = frame_get(frame, "data");
+    char *name = str_dup(type);
     struct arena a = {0};
     struct buf text = {.max = SIZE_MAX};
     struct json *event = NULL;
-    if (json_parse(&event, &a, data, NULL, NULL) == 0) {
+    if (str_eqz(type, "stream.gap")) {
+        log_warn(LOG_HUB, "unit=%s events=lost reason=\"its handler is too slow\"",
+                 LOGQ(str_of(r->o->unit->name)).z);
+    } else if (!event_type_is_user(type)) {
+        bind__reg_post(r, data, name);
+    } else if (json_parse(&event, &a, data, NULL, NULL) == 0) { // only what the code emitted
         json_write(&text, json_get(event, "data"), 0);
         bind__reg_post(r, buf_str(&text), name);
     }
     buf_fini(&text);
     arena_fini(&a);
-}
-
-static void post_frame(struct bind_reg *r, struct str frame)
-{
-    struct str type = frame_get(frame, "event");
-    char *name = str_dup(type);
-    if (str_eqz(type, "stream.gap")) {
-        log_warn(LOG_HUB, "unit=%s events=lost reason=\"its handler is too slow\"",
-                 LOGQ(str_of(r->o->unit->name)).z);
-    } else if (event_type_is_user(type)) {
-        post_user(r, frame_get(frame, "data"), name);
-    } else {
-        bind__reg_post(r, frame_get(frame, "data"), name);
-    }
     free(name);
 }
 
@@ -109,7 +102,8 @@ static void start(struct bind_reg *r)
     assert(s->reader == NULL);
     struct bind *b = r->o->bind;
     struct event_filter f = {.types = str_of(s->pattern), .own = true}; // each hub runs its plugins
-    if (is_hub_event(f.types) || event_type_is_user(f.types) || str_index(f.types, '*') >= 0) {
+    if (bind__is_hub_event(f.types) || event_type_is_user(f.types) ||
+        str_index(f.types, '*') >= 0) {
         s->reader = event_reader_open(b->o.hub->events, UINT64_MAX, &f, on_wake, r);
     }
     list_add(&b->subs, s);
@@ -181,7 +175,7 @@ int bind__emit(struct bind *b, const char *name, const struct json *data, struct
     bool user = event_type_is_user(str_of(name));
     struct buf text = {.max = SIZE_MAX};
     int rc = 0;
-    if (is_hub_event(str_of(name)) || strchr(name, '*') != NULL) {
+    if (bind__is_hub_event(str_of(name)) || strchr(name, '*') != NULL) {
         return err_set(e, ERR_DENIED,
                        "'%s' is an event of the hub and cannot be emitted by plugins", name);
     }
@@ -210,8 +204,7 @@ static int lib_emit(lua_State *L, const char *who, struct str name, const struct
     if (bind__emit(bind_of(L), name.p, data, &e) < 0) {
         return args_fail(L, "%s: %s", who, e.msg);
     }
-    lua_pushboolean(L, 1);
-    return 1;
+    return args_bool(L, true);
 }
 
 const struct lib_events bind__events = {.on = lib_on, .off = lib_off, .emit = lib_emit};

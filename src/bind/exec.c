@@ -137,31 +137,13 @@ static void exec_cancel(struct bind_op *op)
 
 // ---- the request ------------------------------------------------------------------------------
 
-/// In a box there is no TMPDIR but its own /tmp, which programs use when none is named.
-static void drop_tmpdir(char **env)
-{
-    size_t kept = 0;
-    for (size_t i = 0; env[i] != NULL; i++) {
-        if (str_starts(str_of(env[i]), "TMPDIR=")) {
-            free(env[i]);
-        } else {
-            env[kept++] = env[i];
-        }
-    }
-    env[kept] = NULL;
-}
-
 static int spawn(struct exec *x, struct err *e)
 {
     const struct exec_spec *spec = &x->spec;
     assert(x->p == NULL && spec->boxed == (x->box != NULL));
-    char **env = spec->env == NULL ? bind__environment() : NULL;
-    if (env != NULL && x->box != NULL) {
-        drop_tmpdir(env);
-    }
     struct proc_opts opts = {
         .argv = spec->argv,
-        .env = env != NULL ? (const char *const *)env : spec->env,
+        .env = spec->env != NULL ? spec->env : bind__environment(&x->arena, spec->boxed),
         .cwd = x->box != NULL ? box_dir(x->box) : spec->cwd,
         .in = spec->stdin_text.p != NULL ? PROC_PIPE : PROC_NULL,
         .out = PROC_PIPE,
@@ -172,7 +154,6 @@ static int spawn(struct exec *x, struct err *e)
         .process_limit = x->processes,
     };
     int rc = proc_spawn(&x->p, x->loop, &opts, &callbacks, x, e);
-    bind__environment_free(env);
     if (rc < 0) {
         return rc;
     }
@@ -248,20 +229,13 @@ static int exec_start(struct bind_op *op, struct err *e)
 static const struct bind_op_kind exec_kind = {
     .line = LINE_EXEC, .start = exec_start, .cancel = exec_cancel, .free = exec_free};
 
-int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push *push)
+int exec_run(lua_State *L, struct arena *a, const struct exec_spec *spec, int callback,
+             exec_push *push)
 {
     struct exec *x = xcalloc(1, sizeof *x);
-    struct arena *a = &x->arena;
-    x->spec = (struct exec_spec){
-        .argv = arena_copy_list(a, spec->argv),
-        .env = spec->env != NULL ? arena_copy_list(a, spec->env) : NULL,
-        .cwd = spec->cwd != NULL ? arena_strdup(a, str_of(spec->cwd)) : NULL,
-        .shown = arena_strdup(a, str_of(spec->shown)),
-        .stdin_text = spec->stdin_text.p != NULL ? arena_str(a, spec->stdin_text) : STR_NULL,
-        .timeout_ms = spec->timeout_ms,
-        .boxed = spec->boxed,
-        .mode = spec->mode,
-    };
+    x->arena = *a;
+    *a = (struct arena){0};
+    x->spec = *spec;
     x->loop = bind_of(L)->o.hub->loop;
     x->push = push;
     buf_init(&x->out, OUTPUT_MAX + sizeof MARKER);
@@ -279,14 +253,14 @@ static int push_result(lua_State *L, const struct exec_result *r)
     } else {
         value_set_int(L, "code", r->code);
     }
-    lua_pushlstring(L, r->out.p != NULL ? r->out.p : "", r->out.n);
+    lua_pushlstring(L, r->out.p, r->out.n);
     lua_setfield(L, -2, "stdout");
-    lua_pushlstring(L, r->err.p != NULL ? r->err.p : "", r->err.n);
+    lua_pushlstring(L, r->err.p, r->err.n);
     lua_setfield(L, -2, "stderr");
     return 1;
 }
 
-// ---- its options: everything is kept in the scratch, because reading them may raise --------------
+// ---- its options: everything is copied to the scratch, because reading them may raise ------------
 
 /// Raise when the texts under `key`, which have grown by `n` bytes, are too many.
 static void check_texts(lua_State *L, const char *key, size_t *sum, size_t n)
@@ -386,7 +360,7 @@ static int l_exec(lua_State *L)
     struct arena *a = &args_scratch(L)->arena;
     struct exec_spec spec = {0};
     args_field(L, 1, "cmd");
-    spec.shown = args_z(L, -1, "exec", "cmd");
+    spec.shown = arena_strdup(a, str_of(args_z(L, -1, "exec", "cmd")));
     spec.argv = read_args(L, a, spec.shown);
     spec.env = read_env(L, a);
     if (args_field(L, 1, "cwd")) {
@@ -402,9 +376,9 @@ static int l_exec(lua_State *L)
         spec.timeout_ms = args_ms(L, -1, "exec", "timeout_s");
     }
     if (args_field(L, 1, "stdin")) {
-        spec.stdin_text = args_str(L, -1, "exec", "stdin");
+        spec.stdin_text = arena_str(a, args_str(L, -1, "exec", "stdin"));
     }
-    return exec_run(L, &spec, 2, push_result);
+    return exec_run(L, a, &spec, 2, push_result);
 }
 
 int face_exec(lua_State *L)

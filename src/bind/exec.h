@@ -2,7 +2,7 @@
 
 #include <lua.h>
 
-#include "base/str.h"
+#include "base/arena.h"
 #include "sandbox/box.h"
 
 // Programs that Lua code runs: exec{}, os.execute and io.popen.
@@ -27,5 +27,6 @@ struct exec_result {
 typedef int exec_push(lua_State *L, const struct exec_result *r);
 
 /// Run it as the request that the running code makes, after bind__op_check(); `callback` is the
-/// place of its callback. Everything in `spec` is read during the call only.
-int exec_run(lua_State *L, const struct exec_spec *spec, int callback, exec_push *push);
+/// place of its callback. The texts of `spec` are in `a`, which is taken over.
+int exec_run(lua_State *L, struct arena *a, const struct exec_spec *spec, int callback,
+             exec_push *push);

@@ -1,22 +1,19 @@
 #pragma once
 
-#include <lua.h>
+#include <lauxlib.h>
 
 #include "lua/vm.h"
 
+/// The functions of a module.
+extern const luaL_Reg face_action_cable[], face_http[], face_secrets[], face_sqlite[], face_store[],
+    face_watch[], face_websocket[];
 /// Each leaves one value: the module.
-int face_action_cable(lua_State *L);
-int face_exec(lua_State *L);
-int face_http(lua_State *L);
 int face_hub(lua_State *L);
-int face_on(lua_State *L);
 int face_pty(lua_State *L);
-int face_secrets(lua_State *L);
-int face_sqlite(lua_State *L);
-int face_store(lua_State *L);
-int face_watch(lua_State *L);
-int face_websocket(lua_State *L);
 int face_worktree(lua_State *L);
+/// Modules that are one function.
+int face_exec(lua_State *L);
+int face_on(lua_State *L);
 
 /// Add to the library `hooks` what only the hub has.
 void face_hooks(struct vm *vm);

@@ -63,8 +63,7 @@ static int lib_add(lua_State *L, const char *who, const struct lib_hook *h)
     if (refused != 0) {
         return refused;
     }
-    lua_pushboolean(L, 1);
-    return 1;
+    return args_bool(L, true);
 }
 
 // ---- removing and switching ----------------------------------------------------------------
@@ -124,8 +123,7 @@ static int switch_to(lua_State *L, const char *who, bool on)
             found = true;
         }
     }
-    lua_pushboolean(L, found);
-    return 1;
+    return args_bool(L, found);
 }
 
 static int l_enable(lua_State *L)

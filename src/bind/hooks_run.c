@@ -239,13 +239,10 @@ static enum hook_answer fault_of(struct hooks__inside *c)
         return HOOK_STALE;
     }
     char *message = xasprintf("hook '%s': %s", point, f->message);
-    struct gen_diag d = {.code = DIAG_HOOK_FAILED,
-                         .path = f->path != NULL ? f->path : o->unit->path,
-                         .line = f->line,
-                         .message = message,
-                         .hook = point,
-                         .traceback = f->traceback};
-    gen_code_parse(str_of(fault_name(f->code)), &d.code);
+    struct gen_diag d = bind__diag_of(f);
+    d.path = f->path != NULL ? f->path : o->unit->path;
+    d.message = message;
+    d.hook = point;
     if (!bind__is_noted(o, &d)) {
         bind__log_fault(o, "", &d);
     }

@@ -40,7 +40,7 @@ static void push_headers(lua_State *L, const struct http_reply *reply)
         lua_pushvalue(L, -1);
         bool first = lua_rawget(L, -3) == LUA_TNIL;
         lua_pushstring(L, first ? "" : ", ");
-        lua_pushlstring(L, h->value.p != NULL ? h->value.p : "", h->value.n);
+        lua_pushlstring(L, h->value.p, h->value.n);
         lua_concat(L, first ? 2 : 3);
         if (first) {
             lua_remove(L, -2); // the nil
@@ -62,7 +62,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
         value_set_int(L, "status", reply->status);
         push_headers(L, reply);
         lua_setfield(L, -2, "headers");
-        lua_pushlstring(L, reply->body.p != NULL ? reply->body.p : "", reply->body.n);
+        lua_pushlstring(L, reply->body.p, reply->body.n);
         lua_setfield(L, -2, "body");
         bind__op_answer(&f->op, 1);
     }
@@ -86,59 +86,56 @@ static int fetch_start(struct bind_op *op, struct err *e)
 static const struct bind_op_kind fetch_kind = {
     .line = LINE_HTTP, .start = fetch_start, .cancel = fetch_cancel, .free = fetch_free};
 
-static int begin(lua_State *L, const struct http_request *q, int callback)
-{
-    struct fetch *f = xcalloc(1, sizeof *f);
-    struct arena *a = &f->arena;
-    f->q = *q;
-    f->q.url = arena_strdup(a, str_of(q->url));
-    f->q.method = q->method != NULL ? arena_strdup(a, str_of(q->method)) : NULL;
-    f->q.body = q->body.p != NULL ? arena_str(a, q->body) : STR_NULL;
-    struct http_header *headers = arena_calloc(a, q->n_headers + 1, sizeof *headers);
-    for (size_t i = 0; i < q->n_headers; i++) {
-        headers[i].name = arena_str(a, q->headers[i].name);
-        headers[i].value = arena_str(a, q->headers[i].value);
-    }
-    f->q.headers = headers;
-    return bind__op_run(L, &f->op, &fetch_kind, "http", sizeof *f + f->arena.used, callback);
-}
-
-// ---- the request: what is read is kept in the scratch, because reading may raise -----------------
+// ---- the request: what is read is copied to the scratch, because reading may raise ---------------
 
 struct wish {
+    struct args_scratch *s; // its arena has all that `q` refers to
     struct http_request q;
     struct http_header headers[BIND__HEADERS + 1]; // and one of ours
 };
 
-static struct wish *wish_new(lua_State *L)
+static void wish_begin(lua_State *L, struct wish *w, const char *url)
 {
-    struct wish *w = arena_calloc(&args_scratch(L)->arena, 1, sizeof *w);
-    w->q.headers = w->headers;
-    w->q.timeout_ms = TIMEOUT_MS;
-    w->q.follow_redirects = true;
-    return w;
+    w->s = args_scratch(L);
+    w->q = (struct http_request){.url = arena_strdup(&w->s->arena, str_of(url)),
+                                 .timeout_ms = TIMEOUT_MS,
+                                 .follow_redirects = true};
 }
 
-/// Read the value on top as the body, a string as it is, anything else as JSON; it stays on the stack.
-static void read_body(lua_State *L, struct wish *w, const char *fn)
+/// Read the value at `idx` as the body, a string as it is, anything else as JSON.
+static void read_body(lua_State *L, struct wish *w, int idx, const char *fn)
 {
-    if (lua_type(L, -1) == LUA_TSTRING) {
-        w->q.body = args_str(L, -1, fn, "body");
+    if (lua_type(L, idx) == LUA_TSTRING) {
+        w->q.body = arena_str(&w->s->arena, args_str(L, idx, fn, "body"));
         return;
     }
     struct err e = {0};
     struct json *v;
-    struct args_scratch *s = args_scratch(L);
-    if (value_read(&v, &s->arena, L, -2, &e) < 0) {
+    struct args_scratch *s = args_scratch(L); // the request keeps the text alone
+    if (value_read(&v, &s->arena, L, idx, &e) < 0) {
         luaL_error(L, "%s: body: %s", fn, e.msg);
     }
     json_write(&s->buf, v, 0);
-    w->q.body = buf_str(&s->buf);
+    w->q.body = arena_str(&w->s->arena, buf_str(&s->buf));
     w->headers[w->q.n_headers++] =
         (struct http_header){STR("Content-Type"), STR("application/json")};
 }
 
-size_t bind__read_headers(lua_State *L, int idx, const char *who, struct http_header *out)
+/// Send it: the request takes the arena over.
+static int wish_send(lua_State *L, struct wish *w, int callback)
+{
+    struct fetch *f = xcalloc(1, sizeof *f);
+    struct http_header *headers = arena_calloc(&w->s->arena, w->q.n_headers + 1, sizeof *headers);
+    memcpy(headers, w->headers, w->q.n_headers * sizeof *headers);
+    f->q = w->q;
+    f->q.headers = headers;
+    f->arena = w->s->arena;
+    w->s->arena = (struct arena){0};
+    return bind__op_run(L, &f->op, &fetch_kind, "http", sizeof *f + f->arena.used, callback);
+}
+
+size_t bind__read_headers(lua_State *L, int idx, const char *who, struct arena *a,
+                          struct http_header *out)
 {
     size_t n = 0, bytes = 0;
     idx = lua_absindex(L, idx);
@@ -149,13 +146,13 @@ size_t bind__read_headers(lua_State *L, int idx, const char *who, struct http_he
         if (n == BIND__HEADERS) {
             luaL_error(L, "%s: more than %d headers", who, BIND__HEADERS);
         }
-        struct http_header *h = &out[n++];
-        h->name = args_str(L, -2, who, "the name of a header");
-        h->value = args_str(L, -1, who, "the value of a header");
-        bytes += h->name.n + h->value.n;
+        struct str name = args_str(L, -2, who, "the name of a header");
+        struct str value = args_str(L, -1, who, "the value of a header");
+        bytes += name.n + value.n;
         if (bytes > HEADERS_BYTES) {
             luaL_error(L, "%s: headers are larger than 1 MiB", who);
         }
+        out[n++] = (struct http_header){arena_str(a, name), arena_str(a, value)};
     }
     return n;
 }
@@ -169,22 +166,23 @@ static int l_request(lua_State *L)
     args_keys(L, 1, "http.request", keys);
     bind__op_check(L, 2, "http.request");
     lua_settop(L, 2);
-    struct wish *w = wish_new(L);
+    struct wish w;
     args_field(L, 1, "url");
-    w->q.url = args_z(L, -1, "http.request", "url");
+    wish_begin(L, &w, args_z(L, -1, "http.request", "url"));
+    struct arena *a = &w.s->arena;
     if (args_field(L, 1, "method")) {
-        w->q.method = args_z(L, -1, "http.request", "method");
+        w.q.method = arena_strdup(a, str_of(args_z(L, -1, "http.request", "method")));
     }
     if (args_field(L, 1, "headers")) {
-        w->q.n_headers = bind__read_headers(L, -1, "http.request", w->headers);
+        w.q.n_headers = bind__read_headers(L, -1, "http.request", a, w.headers);
     }
     if (args_field(L, 1, "timeout_s")) {
-        w->q.timeout_ms = args_ms(L, -1, "http.request", "timeout_s");
+        w.q.timeout_ms = args_ms(L, -1, "http.request", "timeout_s");
     }
     if (args_field(L, 1, "body")) {
-        read_body(L, w, "http.request");
+        read_body(L, &w, lua_gettop(L), "http.request");
     }
-    return begin(L, &w->q, 2);
+    return wish_send(L, &w, 2);
 }
 
 static int l_get(lua_State *L)
@@ -192,8 +190,9 @@ static int l_get(lua_State *L)
     const char *url = args_z(L, 1, "http.get", "url");
     lua_settop(L, 2);
     bind__op_check(L, 2, "http.get");
-    struct http_request q = {.url = url, .timeout_ms = TIMEOUT_MS, .follow_redirects = true};
-    return begin(L, &q, 2);
+    struct wish w;
+    wish_begin(L, &w, url);
+    return wish_send(L, &w, 2);
 }
 
 static int l_post(lua_State *L)
@@ -201,20 +200,14 @@ static int l_post(lua_State *L)
     const char *url = args_z(L, 1, "http.post", "url");
     lua_settop(L, 3);
     bind__op_check(L, 3, "http.post");
-    struct wish *w = wish_new(L);
-    w->q.url = url;
-    w->q.method = "POST";
+    struct wish w;
+    wish_begin(L, &w, url);
+    w.q.method = "POST";
     if (!lua_isnil(L, 2)) {
-        lua_pushvalue(L, 2);
-        read_body(L, w, "http.post");
+        read_body(L, &w, 2, "http.post");
     }
-    return begin(L, &w->q, 3);
+    return wish_send(L, &w, 3);
 }
 
-int face_http(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"request", l_request}, {"get", l_get}, {"post", l_post}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg face_http[] = {
+    {"request", l_request}, {"get", l_get}, {"post", l_post}, {NULL, NULL}};

@@ -113,11 +113,6 @@ static void start(void *arg)
     }
 }
 
-static void on_cancel(struct bind_op *op)
-{
-    (void)op; // start() or the answer frees it
-}
-
 /// Run an operation with the table at `params` (nil: none), after bind__op_check().
 static int run(lua_State *L, const struct op_how *how, int params)
 {
@@ -157,7 +152,7 @@ static int run(lua_State *L, const struct op_how *how, int params)
                                .last_event_id = UINT64_MAX,
                                .face = &face};
     loop_defer(bind_of(L)->o.hub->loop, start, q);
-    return bind__op_begin(L, &q->op, how->callback, on_cancel);
+    return bind__op_begin(L, &q->op, how->callback, NULL); // start() or the answer frees it
 }
 
 /// An operation; upvalues: its id, and whether the first argument is the noun that was called.

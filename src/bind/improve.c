@@ -33,25 +33,15 @@ struct improve {
 
 // ---- what they hear ------------------------------------------------------------------------
 
-// Pass one event on; `list` is a JSON array with nothing else in it.
-static void tell(struct improve *im, struct str list)
+static void tell(struct improve *im, struct str name, struct str data)
 {
-    struct arena a = {0};
-    struct json *events;
-    if (json_parse(&events, &a, list, NULL, NULL) == 0 && events->n == 1) {
-        struct str data = {list.p + 1, list.n - 2};
-        struct str type = json_str(json_get(json_at(events, 0), "type"), "");
-        improvements_event(im->improvements, type, data);
-        hosted_event(im->hosted, type, data);
-    }
-    arena_fini(&a);
+    improvements_event(im->improvements, name, data);
+    hosted_event(im->hosted, name, data);
 }
 
 static void on_module_emit(void *arg, const char *name, struct str data)
 {
-    struct improve *im = arg;
-    improvements_event(im->improvements, str_of(name), data);
-    hosted_event(im->hosted, str_of(name), data);
+    tell(arg, str_of(name), data);
 }
 
 static void on_wake(void *arg)
@@ -73,9 +63,13 @@ static void on_wake(void *arg)
         jw_arr(&w);
         im->heard = event_list(im->bind->o.hub->events, im->heard, &own, 1, &w);
         jw_end_arr(&w);
-        if (text.n > 2) {
-            tell(im, buf_str(&text));
+        struct arena a = {0};
+        struct json *events = NULL;
+        if (json_parse(&events, &a, buf_str(&text), NULL, NULL) == 0 && events->n == 1) {
+            struct str data = {text.p + 1, text.n - 2}; // without the brackets
+            tell(im, json_get_text(json_at(events, 0), "type"), data);
         }
+        arena_fini(&a);
     }
     buf_fini(&text);
 }

@@ -89,9 +89,8 @@ static struct modules *modules_of(lua_State *L, const char *fn)
 static int lib_reload(lua_State *L)
 {
     struct modules *ms = modules_of(L, "loader.reload");
-    struct str name = args_str(L, 1, "loader.reload", "module");
+    struct str name = modules__name_of(args_str(L, 1, "loader.reload", "module"));
     lua_settop(L, 2);
-    name = str_starts(name, "lua:") ? str_from(name, 4) : name;
     if (str_starts(name, "hub.")) {
         lua_pushboolean(L, 0);
         lua_pushliteral(L, "PROTECTED");
@@ -131,17 +130,6 @@ static int lib_load_improvements(lua_State *L)
     return loader__request(L, k, false, callback);
 }
 
-static void push_row(lua_State *L, const struct module *m)
-{
-    const struct version *v = m->live;
-    lua_createtable(L, 0, 6);
-    value_set_str(L, "name", m->name);
-    value_set_str(L, "path", v->text->path);
-    value_set_str(L, "layer", v->text->layer);
-    value_set_int(L, "revision", (lua_Integer)v->unit->revision);
-    value_set_bool(L, "protected", modules__is_protected(m));
-}
-
 /// list() -> the loaded modules, in load order: {name, path, layer, revision, protected}
 static int lib_list(lua_State *L)
 {
@@ -153,7 +141,12 @@ static int lib_list(lua_State *L)
         struct str name = str_of(gen_at(g, i)->name);
         const struct module *m = map_get(&sp->modules, str_from(name, 4));
         if (str_starts(name, "lua:") && m != NULL && m->live != NULL) {
-            push_row(L, m);
+            lua_createtable(L, 0, 5);
+            value_set_str(L, "name", m->name);
+            value_set_str(L, "path", m->live->text->path);
+            value_set_str(L, "layer", m->live->text->layer);
+            value_set_int(L, "revision", (lua_Integer)m->live->unit->revision);
+            value_set_bool(L, "protected", modules__is_protected(m));
             lua_rawseti(L, -2, ++n);
         }
     }

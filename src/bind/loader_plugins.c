@@ -101,31 +101,27 @@ static int lib_load_many(lua_State *L)
     return loader__request(L, k, false, 2);
 }
 
-static void push_row(lua_State *L, const struct plugin_row *r)
-{
-    lua_createtable(L, 0, 8);
-    value_set_str(L, "name", r->name);
-    value_set_str(L, "path", r->path);
-    value_set_str(L, "layer", r->layer);
-    value_set_str(L, "source", r->source);
-    value_set_str(L, "state", gen_state_name(r->state));
-    value_set_str(L, "project", r->project);
-    value_set_bool(L, "serving", r->unit != NULL);
-    if (r->unit != NULL) {
-        value_set_int(L, "revision", (lua_Integer)r->unit->revision);
-    }
-}
-
 static int push_rows(lua_State *L, const struct plugins *ps, bool serving_only)
 {
     lua_Integer n = 0;
     lua_newtable(L);
     for (size_t i = 0; i < plugins_count(ps); i++) {
         struct plugin_row r = plugins_at(ps, i);
-        if (r.unit != NULL || !serving_only) {
-            push_row(L, &r);
-            lua_rawseti(L, -2, ++n);
+        if (r.unit == NULL && serving_only) {
+            continue;
         }
+        lua_createtable(L, 0, 8);
+        value_set_str(L, "name", r.name);
+        value_set_str(L, "path", r.path);
+        value_set_str(L, "layer", r.layer);
+        value_set_str(L, "source", r.source);
+        value_set_str(L, "state", gen_state_name(r.state));
+        value_set_str(L, "project", r.project);
+        value_set_bool(L, "serving", r.unit != NULL);
+        if (r.unit != NULL) {
+            value_set_int(L, "revision", (lua_Integer)r.unit->revision);
+        }
+        lua_rawseti(L, -2, ++n);
     }
     return 1;
 }

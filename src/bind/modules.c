@@ -52,30 +52,24 @@ struct space *space__open(struct modules *ms)
     return sp;
 }
 
-static void module_free(struct module *m)
-{
-    if (m->live != NULL && m->live->host != NULL) {
-        version__free(m->live);
-    }
-    files__text_unref(m->seen);
-    files__text_unref(m->struck);
-    files__text_unref(m->banned);
-    gen_diag_fini(&m->refusal);
-    vec_fini(&m->wants);
-    vec_fini(&m->late);
-    free(m->installed);
-    free(m->name);
-    free(m->unit_name);
-    free(m);
-}
-
 static void space_close(struct space *sp)
 {
-    struct module *m;
     sp->closing = false; // guests that go below are the last, and must not come back here
-    each_module(m, sp)
-    {
-        module_free(m);
+    for (struct module *m; (m = sp->all) != NULL;) {
+        sp->all = m->next;
+        if (m->live != NULL && m->live->host != NULL) {
+            version__free(m->live);
+        }
+        files__text_unref(m->seen);
+        files__text_unref(m->struck);
+        files__text_unref(m->banned);
+        gen_diag_fini(&m->refusal);
+        vec_fini(&m->wants);
+        vec_fini(&m->late);
+        free(m->installed);
+        free(m->name);
+        free(m->unit_name);
+        free(m);
     }
     assert(sp->alive == 0);
     map_fini(&sp->modules);
@@ -104,13 +98,6 @@ void space__leave(struct space *sp)
     }
 }
 
-struct module *modules__next(const struct space *sp, size_t *at)
-{
-    struct str name;
-    void *m;
-    return map_next(&sp->modules, at, &name, &m) ? m : NULL;
-}
-
 struct module *modules__get(struct space *sp, struct str name)
 {
     struct module *m = map_get(&sp->modules, name);
@@ -122,8 +109,15 @@ struct module *modules__get(struct space *sp, struct str name)
         m->twin =
             sp == sp->ms->space || sp->ms->space == NULL ? m : modules__get(sp->ms->space, name);
         map_set(&sp->modules, name, m);
+        m->next = sp->all;
+        sp->all = m;
     }
     return m;
+}
+
+struct str modules__name_of(struct str unit)
+{
+    return str_starts(unit, "lua:") ? str_from(unit, 4) : unit;
 }
 
 bool modules__is_protected(const struct module *m)
@@ -138,12 +132,9 @@ void version__free(struct version *v)
     struct space *sp = v->module->space;
     if (v->host == NULL) {
         // guests that came while it was leaving are loaded again by the next code that requires them
-        struct str name;
-        void *m;
-        for (size_t at = 0; v->n_guests != 0 && map_next(&sp->modules, &at, &name, &m);) {
-            struct version *guest = ((struct module *)m)->live;
-            if (guest != NULL && guest->host == v) {
-                version__free(guest);
+        for (struct module *m = sp->all; v->n_guests != 0 && m != NULL; m = m->next) {
+            if (m->live != NULL && m->live->host == v) {
+                version__free(m->live);
             }
         }
         bind_owner_close(v->owner);
@@ -171,30 +162,25 @@ static bool has_work(struct modules *ms)
     return rebuild__is_due(ms) || graph__is_stale(ms);
 }
 
-static void warn_full(struct modules *ms, int root)
-{
-    const struct files__root *r = &ms->files.roots[root];
-    char text[80];
-    snprintf(text, sizeof text,
-             "more than %d Lua files or directories: the others are not looked at", FILES_MAX);
-    struct gen_diag d = {
-        .code = DIAG_WATCH_DEGRADED, .source = "hub", .path = r->dir, .message = text};
-    if (r->full) {
-        gen_warn(ms->engine, &d);
-    } else if (ms->warned[root]) {
-        gen_unwarn(ms->engine, d.code, d.path);
-    }
-    ms->warned[root] = r->full;
-}
-
 static void on_scanned(void *arg)
 {
     struct modules *ms = arg;
+    char text[80];
+    snprintf(text, sizeof text,
+             "more than %d Lua files or directories: the others are not looked at", FILES_MAX);
     if (!ms->booted) {
         past__cover_all(ms);
     }
     for (int i = 0; i < ROOT__COUNT; i++) {
-        warn_full(ms, i);
+        const struct files__root *r = &ms->files.roots[i];
+        struct gen_diag d = {
+            .code = DIAG_WATCH_DEGRADED, .source = "hub", .path = r->dir, .message = text};
+        if (r->full) {
+            gen_warn(ms->engine, &d);
+        } else if (ms->warned[i]) {
+            gen_unwarn(ms->engine, d.code, d.path);
+        }
+        ms->warned[i] = r->full;
     }
     stage__expand_order(ms);
     gen_prepared(ms->source, ms->asked || !ms->booted || has_work(ms));
@@ -223,22 +209,13 @@ static void source_prepare(void *arg, struct gen_source *src, const struct gen_r
 
 // ---- the source: lifecycle ------------------------------------------------------------------
 
-/// Pass a lifecycle call on to the runner of a plugin inside a module; false: the unit is a module.
-static bool tell_plugin(struct gen_unit *u, bool enter, enum gen_reason why,
-                        struct gen_life_call *call)
-{
-    struct plugin_version *p = inside__plugin(u);
-    if (p != NULL) {
-        (enter ? p->runner->enter : p->runner->leave)(p, why, call);
-    }
-    return p != NULL;
-}
-
 static void source_leave(void *arg, struct gen_unit *u, enum gen_reason why,
                          struct gen_life_call *call)
 {
     (void)arg;
-    if (tell_plugin(u, false, why, call)) {
+    struct plugin_version *inside = inside__plugin(u);
+    if (inside != NULL) {
+        inside->runner->leave(inside, why, call);
         return;
     }
     struct version *v = u->data;
@@ -256,7 +233,9 @@ static void source_enter(void *arg, struct gen_unit *u, enum gen_reason why,
                          struct gen_life_call *call)
 {
     (void)arg;
-    if (tell_plugin(u, true, why, call)) {
+    struct plugin_version *inside = inside__plugin(u);
+    if (inside != NULL) {
+        inside->runner->enter(inside, why, call);
         return;
     }
     struct version *v = u->data;
@@ -417,16 +396,14 @@ void modules_close(struct modules *ms)
 
 bool modules_knows(const struct modules *ms, struct str name)
 {
-    name = str_starts(name, "lua:") ? str_from(name, 4) : name;
+    name = modules__name_of(name);
     return map_get(&ms->space->modules, name) != NULL || files__find(&ms->files, name) != NULL;
 }
 
 struct modules_stats modules_get_stats(const struct modules *ms)
 {
     struct modules_stats s = {.memory = vm_get_stats(ms->space->vm).memory};
-    const struct module *m;
-    each_module(m, ms->space)
-    {
+    for (const struct module *m = ms->space->all; m != NULL; m = m->next) {
         s.installs += m->installed != NULL && m->installed[0] != '\0';
     }
     return s;

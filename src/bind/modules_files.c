@@ -72,17 +72,12 @@ const char *files__text_id(struct files__text *t)
     return t->id;
 }
 
-static struct files__text *text_copy(const char *path, int root, struct str bytes)
+struct files__text *files__text_copy(const char *path, int root, struct str bytes)
 {
     char *copy = str_dup(bytes);
     struct files__text *t = text_new(path, root, (struct str){copy, bytes.n}, NULL);
     t->owned = copy;
     return t;
-}
-
-struct files__text *files__text_of(const char *path, struct str bytes)
-{
-    return text_copy(path, ROOT_USER, bytes);
 }
 
 struct files__text *files__text_ref(struct files__text *t)
@@ -215,7 +210,7 @@ void files__cover(struct files *f, struct str name, const char *path, struct str
 {
     struct files__cover *c = xcalloc(1, sizeof *c);
     c->over = files__text_ref(files__users(f, name));
-    c->text = path != NULL ? files__text_of(path, bytes) : NULL;
+    c->text = path != NULL ? files__text_copy(path, ROOT_USER, bytes) : NULL;
     cover_free(map_set(&f->covers, name, c));
 }
 
@@ -298,7 +293,7 @@ bool files__apply(struct files *f, int root, const struct watch_change *c)
     struct files__text *t = NULL;
     bool was_there = map_get(&r->texts, rel) != NULL;
     if (c->kind != WATCH_DELETED && c->bytes.p != NULL) {
-        t = text_copy(c->path, root, c->bytes);
+        t = files__text_copy(c->path, root, c->bytes);
     } else if (c->kind != WATCH_DELETED) {
         t = text_new(c->path, root, STR_NULL, "the file cannot be read or is over 1 MiB");
     }
@@ -319,13 +314,10 @@ bool files__apply(struct files *f, int root, const struct watch_change *c)
 // ---- scan: on a thread ----------------------------------------------------------------------
 
 struct found {
-    char *rel, *path;
+    char *rel;
     struct files__stamp stamp;
-    bool rested; // its stamp can be trusted
-    bool same;   // as when it was read last
-    char *bytes;
-    size_t n;
-    char *fault; // why it could not be read
+    bool rested;              // its stamp can be trusted
+    struct files__text *text; // NULL: as it was read last
 };
 
 struct scan_root {
@@ -350,28 +342,29 @@ static int64_t ns_of(struct timespec t)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void scan_file(struct scan *s, struct scan_root *r, char *rel, char *path,
+static void scan_file(struct scan *s, struct scan_root *r, const char *rel, const char *path,
                       const struct stat *st)
 {
-    struct found f = {.rel = rel,
-                      .path = path,
+    struct found f = {.rel = xstrdup(rel),
                       .stamp = {.dev = st->st_dev,
                                 .ino = st->st_ino,
                                 .size = (uint64_t)st->st_size,
                                 .mtime_ns = ns_of(st->st_mtim),
                                 .ctime_ns = ns_of(st->st_ctim)}};
     const struct files__stamp *known = map_get(&r->known, str_of(rel));
-    f.same = known != NULL && memcmp(known, &f.stamp, sizeof f.stamp) == 0;
     f.rested = f.stamp.ctime_ns < s->rested_ns;
-    if (!f.same) {
+    if (known == NULL || memcmp(known, &f.stamp, sizeof f.stamp) != 0) {
+        int root = (int)(r - s->roots);
         struct buf bytes = {.max = FILES_BYTES_MAX};
         struct err e = {0};
         if (path_read(path, &bytes, &e) < 0) {
-            f.fault = xstrdup(e.code == ERR_TOO_LARGE ? "the file is over 1 MiB" : e.msg);
-            buf_fini(&bytes);
+            f.text = text_new(path, root, STR_NULL,
+                              e.code == ERR_TOO_LARGE ? "the file is over 1 MiB" : e.msg);
         } else {
-            f.bytes = buf_take(&bytes, &f.n);
+            f.text = files__text_copy(path, root, buf_str(&bytes));
         }
+        f.text->ctime_ns = f.stamp.ctime_ns;
+        buf_fini(&bytes);
     }
     vec_push(&r->found, f);
 }
@@ -384,17 +377,6 @@ struct level {
     const struct level *up;
 };
 
-/// Is it a directory that we are inside already, through a link? Then it has been seen.
-static bool is_inside(const struct level *v, const struct stat *st)
-{
-    for (; v != NULL; v = v->up) {
-        if (v->dev == st->st_dev && v->ino == st->st_ino) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void scan_dir(struct scan *s, struct scan_root *r, struct level *here);
 
 static void scan_entry(struct scan *s, struct scan_root *r, const struct level *in,
@@ -405,14 +387,17 @@ static void scan_entry(struct scan *s, struct scan_root *r, const struct level *
     char *rel = in->rel[0] != '\0' ? path_join(in->rel, name) : xstrdup(name);
     bool seen = stat(path, &st) == 0;
     bool lua = seen && S_ISREG(st.st_mode) && str_ends(str_of(rel), ".lua");
-    if (lua && r->found.n < FILES_MAX) {
-        scan_file(s, r, rel, path, &st); // takes both
-        return;
+    bool enter =
+        seen && S_ISDIR(st.st_mode) && in->depth < FILES_DEPTH && strcmp(rel, "improvements") != 0;
+    for (const struct level *v = in; enter && v != NULL; v = v->up) {
+        enter = v->dev != st.st_dev || v->ino != st.st_ino; // not what a link leads back to
     }
-    r->full = r->full || lua;
-    if (seen && S_ISDIR(st.st_mode) && in->depth < FILES_DEPTH && !is_inside(in, &st) &&
-        strcmp(rel, "improvements") != 0) {
+    if (enter) {
         scan_dir(s, r, &(struct level){.dir = path, .rel = rel, .depth = in->depth + 1, .up = in});
+    } else if (lua && r->found.n < FILES_MAX) {
+        scan_file(s, r, rel, path, &st);
+    } else {
+        r->full = r->full || lua;
     }
     free(path);
     free(rel);
@@ -453,19 +438,15 @@ static void scan_work(void *arg)
 
 // ---- scan: on the loop ----------------------------------------------------------------------
 
-static void take_found(struct files__root *r, int root, struct found *f)
+static void take_found(struct files__root *r, struct found *f)
 {
     struct str rel = str_of(f->rel);
     bool gone = map_get(&r->fresh, rel) != NULL && map_get(&r->texts, rel) == NULL;
-    if (f->same || gone || is_older(r, rel, f->stamp.ctime_ns)) {
+    if (f->text == NULL || gone || is_older(r, rel, f->stamp.ctime_ns)) {
         return;
     }
-    struct files__text *t = f->fault != NULL
-                                ? text_new(f->path, root, STR_NULL, f->fault)
-                                : text_copy(f->path, root, (struct str){f->bytes, f->n});
-    t->ctime_ns = f->stamp.ctime_ns;
-    put_text(r, rel, t);
-    if (f->rested && f->fault == NULL) {
+    put_text(r, rel, files__text_ref(f->text));
+    if (f->rested && f->text->fault == NULL) {
         struct files__stamp *stamp = xmalloc(sizeof *stamp);
         *stamp = f->stamp;
         map_set(&r->stamps, rel, stamp);
@@ -492,36 +473,30 @@ static void drop_missing(struct files__root *r, struct scan_root *seen)
     map_fini(&here);
 }
 
-static void scan_root_fini(struct scan_root *r)
-{
-    vec_foreach (f, &r->found) {
-        free(f->rel);
-        free(f->path);
-        free(f->bytes);
-        free(f->fault);
-    }
-    vec_fini(&r->found);
-    map_fini_each(&r->known, free);
-    free(r->dir);
-}
-
 static void on_scanned(void *arg)
 {
     struct scan *s = arg;
     struct files *f = s->files;
     f->scanning = false;
     for (int i = 0; i < ROOT__COUNT; i++) {
-        if (s->roots[i].dir != NULL) {
-            vec_foreach (found, &s->roots[i].found) {
-                take_found(&f->roots[i], i, found);
-            }
-            f->roots[i].full = s->roots[i].full;
-            if (s->roots[i].whole && !s->roots[i].full) {
-                drop_missing(&f->roots[i], &s->roots[i]);
+        struct scan_root *seen = &s->roots[i];
+        vec_foreach (found, &seen->found) {
+            take_found(&f->roots[i], found);
+        }
+        if (seen->dir != NULL) {
+            f->roots[i].full = seen->full;
+            if (seen->whole && !seen->full) {
+                drop_missing(&f->roots[i], seen);
             }
         }
         map_fini(&f->roots[i].fresh);
-        scan_root_fini(&s->roots[i]);
+        vec_foreach (found, &seen->found) {
+            free(found->rel);
+            files__text_unref(found->text);
+        }
+        vec_fini(&seen->found);
+        map_fini_each(&seen->known, free);
+        free(seen->dir);
     }
     files__scan_done *done = s->done;
     void *done_arg = s->arg;

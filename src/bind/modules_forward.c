@@ -77,9 +77,7 @@ static void push_meta(lua_State *L, struct space *sp, struct module *m)
 /// emptying it would damage its owner.
 static bool is_borrowed(lua_State *L, struct space *sp, const struct module *m)
 {
-    const struct module *other;
-    each_module(other, sp)
-    {
+    for (const struct module *other = sp->all; other != NULL; other = other->next) {
         if (other == m || other->live == NULL) {
             continue;
         }
@@ -95,23 +93,6 @@ static bool is_borrowed(lua_State *L, struct space *sp, const struct module *m)
     return library || state_holds(sp->state, L, 1);
 }
 
-/// The new table (at 2) may be a former one that the file kept somewhere. Until now it forwarded to the old table (at 1),
-/// which has its fields: give them back, and forward no more.
-static void bring_back(lua_State *L, int meta)
-{
-    if (!lua_getmetatable(L, 2)) {
-        return;
-    }
-    bool former = lua_rawequal(L, -1, meta);
-    lua_pop(L, 1);
-    if (!former) {
-        return;
-    }
-    lua_pushnil(L);
-    lua_setmetatable(L, 2);
-    value_copy_fields(L, 1, 2);
-}
-
 void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fresh)
 {
     struct entry en = {0};
@@ -119,7 +100,14 @@ void forward__replace(struct space *sp, struct module *m, vm_ref old, vm_ref fre
     bool both = refs_push(L, old) && lua_istable(L, 1) && refs_push(L, fresh) && lua_istable(L, 2);
     if (both && !lua_rawequal(L, 1, 2) && !is_borrowed(L, sp, m)) {
         push_meta(L, sp, m);
-        bring_back(L, 3);
+        // The new table may be a former one that the file kept somewhere. Until now it forwarded to the old table, which
+        // has its fields: give them back, and forward no more.
+        if (lua_getmetatable(L, 2) && lua_rawequal(L, -1, 3)) {
+            lua_pushnil(L);
+            lua_setmetatable(L, 2);
+            value_copy_fields(L, 1, 2);
+        }
+        lua_settop(L, 3);
         lua_pushvalue(L, 2);
         value_set(L, "__index");
         lua_pushvalue(L, 2);

@@ -43,9 +43,7 @@ static bool stands_on(const struct module *m, const struct module *other)
 
 static bool is_required(const struct space *sp, const struct module *m)
 {
-    struct module *other;
-    each_module(other, sp)
-    {
+    for (const struct module *other = sp->all; other != NULL; other = other->next) {
         if (stands_on(other, m)) {
             return true;
         }
@@ -87,15 +85,12 @@ static void spread(struct space *sp, enum module_mark mark)
 {
     bool more = true;
     while (more) {
-        struct module *m, *other;
         more = false;
-        each_module(m, sp)
-        {
+        for (struct module *m = sp->all; m != NULL; m = m->next) {
             if (m->mark < mark) {
                 continue;
             }
-            each_module(other, sp)
-            {
+            for (struct module *other = sp->all; other != NULL; other = other->next) {
                 if (other->mark < mark && follows(other, m)) {
                     other->mark = mark;
                     more = true;
@@ -121,26 +116,21 @@ static bool must_run(const struct module *m)
 
 void graph__mark(struct modules *ms, const struct gen_request *req)
 {
-    struct module *m;
-    for (size_t i = 0; i < req->n_names;
-         i++) { // a module that a request names is known from then on
-        struct str name = req->names[i];
-        name = str_starts(name, "lua:") ? str_from(name, 4) : name;
-        if (files__find(&ms->files, name) != NULL) {
-            m = modules__get(ms->space, name);
+    for (size_t i = 0; i < req->n_names; i++) {
+        struct str name = modules__name_of(req->names[i]);
+        if (files__find(&ms->files, name) != NULL) { // it is known from now on
+            struct module *m = modules__get(ms->space, name);
             m->attempted = m->named = true;
         }
     }
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         m->forced =
             req->force && m->live != NULL && !modules__is_protected(m) && graph__is_named(req, m);
         m->changed = graph__is_named(req, m) && (m->forced || is_changed(m));
         m->mark = m->changed ? MARK_TOUCHED : m->mark;
     }
     spread(ms->space, MARK_TOUCHED);
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         if (m->mark == MARK_TOUCHED && must_run(m)) {
             m->mark = MARK_STAGE;
         }
@@ -150,9 +140,7 @@ void graph__mark(struct modules *ms, const struct gen_request *req)
 
 bool graph__is_stale(struct modules *ms)
 {
-    struct module *m;
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         if (is_changed(m)) {
             return true;
         }
@@ -180,12 +168,10 @@ static void visit(struct module *m, enum module_mark least, module_list *out)
 module_list graph__order(struct modules *ms, enum module_mark least)
 {
     module_list out = {0};
-    struct module *m;
     vec_foreach (first, &ms->order_list) {
         visit(*first, least, &out);
     }
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         visit(m, least, &out);
     }
     return out;
@@ -193,9 +179,7 @@ module_list graph__order(struct modules *ms, enum module_mark least)
 
 void graph__clear(struct modules *ms)
 {
-    struct module *m;
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         m->mark = MARK_NONE;
         m->forced = m->visited = m->changed = false;
     }

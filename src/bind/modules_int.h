@@ -12,6 +12,7 @@
 #include "bind/state.h"
 #include "lua/entry.h"
 
+struct installs;
 struct space;
 struct module;
 
@@ -37,8 +38,8 @@ void files__text_unref(struct files__text *t); // NULL is allowed
 /// Two texts that make the same version: the same bytes at the same path.
 bool files__text_same(const struct files__text *a, const struct files__text *b);
 
-/// A text of a user's file that differs from what is on disk.
-struct files__text *files__text_of(const char *path, struct str bytes);
+/// A text of a file of that root, with a copy of `bytes`.
+struct files__text *files__text_copy(const char *path, int root, struct str bytes);
 bool files__is_users(const struct files__text *t);
 /// The hash under which a version of this text is kept.
 const char *files__text_id(struct files__text *t);
@@ -126,6 +127,7 @@ enum module_mark { MARK_NONE, MARK_TOUCHED, MARK_STAGE };
 /// A name that was required or that the load order holds. Lives as long as its space.
 struct module {
     struct space *space;
+    struct module *next; // of the space
     struct module *twin; // of the hub's own space; itself there
     char *name;          // "lib.x"
     char *unit_name;     // "lua:lib.x"
@@ -160,6 +162,7 @@ struct space {
     struct vm *vm;
     struct state *state;
     struct map modules; // by name
+    struct module *all; // the same
     struct vm_owner *own;
     vm_ref env_meta;               // of the modules' environments
     vec(struct version *) loading; // innermost last
@@ -196,13 +199,12 @@ struct modules {
 
 /// The module of that name, which is made when it is new.
 struct module *modules__get(struct space *sp, struct str name);
-/// The modules of a space: `size_t at = 0; while ((m = modules__next(sp, &at)) != NULL) ...`
-struct module *modules__next(const struct space *sp, size_t *at);
-#define each_module(m, sp) for (size_t m##_at = 0; ((m) = modules__next(sp, &m##_at)) != NULL;)
 struct space *space__open(struct modules *ms);
 void space__retire(struct space *sp); // close it as soon as no version is left
 void space__leave(struct space *sp);  // one less is alive in it
 void version__free(struct version *v);
+/// The name of the module that a request names: "lua:lib.x" or "lib.x".
+struct str modules__name_of(struct str unit);
 bool modules__is_protected(const struct module *m);
 struct space *space__of(lua_State *L);
 
@@ -246,14 +248,14 @@ vm_died_fn rebuild__on_death; // with the space
 int installs__call(lua_State *L);
 /// `v` was put: put the plugins inside it, too, and take out those that only the version before had.
 void installs__put(struct gen_stage *s, struct version *v);
-/// `v` was refused, and what served is dead: the plugins inside that go.
-void installs__remove(struct gen_stage *s, const struct version *v);
-/// `live` is unloaded: the plugins inside it go, too.
-void installs__unload(struct gen_stage *s, const struct version *live);
-/// `m` was unloaded: remove its entries.
-void installs__forget(struct module *m);
+/// `old` (NULL: none) goes, and no version takes its place: the plugins inside it go, too.
+void installs__remove(struct gen_stage *s, const struct version *old);
+/// The version that served until now under the name of the module of `v`; NULL: none.
+const struct version *installs__served(const struct version *v);
 /// `v` serves: so do its plugins, and its entries are handed over.
 void installs__commit(struct version *v);
+/// Hand the entries of `list` (NULL: none) over as those of `m`, if they are others than before.
+void installs__hand_over(struct module *m, const struct installs *list);
 void installs__free(struct installs *list); // NULL is allowed
 /// Was the feature `plugins` switched since the file of `v` (may be NULL) called plugins{}?
 bool installs__are_stale(const struct version *v);

@@ -45,40 +45,24 @@ static void fail(struct version *v, enum gen_code code, const char *path, int li
     v->fault = gen_diag_copy(&d);
 }
 
-static void fail_from(struct version *v, const struct fault *f)
-{
-    enum gen_code code = DIAG_LOAD_FAILED;
-    gen_code_parse(str_of(fault_name(f->code)), &code);
-    if (v->in_cycle) {
-        code = DIAG_MODULE_CYCLE;
-    }
-    fail(v, code, f->path != NULL ? f->path : v->text->path, f->line, f->message);
-    if (f->traceback[0] != '\0') {
-        log_warn(LOG_HUB, "module=%s traceback=%s", v->module->name, LOGQ(str_of(f->traceback)).z);
-    }
-}
-
 // ---- running --------------------------------------------------------------------------------
 
-/// The file ran: keep what it returned. It fails if the file returned a table before and does not now.
-static void keep_value(lua_State *L, struct version *v, const struct entry *en)
+/// The file ran and returned the value at 1: keep it. It fails if the file returned a table before and does not now.
+static void keep_value(lua_State *L, struct version *v)
 {
     const struct version *before = v->module->live;
+    lua_settop(L, 1); // nil when it returned nothing
     bool was_table = before != NULL && refs_push(L, before->value) && lua_istable(L, -1);
-    if (en->n_results == 0) {
-        lua_pushnil(L);
-    } else {
-        lua_pushvalue(L, 1);
-    }
-    if (was_table && !lua_istable(L, -1)) {
-        bool nothing = lua_isnil(L, -1) || lua_isboolean(L, -1);
+    lua_settop(L, 1);
+    if (was_table && !lua_istable(L, 1)) {
+        bool nothing = lua_isnil(L, 1) || lua_isboolean(L, 1);
         char *text = nothing ? xstrdup("the file returns nothing where it returned a table")
                              : xasprintf("the file returns a %s where it returned a table",
-                                         luaL_typename(L, -1));
+                                         luaL_typename(L, 1));
         fail(v, nothing ? DIAG_EMPTY_MODULE : DIAG_LOAD_FAILED, v->text->path, 0, text);
         free(text);
     }
-    if (lua_isnil(L, -1)) { // as Lua's own require does
+    if (lua_isnil(L, 1)) { // as Lua's own require does
         lua_pushboolean(L, 1);
     }
     v->value = refs_take(L, v->owner->owner);
@@ -102,33 +86,32 @@ static void run_text(struct version *v)
     }
     if (status == ENTRY_DONE) {
         v->outcome = VERSION_LOADED;
-        keep_value(L, v, &en);
+        keep_value(L, v);
     } else {
-        fail_from(v, en.fault);
+        struct gen_diag d = bind__diag_of(en.fault);
+        fail(v, v->in_cycle ? DIAG_MODULE_CYCLE : d.code, d.path != NULL ? d.path : v->text->path,
+             d.line, d.message);
+        if (d.traceback[0] != '\0') {
+            log_warn(LOG_HUB, "module=%s traceback=%s", v->module->name,
+                     LOGQ(str_of(d.traceback)).z);
+        }
     }
     entry_end(&en);
     free(chunk);
 }
 
-/// See bind__check_stall(). Shipped modules always run: the hub needs them.
-static bool has_stalled(const struct version *v, char text[BIND__STALL_TEXT])
-{
-    const struct modules *ms = v->module->space->ms;
-    char hash[SHA256_HEX];
-    bool on_disk = files__text_same(files__users(&ms->files, str_of(v->module->name)), v->text);
-    return files__is_users(v->text) &&
-           bind__check_stall(ms->bind, v->module->unit_name, sha256_hex(v->text->hash, hash),
-                             on_disk, text);
-}
-
 static void load(struct version *v)
 {
-    struct files__text *t = v->text;
-    char stall[BIND__STALL_TEXT];
+    const struct files__text *t = v->text;
+    const struct modules *ms = v->module->space->ms;
+    char stall[BIND__STALL_TEXT], hash[SHA256_HEX];
+    bool on_disk = files__text_same(files__users(&ms->files, str_of(v->module->name)), t);
     if (t->fault != NULL) {
         fail(v, DIAG_LOAD_FAILED, t->path, 0, t->fault);
-    } else if (has_stalled(v, stall)) {
-        const struct watchdog_stall *s = &v->module->space->ms->bind->stalled;
+    } else if (files__is_users(t) && // shipped modules always run: the hub needs them
+               bind__check_stall(ms->bind, v->module->unit_name, sha256_hex(t->hash, hash), on_disk,
+                                 stall)) {
+        const struct watchdog_stall *s = &ms->bind->stalled;
         fail(v, DIAG_LOAD_TIMEOUT, s->path[0] != '\0' ? s->path : t->path, s->line, stall);
     } else if (files__text_same(t, v->module->twin->banned)) {
         fail(v, DIAG_MEMORY_LIMIT, t->path, 0,
@@ -228,6 +211,7 @@ static struct version *load_guest(struct module *m, struct files__text *text, st
     return v;
 }
 
+/// require() by code that runs outside of any transaction.
 static int require_late(lua_State *L, struct module *m, struct files__text *text,
                         struct version *caller)
 {
@@ -275,17 +259,6 @@ static int raise_cycle(lua_State *L, struct space *sp, struct module *m)
     return lua_error(L);
 }
 
-static int raise_missing(lua_State *L, struct str name)
-{
-    char path[256];
-    snprintf(path, sizeof path, STR_FMT, STR_ARG(name));
-    for (char *p = path; *p != '\0'; p++) {
-        *p = *p == '.' ? '/' : *p;
-    }
-    return luaL_error(L, "module '%s' not found: no lua/%s.lua, no lua/%s/init.lua", name.p, path,
-                      path);
-}
-
 struct files__text *load__text(const struct module *m)
 {
     const struct module *twin = m->twin;
@@ -308,27 +281,27 @@ static int require_module(lua_State *L, struct space *sp, struct module *m)
                                                 : NULL;
     if (caller != NULL) {
         list__add(&caller->deps, m);
-    }
-    if (caller != NULL && sp->loading.n == 0) {
-        list__add(&caller->module->late, m);
-    }
-    if (m->staged != NULL && m->staged->outcome == VERSION_LOADING) {
-        return raise_cycle(L, sp, m);
-    }
-    bool serves = m->live != NULL && (sp->stage == NULL || m->mark != MARK_STAGE);
-    if (m->staged == NULL && serves) {
-        refs_push(L, m->live->value);
-        return 1;
-    }
-    struct files__text *text = m->staged == NULL ? load__text(m) : NULL;
-    if (m->staged == NULL && text == NULL) {
-        return raise_missing(L, str_of(m->name));
-    }
-    if (m->staged == NULL && sp->stage == NULL) {
-        return require_late(L, m, text, caller);
+        if (sp->loading.n == 0) {
+            list__add(&caller->module->late, m);
+        }
     }
     if (m->staged == NULL) {
+        if (m->live != NULL && (sp->stage == NULL || m->mark != MARK_STAGE)) {
+            refs_push(L, m->live->value);
+            return 1;
+        }
+        struct files__text *text = load__text(m);
+        if (text == NULL) {
+            const char *path = luaL_gsub(L, m->name, ".", "/");
+            return luaL_error(L, "module '%s' not found: no lua/%s.lua, no lua/%s/init.lua",
+                              m->name, path, path);
+        }
+        if (sp->stage == NULL) {
+            return require_late(L, m, text, caller);
+        }
         load__stage(m, text);
+    } else if (m->staged->outcome == VERSION_LOADING) {
+        return raise_cycle(L, sp, m);
     }
     if (is_failed(m->staged)) {
         if (caller != NULL && caller->blame == NULL) {

@@ -125,7 +125,7 @@ struct files__text *past__last_good(const struct module *m, const struct files__
     struct str bytes;
     bool found = ms->past != NULL && files__is_users(broken) &&
                  past_good(ms->past, broken->path, &bytes) && !str_eq(bytes, broken->bytes);
-    return found ? files__text_of(broken->path, bytes) : NULL;
+    return found ? files__text_copy(broken->path, ROOT_USER, bytes) : NULL;
 }
 
 void modules_set_past(struct modules *ms, struct plugins *past)

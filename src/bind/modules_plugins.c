@@ -136,34 +136,6 @@ static void install_inside(lua_State *L, struct version *v, const char *number, 
 
 // ---- entries ------------------------------------------------------------------------------------
 
-/// The path of the module of that name as a plugin: its file, or the directory of its init.lua. NULL: it is not a module of
-/// the user.
-static const char *module_path(struct version *v, struct arena *a, struct str name)
-{
-    const struct files__text *t = files__find(&v->module->space->ms->files, name);
-    if (t == NULL || strcmp(t->layer, "user") != 0) {
-        return NULL;
-    }
-    struct str path = str_of(t->path);
-    return arena_strdup(a, str_ends(path, "/init.lua") ? path_dir(path) : path);
-}
-
-/// The path at `idx`, relative to the module's file, expanded and absolute; raises.
-static const char *entry_path(lua_State *L, int idx, const struct version *v, struct arena *a)
-{
-    const char *said = args_z(L, idx, "plugins", "path");
-    if (said[0] == '\0') { // it would be the directory of the file itself
-        luaL_error(L, "plugins: path is empty");
-    }
-    char *home = path_expand_home(said), *dir = str_dup(path_dir(str_of(v->text->path)));
-    char *joined = path_join(dir, home);
-    const char *path = arena_strdup(a, str_of(joined));
-    free(joined);
-    free(dir);
-    free(home);
-    return path;
-}
-
 /// Read the entry at 1, {path =, options =, hot =} or {module =, ...}, for the version at 2; raises.
 static int read_entry(lua_State *L)
 {
@@ -185,15 +157,27 @@ static int read_entry(lua_State *L)
         return luaL_error(L, "plugins: options: %s", e.msg);
     }
     one.options = options;
-    if (args_field(L, 1, "path")) {
-        one.path = entry_path(L, -1, v, a);
-    } else {
+    if (args_field(L, 1, "path")) { // relative to the module's file
+        const char *said = args_z(L, -1, "plugins", "path");
+        if (said[0] == '\0') { // it would be the directory of the file itself
+            return luaL_error(L, "plugins: path is empty");
+        }
+        char *home = path_expand_home(said), *dir = str_dup(path_dir(str_of(v->text->path)));
+        char *joined = path_join(dir, home);
+        one.path = arena_strdup(a, str_of(joined));
+        free(joined);
+        free(dir);
+        free(home);
+    } else { // the file of the user's module, or the directory of its init.lua
         args_field(L, 1, "module");
-        one.path = module_path(v, a, args_str(L, -1, "plugins", "module"));
-    }
-    if (one.path == NULL) {
-        return luaL_error(L, "plugins: there is no module '%s' in the user's directory",
-                          lua_tostring(L, -1));
+        struct str name = args_str(L, -1, "plugins", "module");
+        const struct files__text *t = files__find(&v->module->space->ms->files, name);
+        if (t == NULL || !files__is_users(t)) {
+            return luaL_error(L, "plugins: there is no module '%s' in the user's directory",
+                              name.p);
+        }
+        struct str path = str_of(t->path);
+        one.path = arena_strdup(a, str_ends(path, "/init.lua") ? path_dir(path) : path);
     }
     vec_push(&v->installs->entries, one);
     return 0;
@@ -240,8 +224,7 @@ int installs__call(lua_State *L)
 
 // ---- with the module's version --------------------------------------------------------------------
 
-/// The version that served until now under the name of the module of `v`; NULL: none.
-static const struct version *served(const struct version *v)
+const struct version *installs__served(const struct version *v)
 {
     const struct modules *ms = v->module->space->ms;
     const struct module *old = ms->former != NULL
@@ -263,7 +246,7 @@ static void remove_others(struct gen_stage *s, const struct version *old, const 
 void installs__put(struct gen_stage *s, struct version *v)
 {
     bool dead = v->module->space->ms->former != NULL;
-    remove_others(s, served(v), v);
+    remove_others(s, installs__served(v), v);
     for (size_t i = 0; v->installs != NULL && i < v->installs->inside.n; i++) {
         struct outcome *o = &v->installs->inside.p[i];
         if (o->unit != NULL) {
@@ -277,21 +260,15 @@ void installs__put(struct gen_stage *s, struct version *v)
     }
 }
 
-void installs__remove(struct gen_stage *s, const struct version *v)
+void installs__remove(struct gen_stage *s, const struct version *old)
 {
-    remove_others(s, served(v), NULL);
+    remove_others(s, old, NULL);
 }
 
-void installs__unload(struct gen_stage *s, const struct version *live)
-{
-    remove_others(s, live, NULL);
-}
-
-static void commit_entries(struct module *m, const struct installs *list)
+void installs__hand_over(struct module *m, const struct installs *list)
 {
     struct plugins *all = m->space->ms->bind->all_plugins;
-    struct buf b; // the entries as one text, to compare them
-    buf_init(&b, SIZE_MAX);
+    struct buf b = {.max = SIZE_MAX}; // the entries as one text, to compare them
     for (size_t i = 0; list != NULL && i < list->entries.n; i++) {
         buf_addf(&b, "%s %d ", list->entries.p[i].path, (int)list->entries.p[i].hot);
         json_write(&b, list->entries.p[i].options, 0);
@@ -318,12 +295,7 @@ void installs__commit(struct version *v)
             o->unit = NULL;
         }
     }
-    commit_entries(v->module, v->installs);
-}
-
-void installs__forget(struct module *m)
-{
-    commit_entries(m, NULL);
+    installs__hand_over(v->module, v->installs);
 }
 
 void installs__free(struct installs *list)
@@ -354,21 +326,15 @@ bool installs__has(const struct version *v, struct str name)
 
 // ---- units ----------------------------------------------------------------------------------------
 
-static struct inside *inside_of(const struct gen_unit *u)
-{
-    return strcmp(u->origin, origin) == 0 ? u->data : NULL;
-}
-
 struct plugin_version *inside__plugin(const struct gen_unit *u)
 {
-    struct inside *in = inside_of(u);
+    struct inside *in = strcmp(u->origin, origin) == 0 ? u->data : NULL;
     return in != NULL ? &in->v.head : NULL;
 }
 
 struct version *inside__version(const struct gen_unit *u)
 {
-    const struct inside *in = inside_of(u);
-    return in != NULL ? in->module->live : u->data;
+    return inside__plugin(u) != NULL ? ((struct inside *)u->data)->module->live : u->data;
 }
 
 void inside__release(struct gen_unit *u)

@@ -81,10 +81,8 @@ static void adopt(struct space *sp, const struct module *old)
 /// Replace the former space by a new one and load everything there.
 static void attempt(struct modules *ms, struct gen_stage *s, const struct json *kept)
 {
-    const struct module *m;
     struct space *sp = ms->space = space__open(ms);
-    each_module(m, ms->former)
-    {
+    for (const struct module *m = ms->former->all; m != NULL; m = m->next) {
         adopt(sp, m);
     }
     stage__expand_order(ms);

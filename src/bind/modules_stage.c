@@ -173,7 +173,7 @@ static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
     }
     if (sp->ms->former != NULL) {
         gen_stage_remove(s, m->unit_name, GEN_REMOVE); // what served is dead
-        installs__remove(s, v);
+        installs__remove(s, installs__served(v));
     }
     if (!is_blameless(v)) {
         say_refused(s, m, &v->fault);
@@ -237,9 +237,8 @@ static void put(struct gen_stage *s, struct version *v)
 /// Remember what was looked at, so that it is not looked at again until it changes.
 static void remember(struct modules *ms)
 {
-    struct module *m;
     vec_foreach (it, &ms->space->staged) {
-        m = (*it)->module;
+        struct module *m = (*it)->module;
         m->mark = MARK_STAGE;
         if (!(*it)->unwanted && is_on_disk(*it)) {
             m->attempted = true;
@@ -250,8 +249,7 @@ static void remember(struct modules *ms)
             }
         }
     }
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         if (m->mark != MARK_NONE) {
             struct files__text *now = files__find(&ms->files, str_of(m->name));
             bool looked = ms->former == NULL || files__text_same(now, m->staged->text);
@@ -340,14 +338,12 @@ static bool is_held_up(struct space *sp)
 static void attempt(struct modules *ms, struct space *sp, struct gen_stage *s)
 {
     const struct gen_request *req = gen_stage_request(s);
-    struct module *m;
     stage__begin(sp, s);
     if (!ms->booted && !req->dry_run) {
         boot(ms);
     }
     graph__mark(ms, req);
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         if (m->mark == MARK_TOUCHED) {
             say_touched(s, m, files__find(&ms->files, str_of(m->name)));
         } else if (m->mark == MARK_NONE && m->live != NULL && req->dry_run) {

@@ -53,13 +53,10 @@ static void reach(const struct space *sp, struct module *m)
 
 void unload__judge(struct space *sp)
 {
-    struct module *m;
-    each_module(m, sp->ms->space)
-    {
+    for (struct module *m = sp->ms->space->all; m != NULL; m = m->next) {
         m->reached = false;
     }
-    each_module(m, sp->ms->space)
-    {
+    for (struct module *m = sp->ms->space->all; m != NULL; m = m->next) {
         if (m->wanted || m->named || modules__is_protected(m)) {
             reach(sp, m);
         }
@@ -72,15 +69,13 @@ void unload__judge(struct space *sp)
 
 void unload__say(struct space *sp, struct gen_stage *s)
 {
-    struct module *m;
-    each_module(m, sp->ms->space)
-    {
+    for (struct module *m = sp->ms->space->all; m != NULL; m = m->next) {
         // a guest has no unit of its own: it goes with its host
         m->leaving = m->live != NULL && m->live->host == NULL && !modules__is_protected(m) &&
                      (!m->reached || is_gone(m));
         if (m->leaving) {
             gen_stage_remove(s, m->unit_name, GEN_REMOVE);
-            installs__unload(s, m->live);
+            installs__remove(s, m->live);
             past__say_held(s, m);
         }
     }
@@ -88,9 +83,7 @@ void unload__say(struct space *sp, struct gen_stage *s)
 
 void unload__commit(struct modules *ms)
 {
-    struct module *m;
-    each_module(m, ms->space)
-    {
+    for (struct module *m = ms->space->all; m != NULL; m = m->next) {
         if (!m->leaving) {
             continue;
         }
@@ -100,6 +93,6 @@ void unload__commit(struct modules *ms)
         m->late.n = m->wants.n = 0;
         refs_drop(m->space->vm, m->forward);
         m->forward = 0;
-        installs__forget(m);
+        installs__hand_over(m, NULL);
     }
 }

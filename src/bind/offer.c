@@ -55,8 +55,7 @@ static int l_off(lua_State *L)
 {
     struct bind_owner *o = bind__owner(L);
     uint64_t id = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
-    lua_pushboolean(L, gen_unit_off(o->unit, id, NULL) == 0);
-    return 1;
+    return args_bool(L, gen_unit_off(o->unit, id, NULL) == 0);
 }
 
 static int refuse_second(lua_State *L, const struct offer_kind *kind, struct str name)
@@ -191,18 +190,17 @@ struct json *offer_value(lua_State *L, const char *who, const char *key, struct 
 
 // ---- calls ----------------------------------------------------------------------------------------
 
-static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
+static void on_done(void *arg, const struct bind_result *r)
 {
     struct offer_job *j = arg;
     struct offer *f = j->offer;
     assert(j->call != NULL && j->ended != NULL);
-    const struct gen_diag *fault = bind__call_fault(j->call);
-    if (end != BIND_CANCELLED) {
+    if (r->end != BIND_CANCELLED) {
         hook_stats_add(&f->stats, time_mono_ns() - j->began_ns);
-        f->stats.errors += end != BIND_DONE;
-        f->strikes = end == BIND_TIMEOUT ? f->strikes + 1 : 0;
+        f->stats.errors += r->end != BIND_DONE;
+        f->strikes = r->end == BIND_TIMEOUT ? f->strikes + 1 : 0;
     }
-    j->ended(j, end, L, n, fault);
+    j->ended(j, r);
 }
 
 bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint32_t timeout_ms)
@@ -233,12 +231,13 @@ void offer_cancel(struct offer_job *j)
     arena_fini(&j->arena);
 }
 
-int offer_fault(struct err *e, enum bind_end end, const struct gen_diag *fault)
+int offer_fault(struct err *e, const struct bind_result *r)
 {
+    const struct gen_diag *fault = r->fault;
     if (fault == NULL) {
         return err_set(e, ERR_CONFLICT, "the plugin was unloaded");
     }
-    int code = end == BIND_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID;
+    int code = r->end == BIND_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID;
     if (fault->path == NULL || fault->line == 0) {
         return err_set(e, code, "%s", fault->message);
     }
@@ -258,6 +257,11 @@ struct call_job {
     struct offer_job job; // first
     struct gen_call *gen;
 };
+
+struct gen_call *offer_gen_call(struct offer_job *j)
+{
+    return container_of(j, struct call_job, job)->gen;
+}
 
 /// The value of a command or prompt section: what it returned.
 static int read_value(struct offer_job *j, lua_State *L, int n, const struct json **out,
@@ -280,17 +284,16 @@ static int read_value(struct offer_job *j, lua_State *L, int n, const struct jso
     return rc;
 }
 
-static void on_call_ended(struct offer_job *j, enum bind_end end, lua_State *L, int n,
-                          const struct gen_diag *fault)
+static void on_call_ended(struct offer_job *j, const struct bind_result *r)
 {
-    struct gen_call *gen = container_of(j, struct call_job, job)->gen;
+    struct gen_call *gen = offer_gen_call(j);
     const struct json *out = NULL;
     struct vm *vm = j->offer->o->vm;
     struct err e = {0};
-    int rc = end == BIND_DONE ? agent_ctx_take(&j->ctx, vm, &e) : offer_fault(&e, end, fault);
+    int rc = r->end == BIND_DONE ? agent_ctx_take(&j->ctx, vm, &e) : offer_fault(&e, r);
     if (rc == 0) {
         bool tool = j->offer->kind->kind == GEN_TOOL;
-        rc = tool ? offer_tool_read(j, L, n, &out, &e) : read_value(j, L, n, &out, &e);
+        rc = (tool ? offer_tool_read : read_value)(j, r->L, r->n, &out, &e);
         j->offer->stats.errors += rc < 0;
     }
     agent_ctx_drop(&j->ctx, vm);
@@ -330,11 +333,6 @@ const struct gen_target offer_target = {
     .call = target_call, .cancel = target_cancel, .stats = offer_stats};
 
 // ---- commands and prompt sections -----------------------------------------------------------------
-
-struct gen_call *offer_gen_call(struct offer_job *j)
-{
-    return container_of(j, struct call_job, job)->gen;
-}
 
 void offer_push_ctx(struct offer_job *j, lua_State *L)
 {

@@ -33,9 +33,8 @@ struct offer {
     bool off;         // a route that was switched off
 };
 
-/// A call ended: its results are on `L`, or `fault` says why there are none. Frees the job and its arena.
-typedef void offer_ended(struct offer_job *j, enum bind_end end, lua_State *L, int n,
-                         const struct gen_diag *fault);
+/// A call ended. Frees the job and its arena.
+typedef void offer_ended(struct offer_job *j, const struct bind_result *r);
 
 /// One call under way. The first member of what a kind needs for it.
 struct offer_job {
@@ -59,7 +58,7 @@ bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint3
 /// Cancel a call that has not ended; `ended` is not called. The caller frees the job.
 void offer_cancel(struct offer_job *j);
 /// Fill `e` with what went wrong in a call that ended without results, and return its code.
-int offer_fault(struct err *e, enum bind_end end, const struct gen_diag *fault);
+int offer_fault(struct err *e, const struct bind_result *r);
 /// How many calls there were and how long they took.
 const struct hook_stats *offer_stats(const void *data);
 

@@ -79,30 +79,23 @@ int offer_mcp_prompt(lua_State *L)
                      offer_fn(L, "mcp.prompt", "get"));
 }
 
-/// Exactly one of the two, as the item's name.
-static struct str check_uri(lua_State *L, bool *is_template)
-{
-    struct str uri = offer_text(L, "mcp.resource", "uri", STR_NULL);
-    struct str template = offer_text(L, "mcp.resource", "uri_template", STR_NULL);
-    if ((uri.n == 0) == (template.n == 0)) {
-        luaL_error(L, "mcp.resource: give either 'uri' or 'uri_template'");
-    }
-    struct str one = uri.n != 0 ? uri : template;
-    if (one.n > 1024 || str_index(one, ':') <= 0) {
-        luaL_error(L, "mcp.resource: invalid address '%s'; use one like 'notes://today'", one.p);
-    }
-    *is_template = template.n != 0;
-    return one;
-}
-
 int offer_mcp_resource(lua_State *L)
 {
     static const char *const keys[] = {"uri",  "uri_template", "name", "title", "description",
                                        "mime", "values",       "read", NULL};
     static const char who[] = "mcp.resource";
     struct str name = begin(L, who, keys);
-    bool is_template;
-    struct str uri = check_uri(L, &is_template);
+    struct str uri = offer_text(L, who, "uri", STR_NULL);
+    struct str template = offer_text(L, who, "uri_template", STR_NULL);
+    bool is_template = template.n != 0;
+    if ((uri.n != 0) == is_template) {
+        return luaL_error(L, "mcp.resource: give either 'uri' or 'uri_template'");
+    }
+    uri = is_template ? template : uri;
+    if (uri.n > 1024 || str_index(uri, ':') <= 0) {
+        return luaL_error(L, "mcp.resource: invalid address '%s'; use one like 'notes://today'",
+                          uri.p);
+    }
     struct args_scratch *s = args_scratch(L);
     const struct json *values = offer_value(L, who, "values", &s->arena);
     struct jw w = {.out = &s->buf};

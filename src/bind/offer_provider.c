@@ -40,20 +40,6 @@ static int push_stream(struct offer_job *j, lua_State *L)
 static const struct offer_kind provider_kind = {"provider", GEN_PROVIDER, DIAG_OUTPUT_CONFLICT,
                                                 &offer_target, push_stream};
 
-static void write_models(lua_State *L, struct jw *w)
-{
-    jw_karr(w, "models");
-    if (args_field(L, 1, "models")) {
-        int list = lua_gettop(L);
-        luaL_checktype(L, list, LUA_TTABLE);
-        for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; i++) {
-            jw_str(w, args_str(L, -1, "provider", "each of 'models'"));
-            lua_settop(L, list);
-        }
-    }
-    jw_end_arr(w);
-}
-
 int offer_provider(lua_State *L)
 {
     static const char *const keys[] = {"name", "description", "models", "stream", NULL};
@@ -61,7 +47,16 @@ int offer_provider(lua_State *L)
     struct args_scratch *s = args_scratch(L);
     struct jw w = {.out = &s->buf};
     jw_obj(&w);
-    write_models(L, &w);
+    jw_karr(&w, "models");
+    if (args_field(L, 1, "models")) {
+        int list = lua_gettop(L);
+        luaL_checktype(L, list, LUA_TTABLE);
+        for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; i++) {
+            jw_str(&w, args_str(L, -1, "provider", "each of 'models'"));
+            lua_settop(L, list);
+        }
+    }
+    jw_end_arr(&w);
     offer_write_text(L, &w, "provider", "description", "description");
     jw_end_obj(&w);
     return offer_add(L, &provider_kind, name, buf_str(&s->buf), GEN_NAME_PLAIN,

@@ -136,14 +136,14 @@ static int read_answer(struct gen_answer *a, struct arena *arena, lua_State *L, 
 
 // ---- calls ------------------------------------------------------------------------------------------
 
-static void on_route_ended(struct offer_job *j, enum bind_end end, lua_State *L, int n,
-                           const struct gen_diag *fault)
+static void on_route_ended(struct offer_job *j, const struct bind_result *how)
 {
     struct route_job *r = container_of(j, struct route_job, job);
     struct gen_answer a = {0};
     struct err e = {0};
-    int rc = end == BIND_DONE ? read_answer(&a, &j->arena, L, n, &e) : offer_fault(&e, end, fault);
-    j->offer->stats.errors += end == BIND_DONE && rc < 0;
+    bool done = how->end == BIND_DONE;
+    int rc = done ? read_answer(&a, &j->arena, how->L, how->n, &e) : offer_fault(&e, how);
+    j->offer->stats.errors += done && rc < 0;
     if (j->offer->strikes == HOOK_STRIKES) {
         char text[160];
         snprintf(text, sizeof text, "route '%.90s' ran out of time %d times in a row",

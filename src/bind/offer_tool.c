@@ -15,18 +15,6 @@
 
 // ---- the schema -----------------------------------------------------------------------------------
 
-/// `required = {}` of a schema that Lua code wrote is an empty list.
-static struct json *mend_required(struct json *schema)
-{
-    for (uint32_t i = 0; schema != NULL && schema->type == JSON_OBJ && i < schema->n; i++) {
-        struct json *v = &schema->members[i].value;
-        if (str_eqz(schema->members[i].key, "required") && v->type == JSON_OBJ && v->n == 0) {
-            *v = (struct json){.type = JSON_ARR};
-        }
-    }
-    return schema;
-}
-
 /// With `check = false` the schema may say anything: clients get it as it is, and the tool looks at its input itself.
 static bool is_checked(lua_State *L)
 {
@@ -41,7 +29,12 @@ static const struct json *read_schema(lua_State *L, struct args_scratch *s)
     struct json *schema = offer_value(L, "tool", "input_schema", &s->arena);
     struct json *input = offer_value(L, "tool", "input", &s->arena);
     struct err e = {0};
-    schema = mend_required(schema);
+    for (uint32_t i = 0; schema != NULL && schema->type == JSON_OBJ && i < schema->n; i++) {
+        struct json *v = &schema->members[i].value;
+        if (str_eqz(schema->members[i].key, "required") && v->type == JSON_OBJ && v->n == 0) {
+            *v = (struct json){.type = JSON_ARR}; // `required = {}` is meant as an empty list
+        }
+    }
     if (schema != NULL && input != NULL) {
         luaL_error(L, "tool: give 'input' or 'input_schema', not both");
     }
@@ -60,22 +53,11 @@ static const struct json *read_schema(lua_State *L, struct args_scratch *s)
 
 // ---- tool{} ---------------------------------------------------------------------------------------
 
-/// What only clients over MCP are told.
-static void write_extras(lua_State *L, struct args_scratch *s, struct jw *w)
-{
-    static const char *const extras[] = {"annotations", "output_schema", "title"};
-    for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
-        const struct json *v = offer_value(L, "tool", extras[i], &s->arena);
-        if (v != NULL) {
-            jw_kvalue(w, extras[i], v);
-        }
-    }
-}
-
 static void write_about(lua_State *L, struct args_scratch *s, const struct json *schema,
                         bool override)
 {
     static const char *const modes[] = {"allow", "ask", "deny", NULL};
+    static const char *const extras[] = {"annotations", "output_schema", "title"}; // for MCP alone
     struct str permission = offer_text(L, "tool", "permission", STR_NULL);
     if (permission.p != NULL) {
         luaL_checkoption(L, -1, NULL, modes);
@@ -98,7 +80,12 @@ static void write_about(lua_State *L, struct args_scratch *s, const struct json 
     if (!is_checked(L)) {
         jw_kbool(&w, "unchecked", true);
     }
-    write_extras(L, s, &w);
+    for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
+        const struct json *v = offer_value(L, "tool", extras[i], &s->arena);
+        if (v != NULL) {
+            jw_kvalue(&w, extras[i], v);
+        }
+    }
     jw_end_obj(&w);
 }
 

@@ -38,12 +38,6 @@ struct tell {
     struct gen_life_call *call;
 };
 
-/// One of them.
-struct telling {
-    struct tell *tell;
-    struct bind_call *call;
-};
-
 static void tell_less(struct tell *t)
 {
     assert(t->left > 0);
@@ -55,40 +49,16 @@ static void tell_less(struct tell *t)
     free(t);
 }
 
-static void on_told(void *arg, enum bind_end end, lua_State *L, int n)
+static void on_told(void *arg, const struct bind_result *r)
 {
-    (void)L;
-    (void)n;
-    struct telling *one = arg;
-    struct tell *t = one->tell;
-    const struct gen_diag *fault = bind__call_fault(one->call);
-    if (fault != NULL && t->fault.message == NULL && !t->note) {
-        t->fault = gen_diag_copy(fault);
-        t->fault.code = t->which == BIND_START ? DIAG_START_FAILED
-                        : end == BIND_TIMEOUT  ? DIAG_SHUTDOWN_TIMEOUT
-                                               : DIAG_SHUTDOWN_FAILED;
+    struct tell *t = arg;
+    if (r->fault != NULL && t->fault.message == NULL && !t->note) {
+        t->fault = gen_diag_copy(r->fault);
+        t->fault.code = t->which == BIND_START   ? DIAG_START_FAILED
+                        : r->end == BIND_TIMEOUT ? DIAG_SHUTDOWN_TIMEOUT
+                                                 : DIAG_SHUTDOWN_FAILED;
     }
-    free(one);
     tell_less(t);
-}
-
-static void tell_one(struct bind_owner *o, vm_ref fn, enum gen_reason why, struct tell *t)
-{
-    struct bind_call *c = bind_call_begin(o, fn);
-    if (c == NULL) {
-        return;
-    }
-    struct telling *one = xmalloc(sizeof *one);
-    *one = (struct telling){t, c};
-    lua_State *L = bind_call_stack(c);
-    if (!t->note) {
-        bind__call_quiet(c);
-    }
-    bind__call_name(c, t->which == BIND_START ? "plugin_start" : "plugin_shutdown", NULL);
-    lua_createtable(L, 0, 1);
-    value_set_str(L, "reason", gen_reason_name(why));
-    t->left++;
-    bind_call_run(c, 1, o->bind->limits.start_ms, on_told, one);
 }
 
 void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason why,
@@ -106,7 +76,18 @@ void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason
         }
     }
     for (size_t i = fns.n; i > 0; i--) { // the list has the newest first
-        tell_one(o, fns.p[i - 1], why, t);
+        struct bind_call *c = bind_call_begin(o, fns.p[i - 1]);
+        if (c == NULL) {
+            continue;
+        }
+        if (!note) {
+            bind__call_quiet(c);
+        }
+        bind__call_name(c, life_ops[which].what, NULL);
+        lua_createtable(bind_call_stack(c), 0, 1);
+        value_set_str(bind_call_stack(c), "reason", gen_reason_name(why));
+        t->left++;
+        bind_call_run(c, 1, o->bind->limits.start_ms, on_told, t);
     }
     vec_fini(&fns);
     tell_less(t);
@@ -154,13 +135,11 @@ static int l_hook_off(lua_State *L)
         for (size_t i = 0; u != NULL && i < gen_unit_count(u); i++) {
             const struct hook *h = gen_item_hook(gen_unit_at(u, i));
             if (h != NULL && h->terms.order == order) {
-                lua_pushboolean(L, gen_item_off(gen_unit_at(u, i), NULL) == 0);
-                return 1;
+                return args_bool(L, gen_item_off(gen_unit_at(u, i), NULL) == 0);
             }
         }
     }
-    lua_pushboolean(L, 0);
-    return 1;
+    return args_bool(L, false);
 }
 
 // ---- registering ------------------------------------------------------------------------------
@@ -220,12 +199,8 @@ int bind__on(lua_State *L)
             return bind__reg_add_handle(L, r, &life_ops[i], STR_NULL, fn);
         }
     }
-    bool known = // a pattern ends in `*`
-        event_type_is_user(name) || (name.n > 1 && str_index(name, '*') + 1 == (ptrdiff_t)name.n);
-    for (size_t i = 0; !known && i < EVENT__COUNT; i++) {
-        known = str_eqz(name, event_infos[i].type);
-    }
-    if (!known) {
+    bool pattern = name.n > 1 && str_index(name, '*') + 1 == (ptrdiff_t)name.n; // it ends in `*`
+    if (!pattern && !event_type_is_user(name) && !bind__is_hub_event(name)) {
         unknown(L, name);
     }
     return bind__events_on(L, name, fn, bind__reg_add_handle);

@@ -18,34 +18,20 @@ extern char **environ; // the hub's own, which children get a part of
 
 // ---- environment ------------------------------------------------------------------------------
 
-static bool is_passed_on(const char *entry)
+const char *const *bind__environment(struct arena *a, bool boxed)
 {
-    static const char *const names[] = {"PATH", "HOME",   "USER", "LOGNAME", "SHELL",
-                                        "LANG", "TMPDIR", "TZ",   "TERM",    "LANGUAGE"};
-    struct str rest = str_of(entry);
-    struct str name = str_cut(&rest, '=');
-    return str_lookup(name, names, ARRAY_LEN(names)) >= 0 || str_starts(name, "LC_") ||
-           str_starts(name, "XDG_");
-}
-
-char **bind__environment(void)
-{
-    vec(char *) env = {0};
+    static const char *const names[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL",
+                                        "LANG", "TZ",   "TERM", "LANGUAGE"};
+    size_t n = 0;
+    const char **env = arena_calloc(a, str_count((const char *const *)environ) + 1, sizeof *env);
     for (char **e = environ; *e != NULL; e++) {
-        if (is_passed_on(*e)) {
-            vec_push(&env, xstrdup(*e));
+        struct str rest = str_of(*e), name = str_cut(&rest, '=');
+        if (str_lookup(name, names, ARRAY_LEN(names)) >= 0 || str_starts(name, "LC_") ||
+            str_starts(name, "XDG_") || (str_eqz(name, "TMPDIR") && !boxed)) {
+            env[n++] = arena_strdup(a, str_of(*e));
         }
     }
-    vec_push(&env, NULL);
-    return env.p;
-}
-
-void bind__environment_free(char **env)
-{
-    for (char **e = env; e != NULL && *e != NULL; e++) {
-        free(*e);
-    }
-    free(env);
+    return env;
 }
 
 // ---- os.execute -------------------------------------------------------------------------------
@@ -70,18 +56,19 @@ static int push_status(lua_State *L, const struct exec_result *r)
 
 static int shell(lua_State *L, const char *fn, exec_push *push)
 {
-    const char *argv[] = {"/bin/sh", "-c", args_z(L, 1, fn, "the command"), NULL};
-    struct exec_spec spec = {.argv = argv, .shown = argv[2]};
+    const char *command = args_z(L, 1, fn, "the command");
     lua_settop(L, 1);
+    lua_settop(L, 2); // no callback
     bind__op_check(L, 2, fn);
-    return exec_run(L, &spec, 2, push);
+    struct arena *a = &args_scratch(L)->arena;
+    const char **argv = arena_copy_list(a, (const char *const[]){"/bin/sh", "-c", command, NULL});
+    return exec_run(L, a, &(struct exec_spec){.argv = argv, .shown = argv[2]}, 2, push);
 }
 
 int face_os_execute(lua_State *L)
 {
     if (lua_isnoneornil(L, 1)) {
-        lua_pushboolean(L, 1); // there is a shell
-        return 1;
+        return args_bool(L, true); // there is a shell
     }
     return shell(L, "os.execute", push_status);
 }

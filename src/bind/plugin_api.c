@@ -146,49 +146,37 @@ static int l_flag_value(lua_State *L)
     return 1;
 }
 
-static size_t check_flag_type(lua_State *L)
-{
-    struct str name = offer_text(L, "flag", "type", STR("boolean"));
-    for (size_t i = 0; i < ARRAY_LEN(flag_types); i++) {
-        if (str_eqz(name, flag_types[i].name)) {
-            return i;
-        }
-    }
-    return (size_t)luaL_error(L, "flag: type must be boolean, string, integer or number, not '%s'",
-                              name.p);
-}
-
-/// Read the default of the flag at 1 and leave it on the stack.
-static const struct json *check_default(lua_State *L, struct arena *a, size_t type)
-{
-    struct json *v = NULL;
-    bool given = args_field(L, 1, "default");
-    if (!given && flag_types[type].type == JSON_BOOL) {
-        lua_pop(L, 1);
-        lua_pushboolean(L, 0);
-        given = true;
-    }
-    if (given && (value_read(&v, a, L, -1, NULL) < 0 || !fits_flag(v, type))) {
-        luaL_error(L, "flag: the default must be of type %s", flag_types[type].name);
-    }
-    return v;
-}
-
 /// flag{name, type, default, description, short} -> a function that gives its value
 static int l_flag(lua_State *L)
 {
     static const char *const keys[] = {"name", "type", "default", "description", "short", NULL};
     const struct plugin__version *v = plugin__running(L, "flag");
     struct str name = offer_name(L, "flag", keys, "verbose");
-    size_t type = check_flag_type(L);
+    struct str said = offer_text(L, "flag", "type", STR("boolean"));
+    size_t type = 0;
+    while (type < ARRAY_LEN(flag_types) && !str_eqz(said, flag_types[type].name)) {
+        type++;
+    }
+    if (type == ARRAY_LEN(flag_types)) {
+        return luaL_error(L, "flag: type must be boolean, string, integer or number, not '%s'",
+                          said.p);
+    }
     struct args_scratch *s = args_scratch(L);
-    const struct json *def = check_default(L, &s->arena, type);
-    int at = lua_gettop(L);
+    struct json *def = NULL;
+    bool given = args_field(L, 1, "default");
+    if (!given && flag_types[type].type == JSON_BOOL) {
+        lua_pop(L, 1);
+        lua_pushboolean(L, 0);
+        given = true;
+    }
+    int at = lua_gettop(L); // of the default
+    if (given && (value_read(&def, &s->arena, L, at, NULL) < 0 || !fits_flag(def, type))) {
+        return luaL_error(L, "flag: the default must be of type %s", flag_types[type].name);
+    }
     struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kstrz(&w, "type", flag_types[type].name);
-    jw_key(&w, "default");
-    jw_value(&w, def);
+    jw_kvalue(&w, "default", def);
     jw_kstr(&w, "description", offer_text(L, "flag", "description", STR("")));
     jw_end_obj(&w);
     offer_add(L, &flag_kind, name, buf_str(&s->buf), offer_naming(L), 0);

@@ -100,18 +100,6 @@ static void on_death(void *arg, struct vm_owner *owner)
 
 // ---- homes --------------------------------------------------------------------------------------
 
-static struct plugin__home *home_open(struct plugin__plugins *ps)
-{
-    struct plugin__home *h = xcalloc(1, sizeof *h);
-    h->plugins = ps;
-    h->vm = bind__code_vm_open(ps->bind, "plugin", &h->own, &h->env_meta, &h->state);
-    plugin__open_aliases(h->vm);
-    vm_replace(h->vm, "_G", "require", plugin__require);
-    bind__seal(h->vm);
-    vm_on_death(h->vm, on_death, h);
-    return h;
-}
-
 /// A state in which nothing can run any more serves no new version; it goes with its last one.
 static void give_up(struct plugin__home *h)
 {
@@ -134,7 +122,13 @@ struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct
         h = NULL;
     }
     if (h == NULL) {
-        h = home_open(ps);
+        h = xcalloc(1, sizeof *h);
+        h->plugins = ps;
+        h->vm = bind__code_vm_open(ps->bind, "plugin", &h->own, &h->env_meta, &h->state);
+        plugin__open_aliases(h->vm);
+        vm_replace(h->vm, "_G", "require", plugin__require);
+        bind__seal(h->vm);
+        vm_on_death(h->vm, on_death, h);
         if (!dry_run) {
             struct plugin__kept *k = map_get(&ps->kept, str_of(key));
             h->key = xstrdup(key);

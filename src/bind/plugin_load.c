@@ -62,12 +62,7 @@ static void log_traceback(const struct plugin__version *v, const struct fault *f
 
 static struct gen_diag diag_of(const struct plugin__version *v, const struct fault *f)
 {
-    enum gen_code code = DIAG_LOAD_FAILED;
-    gen_code_parse(str_of(fault_name(f->code)), &code);
-    if (v->incompatible) {
-        code = DIAG_API_INCOMPATIBLE;
-    }
-    struct gen_diag d = {.code = code,
+    struct gen_diag d = {.code = v->incompatible ? DIAG_API_INCOMPATIBLE : bind__diag_of(f).code,
                          .origin = v->head.code->shape->origin,
                          .path = f->path != NULL ? f->path : v->head.code->path,
                          .line = f->line,

@@ -10,7 +10,9 @@
 
 #include "bind/offer.h"
 
-typedef void each_fn(lua_State *L, int key, int value); // absolute indexes; key 0: part of a list
+/// Push the arguments that register the value at `value`, which the table has under the key at `key` (0: it is part of a
+/// list), and return how many. Both indexes are absolute.
+typedef int push_fn(lua_State *L, int key, int value);
 
 /// Call `fn` with the `n` values on top; raises what it raises.
 static void call(lua_State *L, lua_CFunction fn, int n)
@@ -38,15 +40,15 @@ static const char **sorted_keys(lua_State *L, int idx, size_t *n)
     return keys;
 }
 
-/// Its list, then what it keeps under names.
-static void each(lua_State *L, int idx, each_fn *fn)
+/// Register with `fn` the list of the table at `idx`, then what it keeps under names.
+static void each(lua_State *L, int idx, push_fn *push, lua_CFunction fn)
 {
     size_t n_keys;
     lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
     luaL_checkstack(L, 16, "plugin table");
     for (lua_Integer i = 1; i <= n; i++) {
         lua_rawgeti(L, idx, i);
-        fn(L, 0, lua_gettop(L));
+        call(L, fn, push(L, 0, lua_gettop(L)));
         lua_pop(L, 1);
     }
     const char **keys = sorted_keys(L, idx, &n_keys);
@@ -54,7 +56,7 @@ static void each(lua_State *L, int idx, each_fn *fn)
         lua_pushstring(L, keys[i]);
         lua_pushvalue(L, -1);
         lua_rawget(L, idx);
-        fn(L, lua_gettop(L) - 1, lua_gettop(L));
+        call(L, fn, push(L, lua_gettop(L) - 1, lua_gettop(L)));
         lua_pop(L, 2);
     }
     lua_pop(L, 1);
@@ -73,7 +75,7 @@ static void push_copy(lua_State *L, int idx, const char *without)
 
 /// Push what registers a tool or command: the table at `value`, named `key` where it has no name; a
 /// function alone is {run = fn}.
-static void push_spec(lua_State *L, int key, int value)
+static int push_spec(lua_State *L, int key, int value)
 {
     if (lua_isfunction(L, value)) {
         lua_newtable(L);
@@ -87,30 +89,18 @@ static void push_spec(lua_State *L, int key, int value)
         lua_pushvalue(L, key);
         lua_setfield(L, -3, "name");
     }
-    lua_settop(L, key != 0 ? lua_gettop(L) - 1 : lua_gettop(L));
+    lua_settop(L, value + 1);
+    return 1;
 }
 
-static void add_tool(lua_State *L, int key, int value)
-{
-    push_spec(L, key, value);
-    call(L, offer_tool, 1);
-}
-
-static void add_provider(lua_State *L, int key, int value)
+static int push_provider(lua_State *L, int key, int value)
 {
     luaL_checktype(L, value, LUA_TTABLE);
-    push_spec(L, key, value);
-    call(L, offer_provider, 1);
-}
-
-static void add_command(lua_State *L, int key, int value)
-{
-    push_spec(L, key, value);
-    call(L, offer_command, 1);
+    return push_spec(L, key, value);
 }
 
 /// ["GET /x"] = fn, {method = , path = , run = } or {"GET", "/x", fn}.
-static void add_route(lua_State *L, int key, int value)
+static int push_route(lua_State *L, int key, int value)
 {
     static const char *const names[] = {"method", "path", "run"};
     if (key != 0) {
@@ -128,31 +118,24 @@ static void add_route(lua_State *L, int key, int value)
             }
         }
     }
-    call(L, offer_route, 3);
+    return 3;
 }
 
-static void add_prompt(lua_State *L, int key, int value)
+static int push_value(lua_State *L, int key, int value)
 {
     (void)key;
     lua_pushvalue(L, value);
-    call(L, plugin__api_prompt, 1);
+    return 1;
 }
 
-static void add_key(lua_State *L, int key, int value)
-{
-    (void)key;
-    lua_pushvalue(L, value);
-    call(L, plugin__api_preserve, 1);
-}
-
-static void add_event(lua_State *L, int key, int value)
+static int push_event(lua_State *L, int key, int value)
 {
     if (key == 0) {
         luaL_error(L, "on: handlers are kept under the names of their events");
     }
     lua_pushvalue(L, key);
     lua_pushvalue(L, value);
-    call(L, bind__on, 2);
+    return 2;
 }
 
 // ---- hooks --------------------------------------------------------------------------------------
@@ -184,20 +167,18 @@ static void add_handlers(lua_State *L, const char *point, int value, bool in_lis
     lua_settop(L, value);
 }
 
-static void check_point(lua_State *L, int key, int value)
-{
-    (void)value;
-    struct str name = str_of(key != 0 ? lua_tostring(L, key) : "1");
-    if (hook_point_find(name) == NULL) {
-        luaL_error(L, "hooks: there is no hook point '%s'%s", name.p,
-                   args_near(L, hook_point_nearest(name)));
-    }
-}
-
 static void add_hooks(lua_State *L, int idx)
 {
+    size_t n;
     luaL_checktype(L, idx, LUA_TTABLE);
-    each(L, idx, check_point);
+    const char **keys = sorted_keys(L, idx, &n), *wrong = lua_rawlen(L, idx) != 0 ? "1" : NULL;
+    for (size_t i = 0; i < n && wrong == NULL; i++) {
+        wrong = hook_point_find(str_of(keys[i])) == NULL ? keys[i] : NULL;
+    }
+    if (wrong != NULL) {
+        luaL_error(L, "hooks: there is no hook point '%s'%s", wrong,
+                   args_near(L, hook_point_nearest(str_of(wrong))));
+    }
     for (size_t i = 0; i < POINT__COUNT; i++) {
         const char *name = hook_points[i].name;
         if (args_field(L, idx, name) || args_field(L, idx, name + strlen("on_"))) {
@@ -225,35 +206,37 @@ static void say_metadata(lua_State *L)
     }
 }
 
-/// Register a part that may be one thing or a list of them.
-static void add_all(lua_State *L, const char *name, each_fn *fn, bool single)
-{
-    lua_settop(L, 1);
-    if (!args_field(L, 1, name)) {
-        return;
-    }
-    if (single && (!lua_istable(L, 2) || lua_rawlen(L, 2) == 0)) {
-        fn(L, 0, 2);
-        return;
-    }
-    luaL_checktype(L, 2, LUA_TTABLE);
-    each(L, 2, fn);
-}
-
 int plugin__install(lua_State *L)
 {
+    static const struct {
+        const char *name;
+        push_fn *push;
+        lua_CFunction fn;
+        bool single; // it may be one thing instead of a list
+    } parts[] = {
+        {"tools", push_spec, offer_tool, false},
+        {"providers", push_provider, offer_provider, false},
+        {"routes", push_route, offer_route, false},
+        {"commands", push_spec, offer_command, false},
+        {"prompt", push_value, plugin__api_prompt, true},
+        {"preserve_ui", push_value, plugin__api_preserve, true},
+        {"on", push_event, bind__on, false},
+    };
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     say_metadata(L);
     if (args_field(L, 1, "hooks")) {
         add_hooks(L, 2);
     }
-    add_all(L, "tools", add_tool, false);
-    add_all(L, "providers", add_provider, false);
-    add_all(L, "routes", add_route, false);
-    add_all(L, "commands", add_command, false);
-    add_all(L, "prompt", add_prompt, true);
-    add_all(L, "preserve_ui", add_key, true);
-    add_all(L, "on", add_event, false);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        lua_settop(L, 1);
+        bool given = args_field(L, 1, parts[i].name);
+        if (given && parts[i].single && (!lua_istable(L, 2) || lua_rawlen(L, 2) == 0)) {
+            call(L, parts[i].fn, parts[i].push(L, 0, 2));
+        } else if (given) {
+            luaL_checktype(L, 2, LUA_TTABLE);
+            each(L, 2, parts[i].push, parts[i].fn);
+        }
+    }
     return 0;
 }

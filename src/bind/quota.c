@@ -43,11 +43,6 @@ static const struct {
     [LINE_HTTP] = {"requests", 32, 256},
 };
 
-struct bind__usage *bind__usage_new(void)
-{
-    return xcalloc(1, sizeof(struct bind__usage));
-}
-
 void bind__usage_free(struct bind__usage *u, struct loop *loop)
 {
     for (size_t i = 0; i < ARRAY_LEN(u->lines); i++) {

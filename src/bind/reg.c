@@ -114,22 +114,20 @@ static bool may_run(const struct bind_reg *r)
     return r->live && !r->busy && !r->off && !r->o->bind->stopped;
 }
 
-static void schedule(struct bind_reg *r)
+void bind__reg_poke(struct bind_reg *r)
 {
     if (r->task == NULL && !r->pumping && may_run(r)) {
         r->task = loop_defer(r->o->bind->o.hub->loop, pump, r);
     }
 }
 
-static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
+static void on_done(void *arg, const struct bind_result *how)
 {
-    (void)L;
-    (void)n;
     struct bind_reg *r = arg;
     assert(r->busy);
     r->busy = false;
-    if (end != BIND_CANCELLED) {
-        r->strikes = end == BIND_TIMEOUT ? r->strikes + 1 : 0;
+    if (how->end != BIND_CANCELLED) {
+        r->strikes = how->end == BIND_TIMEOUT ? r->strikes + 1 : 0;
     }
     if (r->strikes == HOOK_STRIKES && !r->off) {
         char text[128];
@@ -143,7 +141,7 @@ static void on_done(void *arg, enum bind_end end, lua_State *L, int n)
         r->ops->idle(r);
     }
     if (r->queue.n != 0 || r->ops->refill != NULL) {
-        schedule(r);
+        bind__reg_poke(r);
     }
     reg_unref(r);
 }
@@ -211,7 +209,7 @@ static void pump(void *arg)
     }
     r->pumping = false;
     if (more) { // in a later turn: other work of the loop comes first
-        schedule(r);
+        bind__reg_poke(r);
     }
     reg_unref(r);
 }
@@ -269,8 +267,7 @@ static int l_off(lua_State *L)
 {
     uint64_t id = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
     struct bind_reg *r = map_get(&bind_of(L)->regs, bind__id_key(&id));
-    lua_pushboolean(L, r != NULL && bind__reg_off(r));
-    return 1;
+    return args_bool(L, r != NULL && bind__reg_off(r));
 }
 
 int bind__push_handle(lua_State *L, lua_CFunction off, uint64_t id)
@@ -328,12 +325,7 @@ void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
     };
     vec_push(&r->queue, p);
     r->o->usage->posted += post_bytes(p.n);
-    schedule(r);
-}
-
-void bind__reg_poke(struct bind_reg *r)
-{
-    schedule(r);
+    bind__reg_poke(r);
 }
 
 void bind__regs_start(struct bind_owner *o)

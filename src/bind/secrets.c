@@ -95,9 +95,4 @@ static int l_get(lua_State *L)
     return bind__op_begin(L, op, 2, NULL);
 }
 
-int face_secrets(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"get", l_get}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg face_secrets[] = {{"get", l_get}, {NULL, NULL}};

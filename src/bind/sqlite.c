@@ -11,6 +11,7 @@
 #include <lauxlib.h>
 #include <sqlite3.h>
 
+#include "base/time.h"
 #include "bind/bind_int.h"
 #include "bind/faces.h"
 
@@ -31,8 +32,8 @@ struct query {
     const char *sql;
     const struct json *args; // an array, or NULL
     struct buf answer;       // JSON
-    char error[256];         // "": none
-    struct timespec until;   // CLOCK_MONOTONIC
+    struct err error;        // without a code: none
+    uint64_t until_ns;       // monotonic
 };
 
 static void query_free(struct bind_op *op)
@@ -49,10 +50,7 @@ static void query_free(struct bind_op *op)
 static int on_steps(void *arg)
 {
     const struct query *q = arg;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec > q->until.tv_sec ||
-           (now.tv_sec == q->until.tv_sec && now.tv_nsec > q->until.tv_nsec);
+    return time_mono_ns() > q->until_ns;
 }
 
 static int bind_args(struct query *q, sqlite3_stmt *s)
@@ -133,41 +131,34 @@ static void run(struct query *q, sqlite3 *db)
                         : !sqlite3_stmt_readonly(s) ? "only statements that read are run"
                                                     : NULL;
     if (wrong != NULL) {
-        snprintf(q->error, sizeof q->error, "%s", wrong);
+        err_set(&q->error, ERR_INVALID, "%s", wrong);
     } else if (rc == SQLITE_OK && (rc = bind_args(q, s)) == SQLITE_OK) {
         rc = write_rows(q, s);
     }
     bool good = rc == SQLITE_OK || rc == SQLITE_DONE || rc == SQLITE_ROW;
     if (!buf_ok(&q->answer)) {
-        snprintf(q->error, sizeof q->error, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
+        err_set(&q->error, ERR_TOO_LARGE, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
     } else if (!good) {
-        snprintf(q->error, sizeof q->error, "%s",
-                 rc == SQLITE_INTERRUPT ? "it took too long" : sqlite3_errmsg(db));
+        err_set(&q->error, ERR_INVALID, "%s",
+                rc == SQLITE_INTERRUPT ? "it took too long" : sqlite3_errmsg(db));
     }
     sqlite3_finalize(s);
-}
-
-/// Opening anything else may wait, for the other end of a pipe.
-static bool is_file(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) != 0 || S_ISREG(st.st_mode);
 }
 
 static void on_work(void *arg)
 {
     struct query *q = arg;
     sqlite3 *db = NULL;
-    if (!is_file(q->path)) {
-        snprintf(q->error, sizeof q->error, "it is not a regular file");
+    struct stat st;
+    if (stat(q->path, &st) == 0 &&
+        !S_ISREG(st.st_mode)) { // opening a pipe may wait for its other end
+        err_set(&q->error, ERR_INVALID, "it is not a regular file");
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &q->until);
-    q->until.tv_sec += QUERY_MS / 1000;
+    q->until_ns = time_mono_ns() + QUERY_MS * 1000000ull;
     int rc = sqlite3_open_v2(q->path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK) {
-        snprintf(q->error, sizeof q->error, "%s",
-                 db != NULL ? sqlite3_errmsg(db) : "out of memory");
+        err_set(&q->error, ERR_INVALID, "%s", db != NULL ? sqlite3_errmsg(db) : "out of memory");
     } else {
         run(q, db);
     }
@@ -181,12 +172,12 @@ static void on_done(void *arg)
     struct query *q = arg;
     lua_State *L = bind__op_answer_begin(&q->op);
     struct json *v = NULL;
-    if (L != NULL && q->error[0] == '\0' &&
-        json_parse(&v, &q->arena, buf_str(&q->answer), NULL, NULL) == 0) {
+    if (L != NULL && q->error.code == 0 &&
+        json_parse(&v, &q->arena, buf_str(&q->answer), NULL, &q->error) == 0) {
         value_push(L, v);
         bind__op_answer(&q->op, 1);
     } else if (L != NULL) {
-        bind__op_answer(&q->op, args_fail(L, "sqlite.query: '%s': %s", q->path, q->error));
+        bind__op_answer(&q->op, args_fail(L, "sqlite.query: '%s': %s", q->path, q->error.msg));
     }
     query_free(&q->op);
 }
@@ -234,9 +225,4 @@ static int l_query(lua_State *L)
     return bind__op_run(L, &q->op, &query_kind, fn, sizeof *q + q->arena.used, callback);
 }
 
-int face_sqlite(lua_State *L)
-{
-    static const luaL_Reg fns[] = {{"query", l_query}, {NULL, NULL}};
-    luaL_newlib(L, fns);
-    return 1;
-}
+const luaL_Reg face_sqlite[] = {{"query", l_query}, {NULL, NULL}};

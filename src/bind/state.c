@@ -256,7 +256,7 @@ static int lib_keys(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg functions[] = {
+const luaL_Reg state_functions[] = {
     {"get", lib_get},     {"set", lib_set},   {"clear", lib_clear},
     {"class", lib_class}, {"keys", lib_keys}, {NULL, NULL},
 };
@@ -268,7 +268,7 @@ struct state *state_new(struct vm *vm)
     struct state *st = xcalloc(1, sizeof *st);
     lua_State *L = vm_main(vm);
     st->vm = vm;
-    st->own = vm_owner_open(vm, "hub.state", 0);
+    st->own = vm_owner_open(vm, "hub.state");
     lua_pushlightuserdata(L, st);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     lua_newtable(L);
@@ -312,12 +312,6 @@ bool state_holds(const struct state *st, lua_State *L, int idx)
 {
     refs_push(L, st->values);
     return table__has(L, idx);
-}
-
-int state_open_lib(lua_State *L)
-{
-    luaL_newlib(L, functions);
-    return 1;
 }
 
 void state_begin(struct state *st)

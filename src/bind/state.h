@@ -1,5 +1,7 @@
 #pragma once
 
+#include <lauxlib.h>
+
 #include "base/json.h"
 #include "lua/refs.h"
 
@@ -21,8 +23,8 @@ bool table__has(lua_State *L, int idx);
 /// Is the value at `idx` one of its values?
 bool state_holds(const struct state *st, lua_State *L, int idx);
 
-/// Leave the library table of hub.state on `L`; for vm_add_lib(), after state_new().
-int state_open_lib(lua_State *L);
+/// hub.state as Lua sees it, after state_new().
+extern const luaL_Reg state_functions[];
 
 // ---- out of a Lua state and into another ----------------------------------------------------
 

@@ -19,32 +19,19 @@ struct ask {
     bool writes;
 };
 
-static void add_escaped(struct buf *out, const char *name)
+void bind__store_doc(struct buf *out, const char *space)
 {
-    for (const char *p = name; *p != '\0'; p++) {
+    buf_addz(out, "state/lua/");
+    for (const char *p = space; *p != '\0'; p++) {
         char c = *p;
         if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-            c == '_' || c == '-' || (c == '.' && p != name)) {
+            c == '_' || c == '-' || (c == '.' && p != space)) {
             buf_addc(out, c);
         } else {
             buf_addf(out, "=%02x", (unsigned char)c);
         }
     }
-}
-
-void bind__store_doc(struct buf *out, const char *space)
-{
-    buf_addz(out, "state/lua/");
-    add_escaped(out, space);
     buf_addz(out, ".json");
-}
-
-/// A module's document is named after its unit, a plugin's after its namespace.
-static void doc_name(struct buf *out, const struct bind_owner *o)
-{
-    char *space = o->plugin != NULL ? plugin_namespace(o->plugin->head.code) : NULL;
-    bind__store_doc(out, space != NULL ? space : o->unit->name);
-    free(space);
 }
 
 // ---- answers ----------------------------------------------------------------------------------
@@ -54,26 +41,22 @@ static int push_text(lua_State *L, const struct ask *a, struct str text)
     struct arena arena = {0};
     struct json *doc = NULL;
     struct err e = {0};
-    int rc = 0;
-    if (text.n != 0) {
-        rc = json_parse(&doc, &arena, text, NULL, &e);
-    }
-    if (rc < 0) {
-        lua_pushnil(L);
-        lua_pushstring(L, e.msg);
+    int n = 1;
+    if (text.n != 0 && json_parse(&doc, &arena, text, NULL, &e) < 0) {
+        n = args_fail(L, "%s", e.msg);
     } else if (a->key == NULL) {
-        lua_Integer n = 0;
+        lua_Integer i = 0;
         lua_newtable(L);
         json_foreach_member (m, doc) {
             lua_pushlstring(L, m->key.p, m->key.n);
-            lua_rawseti(L, -2, ++n);
+            lua_rawseti(L, -2, ++i);
         }
         value_mark_array(L);
     } else {
         value_push(L, json_get(doc, a->key));
     }
     arena_fini(&arena);
-    return rc < 0 ? 2 : 1;
+    return n;
 }
 
 static void answer(struct ask *a, int status, struct str text, const struct err *e)
@@ -126,7 +109,11 @@ static int ask(lua_State *L, const char *who, const char *key, const struct str 
     }
     a->key = key != NULL ? xstrdup(key) : NULL;
     a->writes = value != NULL;
-    doc_name(&name, bind_owner_running(L));
+    // a module's document is named after its unit, a plugin's after its namespace
+    const struct bind_owner *o = bind_owner_running(L);
+    char *space = o->plugin != NULL ? plugin_namespace(o->plugin->head.code) : NULL;
+    bind__store_doc(&name, space != NULL ? space : o->unit->name);
+    free(space);
     if (value != NULL) {
         store_doc_set(store, buf_str(&name), str_of(key), *value, on_set, a);
     } else {
@@ -181,10 +168,5 @@ static int l_remove(lua_State *L)
     return ask(L, "store.remove", key, &STR_NULL, 2);
 }
 
-int face_store(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"get", l_get}, {"set", l_set}, {"remove", l_remove}, {"keys", l_keys}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg face_store[] = {
+    {"get", l_get}, {"set", l_set}, {"remove", l_remove}, {"keys", l_keys}, {NULL, NULL}};

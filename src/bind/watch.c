@@ -119,14 +119,7 @@ static int l_directory(lua_State *L)
 static int l_unwatch(lua_State *L)
 {
     struct bind_reg *r = bind__reg_find(L, (uint64_t)lua_tointeger(L, 1), "watch");
-    lua_pushboolean(L, r != NULL && bind__reg_off(r));
-    return 1;
+    return args_bool(L, r != NULL && bind__reg_off(r));
 }
 
-int face_watch(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"directory", l_directory}, {"unwatch", l_unwatch}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg face_watch[] = {{"directory", l_directory}, {"unwatch", l_unwatch}, {NULL, NULL}};

@@ -33,11 +33,7 @@ void bind__link_read(lua_State *L, int opts, struct str url, struct bind__link *
         return;
     }
     struct http_header *headers = arena_calloc(&k->arena, BIND__HEADERS, sizeof *headers);
-    k->q.n_headers = bind__read_headers(L, -1, "", headers); // checked: it raises nothing
-    for (size_t i = 0; i < k->q.n_headers; i++) {
-        headers[i].name = arena_str(&k->arena, headers[i].name);
-        headers[i].value = arena_str(&k->arena, headers[i].value);
-    }
+    k->q.n_headers = bind__read_headers(L, -1, "", &k->arena, headers); // checked: raises nothing
     k->q.headers = headers;
 }
 
@@ -168,7 +164,8 @@ void bind__check_handlers(lua_State *L, int opts, const char *who, const char *c
     }
     if (args_field(L, opts, "headers")) {
         struct http_header unused[BIND__HEADERS];
-        (void)bind__read_headers(L, -1, who, unused);
+        struct arena *a = &args_scratch(L)->arena;
+        (void)bind__read_headers(L, -2, who, a, unused);
     }
 }
 
@@ -271,8 +268,7 @@ static int l_send(lua_State *L)
         return args_fail(L, "websocket.send: %s",
                          rc == ERR_TOO_LARGE ? "too much waits to be sent" : "it is not open");
     }
-    lua_pushboolean(L, 1);
-    return 1;
+    return args_bool(L, true);
 }
 
 static int l_close(lua_State *L)
@@ -284,14 +280,8 @@ static int l_close(lua_State *L)
     if (s != NULL) {
         ws_client_close(s->link.ws, code, reason);
     }
-    lua_pushboolean(L, s != NULL);
-    return 1;
+    return args_bool(L, s != NULL);
 }
 
-int face_websocket(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"connect", l_connect}, {"send", l_send}, {"close", l_close}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg face_websocket[] = {
+    {"connect", l_connect}, {"send", l_send}, {"close", l_close}, {NULL, NULL}};

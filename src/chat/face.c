@@ -219,7 +219,7 @@ static int build_open(struct face *f, struct build *b, bool own, struct buf *fau
     struct buf text = {.max = VM_CHUNK_MAX};
     *b =
         (struct build){.vm = vm_open(&(struct vm_opts){.trust = VM_SANDBOX, .memory_max = MEMORY})};
-    b->own = vm_owner_open(b->vm, "face", 1);
+    b->own = vm_owner_open(b->vm, "face");
     int rc = run_file(f, b, "face", str_of(frame_text), &b->frame, fault);
     bool replaced = rc == 0 && own && path_read(f->paths[0], &text, NULL) == 0;
     if (rc == 0) {

@@ -108,20 +108,7 @@ int far__call_later(lua_State *L, const char *who, int n)
 {
     lua_pushcclosure(L, call_upvalues, n + 1);
     add_timer(L, who, 0, 0);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
-/// The timer that is due first at `now`; NULL for none.
-static struct far__timer *due_timer(struct far *f, uint64_t now)
-{
-    struct far__timer *first = NULL;
-    vec_foreach (t, &f->timers) {
-        if (!t->inside && t->due <= now && (first == NULL || t->due < first->due)) {
-            first = t;
-        }
-    }
-    return timers_run(f) ? first : NULL;
+    return args_bool(L, true);
 }
 
 void far__timer_ended(struct far *f, uint64_t id)
@@ -223,7 +210,6 @@ void far__fire_due(struct far *f)
 {
     uint64_t now = now_ms();
     struct far__wait *w;
-    struct far__timer *t;
     do {
         w = NULL;
         vec_foreach (it, &f->waits) {
@@ -234,9 +220,18 @@ void far__fire_due(struct far *f)
             wake(w, 0);
         }
     } while (w != NULL);
-    while ((t = due_timer(f, now)) != NULL) {
-        t->inside = true;
-        far__run(f, &(struct far__run){.fn = t->fn, .timer = t->id});
+    while (timers_run(f)) {
+        struct far__timer *first = NULL;
+        vec_foreach (t, &f->timers) {
+            if (!t->inside && t->due <= now && (first == NULL || t->due < first->due)) {
+                first = t;
+            }
+        }
+        if (first == NULL) {
+            break;
+        }
+        first->inside = true;
+        far__run(f, &(struct far__run){.fn = first->fn, .timer = first->id});
     }
 }
 

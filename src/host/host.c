@@ -72,8 +72,8 @@ void far__init(struct far *f, const char *path, int root, int fd)
     buf_init(&f->out, SIZE_MAX);
     f->vm = vm_open(
         &(struct vm_opts){.trust = VM_SANDBOX, .log = on_log, .arg = f, .backend = &backend});
-    f->owner = vm_owner_open(f->vm, f->name, 1);
-    vm_add_lib(f->vm, "hub", far__open_hub);
+    f->owner = vm_owner_open(f->vm, f->name);
+    vm_add_functions(f->vm, "hub", far__hub);
     vm_add_lib(f->vm, "tool", far__open_tool);
 }
 

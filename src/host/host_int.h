@@ -143,4 +143,4 @@ extern const struct lib_fs far__fs;
 // ---- register.c: what only an improvement has ----------------------------------------------
 
 int far__open_tool(lua_State *L); // the function `tool`
-int far__open_hub(lua_State *L);  // hub: get_worktrees
+extern const luaL_Reg far__hub[]; // hub: get_worktrees

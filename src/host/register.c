@@ -51,8 +51,7 @@ static void begin_call(struct far *f, struct jw *w, const char *op)
 {
     far__begin(f, w, "call", ++f->last_call);
     jw_kstrz(w, "op", op);
-    jw_key(w, "params");
-    jw_obj(w);
+    jw_kobj(w, "params");
 }
 
 // ---- hooks ---------------------------------------------------------------------------------
@@ -91,8 +90,7 @@ static int hook_add(lua_State *L, const char *who, const struct lib_hook *h)
         jw_kstr(&w, "tool", h->tool);
     }
     far__send(f, &w);
-    lua_pushboolean(L, true);
-    return 1;
+    return args_bool(L, true);
 }
 
 static bool hook_off(lua_State *L, const struct lib_hook *h)
@@ -113,55 +111,35 @@ const struct lib_hooks far__hooks = {.add = hook_add, .off = hook_off};
 
 // ---- tools ---------------------------------------------------------------------------------
 
-/// Push member `key` of the table at 1, raw.
-static int push_member(lua_State *L, const char *key)
-{
-    lua_pushstring(L, key);
-    return lua_rawget(L, 1);
-}
-
-/// The members of a tool as they go to the hub, into `text`, checked before anything is kept.
-static bool describe_tool(lua_State *L, struct buf *text, struct err *e)
-{
-    static const char *const members[] = {"name", "description", "input", "input_schema"};
-    struct arena a = {0};
-    bool ok = true;
-    struct jw w = {.out = text};
-    jw_obj(&w);
-    jw_kstrz(&w, "type", "register");
-    jw_kstrz(&w, "kind", "tool");
-    for (size_t i = 0; i < ARRAY_LEN(members) && ok; i++) {
-        struct json *v = NULL;
-        ok = push_member(L, members[i]) == LUA_TNIL || value_read(&v, &a, L, -1, e) == 0;
-        lua_pop(L, 1);
-        if (v != NULL) {
-            jw_key(&w, members[i]);
-            jw_value(&w, v);
-        }
-    }
-    jw_end_obj(&w);
-    arena_fini(&a);
-    return ok;
-}
-
 static int tool(lua_State *L)
 {
+    static const char *const members[] = {"name", "description", "input", "input_schema"};
+    struct json *values[ARRAY_LEN(members)] = {0};
     struct err e = {0};
-    struct buf text = {.max = SIZE_MAX};
+    struct jw w;
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    struct far *f = far__of(L);
     check_room(L, "tool");
-    luaL_argcheck(L, push_member(L, "name") == LUA_TSTRING, 1, "a tool has a name");
-    luaL_argcheck(L, push_member(L, "run") == LUA_TFUNCTION, 1, "a tool has a function 'run'");
-    if (!describe_tool(L, &text, &e)) {
-        buf_fini(&text);
-        return luaL_error(L, "%s", e.msg);
+    args_field(L, 1, "name");
+    luaL_argcheck(L, lua_type(L, 2) == LUA_TSTRING, 1, "a tool has a name");
+    args_field(L, 1, "run");
+    luaL_argcheck(L, lua_isfunction(L, 3), 1, "a tool has a function 'run'");
+    struct arena *a = &args_scratch(L)->arena;
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) { // checked before anything is kept
+        if (args_field(L, 1, members[i]) && value_read(&values[i], a, L, -1, &e) < 0) {
+            return luaL_error(L, "%s", e.msg);
+        }
+        lua_pop(L, 1);
     }
+    struct far *f = far__of(L);
     add_handler(L, 3, FAR__TOOL, lua_tostring(L, 2), NULL);
-    buf_adds(&f->out, buf_str(&text));
-    buf_addc(&f->out, '\n');
-    buf_fini(&text);
+    begin_register(f, &w, "tool");
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        if (values[i] != NULL) {
+            jw_kvalue(&w, members[i], values[i]);
+        }
+    }
+    far__send(f, &w);
     return 0;
 }
 
@@ -203,12 +181,10 @@ static int lib_emit(lua_State *L, const char *who, struct str name, const struct
     }
     begin_call(f, &w, "event.emit");
     jw_kstr(&w, "name", name);
-    jw_key(&w, "data");
-    jw_value(&w, data);
+    jw_kvalue(&w, "data", data);
     jw_end_obj(&w);
     far__send(f, &w);
-    lua_pushboolean(L, true);
-    return 1;
+    return args_bool(L, true);
 }
 
 const struct lib_events far__events = {.on = lib_on, .off = lib_off, .emit = lib_emit};
@@ -226,12 +202,7 @@ static int hub_get_worktrees(lua_State *L)
     return far__wait_call(L, f->last_call);
 }
 
-int far__open_hub(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"get_worktrees", hub_get_worktrees}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg far__hub[] = {{"get_worktrees", hub_get_worktrees}, {NULL, NULL}};
 
 int far__open_tool(lua_State *L)
 {

@@ -130,21 +130,6 @@ static void write_refusal(struct jw *w, const char *message)
     jw_kint(w, "line", 0);
 }
 
-static void write_value(struct jw *w, lua_State *L)
-{
-    struct arena a = {0};
-    struct json *value;
-    struct err e = {0};
-    if (value_read(&value, &a, L, 1, &e) < 0) {
-        write_refusal(w, e.msg);
-    } else {
-        jw_kbool(w, "ok", true);
-        jw_key(w, "value");
-        jw_value(w, value);
-    }
-    arena_fini(&a);
-}
-
 static void run(const struct json *request, struct jw *w)
 {
     // the time that a load has, and room for the plugin's own tests
@@ -152,17 +137,24 @@ static void run(const struct json *request, struct jw *w)
     bool tests = json_bool(json_get(request, "test"), false);
     struct vm *vm = vm_open(&(struct vm_opts){.trust = VM_USER});
     struct entry en = {.kind = ENTRY_LOAD,
-                       .owner = vm_owner_open(vm, "validate", 1),
+                       .owner = vm_owner_open(vm, "validate"),
                        .budget_ms = (uint32_t)load_ms + (tests ? TEST_BUDGET_MS : 0)};
     lua_State *L = entry_begin(&en, vm);
     const struct shipped *shipped = host_runtime_find("recorder.lua");
     struct str recorder = {shipped->text, shipped->n};
-    if (entry_push_chunk(&en, recorder, "=recorder") == 0 &&
-        entry_run(&en, push_args(L, request)) == ENTRY_DONE) {
-        write_value(w, L);
-    } else {
+    struct arena a = {0};
+    struct json *value;
+    struct err e = {0};
+    if (entry_push_chunk(&en, recorder, "=recorder") < 0 ||
+        entry_run(&en, push_args(L, request)) != ENTRY_DONE) {
         write_fault(w, en.fault);
+    } else if (value_read(&value, &a, L, 1, &e) < 0) {
+        write_refusal(w, e.msg);
+    } else {
+        jw_kbool(w, "ok", true);
+        jw_kvalue(w, "value", value);
     }
+    arena_fini(&a);
     entry_end(&en);
     vm_close(vm);
 }

@@ -94,6 +94,12 @@ const char *args_near(lua_State *L, const char *near)
     return near != NULL ? lua_pushfstring(L, " (did you mean '%s'?)", near) : "";
 }
 
+int args_bool(lua_State *L, bool b)
+{
+    lua_pushboolean(L, b);
+    return 1;
+}
+
 int args_fail(lua_State *L, const char *fmt, ...)
 {
     char text[512];

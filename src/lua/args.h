@@ -23,6 +23,8 @@ bool args_field(lua_State *L, int idx, const char *key);
 
 /// " (did you mean 'NEAR'?)" for the end of a message; "" when `near` is NULL. On the Lua stack.
 const char *args_near(lua_State *L, const char *near);
+/// Push a boolean; returns 1.
+int args_bool(lua_State *L, bool b);
 /// Push nil and a message; returns 2. The message is cut at 511 bytes.
 int args_fail(lua_State *L, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -10,6 +10,7 @@
 
 #include "lua/corout.h"
 
+#include "lua/args.h"
 #include "lua/vm_int.h"
 
 enum { AS_RESUME = 1, AS_WRAP = 0 }; // how many values are below the arguments
@@ -201,6 +202,5 @@ int corout_running(lua_State *L)
 int corout_isyieldable(lua_State *L)
 {
     lua_State *co = lua_isthread(L, 1) ? lua_tothread(L, 1) : L;
-    lua_pushboolean(L, vm__mark_of(co)->kind == MARK_PLAIN && lua_isyieldable(co));
-    return 1;
+    return args_bool(L, vm__mark_of(co)->kind == MARK_PLAIN && lua_isyieldable(co));
 }

@@ -69,30 +69,25 @@ static char *text_of(struct str s)
     return b.n > 0 ? buf_take(&b, NULL) : xstrdup("");
 }
 
-static void add_frame(struct buf *out, const lua_Debug *ar)
-{
-    const char *path = path_of(ar);
-    buf_addz(out, path != NULL ? path : ar->short_src);
-    if (ar->currentline > 0) {
-        buf_addf(out, ":%d", ar->currentline);
-    }
-    if (ar->name != NULL) {
-        buf_addf(out, ": in %s '%s'\n", ar->namewhat, ar->name);
-    } else if (strcmp(ar->what, "main") == 0) {
-        buf_addz(out, ": in main chunk\n");
-    } else if (strcmp(ar->what, "C") == 0) {
-        buf_addz(out, ": in a function\n");
-    } else {
-        buf_addf(out, ": in function <line %d>\n", ar->linedefined);
-    }
-}
-
 static void add_traceback(struct buf *out, lua_State *L, int level)
 {
     lua_Debug ar;
     for (int i = 0; i < FRAMES && lua_getstack(L, level + i, &ar); i++) {
         lua_getinfo(L, "Sln", &ar);
-        add_frame(out, &ar);
+        const char *path = path_of(&ar);
+        buf_addz(out, path != NULL ? path : ar.short_src);
+        if (ar.currentline > 0) {
+            buf_addf(out, ":%d", ar.currentline);
+        }
+        if (ar.name != NULL) {
+            buf_addf(out, ": in %s '%s'\n", ar.namewhat, ar.name);
+        } else if (strcmp(ar.what, "main") == 0) {
+            buf_addz(out, ": in main chunk\n");
+        } else if (strcmp(ar.what, "C") == 0) {
+            buf_addz(out, ": in a function\n");
+        } else {
+            buf_addf(out, ": in function <line %d>\n", ar.linedefined);
+        }
     }
     if (lua_getstack(L, level + FRAMES, &ar)) {
         buf_addz(out, "...\n");

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "lua/args.h"
 #include "lua/vm_int.h"
 
 enum { CALLS_MAX = 4000 };
@@ -142,9 +143,7 @@ int guard_getmetatable(lua_State *L)
 static int load_text(lua_State *L, struct str text, const char *chunk, int env)
 {
     if (text.n > VM_LOAD_MAX) {
-        lua_pushnil(L);
-        lua_pushliteral(L, "the chunk is larger than 256 KiB");
-        return 2;
+        return args_fail(L, "the chunk is larger than 256 KiB");
     }
     int status = compile__text(L, text, chunk, NULL);
     if (status != LUA_OK) {
@@ -208,32 +207,18 @@ int guard_load(lua_State *L)
     return load_text(L, (struct str){p, n}, chunk, env);
 }
 
-/// Push the bytes of a regular file, or nil and a message. Other files are refused: reading them could block.
-static bool push_file(lua_State *L, const char *path)
-{
-    struct buf text = {.max = VM_LOAD_MAX};
-    struct err e;
-    bool good = path_read(path, &text, &e) == 0;
-    vm_of(L)->lenient++; // an error here would lose `text`
-    if (good) {
-        lua_pushlstring(L, buf_z(&text), text.n);
-    } else {
-        lua_pushnil(L);
-        lua_pushstring(L, e.msg);
-    }
-    vm_of(L)->lenient--;
-    buf_fini(&text);
-    return good;
-}
-
+/// Load a regular file. Other files are refused: reading them could block.
 static int load_file(lua_State *L, const char *path, int env)
 {
-    if (!push_file(L, path)) {
-        return 2;
+    struct buf bytes = {.max = VM_LOAD_MAX};
+    struct err e;
+    if (path_read(path, &bytes, &e) < 0) {
+        return args_fail(L, "%s", e.msg);
     }
-    size_t n;
-    const char *p = lua_tolstring(L, -1, &n);
-    struct str text = {p, n};
+    vm_of(L)->lenient++; // an error here would lose `bytes`
+    struct str text = {lua_pushlstring(L, buf_z(&bytes), bytes.n), bytes.n};
+    vm_of(L)->lenient--;
+    buf_fini(&bytes);
     if (str_starts(text, "#")) { // a script's first line
         struct str rest = text;
         str_cut(&rest, '\n');
@@ -381,8 +366,7 @@ int guard_collectgarbage(lua_State *L)
         return 1;
     }
     if (what == 3) {
-        lua_pushboolean(L, 1);
-        return 1;
+        return args_bool(L, true);
     }
     limit__charge(L, vm->used);
     lua_gc(L, LUA_GCCOLLECT);

@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include <lua.h>
+#include <lauxlib.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -83,13 +83,14 @@ struct lib_backend {
 };
 
 /// Each leaves one value: the library.
-int lib_json_open(lua_State *L);   // encode decode array null
-int lib_log_open(lua_State *L);    // debug info warn error
-int lib_config_open(lua_State *L); // get all lua_path data_dir
-int lib_events_open(lua_State *L); // on off emit
+int lib_json_open(lua_State *L); // encode decode array null
 int lib_fs_open(lua_State *L); // read write append exists is_dir list stat mkdir remove rename copy
-int lib_hooks_open(lua_State *L); // on off intercept unintercept
-int lib_timer_open(lua_State *L); // after every cancel sleep
+/// The functions of the others.
+extern const luaL_Reg lib_log[];    // debug info warn error
+extern const luaL_Reg lib_config[]; // get all lua_path data_dir
+extern const luaL_Reg lib_events[]; // on off emit
+extern const luaL_Reg lib_hooks[];  // on off intercept unintercept
+extern const luaL_Reg lib_timer[];  // after every cancel sleep
 
 /// print and warn
 int lib_log_info(lua_State *L);

@@ -48,13 +48,8 @@ static int config_lua_path(lua_State *L)
     return 1;
 }
 
-int lib_config_open(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"get", config_get},
-                                         {"all", config_all},
-                                         {"lua_path", config_lua_path},
-                                         {"data_dir", config_data_dir},
-                                         {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg lib_config[] = {{"get", config_get},
+                               {"all", config_all},
+                               {"lua_path", config_lua_path},
+                               {"data_dir", config_data_dir},
+                               {NULL, NULL}};

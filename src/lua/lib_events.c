@@ -30,8 +30,7 @@ static int events_on(lua_State *L)
 
 static int events_off(lua_State *L)
 {
-    lua_pushboolean(L, vm_of(L)->backend->events->off(L, (uint64_t)lua_tointeger(L, 1)));
-    return 1;
+    return args_bool(L, vm_of(L)->backend->events->off(L, (uint64_t)lua_tointeger(L, 1)));
 }
 
 static int events_emit(lua_State *L)
@@ -46,10 +45,5 @@ static int events_emit(lua_State *L)
     return vm_of(L)->backend->events->emit(L, "events.emit", name, data);
 }
 
-int lib_events_open(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"on", events_on}, {"off", events_off}, {"emit", events_emit}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg lib_events[] = {
+    {"on", events_on}, {"off", events_off}, {"emit", events_emit}, {NULL, NULL}};

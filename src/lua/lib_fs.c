@@ -135,22 +135,21 @@ static int push_bytes(lua_State *L, struct lib_fs_job *j)
 
 static int push_found(lua_State *L, struct lib_fs_job *j)
 {
-    lua_pushboolean(L, j->found);
-    return 1;
+    return args_bool(L, j->found);
 }
 
 static int push_stat(lua_State *L, struct lib_fs_job *j)
 {
     const struct stat *st = &j->st;
     lua_createtable(L, 0, 4);
-    lua_pushstring(L, S_ISDIR(st->st_mode) ? "directory" : S_ISREG(st->st_mode) ? "file" : "other");
-    lua_setfield(L, -2, "type");
-    lua_pushinteger(L, st->st_size);
-    lua_setfield(L, -2, "size");
+    value_set_str(L, "type",
+                  S_ISDIR(st->st_mode)   ? "directory"
+                  : S_ISREG(st->st_mode) ? "file"
+                                         : "other");
+    value_set_int(L, "size", st->st_size);
+    value_set_int(L, "mode", st->st_mode & 07777);
     lua_pushnumber(L, (double)st->st_mtim.tv_sec + (double)st->st_mtim.tv_nsec / 1e9);
-    lua_setfield(L, -2, "mtime");
-    lua_pushinteger(L, st->st_mode & 07777);
-    lua_setfield(L, -2, "mode");
+    value_set(L, "mtime");
     return 1;
 }
 
@@ -173,11 +172,7 @@ int lib_fs_push(lua_State *L, struct lib_fs_job *j)
                          j->other != NULL ? " to '" : "", j->other != NULL ? j->other : "",
                          j->other != NULL ? "'" : "", outside ? j->fs->outside : err_text(j->rc));
     }
-    if (j->fn->push != NULL) {
-        return j->fn->push(L, j);
-    }
-    lua_pushboolean(L, 1);
-    return 1;
+    return j->fn->push != NULL ? j->fn->push(L, j) : args_bool(L, true);
 }
 
 static const struct lib_fs_fn functions[] = {

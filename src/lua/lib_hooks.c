@@ -80,8 +80,7 @@ static int take_back(lua_State *L, const char *who, bool chain)
         .name = args_str(L, 2, who, "name"),
         .chain = chain,
     };
-    lua_pushboolean(L, vm_of(L)->backend->hooks->off(L, &h));
-    return 1;
+    return args_bool(L, vm_of(L)->backend->hooks->off(L, &h));
 }
 
 static int hooks_off(lua_State *L)
@@ -94,13 +93,8 @@ static int hooks_unintercept(lua_State *L)
     return take_back(L, "hooks.unintercept", true);
 }
 
-int lib_hooks_open(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"on", hooks_on},
-                                         {"off", hooks_off},
-                                         {"intercept", hooks_intercept},
-                                         {"unintercept", hooks_unintercept},
-                                         {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg lib_hooks[] = {{"on", hooks_on},
+                              {"off", hooks_off},
+                              {"intercept", hooks_intercept},
+                              {"unintercept", hooks_unintercept},
+                              {NULL, NULL}};

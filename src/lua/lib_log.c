@@ -51,13 +51,8 @@ int lib_log_warn(lua_State *L)
     return write_line(L, LOG_WARN);
 }
 
-int lib_log_open(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"debug", log_lua_debug},
-                                         {"info", lib_log_info},
-                                         {"warn", lib_log_warn},
-                                         {"error", log_lua_error},
-                                         {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg lib_log[] = {{"debug", log_lua_debug},
+                            {"info", lib_log_info},
+                            {"warn", lib_log_warn},
+                            {"error", log_lua_error},
+                            {NULL, NULL}};

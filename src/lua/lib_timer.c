@@ -26,8 +26,7 @@ static int timer_every(lua_State *L)
 
 static int timer_cancel(lua_State *L)
 {
-    lua_pushboolean(L, vm_of(L)->backend->timers->cancel(L, (uint64_t)lua_tointeger(L, 1)));
-    return 1;
+    return args_bool(L, vm_of(L)->backend->timers->cancel(L, (uint64_t)lua_tointeger(L, 1)));
 }
 
 static int timer_sleep(lua_State *L)
@@ -38,13 +37,8 @@ static int timer_sleep(lua_State *L)
     return vm_of(L)->backend->timers->sleep(L, ms);
 }
 
-int lib_timer_open(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"after", timer_after},
-                                         {"every", timer_every},
-                                         {"cancel", timer_cancel},
-                                         {"sleep", timer_sleep},
-                                         {NULL, NULL}};
-    luaL_newlib(L, functions);
-    return 1;
-}
+const luaL_Reg lib_timer[] = {{"after", timer_after},
+                              {"every", timer_every},
+                              {"cancel", timer_cancel},
+                              {"sleep", timer_sleep},
+                              {NULL, NULL}};

@@ -27,7 +27,6 @@ struct refs__table {
 struct vm_owner {
     struct vm *vm;
     char *name, *content;
-    uint32_t generation;
     uint32_t first; // slot
     size_t n;
     struct vm_owner *prev, *next;
@@ -70,14 +69,13 @@ static void drop_slot(struct vm *vm, uint32_t i)
     vm->lenient--;
 }
 
-struct vm_owner *vm_owner_open(struct vm *vm, const char *name, uint32_t generation)
+struct vm_owner *vm_owner_open(struct vm *vm, const char *name)
 {
     struct refs__table *t = table_of(vm);
     struct vm_owner *o = xcalloc(1, sizeof *o);
     o->vm = vm;
     o->name = xstrdup(name);
     o->content = xstrdup("");
-    o->generation = generation;
     list_add(&t->owners, o);
     return o;
 }
@@ -107,11 +105,6 @@ void vm_owner_set_content(struct vm_owner *o, const char *hash)
 const char *vm_owner_content(const struct vm_owner *o)
 {
     return o->content;
-}
-
-uint32_t vm_owner_generation(const struct vm_owner *o)
-{
-    return o->generation;
 }
 
 size_t vm_owner_refs(const struct vm_owner *o)

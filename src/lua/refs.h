@@ -13,16 +13,14 @@ typedef uint64_t vm_ref;
 
 struct vm_owner;
 
-/// Make an owner in `vm`: `name` (copied) and which version of it. It lives until it is
-/// closed or the state is.
-struct vm_owner *vm_owner_open(struct vm *vm, const char *name, uint32_t generation);
+/// Make an owner in `vm`; `name` is copied. It lives until it is closed or the state is.
+struct vm_owner *vm_owner_open(struct vm *vm, const char *name);
 /// Drop all its references and forget it. It must not be the owner of an open entry.
 void vm_owner_close(struct vm_owner *o);
 const char *vm_owner_name(const struct vm_owner *o);
 /// Set a hash of its code, which is copied; "" until then.
 void vm_owner_set_content(struct vm_owner *o, const char *hash);
 const char *vm_owner_content(const struct vm_owner *o);
-uint32_t vm_owner_generation(const struct vm_owner *o);
 size_t vm_owner_refs(const struct vm_owner *o); // how many references it has
 /// The owner of the running entry; NULL when none runs, or it has no owner.
 struct vm_owner *vm_owner_running(struct vm *vm);

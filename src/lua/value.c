@@ -285,7 +285,7 @@ static int read_all(struct json **out, struct arena *a, lua_State *L, int idx, b
                     struct err *e)
 {
     struct vm *vm = vm_of(L);
-    struct reader *r = xcalloc(1, sizeof *r); // some kilobytes; the stack may be a coroutine's
+    struct reader *r = xmalloc(sizeof *r); // some kilobytes; the stack may be a coroutine's
     *r = (struct reader){.L = L, .vm = vm, .a = a, .e = e, .exact = exact};
     struct json *v = arena_calloc(a, 1, sizeof *v);
     int top = lua_gettop(L);

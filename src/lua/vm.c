@@ -22,12 +22,12 @@ static int on_panic(lua_State *L)
 
 static const struct {
     const char *name;
-    lua_CFunction open;
-} libs[] = {
-    {"json", lib_json_open}, // the first two need no backend
-    {"log", lib_log_open},   {"config", lib_config_open}, {"events", lib_events_open},
-    {"fs", lib_fs_open},     {"hooks", lib_hooks_open},   {"timer", lib_timer_open},
-};
+    const luaL_Reg *functions;
+} libs[] = {{"log", lib_log},
+            {"config", lib_config}, // this and the others need a backend
+            {"events", lib_events},
+            {"hooks", lib_hooks},
+            {"timer", lib_timer}};
 
 struct vm *vm_open(const struct vm_opts *opts)
 {
@@ -48,8 +48,12 @@ struct vm *vm_open(const struct vm_opts *opts)
     vm__mark(vm->L, vm, MARK_PLAIN);
     libs__open(vm);
     value__open(vm);
-    for (size_t i = 0; i < (vm->backend != NULL ? ARRAY_LEN(libs) : 2); i++) {
-        vm_add_lib(vm, libs[i].name, libs[i].open);
+    vm_add_lib(vm, "json", lib_json_open);
+    for (size_t i = 0; i < (vm->backend != NULL ? ARRAY_LEN(libs) : 1); i++) {
+        vm_add_functions(vm, libs[i].name, libs[i].functions);
+    }
+    if (vm->backend != NULL) {
+        vm_add_lib(vm, "fs", lib_fs_open);
     }
     return vm;
 }
@@ -95,11 +99,9 @@ void *vm_arg(const struct vm *vm)
     return vm->arg;
 }
 
-void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
+/// Keep the value on top as a library.
+static void publish(lua_State *L, const char *name)
 {
-    lua_State *L = vm->L;
-    lua_pushcfunction(L, open);
-    lua_call(L, 0, 1);
     assert(!lua_isnil(L, -1));
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
     lua_pushvalue(L, -2);
@@ -108,6 +110,20 @@ void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
     lua_pushvalue(L, -3);
     value_set(L, name);
     lua_pop(L, 3);
+}
+
+void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
+{
+    lua_pushcfunction(vm->L, open);
+    lua_call(vm->L, 0, 1);
+    publish(vm->L, name);
+}
+
+void vm_add_functions(struct vm *vm, const char *name, const struct luaL_Reg *fns)
+{
+    lua_newtable(vm->L);
+    luaL_setfuncs(vm->L, fns, 0);
+    publish(vm->L, name);
 }
 
 void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction fn)

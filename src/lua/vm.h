@@ -65,6 +65,9 @@ void *vm_arg(const struct vm *vm);
 /// Call `open` (a function of ours that leaves one value) and keep that value as the global `name`
 /// and, with user trust, as what `require(name)` gives.
 void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open);
+/// The same for a table of functions; `fns` ends with {NULL, NULL}.
+struct luaL_Reg;
+void vm_add_functions(struct vm *vm, const char *name, const struct luaL_Reg *fns);
 
 /// Put `fn` in the place of a library's function: vm_replace(vm, "os", "execute", fn). `lib` "_G"
 /// means the globals. The library must exist.

@@ -588,7 +588,7 @@ struct ui *ui__new(struct tui *t, const ui_files *files, struct ui *before, stru
     ui->t = t;
     ui->vm = vm_open(
         &(struct vm_opts){.trust = VM_SANDBOX, .memory_max = MEMORY, .log = on_log, .arg = ui});
-    ui->own = vm_owner_open(ui->vm, "ui", 1);
+    ui->own = vm_owner_open(ui->vm, "ui");
     vm_add_lib(ui->vm, "afloat", call__open_lib);
     make_tables(ui, before);
     if (load_all(ui, files, f) < 0) {

@@ -40,7 +40,7 @@ static void set_up(void)
 {
     struct vm_opts opts = {.trust = VM_SANDBOX};
     vm = vm_open(&opts);
-    owner = vm_owner_open(vm, "fuzz", 1);
+    owner = vm_owner_open(vm, "fuzz");
     struct entry en = {.kind = ENTRY_LOAD, .owner = owner};
     entry_begin(&en, vm);
     demand(entry_push_chunk(&en, str_of(program), "=program") == 0, "no program");

@@ -237,7 +237,7 @@ TEST(log_and_print_reach_the_opener_with_the_owner)
     struct lines l = {0};
     struct vm_opts opts = {.trust = VM_USER, .log = keep_line, .arg = &l};
     struct vm *vm = vm_open(&opts);
-    struct vm_owner *o = vm_owner_open(vm, "logger", 1);
+    struct vm_owner *o = vm_owner_open(vm, "logger");
     struct entry en = {.owner = o};
     entry_begin(&en, vm);
     CHECK_INT(entry_push_chunk(&en, STR("print('a', 1, nil, json.null)"), "@x"), 0);

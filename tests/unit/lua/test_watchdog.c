@@ -48,7 +48,7 @@ static void close_all(struct vm *vm)
 TEST(code_that_is_stuck_is_named_with_its_line)
 {
     struct vm *vm = open_all();
-    struct vm_owner *o = vm_owner_open(vm, "slow", 1);
+    struct vm_owner *o = vm_owner_open(vm, "slow");
     struct watchdog_stall s;
     vm_owner_set_content(o, "abc");
     CHECK(!watchdog_last(dog, &s));
@@ -70,7 +70,7 @@ TEST(code_that_is_stuck_is_named_with_its_line)
 TEST(code_that_is_stuck_for_long_leaves_a_mark_until_it_ends)
 {
     struct vm *vm = open_all();
-    struct vm_owner *o = vm_owner_open(vm, "slow", 1);
+    struct vm_owner *o = vm_owner_open(vm, "slow");
     struct watchdog_stall s;
     vm_owner_set_content(o, "abc");
     run_with(vm, "block('mark')", (struct entry){.budget_ms = 20, .owner = o});
