@@ -1,16 +1,14 @@
 // The files of one version of a plugin, and what they are.
 //
-// Read once, on a worker: from the place where the user keeps them, or from the kept versions; files that
-// the watcher named as it read them. From then on nobody goes back to the disk for them, so that what runs is
-// what was hashed. A stamp tells whether
-// looking again can be spared: it is a number over the names, sizes and times of everything there, so
-// that a tree that did not change costs some stats and no reading.
+// They are read once, on a worker: from the user's directory (with the bytes that the watcher read, where it did) or
+// from the kept versions. They are not read from the disk again, so what runs is what was hashed. A stamp, a number
+// over the names, sizes and times of everything there, spares reading a tree that did not change.
 //
 // A directory holds more than what loading depends on: caches, logs, notes. The *inputs* of a version are
 // its code, its manifest, and the parts that the manifest names; two contents with the same inputs load
-// alike. All of the tree is kept and trusted all the same, since code may look at any of it later.
+// alike. The whole tree is kept and trusted, since code may read any of it later.
 //
-// Invariant: counted on the loop only; a worker hands over what it made whole.
+// Invariant: references are counted on the loop only; a worker hands over what it made whole.
 
 #include <assert.h>
 #include <dirent.h>
@@ -30,34 +28,49 @@ static struct content *content_new(bool built)
     return c;
 }
 
+void content_unref(struct content *c)
+{
+    assert(c == NULL || c->refs != 0);
+    if (c != NULL && --c->refs == 0) {
+        front_output_unref(c->front);
+        gen_diag_fini(&c->front_fault);
+        tree_fini(&c->tree);
+        arena_fini(&c->arena);
+        free(c);
+    }
+}
+
 // ---- inputs -------------------------------------------------------------------------------------
 
-/// Is `file` the part at `part`, or in it? `part` may be NULL.
-static bool is_part(const char *file, const char *part)
-{
-    return part != NULL && path_below(part, file) != NULL;
-}
-
-/// Is `file` beside `part`, or below what is? That of `front/index.js` is all of `front/`.
-static bool is_beside(const char *file, const char *part)
-{
-    struct str dir = part != NULL ? path_dir(str_of(part)) : STR(".");
-    return !str_eqz(dir, ".") && strncmp(file, dir.p, dir.n) == 0 && file[dir.n] == '/';
-}
-
+/// Does loading depend on `file`: code, the manifest, a part that the manifest names, or the directory of the web side
+/// (all of `front/` for `front/index.js`)?
 static bool is_input(const struct plugin_shape *s, const char *file)
 {
-    return plugin_lang_of(str_of(file)) != LANG_NONE || strcmp(file, "plugin.json") == 0 ||
-           strcmp(file, "package.json") == 0 || is_part(file, s->server) ||
-           is_part(file, s->prompt) || is_part(file, s->skills) || is_part(file, s->ui) ||
-           is_part(file, s->front) || is_beside(file, s->front);
+    const char *const parts[] = {"plugin.json", "package.json", s->server, s->prompt,
+                                 s->skills,     s->ui,          s->front};
+    struct str dir = s->front != NULL ? path_dir(str_of(s->front)) : STR(".");
+    bool input = plugin_lang_of(str_of(file)) != LANG_NONE ||
+                 (!str_eqz(dir, ".") && strncmp(file, dir.p, dir.n) == 0 && file[dir.n] == '/');
+    for (size_t i = 0; i < ARRAY_LEN(parts) && !input; i++) {
+        input = parts[i] != NULL && path_below(parts[i], file) != NULL;
+    }
+    return input;
 }
 
-/// What cannot be resolved may want any file that is not there yet: all of them are its inputs.
-static void hash_inputs(struct content *c)
+bool content_same(const struct content *a, const struct content *b)
+{
+    return a->built == b->built && (a->tree.foreign == NULL) == (b->tree.foreign == NULL) &&
+           strcmp(a->inputs, b->inputs) == 0;
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+/// A content that is not sound may need any file that is not there yet: all of its files are inputs.
+static void resolve(struct content *c, const char *path)
 {
     struct sha256 sum;
     uint8_t hash[SHA256_SIZE];
+    c->sound = manifest_resolve(&c->shape, &c->arena, &c->tree, path, c->built, &c->fault) == 0;
     sha256_init(&sum);
     vec_foreach (f, &c->tree.files) {
         if (!c->sound || is_input(&c->shape, f->path)) {
@@ -69,47 +82,9 @@ static void hash_inputs(struct content *c)
     }
     sha256_final(&sum, hash);
     sha256_hex(hash, c->inputs);
-}
-
-bool content_same(const struct content *a, const struct content *b)
-{
-    return a->built == b->built && (a->tree.foreign == NULL) == (b->tree.foreign == NULL) &&
-           strcmp(a->inputs, b->inputs) == 0;
-}
-
-// ---- reading ------------------------------------------------------------------------------------
-
-static void resolve(struct content *c, const char *path)
-{
-    int rc = manifest_resolve(&c->shape, &c->arena, &c->tree, path, c->built, &c->fault);
-    c->sound = rc == 0;
-    hash_inputs(c);
     if (c->sound && c->shape.front != NULL) {
         front_hash(&c->tree, c->shape.front, c->front_hash);
     }
-}
-
-static enum gen_code code_of(int rc)
-{
-    return rc == ERR_NOT_FOUND ? DIAG_ENTRY_MISSING
-           : rc == ERR_DENIED  ? DIAG_PATH_ESCAPE
-                               : DIAG_LOAD_FAILED;
-}
-
-/// The watcher alone knows when a file is whole: what it read counts, and a file that is being written again
-/// already is read when it rests.
-static bool put_dirty(struct tree *t, const char *path, const struct dirty_file *dirty, size_t n)
-{
-    bool older = false;
-    size_t len = strlen(path);
-    for (size_t i = 0; i < n; i++) {
-        const struct dirty_file *d = &dirty[i];
-        if (d->bytes != NULL && look__is_beneath(d->path, path)) {
-            struct str rel = str_from(str_of(d->path), MIN(len + 1, strlen(d->path)));
-            older = tree_put(t, rel, (struct str){d->bytes, d->n}) || older;
-        }
-    }
-    return older;
 }
 
 struct content *content_read(const char *path, bool built, const struct dirty_file *dirty, size_t n,
@@ -119,13 +94,22 @@ struct content *content_read(const char *path, bool built, const struct dirty_fi
     struct err e = {0};
     int rc = tree_read(&c->tree, path, &e);
     if (rc < 0) {
-        *fault =
-            gen_diag_copy(&(struct gen_diag){.code = code_of(rc), .path = path, .message = e.msg});
-        arena_fini(&c->arena);
-        free(c);
+        enum gen_code code = rc == ERR_NOT_FOUND ? DIAG_ENTRY_MISSING
+                             : rc == ERR_DENIED  ? DIAG_PATH_ESCAPE
+                                                 : DIAG_LOAD_FAILED;
+        *fault = gen_diag_copy(&(struct gen_diag){.code = code, .path = path, .message = e.msg});
+        content_unref(c);
         return NULL;
     }
-    *older = put_dirty(&c->tree, path, dirty, n);
+    // Only the watcher knows when a file is whole: what it read counts. A file that is being written again
+    // is read when it rests.
+    for (size_t i = 0; i < n; i++) {
+        const struct dirty_file *d = &dirty[i];
+        if (d->bytes != NULL && look__is_beneath(d->path, path)) {
+            struct str rel = str_from(str_of(d->path), strlen(path) + 1);
+            *older = tree_put(&c->tree, rel, (struct str){d->bytes, d->n}) || *older;
+        }
+    }
     resolve(c, path);
     return c;
 }
@@ -134,8 +118,7 @@ struct content *content_fetch(const char *versions, const char *hash, const char
 {
     struct content *c = content_new(built);
     if (versions_get(&c->tree, versions, hash, NULL) < 0) {
-        arena_fini(&c->arena);
-        free(c);
+        content_unref(c);
         return NULL;
     }
     resolve(c, path);
@@ -147,18 +130,6 @@ struct content *content_ref(struct content *c)
     assert(c->refs != 0);
     c->refs++;
     return c;
-}
-
-void content_unref(struct content *c)
-{
-    assert(c == NULL || c->refs != 0);
-    if (c != NULL && --c->refs == 0) {
-        front_output_unref(c->front);
-        gen_diag_fini(&c->front_fault);
-        tree_fini(&c->tree);
-        arena_fini(&c->arena);
-        free(c);
-    }
 }
 
 // ---- stamps -----------------------------------------------------------------------------------

@@ -407,34 +407,21 @@ static void meet_entries(struct plugins *ps)
 /// True when there were new ones.
 static bool meet_new_entries(struct plugins *ps)
 {
-    bool any = ps->relisted;
+    if (!ps->relisted) {
+        return false;
+    }
     ps->relisted = false;
-    if (any) {
-        vec_foreach (p, &ps->places.list) {
-            const struct slot *s = look__slot(ps, p->path);
-            const struct content *c = s != NULL ? s->content : NULL;
-            p->untrusted = p->project != NULL && c != NULL && !is_trusted(ps, p, c->tree.hash) &&
-                           last_trusted(ps, p) == NULL;
-        }
-        entries_make(&ps->entries, &ps->places, choices_all(ps->opts.hub->choices));
-        say_duplicates(ps);
-        meet_entries(ps);
-        ps->reordered = true;
+    vec_foreach (p, &ps->places.list) {
+        const struct slot *s = look__slot(ps, p->path);
+        const struct content *c = s != NULL ? s->content : NULL;
+        p->untrusted = p->project != NULL && c != NULL && !is_trusted(ps, p, c->tree.hash) &&
+                       last_trusted(ps, p) == NULL;
     }
-    return any;
-}
-
-/// Those that this run is about: all of them where places changed or a person asked, else what was
-/// looked at and what waits to be staged since an earlier run.
-static void gather(struct plugins *ps, bool all)
-{
-    ps->run.n = 0;
-    vec_foreach (p, &ps->plugs) {
-        if (all || (*p)->looked || (*p)->act != ACT_NOTHING) {
-            vec_push(&ps->run, *p);
-        }
-        (*p)->looked = false;
-    }
+    entries_make(&ps->entries, &ps->places, choices_all(ps->opts.hub->choices));
+    say_duplicates(ps);
+    meet_entries(ps);
+    ps->reordered = true;
+    return true;
 }
 
 bool decide__all(struct plugins *ps)
@@ -443,7 +430,15 @@ bool decide__all(struct plugins *ps)
     bool again = ps->asked_kept;
     assert(ps->preparing && ps->remembered);
     if (!again) {
-        gather(ps, meet_new_entries(ps) || !ps->watch_run);
+        // all of them if entries changed or a user asked; else those that were looked at, or wait to be staged
+        bool all = meet_new_entries(ps) || !ps->watch_run;
+        ps->run.n = 0;
+        vec_foreach (p, &ps->plugs) {
+            if (all || (*p)->looked || (*p)->act != ACT_NOTHING) {
+                vec_push(&ps->run, *p);
+            }
+            (*p)->looked = false;
+        }
     }
     vec_foreach (it, &ps->run) {
         struct plug *p = *it;
@@ -461,14 +456,4 @@ bool decide__all(struct plugins *ps)
     }
     vec_fini(&missing);
     return whole;
-}
-
-bool decide__anything(const struct plugins *ps)
-{
-    for (size_t i = 0; i < ps->run.n; i++) {
-        if (ps->run.p[i]->act != ACT_NOTHING) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -38,6 +38,7 @@
 struct named {
     const struct plugin_place *place;
     const char *name;
+    int rank; // in load order
 };
 
 struct making {
@@ -80,15 +81,7 @@ static int rank(const struct making *m, const struct plugin_place *p)
     return LAYER__COUNT * (1 + at) + (int)p->layer;
 }
 
-/// What was said comes before what was found, also in a project's layer.
-static bool is_before(const struct making *m, const struct plugin_place *a,
-                      const struct plugin_place *b)
-{
-    int by_rank = rank(m, a) - rank(m, b);
-    int by_source = (a->said_path == NULL) - (b->said_path == NULL);
-    return by_rank != 0 ? by_rank < 0 : by_source != 0 ? by_source < 0 : a->order < b->order;
-}
-
+/// In load order: by rank, then configured entries before those found, also in a project's layer.
 static void sort_places(struct making *m, const struct plugin_places *p)
 {
     for (size_t i = 0; i < p->list.n; i++) {
@@ -102,41 +95,25 @@ static void sort_places(struct making *m, const struct plugin_places *p)
         }
     }
     for (size_t i = 0; i < p->list.n; i++) { // by insertion: they come nearly sorted
-        struct named n = {&p->list.p[i], name_of(m, &p->list.p[i])};
+        const struct plugin_place *place = &p->list.p[i];
+        struct named n = {.place = place,
+                          .name = name_of(m, place),
+                          .rank = 2 * rank(m, place) + (place->said_path == NULL)};
         size_t at = m->sorted.n;
         vec_push(&m->sorted, n);
-        for (; at > 0 && is_before(m, n.place, m->sorted.p[at - 1].place); at--) {
-            m->sorted.p[at] = m->sorted.p[at - 1];
+        for (; at > 0; at--) {
+            const struct named *before = &m->sorted.p[at - 1];
+            if (before->rank < n.rank ||
+                (before->rank == n.rank && before->place->order <= place->order)) {
+                break;
+            }
+            m->sorted.p[at] = *before;
         }
         m->sorted.p[at] = n;
     }
 }
 
 // ---- who wins -------------------------------------------------------------------------------
-
-/// The place that has the name in the layer of `n`: the first, perhaps that of `n` itself.
-static const struct plugin_place *first_in_layer(struct making *m, const struct named *n)
-{
-    vec_foreach (it, &m->sorted) {
-        if (it->place->layer == n->place->layer && same(it->place->project, n->place->project) &&
-            same(it->name, n->name)) {
-            return it->place;
-        }
-    }
-    return n->place;
-}
-
-/// Does a later layer of the same owner have the name?
-static bool is_replaced(struct making *m, const struct named *n)
-{
-    vec_foreach (it, &m->sorted) {
-        if (it->place->layer > n->place->layer && same(it->place->project, n->place->project) &&
-            same(it->name, n->name)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /// What does not run stands in nobody's place.
 static void find_shadows(struct making *m, struct plugin_entry *e)
@@ -181,10 +158,12 @@ static const char *spoken(struct making *m, const struct plugin_place *p)
     return arena_printf(&m->out->arena, "'%s' (%s:%d)", p->path, p->said_path, p->said_line);
 }
 
-static struct gen_diag *find_fault(struct making *m, const struct named *n)
+/// `first` is the place that has the name in this layer, perhaps that of `n` itself.
+static struct gen_diag *find_fault(struct making *m, const struct named *n,
+                                   const struct plugin_place *first)
 {
     struct arena *a = &m->out->arena;
-    const struct plugin_place *p = n->place, *first = first_in_layer(m, n);
+    const struct plugin_place *p = n->place;
     if (first != p) {
         return new_fault(m, p, DIAG_NAME_DUPLICATE,
                          arena_printf(a, "plugin '%s' is there twice: %s loads, %s does not",
@@ -234,38 +213,26 @@ static const struct plugin_entry *owner_of(const struct making *m, const char *n
     return users != NULL ? users : any;
 }
 
-static bool is_taken(const struct making *m, const char *unit)
-{
-    vec_foreach (it, &m->out->list) {
-        if (same(it->unit, unit)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/// `name@suffix`, with a number behind it while that is somebody else's.
-static char *unit_beside(struct making *m, const char *name, const char *suffix)
-{
-    char *unit = arena_printf(&m->out->arena, "%s@%s", name, suffix);
-    for (int i = 2; is_taken(m, unit); i++) {
-        unit = arena_printf(&m->out->arena, "%s@%s-%d", name, suffix, i);
-    }
-    return unit;
-}
-
+/// The owner of a name has it plain; the others are `name@slug`, with a number after it while that is taken.
 static void name_units(struct making *m)
 {
+    struct arena *a = &m->out->arena;
     vec_foreach (e, &m->out->list) {
         if (owner_of(m, e->name) == e) {
-            e->unit = arena_strdup(&m->out->arena, str_of(e->name));
+            e->unit = arena_strdup(a, str_of(e->name));
         }
     }
     vec_foreach (e, &m->out->list) {
         const char *slug = e->place->slug != NULL ? e->place->slug : "user";
-        if (e->unit == NULL) {
-            e->unit = unit_beside(m, e->name, entry_is_duplicate(e) ? "duplicate" : slug);
+        const char *suffix = entry_is_duplicate(e) ? "duplicate" : slug;
+        char *unit = e->unit == NULL ? arena_printf(a, "%s@%s", e->name, suffix) : NULL;
+        for (size_t i = 0, number = 2; unit != NULL && i < m->out->list.n; i++) {
+            if (same(m->out->list.p[i].unit, unit)) {
+                unit = arena_printf(a, "%s@%s-%zu", e->name, suffix, number++);
+                i = SIZE_MAX; // from the beginning
+            }
         }
+        e->unit = unit != NULL ? unit : e->unit;
         if (e->fault != NULL) {
             e->fault->plugin = e->unit;
         }
@@ -279,13 +246,6 @@ static const struct json *chosen(struct making *m, const char *name)
     const char *key = arena_printf(&m->out->arena, "plugins.%s.enabled", name);
     const struct json *v = json_get(m->choices, key);
     return v != NULL && v->type == JSON_BOOL ? v : NULL;
-}
-
-static bool is_enabled(struct making *m, const struct plugin_entry *e)
-{
-    const struct json *v = chosen(m, e->unit);
-    v = v != NULL ? v : chosen(m, e->name);
-    return e->place->required || (v != NULL ? v->b : e->place->enabled);
 }
 
 // ---- public ---------------------------------------------------------------------------------
@@ -307,10 +267,19 @@ void entries_make(struct plugin_entries *out, const struct plugin_places *p,
     sort_places(&m, p);
     vec_foreach (it, &m.sorted) {
         struct plugin_entry e = {.place = it->place, .name = it->name};
-        if (is_replaced(&m, it)) {
+        const struct plugin_place *first = NULL; // of its layer
+        bool replaced = false;                   // by a later layer of the same owner
+        vec_foreach (other, &m.sorted) {
+            if (same(other->place->project, it->place->project) && same(other->name, it->name)) {
+                replaced = replaced || other->place->layer > it->place->layer;
+                first =
+                    first == NULL && other->place->layer == it->place->layer ? other->place : first;
+            }
+        }
+        if (replaced) {
             continue;
         }
-        e.fault = find_fault(&m, it);
+        e.fault = find_fault(&m, it, first);
         if (!entry_is_duplicate(&e)) {
             find_shadows(&m, &e);
         }
@@ -318,7 +287,9 @@ void entries_make(struct plugin_entries *out, const struct plugin_places *p,
     }
     name_units(&m);
     vec_foreach (e, &out->list) {
-        e->enabled = is_enabled(&m, e);
+        const struct json *v = chosen(&m, e->unit);
+        v = v != NULL ? v : chosen(&m, e->name);
+        e->enabled = e->place->required || (v != NULL ? v->b : e->place->enabled);
     }
     vec_fini(&m.sorted);
     vec_fini(&m.projects);

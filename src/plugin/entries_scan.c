@@ -46,8 +46,6 @@ static void add(struct plugin_places *p, struct plugin_place place)
 
 // ---- directories ----------------------------------------------------------------------------
 
-typedef vec(char *) names_vec;
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -72,45 +70,22 @@ static int looks_right(int dir, const char *name)
     return is_dir || (S_ISREG(st.st_mode) && plugin_lang_of(str_of(name)) != LANG_NONE);
 }
 
-static int list_names(DIR *d, names_vec *names)
-{
-    const struct dirent *de;
-    int right = 0;
-    errno = 0;
-    while (right >= 0 && (de = readdir(d)) != NULL) {
-        right = looks_right(dirfd(d), de->d_name);
-        if (right > 0) {
-            vec_push(names, xstrdup(de->d_name));
-        }
-        errno = 0;
-    }
-    return right < 0 ? right : -errno;
-}
-
-static struct plugin_place discovered(const struct plugin_root *root, const char *name)
-{
-    char *joined = path_join(root->dir, name);
-    struct plugin_place place = {
-        .path = path_clean(joined),
-        .layer = root->layer,
-        .project = root->project != NULL ? xstrdup(root->project) : NULL,
-        .slug = root->slug != NULL ? xstrdup(root->slug) : NULL,
-        .source = root->layer == LAYER_SHIPPED ? "shipped" : "discovered",
-        .hot = HOT_YES,
-        .enabled = true,
-    };
-    free(joined);
-    return place;
-}
-
 int places_scan(struct plugin_places *p, const struct plugin_root *root, struct err *e)
 {
-    names_vec names = {0};
+    vec(char *) names = {0};
+    const struct dirent *de;
     DIR *d = opendir(root->dir);
+    int rc = 0;
     if (d == NULL) {
         return errno == ENOENT ? 0 : err_sys(e, "cannot read '%s'", root->dir);
     }
-    int rc = list_names(d, &names);
+    while (rc >= 0 && (errno = 0, de = readdir(d)) != NULL) {
+        rc = looks_right(dirfd(d), de->d_name);
+        if (rc > 0) {
+            vec_push(&names, xstrdup(de->d_name));
+        }
+    }
+    rc = rc < 0 ? rc : -errno;
     closedir(d);
     if (rc < 0) {
         err_set(e, rc, "cannot read '%s': %s", root->dir, err_text(rc));
@@ -118,12 +93,21 @@ int places_scan(struct plugin_places *p, const struct plugin_root *root, struct 
         qsort(names.p, names.n, sizeof *names.p, by_name);
     }
     vec_foreach (name, &names) {
-        struct plugin_place place;
         if (rc == 0) {
-            place = discovered(root, *name);
+            char *joined = path_join(root->dir, *name);
+            struct plugin_place place = {
+                .path = path_clean(joined),
+                .layer = root->layer,
+                .project = root->project != NULL ? xstrdup(root->project) : NULL,
+                .slug = root->slug != NULL ? xstrdup(root->slug) : NULL,
+                .source = root->layer == LAYER_SHIPPED ? "shipped" : "discovered",
+                .hot = HOT_YES,
+                .enabled = true,
+            };
             place.order =
                 name == names.p ? count_in_layer(p, &place) : vec_last(&p->list)->order + 1;
             vec_push(&p->list, place);
+            free(joined);
         }
         free(*name);
     }
@@ -171,11 +155,11 @@ static struct plugin_place configured(struct plugin_places *p, const struct conf
                                       const char *shipped_dir)
 {
     const struct json *path = json_get(c->value, "path");
-    const struct json *name = json_get(c->value, "name");
+    struct str name = json_get_text(c->value, "name");
     const struct json *prefer = json_get(c->value, "prefer");
-    struct plugin_place place = {
+    return (struct plugin_place){
         .path = path != NULL ? place_path(json_str(path, ""), c->path != NULL ? c->path : "/")
-                             : shipped_path(json_str(name, ""), shipped_dir),
+                             : shipped_path(name, shipped_dir),
         .layer = LAYER_CONFIG,
         .source = "config",
         .hot = hot_of(json_get(c->value, "hot"), HOT_YES),
@@ -185,43 +169,33 @@ static struct plugin_place configured(struct plugin_places *p, const struct conf
         .prefer = prefer != NULL && prefer->n != 0 ? json_clone(&p->arena, prefer) : NULL,
         .said_path = c->path != NULL ? xstrdup(c->path) : NULL,
         .said_line = (int)MIN(c->line, (uint32_t)INT32_MAX),
-        .name = path == NULL ? str_dup(json_str(name, "")) : NULL,
+        .name = path == NULL ? str_dup(name) : NULL,
     };
-    return place;
 }
 
-static struct plugin_place *find_configured(struct plugin_places *p, const char *path)
-{
-    vec_foreach (it, &p->list) {
-        if (it->layer == LAYER_CONFIG && strcmp(it->path, path) == 0) {
-            return it;
-        }
-    }
-    return NULL;
-}
-
-/// One entry of `plugin add`: a path, or the name of a shipped plugin. Choices are a file that people can write:
-/// what is no entry is none.
+/// One entry of `plugin add`: a path, or the name of a shipped plugin. Users may write the file of choices: an entry
+/// with neither is passed over.
 static void add_chosen(struct plugin_places *p, const struct json *entry, const char *shipped_dir)
 {
     struct str said = json_str(json_get(entry, "path"), "");
     struct str name = json_str(json_get(entry, "name"), "");
-    const struct json *options = json_get(entry, "options");
+    const struct json *options = json_get(entry, "options"), *hot = json_get(entry, "hot");
     if (name.n == 0 && (!str_starts(said, "/") || str_index(said, '\0') >= 0)) {
         return;
     }
     char *path = name.n != 0 ? shipped_path(name, shipped_dir) : place_path(said, "/");
-    struct plugin_place *there = find_configured(p, path);
-    if (there != NULL) {
-        there->hot = hot_of(json_get(entry, "hot"), there->hot);
-        there->options = options != NULL ? json_clone(&p->arena, options) : there->options;
-        free(path);
-        return;
+    vec_foreach (it, &p->list) {
+        if (it->layer == LAYER_CONFIG && strcmp(it->path, path) == 0) {
+            it->hot = hot_of(hot, it->hot);
+            it->options = options != NULL ? json_clone(&p->arena, options) : it->options;
+            free(path);
+            return;
+        }
     }
     add(p, (struct plugin_place){.path = path,
                                  .layer = LAYER_CONFIG,
                                  .source = "choice",
-                                 .hot = hot_of(json_get(entry, "hot"), HOT_YES),
+                                 .hot = hot_of(hot, HOT_YES),
                                  .enabled = true,
                                  .options = json_clone(&p->arena, options),
                                  .name = name.n != 0 ? str_dup(name) : NULL});

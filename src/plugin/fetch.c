@@ -13,7 +13,6 @@ struct wanted {
 
 struct fetch {
     struct plugins *ps;
-    char *versions;
     vec(struct wanted) wanted;
 };
 
@@ -21,7 +20,7 @@ static void fetch_work(void *arg)
 {
     struct fetch *f = arg;
     vec_foreach (w, &f->wanted) {
-        w->content = content_fetch(f->versions, w->hash, w->path, w->built);
+        w->content = content_fetch(f->ps->versions, w->hash, w->path, w->built);
     }
 }
 
@@ -39,7 +38,6 @@ static void fetch_done(void *arg)
         free(w->hash);
     }
     vec_fini(&f->wanted);
-    free(f->versions);
     free(f);
     plugins__decide(ps);
 }
@@ -49,7 +47,6 @@ void fetch__begin(struct plugins *ps, const struct kept_want *list, size_t n)
     struct fetch *f = xcalloc(1, sizeof *f);
     assert(n != 0);
     f->ps = ps;
-    f->versions = xstrdup(ps->versions);
     for (size_t i = 0; i < n; i++) {
         struct wanted w = {
             .path = xstrdup(list[i].path), .hash = xstrdup(list[i].hash), .built = list[i].built};

@@ -16,48 +16,31 @@ static const uint64_t seed[2] = {7, 8};
 
 enum { READ_MAX = 1 << 20 }; // of what code may read while it loads
 
-static uint64_t mark_stat(const struct stat *st)
-{
-    const int64_t facts[] = {(int64_t)st->st_ino, st->st_size, st->st_mtim.tv_sec,
-                             st->st_mtim.tv_nsec};
-    return map_hash_seeded(seed, (struct str){(const char *)facts, sizeof facts}) | 1;
-}
-
-static uint64_t mark_bytes(int fd)
-{
-    char bytes[1 << 16];
-    uint64_t mark = 1;
-    for (ssize_t n; (n = read(fd, bytes, sizeof bytes)) > 0;) {
-        mark = mark * 31 + map_hash_seeded(seed, (struct str){bytes, (size_t)n});
-    }
-    return mark;
-}
-
-/// A sum: the order in which names come does not matter.
-static uint64_t mark_names(const char *path)
-{
-    uint64_t mark = 2;
-    for (struct folder f = folder_open(path); folder_next(&f);) {
-        mark += map_hash_seeded(seed, str_of(f.name));
-    }
-    return mark;
-}
-
 uint64_t plugin_input_mark(const char *path)
 {
     struct stat st;
+    uint64_t mark = 1;
     if (stat(path, &st) < 0) {
         return 0;
     }
-    if (S_ISDIR(st.st_mode)) {
-        return mark_names(path);
+    if (S_ISDIR(st.st_mode)) { // a sum: the order in which names come does not matter
+        mark = 2;
+        for (struct folder f = folder_open(path); folder_next(&f);) {
+            mark += map_hash_seeded(seed, str_of(f.name));
+        }
+        return mark;
     }
-    bool read = S_ISREG(st.st_mode) && st.st_size <= READ_MAX;
-    int fd = read ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    bool read_it = S_ISREG(st.st_mode) && st.st_size <= READ_MAX;
+    int fd = read_it ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd < 0) {
-        return mark_stat(&st);
+        const int64_t facts[] = {(int64_t)st.st_ino, st.st_size, st.st_mtim.tv_sec,
+                                 st.st_mtim.tv_nsec};
+        return map_hash_seeded(seed, (struct str){(const char *)facts, sizeof facts}) | 1;
     }
-    uint64_t mark = mark_bytes(fd);
+    char bytes[1 << 16];
+    for (ssize_t n; (n = read(fd, bytes, sizeof bytes)) > 0;) {
+        mark = mark * 31 + map_hash_seeded(seed, (struct str){bytes, (size_t)n});
+    }
     close(fd);
     return mark != 0 ? mark : 1;
 }

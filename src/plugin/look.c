@@ -242,13 +242,16 @@ static void glances_free(struct look *lk)
     lk->glances.n = 0;
 }
 
+static void dirty_free(struct dirty_file d)
+{
+    free(d.path);
+    free(d.bytes);
+}
+
 static void look_free(struct look *lk)
 {
     look__roots_free(lk->roots.p, lk->roots.n);
-    vec_foreach (d, &lk->dirty) {
-        free(d->path);
-        free(d->bytes);
-    }
+    vec_fini_each(&lk->dirty, dirty_free);
     glances_free(lk);
     vec_foreach (it, &lk->inputs) {
         free(it->path);
@@ -257,53 +260,30 @@ static void look_free(struct look *lk)
     map_fini_each(&lk->known, free);
     vec_fini(&lk->roots);
     vec_fini(&lk->unread);
-    vec_fini(&lk->dirty);
     vec_fini(&lk->inputs);
     vec_fini(&lk->glances);
     free(lk);
 }
 
-/// The places that a root had go over to the new look.
-static void keep_places(struct look *lk, const struct plugin_root *root)
-{
-    struct plugin_places *before = &lk->ps->places;
-    for (size_t i = 0; i < before->list.n;) {
-        struct plugin_place *p = &before->list.p[i];
-        struct str dir = path_dir(str_of(p->path));
-        if (strcmp(p->source, "discovered") != 0 || !str_eqz(dir, root->dir)) {
-            i++;
-            continue;
-        }
-        vec_push(&lk->places.list, *p);
-        vec_push(&lk->glances, ((struct glance){.path = xstrdup(p->path), .known = true}));
-        vec_remove(&before->list, i);
-    }
-}
-
-/// What plugins read while they loaded: whose has changed, loads again.
-static void take_inputs(struct look *lk)
-{
-    vec_foreach (it, &lk->inputs) {
-        vec_foreach (p, &lk->ps->plugs) {
-            vec_foreach (in, &(*p)->inputs.list) {
-                if (strcmp(in->path, it->path) == 0 && in->mark != it->mark && !in->own) {
-                    (*p)->stale = true;
-                    (*p)->looked = true;
-                }
-            }
-        }
-    }
-}
-
 static void done_listing(struct look *lk)
 {
     struct plugins *ps = lk->ps;
-    vec_foreach (i, &lk->unread) {
-        keep_places(lk, &lk->roots.p[*i]);
+    vec_foreach (i, &lk->unread) { // the places that such a root had go over to the new look
+        for (size_t k = 0; k < ps->places.list.n;) {
+            struct plugin_place *p = &ps->places.list.p[k];
+            struct str dir = path_dir(str_of(p->path));
+            if (strcmp(p->source, "discovered") != 0 || !str_eqz(dir, lk->roots.p[*i].dir)) {
+                k++;
+                continue;
+            }
+            vec_push(&lk->places.list, *p);
+            vec_push(&lk->glances, ((struct glance){.path = xstrdup(p->path), .known = true}));
+            vec_remove(&ps->places.list, k);
+        }
     }
     if (lk->unread.n != 0) {
         log_warn(LOG_HUB, "plugins reason=%s", LOGQ(str_of(lk->error.msg)).z);
-        ps->all_dirty = true; // whoever runs next looks again
+        ps->all_dirty = true; // the next run looks again
     }
     assert(lk->glances.n == lk->places.list.n);
     vec_foreach (g, &lk->glances) {
@@ -344,28 +324,11 @@ static bool mark_looked(struct plugins *ps, const struct slot *s)
     return any && right; // without a plugin, another place of that name keeps it out
 }
 
-/// The entries stay as they are, unless a plugin has another name now.
-static void done_narrow(struct look *lk)
-{
-    struct plugins *ps = lk->ps;
-    bool named = true;
-    vec_foreach (g, &lk->glances) {
-        if (g->looked) {
-            take_glance(ps, g, lk->force);
-            named = mark_looked(ps, look__slot(ps, g->path)) && named;
-        }
-    }
-    if (!named) {
-        drop_entries(ps);
-        name_places(ps);
-    }
-}
-
 static void done(void *arg)
 {
     struct look *lk = arg;
     struct plugins *ps = lk->ps;
-    bool gone = false;
+    bool gone = false, named = true;
     vec_foreach (g, &lk->glances) {
         gone = gone || (g->stamp == 0 && g->stamp_before != 0);
     }
@@ -379,12 +342,30 @@ static void done(void *arg)
         look__begin(ps);
         return;
     }
-    if (lk->kind == LOOK_NARROW) {
-        done_narrow(lk);
-    } else {
+    if (lk->kind != LOOK_NARROW) {
         done_listing(lk);
+    } else {
+        vec_foreach (g, &lk->glances) {
+            if (g->looked) {
+                take_glance(ps, g, lk->force);
+                named = mark_looked(ps, look__slot(ps, g->path)) && named;
+            }
+        }
     }
-    take_inputs(lk);
+    if (!named) { // else the entries stay as they are
+        drop_entries(ps);
+        name_places(ps);
+    }
+    vec_foreach (
+        it, &lk->inputs) { // a plugin loads again if something changed that it read as it loaded
+        vec_foreach (p, &ps->plugs) {
+            vec_foreach (in, &(*p)->inputs.list) {
+                if (strcmp(in->path, it->path) == 0 && in->mark != it->mark && !in->own) {
+                    (*p)->stale = (*p)->looked = true;
+                }
+            }
+        }
+    }
     look_free(lk);
     plugins__decide(ps);
 }
@@ -412,18 +393,7 @@ static bool aim_at_inputs(struct look *lk, const char *path)
     return any;
 }
 
-/// Is it a hidden name in a root? Listing the root would pass over it: editors write there before they rename.
-static bool is_passed_over(const struct plugins *ps, const char *path)
-{
-    struct str dir = path_dir(str_of(path));
-    bool in_root = false;
-    vec_foreach (r, &ps->roots) {
-        in_root = in_root || str_eqz(dir, r->dir);
-    }
-    return in_root && str_starts(path_base(str_of(path)), ".");
-}
-
-/// Look at the places of the dirty paths only. False: one is no known place's.
+/// Look at the places of the dirty paths only. False: a path belongs to no known place.
 static bool aim(struct look *lk)
 {
     bool known = true;
@@ -432,8 +402,13 @@ static bool aim(struct look *lk)
         for (struct str p = str_of(d->path); p.n > 1 && s == NULL; p = path_dir(p)) {
             s = map_get(&lk->ps->slots, p);
         }
-        bool input = aim_at_inputs(lk, d->path), aimed = s == NULL;
-        known = known && (s != NULL || input || is_passed_over(lk->ps, d->path));
+        bool fine = aim_at_inputs(lk, d->path) || s != NULL, aimed = s == NULL;
+        vec_foreach (
+            r, &lk->ps->roots) { // a listing passes over hidden names: editors write there first
+            fine = fine || (str_eqz(path_dir(str_of(d->path)), r->dir) &&
+                            str_starts(path_base(str_of(d->path)), "."));
+        }
+        known = known && fine;
         vec_foreach (g, &lk->glances) {
             aimed = aimed || strcmp(g->path, s->path) == 0;
         }
@@ -513,12 +488,8 @@ void look__begin(struct plugins *ps)
 void look__free(struct plugins *ps)
 {
     look__unwatch(ps);
-    vec_foreach (d, &ps->dirty) {
-        free(d->path);
-        free(d->bytes);
-    }
+    vec_fini_each(&ps->dirty, dirty_free);
     entries_fini(&ps->entries);
     places_fini(&ps->places);
     map_fini_each(&ps->slots, slot_free);
-    vec_fini(&ps->dirty);
 }

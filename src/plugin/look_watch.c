@@ -122,23 +122,6 @@ static void watch_path(struct plugins *ps, const char *path, bool is_file)
     free(pattern);
 }
 
-static bool is_needed(const struct plugins *ps, const char *path)
-{
-    for (size_t i = 0; i < ps->roots.n; i++) {
-        if (strcmp(ps->roots.p[i].dir, path) == 0) {
-            return true;
-        }
-    }
-    vec_foreach (p, &ps->plugs) {
-        vec_foreach (in, &(*p)->inputs.list) {
-            if (strcmp(in->path, path) == 0) {
-                return true;
-            }
-        }
-    }
-    return look__slot(ps, path) != NULL;
-}
-
 static void close_watch(struct plugins *ps, size_t i)
 {
     watch_close(ps->watches.p[i]);
@@ -153,7 +136,17 @@ void look__watch(struct plugins *ps)
         return;
     }
     for (size_t i = ps->watches.n; i-- > 0;) {
-        if (!is_needed(ps, ps->watched.p[i])) {
+        const char *path = ps->watched.p[i];
+        bool needed = look__slot(ps, path) != NULL;
+        vec_foreach (r, &ps->roots) {
+            needed = needed || strcmp(r->dir, path) == 0;
+        }
+        vec_foreach (p, &ps->plugs) {
+            vec_foreach (in, &(*p)->inputs.list) {
+                needed = needed || strcmp(in->path, path) == 0;
+            }
+        }
+        if (!needed) {
             close_watch(ps, i);
         }
     }

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "plugin/plugins_int.h"
+#include "store/choices.h"
 #include "store/store.h"
 
 enum { CHANGES_KEPT = 10, RECORDS_KEPT = 50, UNITS_FEW = 200, SAVE_MS = 100 };
@@ -36,22 +37,6 @@ static const struct {
     {"note", offsetof(struct past_unit, note)},
 };
 enum { TEXTS_SURE = 5 };
-
-static struct past_unit unit_read(struct arena *a, const struct json *rec)
-{
-    struct past_unit u = {
-        .revision = (uint64_t)json_int(json_get(rec, "revision"), 0),
-        .mark = (uint64_t)json_int(json_get(rec, "mark"), 0),
-        .options = json_clone(a, json_get(rec, "options")),
-        .prefer = json_clone(a, json_get(rec, "prefer")),
-    };
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        const struct json *v = json_get(rec, texts[i].key);
-        const char *text = v != NULL && v->type == JSON_STR ? arena_strdup(a, v->s) : NULL;
-        memcpy((char *)&u + texts[i].at, &text, sizeof text);
-    }
-    return u;
-}
 
 static void unit_write(const struct past_unit *u, struct jw *w)
 {
@@ -147,18 +132,18 @@ void past_await(struct plugins *ps, loop_fn *cb, void *arg)
 bool past_held(const struct plugins *ps, const char *unit, struct past_held *out)
 {
     const struct hold *h = past__hold(ps, unit);
-    bool usable = h != NULL && (h->out || h->bytes.p != NULL);
-    if (usable) {
-        *out = (struct past_held){.out = h->out,
-                                  .over = h->over,
-                                  .text = {.path = h->of.path,
-                                           .layer = h->of.layer,
-                                           .hash = h->of.hash,
-                                           .note = h->of.note,
-                                           .bytes = h->bytes,
-                                           .revision = h->of.revision}};
+    if (h == NULL || (!h->out && h->bytes.p == NULL)) {
+        return false;
     }
-    return usable;
+    *out = (struct past_held){.out = h->out,
+                              .over = h->over,
+                              .text = {.path = h->of.path,
+                                       .layer = h->of.layer,
+                                       .hash = h->of.hash,
+                                       .note = h->of.note,
+                                       .bytes = h->bytes,
+                                       .revision = h->of.revision}};
+    return true;
 }
 
 const char *past_next_held(const struct plugins *ps, const char *prefix, size_t *at)
@@ -199,12 +184,10 @@ static void hold_free(struct hold *h)
 
 void past__release(struct plugins *ps, const char *unit)
 {
-    for (size_t i = 0; i < ps->holds.n; i++) {
-        if (strcmp(ps->holds.p[i]->unit, unit) == 0) {
-            hold_free(ps->holds.p[i]);
-            vec_remove(&ps->holds, i);
-            return;
-        }
+    struct hold *h = past__hold(ps, unit);
+    if (h != NULL) {
+        vec_drop(&ps->holds, h);
+        hold_free(h);
     }
 }
 
@@ -212,11 +195,22 @@ struct hold *past__hold_add(struct plugins *ps, struct str unit, const struct js
                             const char *over)
 {
     struct hold *h = xcalloc(1, sizeof *h);
+    struct arena *a = &h->arena;
     assert(unit.n != 0);
     h->unit = str_dup(unit);
     h->over = xstrdup(over);
     h->out = rec == NULL;
-    h->of = unit_read(&h->arena, rec);
+    h->of = (struct past_unit){
+        .revision = (uint64_t)json_int(json_get(rec, "revision"), 0),
+        .mark = (uint64_t)json_int(json_get(rec, "mark"), 0),
+        .options = json_clone(a, json_get(rec, "options")),
+        .prefer = json_clone(a, json_get(rec, "prefer")),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const struct json *v = json_get(rec, texts[i].key);
+        const char *text = v != NULL && v->type == JSON_STR ? arena_strdup(a, v->s) : NULL;
+        memcpy((char *)&h->of + texts[i].at, &text, sizeof text);
+    }
     past__release(ps, h->unit);
     vec_push(&ps->holds, h);
     return h;
@@ -239,19 +233,6 @@ static void now_free(struct past__now *n)
     if (n != NULL) {
         free(n->text);
         free(n);
-    }
-}
-
-static void now_read(struct plugins *ps, const struct json *now)
-{
-    json_foreach_member (m, now) {
-        if (is_whole(&m->value)) {
-            struct buf b = {.max = SIZE_MAX};
-            json_write(&b, &m->value, 0);
-            now_free(map_set(&ps->now, m->key,
-                             now_new(json_str(json_get(&m->value, "hash"), ""),
-                                     (uint64_t)json_int(json_get(&m->value, "mark"), 0), &b)));
-        }
     }
 }
 
@@ -330,19 +311,6 @@ static void on_save_time(void *arg)
     past__save(arg);
 }
 
-/// The document names every plugin: with very many, writing it with each commit would make saves slow. A hub that
-/// is killed before it is written finds what it served in the files, unless they changed too; who is told of a
-/// commit by an answer is told after that (plugins_await_saved()). What an undo holds is nowhere else.
-static void save_soon(struct plugins *ps)
-{
-    if (ps->stopped || ps->now.n <= UNITS_FEW || ps->undo_to != 0) {
-        past__save(ps);
-    } else if (!timer_running(&ps->saving)) {
-        timer_init(&ps->saving, ps->opts.hub->loop, on_save_time, ps);
-        timer_start(&ps->saving, SAVE_MS);
-    }
-}
-
 void past__committed(const struct gen_committed *c, void *arg)
 {
     struct plugins *ps = arg;
@@ -389,7 +357,15 @@ void past__committed(const struct gen_committed *c, void *arg)
     ps->past.p[0] = record_new(&b);
     ps->past.n++;
     trim(ps);
-    save_soon(ps);
+    // The document names every plugin: with very many, writing it with each commit would make saves slow. A hub that
+    // is killed before it is written finds what it served in the files, unless they changed too; an answer that tells
+    // of a commit waits for it (plugins_await_saved()). What an undo holds is nowhere else.
+    if (ps->stopped || ps->now.n <= UNITS_FEW || ps->undo_to != 0) {
+        past__save(ps);
+    } else if (!timer_running(&ps->saving)) {
+        timer_init(&ps->saving, ps->opts.hub->loop, on_save_time, ps);
+        timer_start(&ps->saving, SAVE_MS);
+    }
     ps->undo_to = 0;
 }
 
@@ -528,7 +504,15 @@ static void take_document(struct plugins *ps, const struct json *doc)
         }
     }
     past__good_read(ps, json_get(mine, "good"));
-    now_read(ps, json_get(mine, "now"));
+    json_foreach_member (m, json_get(mine, "now")) {
+        if (is_whole(&m->value)) {
+            struct buf b = {.max = SIZE_MAX};
+            json_write(&b, &m->value, 0);
+            now_free(map_set(&ps->now, m->key,
+                             now_new(json_get_text(&m->value, "hash"),
+                                     (uint64_t)json_int(json_get(&m->value, "mark"), 0), &b)));
+        }
+    }
     json_foreach_item (it, json_get(mine, "held")) {
         char *over = str_dup(json_str(json_get(it, "over"), ""));
         struct str unit = json_str(json_get(it, "unit"), "");
@@ -541,7 +525,8 @@ static void take_document(struct plugins *ps, const struct json *doc)
         }
         free(over);
     }
-    past__take_choices(ps, json_get(mine, "chosen"));
+    const struct json *chosen = json_get(mine, "chosen");
+    past__take_choices(ps, chosen != NULL ? chosen : choices_all(ps->opts.hub->choices));
 }
 
 static void on_document(void *arg, int status, struct str text, const struct err *e)

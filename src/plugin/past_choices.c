@@ -25,7 +25,7 @@ static bool is_same(const struct json *a, const struct json *b)
     return a != NULL && b != NULL ? json_equal(a, b) : a == b;
 }
 
-static void take(struct plugins *ps, const struct json *all)
+void past__take_choices(struct plugins *ps, const struct json *all)
 {
     struct buf b = {.max = SIZE_MAX};
     struct json *v = NULL;
@@ -43,11 +43,6 @@ static void take(struct plugins *ps, const struct json *all)
         json_parse(&v, &ps->chosen_arena, arena_str(&ps->chosen_arena, buf_str(&b)), NULL, NULL);
     ps->chosen = rc == 0 ? v : NULL;
     buf_fini(&b);
-}
-
-void past__take_choices(struct plugins *ps, const struct json *kept)
-{
-    take(ps, kept != NULL ? kept : choices_all(ps->opts.hub->choices));
 }
 
 void past__note_choices(struct plugins *ps, struct jw *w, bool base)
@@ -68,7 +63,7 @@ void past__note_choices(struct plugins *ps, struct jw *w, bool base)
         }
     }
     jw_end_obj(w);
-    take(ps, all);
+    past__take_choices(ps, all);
 }
 
 void plugins_chosen(struct plugins *ps)

@@ -89,7 +89,7 @@ void past__good_read(struct plugins *ps, const struct json *good)
 struct keeping {
     struct content *content; // a plugin's; NULL: a text, which is `tree`
     struct tree tree;
-    char *versions;
+    const char *versions; // of the plugins, which outlive the job
 };
 
 static void keep_work(void *arg)
@@ -110,14 +110,13 @@ static void keep_done(void *arg)
     } else {
         tree_fini(&k->tree);
     }
-    free(k->versions);
     free(k);
 }
 
 static struct keeping *keeping_new(struct plugins *ps)
 {
     struct keeping *k = xcalloc(1, sizeof *k);
-    k->versions = xstrdup(ps->versions);
+    k->versions = ps->versions;
     return k;
 }
 
@@ -151,7 +150,6 @@ void past_keep(struct plugins *ps, const struct past_text *t)
 
 struct past__fetch {
     struct plugins *ps;
-    char *versions;
     struct map texts; // hash to a struct tree
     past__fetched *done;
     void *arg;
@@ -161,7 +159,6 @@ struct past__fetch *past__fetch_new(struct plugins *ps)
 {
     struct past__fetch *f = xcalloc(1, sizeof *f);
     f->ps = ps;
-    f->versions = xstrdup(ps->versions);
     return f;
 }
 
@@ -180,7 +177,7 @@ static void fetch_work(void *arg)
     for (size_t at = 0; map_next(&f->texts, &at, &hash, &t);) {
         char *name = str_dup(hash);
         struct err e = {0};
-        if (versions_get(t, f->versions, name, &e) < 0) {
+        if (versions_get(t, f->ps->versions, name, &e) < 0) {
             log_warn(LOG_HUB, "version=%s is not kept reason=%s", name, LOGQ(str_of(e.msg)).z);
         }
         free(name);
@@ -198,7 +195,6 @@ static void fetch_done(void *arg)
         free(t);
     }
     map_fini(&f->texts);
-    free(f->versions);
     free(f);
 }
 
@@ -261,9 +257,9 @@ void past__fetch_texts(struct plugins *ps)
 // ---- pruning ------------------------------------------------------------------------------------
 
 struct pruning {
-    struct plugins *ps; // NULL: gone meanwhile
+    struct plugins *ps; // outlives the job
     struct map keep;    // hashes; the values mean nothing
-    char *versions, *home;
+    char *home;
     struct trust *trust; // the worker's own
 };
 
@@ -278,7 +274,7 @@ static void prune_work(void *arg)
     struct pruning *pr = arg;
     struct err e = {0};
     if (trust_open(&pr->trust, pr->home, &e) < 0 ||
-        versions_prune(pr->versions, is_kept, pr, &e) < 0) {
+        versions_prune(pr->ps->versions, is_kept, pr, &e) < 0) {
         log_warn(LOG_HUB, "versions cannot be pruned reason=%s", LOGQ(str_of(e.msg)).z);
     }
     trust_close(pr->trust);
@@ -287,18 +283,10 @@ static void prune_work(void *arg)
 static void prune_done(void *arg)
 {
     struct pruning *pr = arg;
-    if (pr->ps != NULL) {
-        pr->ps->pruning = NULL;
-    }
+    pr->ps->pruning = NULL;
     map_fini(&pr->keep);
-    free(pr->versions);
     free(pr->home);
     free(pr);
-}
-
-static void keep_hash(struct pruning *pr, struct str hash)
-{
-    map_set(&pr->keep, hash, pr);
 }
 
 static void prune(void *arg)
@@ -312,21 +300,20 @@ static void prune(void *arg)
     }
     struct pruning *pr = xcalloc(1, sizeof *pr);
     pr->ps = ps;
-    pr->versions = xstrdup(ps->versions);
     pr->home = xstrdup(ps->opts.hub->home->dir);
     vec_foreach (r, &ps->past) {
         json_foreach_member (m, json_get((*r)->json, "was")) {
-            keep_hash(pr, json_str(json_get(&m->value, "hash"), ""));
+            map_set(&pr->keep, json_str(json_get(&m->value, "hash"), ""), pr);
         }
     }
     vec_foreach (h, &ps->holds) {
-        keep_hash(pr, str_of((*h)->of.hash));
+        map_set(&pr->keep, str_of((*h)->of.hash), pr);
     }
     for (size_t at = 0; map_next(&ps->now, &at, &key, &p);) {
-        keep_hash(pr, str_of(((struct past__now *)p)->hash));
+        map_set(&pr->keep, str_of(((struct past__now *)p)->hash), pr);
     }
     for (size_t at = 0; map_next(&ps->good, &at, &key, &p);) {
-        keep_hash(pr, str_of(((struct good *)p)->hash));
+        map_set(&pr->keep, str_of(((struct good *)p)->hash), pr);
     }
     ps->pruning = pr;
     work_submit(ps->keeper, 0, prune_work, prune_done, pr);
@@ -343,9 +330,7 @@ void past__prune_soon(struct plugins *ps)
 
 void past__keep_free(struct plugins *ps)
 {
+    assert(ps->pruning == NULL); // the lane's last job is done
     timer_stop(&ps->prune_timer);
-    if (ps->pruning != NULL) {
-        ps->pruning->ps = NULL;
-    }
     map_fini_each(&ps->good, good_free);
 }

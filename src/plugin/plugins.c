@@ -69,9 +69,12 @@ void plugins__end_run(struct plugins *ps)
 
 void plugins__prepared(struct plugins *ps)
 {
-    bool anything = !ps->stopped && decide__anything(ps);
+    bool anything = false;
     assert(ps->preparing && !ps->awaiting);
     ps->preparing = false;
+    vec_foreach (p, &ps->run) {
+        anything = anything || (!ps->stopped && (*p)->act != ACT_NOTHING);
+    }
     if (!anything) {
         plugins__end_run(ps);
     }
@@ -435,8 +438,6 @@ struct plugins *plugins_open(const struct plugins_opts *o)
     ps->keeper = lane_open(o->hub->loop, "versions", 1);
     ps->versions = path_join(o->hub->home->state, "versions");
     stays_init(&ps->stays);
-    brake__init(ps);
-    trials__init(ps);
     ps->source = gen_source_add(o->engine, &source_ops, ps);
     gen_on_commit(o->engine, past__committed, ps);
     look__roots(ps);

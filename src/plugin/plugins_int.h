@@ -302,7 +302,6 @@ const char *compile__entry(const struct content *c);
 /// Make entries of the places and decide for each unit what is to be done. False: kept versions
 /// have to be fetched first, fetch__begin() is under way.
 bool decide__all(struct plugins *ps);
-bool decide__anything(const struct plugins *ps);
 /// Did a command switch it off? An entry that is required is on all the same.
 bool plug__is_chosen_off(const struct plug *p);
 /// Everything that loading looks at besides the files, as one number.
@@ -313,7 +312,6 @@ uint64_t decide__mark(const struct plugin_place *p, const char *unit);
 /// Begin what the loads of this run need before they are staged. False: they are waited for, and
 /// plugins__prepared() follows. A run that does not wait leaves those that are not ready to a later one.
 bool trials__begin(struct plugins *ps);
-void trials__init(struct plugins *ps);
 /// Take the trial of `c` over; NULL: there is none.
 struct loaded *trials__take(struct plug *p, const struct content *c);
 void trials__drop(struct plug *p);
@@ -336,7 +334,6 @@ bool plug__is_dead(const struct plug *p);
 
 // ---- brake.c: loops of a plugin with itself ---------------------------------------------------
 
-void brake__init(struct plugins *ps);
 /// A version was committed: count it, and note with its unit when it goes too fast.
 void brake__committed(struct plug *p);
 /// Has `p` to wait with loading? Then the watcher's run that it waits for is asked for later.
@@ -383,8 +380,8 @@ void past__fetch_texts(struct plugins *ps);
 
 // ---- past_choices.c: what was chosen by command ------------------------------------------------
 
-/// What the records know: `kept`, or what is chosen now when it is NULL.
-void past__take_choices(struct plugins *ps, const struct json *kept);
+/// The records know these choices.
+void past__take_choices(struct plugins *ps, const struct json *all);
 /// Write the former values of those that differ from what the records know (none with `base`), which
 /// know them from then on.
 void past__note_choices(struct plugins *ps, struct jw *w, bool base);

@@ -49,97 +49,72 @@ bool plug__is_dead(const struct plug *p)
 
 // ---- parts that need no code --------------------------------------------------------------------
 
-static void add_item(struct gen_unit *u, enum gen_kind kind, struct str name, struct buf *about)
+/// Add a part that is files: {path, KEY: VALUE}, where KEY (NULL: none) is what others need to know of it.
+static void add_file(struct gen_unit *u, enum gen_kind kind, struct str name, const char *path,
+                     const char *key, struct str value)
 {
     struct err e = {0};
-    struct gen_item_spec spec = {.kind = kind, .name = name, .about = buf_str(about)};
+    struct buf about = {.max = SIZE_MAX};
+    struct jw w = {.out = &about};
+    jw_obj(&w);
+    jw_kstrz(&w, "path", path);
+    if (kind == GEN_PROMPT) {
+        jw_kstr(&w, "id", name);
+        jw_kint(&w, "priority", 0);
+    }
+    if (key != NULL) {
+        jw_kstr(&w, key, value);
+    }
+    jw_end_obj(&w);
+    struct gen_item_spec spec = {.kind = kind, .name = name, .about = buf_str(&about)};
     if (gen_unit_add(u, &spec, NULL, &e) < 0) {
         gen_unit_note(u, &(struct gen_diag){.code = DIAG_LOAD_FAILED, .message = e.msg});
     }
-    buf_fini(about);
-}
-
-/// {"path", ...}: a file of the plugin that others read.
-static void begin_about(struct buf *b, struct jw *w, const char *path)
-{
-    buf_init(b, SIZE_MAX);
-    jw_init(w, b);
-    jw_obj(w);
-    jw_kstrz(w, "path", path);
-}
-
-static void add_prompt(struct loaded *v)
-{
-    const struct plugin_shape *s = &v->content->shape;
-    const struct tree_file *f =
-        s->prompt != NULL ? tree_find(&v->content->tree, str_of(s->prompt)) : NULL;
-    if (f != NULL) {
-        struct buf b;
-        struct jw w;
-        begin_about(&b, &w, f->path);
-        jw_kstrz(&w, "id", v->code.name);
-        jw_kint(&w, "priority", 0);
-        jw_kstr(&w, "text", f->bytes);
-        jw_end_obj(&w);
-        add_item(v->unit, GEN_PROMPT, str_of(v->code.name), &b);
-    }
-}
-
-/// `skills/x.md` is the skill x, `skills/x/SKILL.md` too; other files belong to their skill.
-static bool skill_name(struct str rest, struct str *name)
-{
-    ptrdiff_t slash = str_index(rest, '/');
-    if (slash < 0 && str_ends(rest, ".md")) {
-        *name = (struct str){rest.p, rest.n - 3};
-        return name->n != 0;
-    }
-    *name = (struct str){rest.p, slash > 0 ? (size_t)slash : 0};
-    return slash > 0 && str_eqz(str_from(rest, (size_t)slash + 1), "SKILL.md");
-}
-
-static void add_skills(struct loaded *v)
-{
-    const char *dir = v->content->shape.skills;
-    vec_foreach (f, &v->content->tree.files) {
-        const char *rest = dir != NULL ? path_below(dir, f->path) : NULL;
-        struct str name;
-        if (rest != NULL && skill_name(str_of(rest), &name)) {
-            struct buf b;
-            struct jw w;
-            begin_about(&b, &w, f->path);
-            jw_end_obj(&w);
-            add_item(v->unit, GEN_SKILL, name, &b);
-        }
-    }
+    buf_fini(&about);
 }
 
 /// The web or the terminal side, with the hash of all that a page or a terminal could be given.
 static void add_output(struct loaded *v, const char *side, const char *path, const char *hash)
 {
     char *name = xasprintf("%s/%s", v->plug->unit, side);
-    struct buf b;
-    struct jw w;
-    begin_about(&b, &w, path);
-    jw_kstrz(&w, "hash", hash);
-    jw_end_obj(&w);
-    add_item(v->unit, GEN_OUTPUT, str_of(name), &b);
+    add_file(v->unit, GEN_OUTPUT, str_of(name), path, "hash", str_of(hash));
     free(name);
 }
 
-static void add_ui(struct loaded *v, const char *path)
+static void add_parts(struct loaded *v)
 {
+    const struct plugin_shape *s = &v->content->shape;
     struct sha256 sum;
     uint8_t hash[SHA256_SIZE];
     char hex[SHA256_HEX];
     sha256_init(&sum);
     vec_foreach (f, &v->content->tree.files) {
-        if (path_below(path, f->path) != NULL) {
+        const char *skill = s->skills != NULL ? path_below(s->skills, f->path) : NULL;
+        struct str rest = str_of(skill), name = str_cut(&rest, '/');
+        if (s->prompt != NULL && strcmp(f->path, s->prompt) == 0) {
+            add_file(v->unit, GEN_PROMPT, str_of(v->code.name), f->path, "text", f->bytes);
+        }
+        // `skills/x.md` is the skill x, `skills/x/SKILL.md` too; other files belong to their skill
+        if (rest.p == NULL && str_ends(name, ".md")) {
+            name.n -= strlen(".md");
+        } else if (!str_eqz(rest, "SKILL.md")) {
+            name.n = 0;
+        }
+        if (name.n != 0) {
+            add_file(v->unit, GEN_SKILL, name, f->path, NULL, STR_NULL);
+        }
+        if (s->ui != NULL && path_below(s->ui, f->path) != NULL) {
             sha256_add(&sum, f->path, strlen(f->path) + 1);
             sha256_add(&sum, f->bytes.p, f->bytes.n);
         }
     }
-    sha256_final(&sum, hash);
-    add_output(v, "ui", path, sha256_hex(hash, hex));
+    if (s->front != NULL) {
+        add_output(v, "front", s->front, v->content->front_hash);
+    }
+    if (s->ui != NULL) {
+        sha256_final(&sum, hash);
+        add_output(v, "ui", s->ui, sha256_hex(hash, hex));
+    }
 }
 
 /// Why its web side was not compiled, with the path made whole; a copy.
@@ -154,52 +129,6 @@ static struct gen_diag front_fault(const struct loaded *v)
 }
 
 // ---- loading ------------------------------------------------------------------------------------
-
-static int run_server(struct loaded *v, struct gen_stage *s, struct gen_diag *fault)
-{
-    enum plugin_lang lang = v->content->shape.lang;
-    const struct plugin_runner *r = v->plug->owner->opts.runners[lang];
-    if (v->content->shape.server == NULL) {
-        return 0;
-    }
-    // a process that serves may have died after this run was decided
-    if (r == NULL || (r->start != NULL && v->run == NULL)) {
-        char *no_host = xasprintf("no host for %s", plugin_lang_name(lang));
-        *fault = gen_diag_copy(&(struct gen_diag){
-            .code = r == NULL ? DIAG_LOAD_FAILED : DIAG_HOST_CRASHED,
-            .path = v->code.path,
-            .message = r == NULL ? no_host : "its host has not been started yet"});
-        free(no_host);
-        return r == NULL ? ERR_UNSUPPORTED : ERR_CONFLICT;
-    }
-    return r->load(r->arg, &v->code, v->unit, gen_stage_request(s)->dry_run, &v->run, fault);
-}
-
-static struct gen_unit *begin_unit(struct loaded *v, struct gen_stage *s,
-                                   const struct plug_origin *o)
-{
-    const struct plugin_runner *r = v->plug->owner->opts.runners[v->content->shape.lang];
-    assert(v->unit == NULL);
-    vec(struct str) prefer = {0};
-    json_foreach_item (it, o->prefer) {
-        vec_push(&prefer, json_str(it, ""));
-    }
-    struct gen_unit_spec spec = {
-        .name = v->plug->unit,
-        .path = o->path,
-        .layer = o->layer,
-        .host = r != NULL ? r->host : plugin_lang_name(v->content->shape.lang),
-        .origin = v->content->shape.origin,
-        .hash = v->content->tree.hash,
-        .order = v->plug->order,
-        .prefer = prefer.p,
-        .n_prefer = prefer.n,
-        .data = v,
-    };
-    struct gen_unit *u = gen_stage_unit(s, &spec);
-    vec_fini(&prefer);
-    return u;
-}
 
 /// What loaded all the same, and is probably not meant.
 static void add_warnings(const struct loaded *v)
@@ -264,27 +193,51 @@ static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *
                            struct gen_diag *fault)
 {
     struct plug_origin o = plug__origin(p);
+    const struct plugin_runner *r = p->owner->opts.runners[c->shape.lang];
+    bool dry_run = gen_stage_request(s)->dry_run;
     struct loaded *v = trials__take(p, c);
     v = v != NULL ? v : loaded__new(p, c, fault);
     if (v == NULL) {
         return NULL;
     }
-    v->unit = begin_unit(v, s, &o); // the version goes with it, unless it is put
+    vec(struct str) prefer = {0};
+    json_foreach_item (it, o.prefer) {
+        vec_push(&prefer, json_str(it, ""));
+    }
+    const struct gen_unit_spec spec = {
+        .name = p->unit,
+        .path = o.path,
+        .layer = o.layer,
+        .host = r != NULL ? r->host : plugin_lang_name(c->shape.lang),
+        .origin = c->shape.origin,
+        .hash = c->tree.hash,
+        .order = p->order,
+        .prefer = prefer.p,
+        .n_prefer = prefer.n,
+        .data = v,
+    };
+    v->unit = gen_stage_unit(s, &spec); // the version goes with it, unless it is put
+    vec_fini(&prefer);
     if (c->front_fault.message != NULL && !c->front_missing) {
         *fault = front_fault(v);
         return NULL;
     }
-    add_prompt(v);
-    add_skills(v);
-    if (c->shape.front != NULL) {
-        add_output(v, "front", c->shape.front, c->front_hash);
+    add_parts(v);
+    int rc = 0;
+    if (c->shape.server != NULL && (r == NULL || (r->start != NULL && v->run == NULL))) {
+        char *no_host = xasprintf("no host for %s", plugin_lang_name(c->shape.lang));
+        rc = r == NULL ? ERR_UNSUPPORTED
+                       : ERR_CONFLICT; // it may have died after this run was decided
+        *fault = gen_diag_copy(&(struct gen_diag){
+            .code = r == NULL ? DIAG_LOAD_FAILED : DIAG_HOST_CRASHED,
+            .path = v->code.path,
+            .message = r == NULL ? no_host : "its host has not been started yet"});
+        free(no_host);
+    } else if (c->shape.server != NULL) {
+        rc = r->load(r->arg, &v->code, v->unit, dry_run, &v->run, fault);
     }
-    if (c->shape.ui != NULL) {
-        add_ui(v, c->shape.ui);
-    }
-    int rc = run_server(v, s, fault);
     // it was tried, whether or not it loads: it is tried again when something that it read is another
-    if (c == p->want && !gen_stage_request(s)->dry_run) {
+    if (c == p->want && !dry_run) {
         p->owner->rewatch |= p->inputs.list.n + v->inputs.list.n != 0;
         plugin_inputs_fini(&p->inputs);
         p->inputs = v->inputs;
@@ -369,19 +322,9 @@ static void stage_say(struct plug *p, struct gen_stage *s)
     }
 }
 
-static void stage_remove(struct plug *p, struct gen_stage *s)
-{
-    gen_stage_remove(s, p->unit, p->why);
-    if (p->state != GEN_LOADED) {
-        stage_say(p, s);
-    }
-}
-
 void stage__plugins(void *plugins, struct gen_stage *s)
 {
     struct plugins *ps = plugins;
-    static void (*const how[])(struct plug *, struct gen_stage *) = {
-        [ACT_LOAD] = stage_load, [ACT_REMOVE] = stage_remove, [ACT_SAY] = stage_say};
     for (size_t i = 0; i < ps->plugs.n && ps->reordered; i++) {
         const struct plug *p = ps->plugs.p[i];
         if (p->serving != NULL) {
@@ -389,10 +332,18 @@ void stage__plugins(void *plugins, struct gen_stage *s)
         }
     }
     ps->reordered = false;
-    vec_foreach (p, &ps->run) {
-        assert((*p)->staged == NULL);
-        if (how[(*p)->act] != NULL) {
-            how[(*p)->act](*p, s);
+    vec_foreach (it, &ps->run) {
+        struct plug *p = *it;
+        assert(p->staged == NULL);
+        if (p->act == ACT_LOAD) {
+            stage_load(p, s);
+            continue;
+        }
+        if (p->act == ACT_REMOVE) {
+            gen_stage_remove(s, p->unit, p->why);
+        }
+        if (p->act == ACT_SAY || (p->act == ACT_REMOVE && p->state != GEN_LOADED)) {
+            stage_say(p, s);
         }
     }
 }

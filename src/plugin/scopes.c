@@ -18,41 +18,20 @@ static const char *const names[] = {
 
 // ---- reading -------------------------------------------------------------------------------
 
+static void scope_free(struct scope *s)
+{
+    if (s != NULL) {
+        free(s->of);
+        free(s);
+    }
+}
+
 static void put(struct scopes *s, struct str name, enum scope_kind kind, struct str of)
 {
     struct scope *new = xcalloc(1, sizeof *new);
     new->kind = kind;
     new->of = str_dup(of);
-    struct scope *old = map_set(&s->by_name, name, new);
-    if (old != NULL) {
-        free(old->of);
-        free(old);
-    }
-}
-
-static int read_file(struct scopes *s, struct err *e)
-{
-    struct buf text = {.max = FILE_MAX};
-    struct arena a = {0};
-    struct json *doc;
-    int rc = path_read(s->path, &text, e);
-    if (rc == 0) {
-        rc = json_parse(&doc, &a, buf_str(&text), NULL, e);
-    }
-    if (rc == 0) {
-        json_foreach_member (row, json_get(doc, "improvements")) {
-            ptrdiff_t kind =
-                str_lookup(json_str(json_get(&row->value, "scope"), ""), names, ARRAY_LEN(names));
-            if (kind >= 0) {
-                put(s, row->key, (enum scope_kind)kind, json_str(json_get(&row->value, "of"), ""));
-            } else { // what cannot be read is for nobody: a session without an id
-                put(s, row->key, SCOPE_SESSION, STR_NULL);
-            }
-        }
-    }
-    arena_fini(&a);
-    buf_fini(&text);
-    return rc == -ENOENT ? 0 : rc;
+    scope_free(map_set(&s->by_name, name, new));
 }
 
 // ---- writing -------------------------------------------------------------------------------
@@ -116,21 +95,30 @@ const char *scope_kind_name(enum scope_kind kind)
 
 int scopes_init(struct scopes *s, const char *path, struct lane *lane, struct err *e)
 {
+    struct buf text = {.max = FILE_MAX};
+    struct arena a = {0};
+    struct json *doc = NULL;
     *s = (struct scopes){.path = path != NULL ? xstrdup(path) : NULL, .lane = lane};
-    map_init(&s->by_name);
-    return path != NULL ? read_file(s, e) : 0;
+    int rc = path != NULL ? path_read(path, &text, e) : -ENOENT;
+    if (rc == 0) {
+        rc = json_parse(&doc, &a, buf_str(&text), NULL, e);
+    }
+    json_foreach_member (row, json_get(doc, "improvements")) {
+        ptrdiff_t kind = str_lookup(json_get_text(&row->value, "scope"), names, ARRAY_LEN(names));
+        if (kind >= 0) {
+            put(s, row->key, (enum scope_kind)kind, json_get_text(&row->value, "of"));
+        } else { // what cannot be read is for nobody: a session without an id
+            put(s, row->key, SCOPE_SESSION, STR_NULL);
+        }
+    }
+    arena_fini(&a);
+    buf_fini(&text);
+    return rc == -ENOENT ? 0 : rc;
 }
 
 void scopes_fini(struct scopes *s)
 {
-    size_t at = 0;
-    struct str name;
-    void *value;
-    while (map_next(&s->by_name, &at, &name, &value)) {
-        free(((struct scope *)value)->of);
-        free(value);
-    }
-    map_fini(&s->by_name);
+    map_fini_each(&s->by_name, scope_free);
     free(s->path);
 }
 
@@ -151,8 +139,7 @@ void scopes_forget(struct scopes *s, struct str name)
 {
     struct scope *row = map_remove(&s->by_name, name);
     if (row != NULL) {
-        free(row->of);
-        free(row);
+        scope_free(row);
         save(s);
     }
 }

@@ -14,19 +14,6 @@
 #include "base/folder.h"
 #include "base/path.h"
 
-/// Everything in `root` but `keep` is of another build.
-static void remove_others(const char *root, const char *keep)
-{
-    struct folder f = folder_open(root);
-    while (folder_next(&f)) {
-        if (strcmp(f.name, keep) != 0) {
-            char *path = path_join(root, f.name);
-            (void)!path_remove_tree(path, NULL); // what stays is tried again at the next start
-            free(path);
-        }
-    }
-}
-
 static bool is_whole(const char *dir)
 {
     bool whole = true;
@@ -64,7 +51,14 @@ char *shipped_unpack(const char *state, const char *build, struct err *e)
 {
     char *root = path_join(state, "shipped"), *dir = path_join(root, build);
     int rc = is_whole(dir) ? 0 : write_all(dir, e);
-    remove_others(root, build);
+    for (struct folder f = folder_open(root); folder_next(&f);) {
+        if (strcmp(f.name, build) !=
+            0) { // of another build; what stays is tried again at the next start
+            char *path = path_join(root, f.name);
+            (void)!path_remove_tree(path, NULL);
+            free(path);
+        }
+    }
     if (rc < 0) {
         free(dir);
         dir = NULL;

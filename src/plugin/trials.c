@@ -20,12 +20,6 @@ enum {
     WAIT_MS = 20000, // longer than a load may take
 };
 
-static const struct plugin_runner *runner_of(const struct plug *p, const struct content *c)
-{
-    const struct plugin_runner *r = p->owner->opts.runners[c->shape.lang];
-    return c->shape.server != NULL && r != NULL && r->start != NULL ? r : NULL;
-}
-
 static bool is_of(const struct loaded *v, const struct plug *p, const struct content *c)
 {
     return v != NULL && v->mark == p->mark && strcmp(v->content->tree.hash, c->tree.hash) == 0;
@@ -83,13 +77,15 @@ static void on_ready(void *arg)
 /// Have a trial of `c` (NULL: none) at `at`. What is wrong with its options is told when it is staged.
 static void try_content(struct plug *p, struct loaded **at, struct content *c)
 {
-    const struct plugin_runner *r = c != NULL ? runner_of(p, c) : NULL;
+    bool server = c != NULL && c->shape.server != NULL;
+    const struct plugin_runner *r = server ? p->owner->opts.runners[c->shape.lang] : NULL;
+    bool starts = r != NULL && r->start != NULL;
     struct gen_diag fault = {0};
-    if (r != NULL && is_of(*at, p, c)) {
+    if (starts && is_of(*at, p, c)) {
         return;
     }
     drop(at);
-    struct loaded *v = r != NULL ? loaded__new(p, c, &fault) : NULL;
+    struct loaded *v = starts ? loaded__new(p, c, &fault) : NULL;
     gen_diag_fini(&fault);
     if (v != NULL) {
         *at = v;
@@ -117,11 +113,6 @@ static void on_patience(void *arg)
     plugins__prepared(ps);
 }
 
-void trials__init(struct plugins *ps)
-{
-    timer_init(&ps->patience, ps->opts.hub->loop, on_patience, ps);
-}
-
 bool trials__begin(struct plugins *ps)
 {
     assert(!ps->awaiting);
@@ -135,6 +126,7 @@ bool trials__begin(struct plugins *ps)
     }
     ps->awaiting = ps->wait_all && !all_ready(ps);
     if (ps->awaiting) {
+        timer_init(&ps->patience, ps->opts.hub->loop, on_patience, ps);
         timer_start(&ps->patience, ps->starting ? START_MS : WAIT_MS);
     } else {
         leave_out(ps);

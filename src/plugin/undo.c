@@ -43,13 +43,6 @@ struct going {
     void *arg;
 };
 
-static struct going *going_new(struct plugins *ps)
-{
-    struct going *g = xcalloc(1, sizeof *g);
-    g->ps = ps;
-    return g;
-}
-
 static void going_free(struct going *g)
 {
     map_fini(&g->was);
@@ -78,7 +71,7 @@ static bool is_nothing(const struct json *rec)
 
 const struct json *plugins_past_set(const struct plugins *ps, size_t at, struct arena *a)
 {
-    struct going *g = going_new((struct plugins *)(uintptr_t)ps);
+    struct going *g = xcalloc(1, sizeof *g);
     struct json *set = NULL;
     struct buf b = {.max = SIZE_MAX};
     struct str unit;
@@ -215,31 +208,23 @@ static void apply(struct plugins *ps, struct past__fetch *f, void *arg)
                 on_undone, g);
 }
 
-/// Was the version before, or is what serves now, made of files at one of `paths`?
-static bool lies_at(const struct plugins *ps, struct str unit, const struct json *rec,
-                    const char *const *paths, size_t n)
-{
-    struct str was = json_str(json_get(rec, "path"), "");
-    struct plugin_row row;
-    const char *now = plugins_find(ps, unit, &row) ? row.path : "";
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        found = found || str_eqz(was, paths[i]) || strcmp(now, paths[i]) == 0;
-    }
-    return found;
-}
-
 int plugins_undo_at(struct plugins *ps, uint64_t to, const char *const *paths, size_t n,
                     gen_report_cb *cb, void *arg, struct err *e)
 {
-    struct going *g = going_new(ps);
+    struct going *g = xcalloc(1, sizeof *g);
     struct str unit;
     void *rec;
-    g->cb = cb;
-    g->arg = arg;
+    *g = (struct going){.ps = ps, .cb = cb, .arg = arg};
     bool kept = take_after(g, to);
     for (size_t at = 0; map_next(&g->was, &at, &unit, &rec);) {
-        if (!lies_at(ps, unit, rec, paths, n)) {
+        struct plugin_row row;
+        struct str was = json_get_text(rec, "path");
+        const char *now = plugins_find(ps, unit, &row) ? row.path : "";
+        bool named = false;
+        for (size_t i = 0; i < n; i++) {
+            named = named || str_eqz(was, paths[i]) || strcmp(now, paths[i]) == 0;
+        }
+        if (!named) {
             map_remove(&g->was, unit);
         }
     }
@@ -249,7 +234,6 @@ int plugins_undo_at(struct plugins *ps, uint64_t to, const char *const *paths, s
                        (unsigned long long)to);
     }
     map_fini(&g->chosen);
-    map_init(&g->chosen);
     g->to = 0; // a change like others: the next undo takes it back
     past__fetch_run(past__fetch_new(ps), apply, g); // plugins are fetched by the run
     return 0;
@@ -257,12 +241,11 @@ int plugins_undo_at(struct plugins *ps, uint64_t to, const char *const *paths, s
 
 int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg, struct err *e)
 {
-    struct going *g = going_new(ps);
+    struct going *g = xcalloc(1, sizeof *g);
     const struct past *last = to == 0 ? find_last(ps) : NULL;
     struct str unit;
     void *rec;
-    g->cb = cb;
-    g->arg = arg;
+    *g = (struct going){.ps = ps, .cb = cb, .arg = arg};
     if (last != NULL) {
         going_take(g, last);
     } else if (to == 0 || !take_after(g, to)) {
