@@ -25,31 +25,14 @@ struct hook_job {
     bool sent;
 };
 
-/// "deny", or ["deny", "the reason"].
-static enum hook_answer take_vote(struct hook_run *run, const struct json *value)
+/// The handler of a chain may have changed its argument and returned nothing: that change is lost, and its author is
+/// told.
+static void note_dropped(const struct hook_job *j)
 {
-    static const struct {
-        const char *word;
-        enum hook_answer answer;
-    } votes[] = {{"allow", HOOK_ALLOW}, {"ask", HOOK_ASK}, {"deny", HOOK_DENY}};
-    const struct json *word = value->type == JSON_ARR ? json_at(value, 0) : value;
-    struct str reason = json_str(value->type == JSON_ARR ? json_at(value, 1) : NULL, "");
-    for (size_t i = 0; i < ARRAY_LEN(votes); i++) {
-        if (str_eqz(json_str(word, ""), votes[i].word)) {
-            hook_run_fault(run, NULL, 0, STR_FMT, STR_ARG(reason));
-            return votes[i].answer;
-        }
-    }
-    hook_run_fault(run, NULL, 0, "answers \"allow\", \"ask\", \"deny\" or nothing");
-    return HOOK_FAILED;
-}
-
-/// The handler changed its argument and returned nothing: what it wanted is lost, and its author is told.
-static void note_dropped(const struct hook_job *j, const struct json *dropped)
-{
-    struct str name = json_str(json_get(dropped, "name"), "");
-    struct str path = json_str(json_get(dropped, "path"), "");
-    if (j->offer->unit->gen == NULL || name.n > 32 || path.n > 4096) {
+    const struct json *dropped = json_get(j->call.answer, "dropped");
+    struct str name = json_get_text(dropped, "name"), path = json_get_text(dropped, "path");
+    if (dropped == NULL || j->offer->how != HOOK_CHAIN || j->offer->unit->gen == NULL ||
+        name.n > 32 || path.n > 4096) {
         return;
     }
     char *text = xasprintf("changed `" STR_FMT "` but returned nothing: add `return " STR_FMT "`",
@@ -64,33 +47,13 @@ static void note_dropped(const struct hook_job *j, const struct json *dropped)
     free(text);
 }
 
-static enum hook_answer take_value(const struct hook_job *j, const struct json *value)
-{
-    const struct host_args *args = j->offer->unit->args;
-    const struct json *dropped = json_get(j->call.answer, "dropped");
-    struct err e = {0};
-    if (value == NULL || value->type == JSON_NULL || j->offer->how == HOOK_OBSERVE) {
-        if (dropped != NULL && j->offer->how == HOOK_CHAIN) {
-            note_dropped(j, dropped);
-        }
-        return HOOK_KEEP;
-    }
-    if (j->offer->how == HOOK_VETO) {
-        return take_vote(j->run, value);
-    }
-    if (args->take(j->run->args, value, &e) < 0) {
-        hook_run_fault(j->run, NULL, 0, "%s", e.msg);
-        return HOOK_FAILED;
-    }
-    if (args->changed != NULL) {
-        args->changed(j->run->args, j->run);
-    }
-    return HOOK_VALUE;
-}
-
-/// What the handler left in ctx, then its answer.
+/// What the handler left in ctx, then its answer. A vote is "deny", or ["deny", "the reason"].
 static enum hook_answer take(const struct hook_job *j, const struct json *value)
 {
+    static const struct {
+        const char *word;
+        enum hook_answer answer;
+    } votes[] = {{"allow", HOOK_ALLOW}, {"ask", HOOK_ASK}, {"deny", HOOK_DENY}};
     const struct host_args *args = j->offer->unit->args;
     const struct json *state = json_get(j->call.answer, "state");
     const struct json *memory = json_get(j->call.answer, "memory");
@@ -100,10 +63,58 @@ static enum hook_answer take(const struct hook_job *j, const struct json *value)
         hook_run_fault(j->run, NULL, 0, "%s", e.msg);
         return HOOK_FAILED;
     }
-    return take_value(j, value);
+    if (value == NULL || value->type == JSON_NULL || j->offer->how == HOOK_OBSERVE) {
+        note_dropped(j);
+        return HOOK_KEEP;
+    }
+    if (j->offer->how != HOOK_VETO) {
+        if (args->take(j->run->args, value, &e) < 0) {
+            hook_run_fault(j->run, NULL, 0, "%s", e.msg);
+            return HOOK_FAILED;
+        }
+        if (args->changed != NULL) {
+            args->changed(j->run->args, j->run);
+        }
+        return HOOK_VALUE;
+    }
+    bool listed = value->type == JSON_ARR;
+    struct str word = json_str(listed ? json_at(value, 0) : value, "");
+    struct str reason = json_str(listed ? json_at(value, 1) : NULL, "");
+    for (size_t i = 0; i < ARRAY_LEN(votes); i++) {
+        if (str_eqz(word, votes[i].word)) {
+            hook_run_fault(j->run, NULL, 0, STR_FMT, STR_ARG(reason));
+            return votes[i].answer;
+        }
+    }
+    hook_run_fault(j->run, NULL, 0, "answers \"allow\", \"ask\", \"deny\" or nothing");
+    return HOOK_FAILED;
 }
 
-static void send_hook(struct hook_job *j);
+/// Ask the host, or only tell it if `j` is NULL: what it makes of that counts for nothing.
+static void send_hook(const struct offer *o, const struct hook_run *run, struct hook_job *j)
+{
+    struct buf text = {.max = SIZE_MAX};
+    if (j != NULL) {
+        assert(!j->sent);
+        j->sent = true;
+        if (o->unit->args->see != NULL) {
+            o->unit->args->see(run->args, &j->seen);
+        }
+    }
+    struct jw w = {.out = &text};
+    jw_obj(&w);
+    jw_kstrz(&w, "point", o->name);
+    jw_kint(&w, "handler", o->handler);
+    jw_kint(&w, "deadline_ms", run->timeout_ms);
+    o->unit->args->write(run->args, &w);
+    jw_end_obj(&w);
+    if (j != NULL) {
+        host_call(o->unit->host, &j->call, "hook", host__inner(&text));
+    } else {
+        host_event(o->unit->host, str_of(o->name), buf_str(&text));
+    }
+    buf_fini(&text);
+}
 
 static bool is_asked(const struct host_unit *u, const void *turn)
 {
@@ -129,7 +140,7 @@ static void end_job(struct hook_job *j)
         }
     }
     if (next != NULL && !is_asked(u, j->turn) && u->host != NULL) {
-        send_hook(next);
+        send_hook(next->offer, next->run, next);
     }
     free(j);
 }
@@ -150,48 +161,13 @@ static void on_done(struct host_call *c, int status, const struct json *value,
     hook_run_answer(run, answer);
 }
 
-static void write_hook(const struct offer *o, const struct hook_run *run, struct buf *text)
-{
-    buf_init(text, SIZE_MAX);
-    struct jw w = {.out = text};
-    jw_obj(&w);
-    jw_kstrz(&w, "point", o->name);
-    jw_kint(&w, "handler", o->handler);
-    jw_kint(&w, "deadline_ms", run->timeout_ms);
-    o->unit->args->write(run->args, &w);
-    jw_end_obj(&w);
-}
-
-/// Nobody may wait here: the host hears of it, and what it makes of it counts for nothing.
-static enum hook_answer tell(const struct offer *o, const struct hook_run *run)
-{
-    struct buf text;
-    write_hook(o, run, &text);
-    host_event(o->unit->host, str_of(o->name), buf_str(&text));
-    buf_fini(&text);
-    return HOOK_KEEP;
-}
-
-static void send_hook(struct hook_job *j)
-{
-    const struct offer *o = j->offer;
-    struct buf text;
-    assert(!j->sent);
-    j->sent = true;
-    if (o->unit->args->see != NULL) {
-        o->unit->args->see(j->run->args, &j->seen);
-    }
-    write_hook(o, j->run, &text);
-    host_call(o->unit->host, &j->call, "hook", host__inner(&text));
-    buf_fini(&text);
-}
-
 static enum hook_answer enter(void *data, struct hook_run *run)
 {
     struct offer *o = data;
     bool live = host__is_live(o);
     if (live && !run->may_wait && o->how == HOOK_OBSERVE) {
-        return tell(o, run);
+        send_hook(o, run, NULL);
+        return HOOK_KEEP;
     }
     if (!live || !run->may_wait) {
         hook_run_fault(run, NULL, 0, "%s",
@@ -208,7 +184,7 @@ static enum hook_answer enter(void *data, struct hook_run *run)
     bool waits = j->turn != NULL && is_asked(o->unit, j->turn);
     vec_push(&o->unit->jobs, j);
     if (!waits) {
-        send_hook(j);
+        send_hook(o, run, j);
     }
     return HOOK_LATER;
 }

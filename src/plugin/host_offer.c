@@ -31,31 +31,24 @@ static const char *const types[] = {
     [OFFER_MCP_RESOURCE] = "mcp_resource",
 };
 
-/// The answer as its caller wants it.
-static int take_value(const struct offer *o, struct arena *a, const struct json *value,
-                      const struct json **out, struct err *e)
-{
-    static const struct json nothing = {.type = JSON_NULL}, no_text = {.type = JSON_STR};
-    *out = value != NULL ? value : &nothing;
-    if (o->kind == OFFER_TOOL) {
-        *out = gen_result_of(a, value);
-    } else if (o->kind == OFFER_PROMPT && (*out)->type == JSON_NULL) {
-        *out = &no_text;
-    } else if (o->kind == OFFER_PROMPT && (*out)->type != JSON_STR) {
-        return err_set(e, ERR_INVALID, "a prompt section must be a text, not %s",
-                       json_type_name(value));
-    }
-    return 0;
-}
+/// The member that a call's input is.
+static const char *const inputs[] = {
+    [OFFER_TOOL] = "input",
+    [OFFER_COMMAND] = "args",
+    [OFFER_PROVIDER] = "request",
+    [OFFER_MCP_PROMPT] = "arguments",
+};
 
 /// What the code left in ctx comes first, then its answer; a fault is told with its place in the plugin.
 static void on_done(struct host_call *c, int status, const struct json *value,
                     const struct host_fault *fault)
 {
     struct call_job *j = container_of(c, struct call_job, call);
+    static const struct json nothing = {.type = JSON_NULL}, no_text = {.type = JSON_STR};
     struct gen_call *gen = j->gen;
     struct hook_ctx *ctx = gen->ctx;
-    const struct json *out = NULL;
+    enum offer_kind kind = j->offer->kind;
+    const struct json *out = value != NULL ? value : &nothing;
     struct arena a = {0};
     struct err e = {0};
     int rc = 0;
@@ -69,8 +62,13 @@ static void on_done(struct host_call *c, int status, const struct json *value,
         const struct json *memory = json_get(c->answer, "memory");
         rc = state != NULL || memory != NULL ? hook_ctx_take(ctx, &j->seen, state, memory, &e) : 0;
     }
-    if (rc == 0) {
-        rc = take_value(j->offer, &a, value, &out, &e);
+    if (rc == 0 && kind == OFFER_TOOL) {
+        out = gen_result_of(&a, value);
+    } else if (rc == 0 && kind == OFFER_PROMPT && out->type == JSON_NULL) {
+        out = &no_text;
+    } else if (rc == 0 && kind == OFFER_PROMPT && out->type != JSON_STR) {
+        rc = err_set(&e, ERR_INVALID, "a prompt section must be a text, not %s",
+                     json_type_name(value));
     }
     host__count(j->offer, j->since_ns, rc < 0);
     free(j);
@@ -92,56 +90,16 @@ static int on_emit(struct host_call *c, const struct json *event, struct err *e)
     return gen->emit(gen, event, e);
 }
 
-/// The members that only this kind of call has.
-static void write_input(const struct call_job *j, struct arena *a, struct jw *w)
-{
-    const struct offer *o = j->offer;
-    const struct json *input = j->gen->input;
-    switch (o->kind) {
-    case OFFER_COMMAND: jw_kvalue(w, "args", input); break;
-    case OFFER_TOOL:
-        jw_kvalue(w, "input",
-                  o->schema != NULL && input != NULL ? schema_defaults(o->schema, input, a)
-                                                     : input);
-        break;
-    case OFFER_PROVIDER: jw_kvalue(w, "request", input); break;
-    case OFFER_MCP_PROMPT: jw_kvalue(w, "arguments", input); break;
-    case OFFER_MCP_RESOURCE:
-        jw_kvalue(w, "uri", json_get(input, "uri"));
-        jw_kvalue(w, "params", json_get(input, "params"));
-        break;
-    default: break;
-    }
-}
-
-static void send_call(struct call_job *j)
-{
-    const struct offer *o = j->offer;
-    const struct hook_args none = {.ctx = j->gen->ctx};
-    struct buf text = {.max = SIZE_MAX};
-    struct arena a = {0};
-    assert(types[o->kind] != NULL);
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_kstrz(&w, "name", o->name);
-    if (o->kind == OFFER_TOOL || o->kind == OFFER_PROMPT) {
-        hook_args_write(&none, &w);
-    } else {
-        hook_ctx_write(j->gen->ctx, &w);
-    }
-    write_input(j, &a, &w);
-    jw_kint(&w, "deadline_ms", j->call.timeout_ms);
-    jw_end_obj(&w);
-    host_call(o->unit->host, &j->call, types[o->kind], host__inner(&text));
-    buf_fini(&text);
-    arena_fini(&a);
-}
-
 static void call(void *data, struct gen_call *gen)
 {
     struct offer *o = data;
+    const struct json *input = gen->input;
+    const struct hook_args none = {.ctx = gen->ctx};
+    struct buf text = {.max = SIZE_MAX};
+    struct arena a = {0};
     struct err e = {0};
-    int rc = o->schema != NULL ? schema_fit(o->schema, gen->input, "input", &e) : 0;
+    assert(types[o->kind] != NULL);
+    int rc = o->schema != NULL ? schema_fit(o->schema, input, "input", &e) : 0;
     if (rc == 0 && !host__is_live(o)) {
         rc = err_set(&e, UV_EPIPE, "the host of %s '%s' has ended", types[o->kind], o->name);
     }
@@ -150,12 +108,11 @@ static void call(void *data, struct gen_call *gen)
         return;
     }
     struct call_job *j = xcalloc(1, sizeof *j);
-    uint32_t ms = gen->timeout_ms != 0 ? gen->timeout_ms : host__tool_ms(o->unit);
     *j = (struct call_job){
         .call = {.done = on_done,
                  .progress = on_progress,
                  .emit = gen->emit != NULL ? on_emit : NULL,
-                 .timeout_ms = ms},
+                 .timeout_ms = gen->timeout_ms != 0 ? gen->timeout_ms : host__tool_ms(o->unit)},
         .gen = gen,
         .offer = o,
         .since_ns = time_mono_ns(),
@@ -164,7 +121,28 @@ static void call(void *data, struct gen_call *gen)
         j->seen = (struct hook_seen){gen->ctx->state, gen->ctx->memory};
     }
     gen->target_data = j;
-    send_call(j);
+    struct jw w = {.out = &text};
+    jw_obj(&w);
+    jw_kstrz(&w, "name", o->name);
+    if (o->kind == OFFER_TOOL || o->kind == OFFER_PROMPT) {
+        hook_args_write(&none, &w);
+    } else {
+        hook_ctx_write(gen->ctx, &w);
+    }
+    if (o->kind == OFFER_TOOL && o->schema != NULL && input != NULL) {
+        input = schema_defaults(o->schema, input, &a);
+    }
+    if (o->kind == OFFER_MCP_RESOURCE) {
+        jw_kvalue(&w, "uri", json_get(input, "uri"));
+        jw_kvalue(&w, "params", json_get(input, "params"));
+    } else if (o->kind != OFFER_PROMPT) {
+        jw_kvalue(&w, inputs[o->kind], input);
+    }
+    jw_kint(&w, "deadline_ms", j->call.timeout_ms);
+    jw_end_obj(&w);
+    host_call(o->unit->host, &j->call, types[o->kind], host__inner(&text));
+    buf_fini(&text);
+    arena_fini(&a);
 }
 
 static void cancel(void *data, struct gen_call *gen)

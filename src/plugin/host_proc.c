@@ -37,12 +37,6 @@ static struct host_proc *proc_of(struct host_talk *t)
 
 // ---- the talk's way ------------------------------------------------------------------------
 
-static void hang_up(struct host_proc *h)
-{
-    host_wire_close(h->wire);
-    h->wire = NULL;
-}
-
 static int way_send(struct host_talk *t, struct str bytes, size_t max_unread)
 {
     struct host_proc *h = proc_of(t);
@@ -52,7 +46,8 @@ static int way_send(struct host_talk *t, struct str bytes, size_t max_unread)
 static void way_stop(struct host_talk *t)
 {
     struct host_proc *h = proc_of(t);
-    hang_up(h);
+    host_wire_close(h->wire);
+    h->wire = NULL;
     if (h->proc != NULL) {
         proc_kill(h->proc, SIGKILL);
     }
@@ -69,7 +64,8 @@ static void on_grace_over(void *arg)
 static void way_close(struct host_talk *t)
 {
     struct host_proc *h = proc_of(t);
-    hang_up(h);
+    host_wire_close(h->wire);
+    h->wire = NULL;
     if (h->proc != NULL) {
         timer_start(&h->grace, HOST_CLOSE_MS);
     }
@@ -135,18 +131,15 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
 {
     struct host_proc *h = arg;
     struct str said = str_trim(buf_str(&h->tail));
-    const char *colon = said.n != 0 ? ": " : "", *name = h->talk.name;
     (void)p;
     h->proc = NULL;
     if (!x->launched) {
         host_talk_doom(&h->talk, DIAG_HOST_CRASHED, "%s", x->why);
-    } else if (x->signal != 0) {
-        host_talk_doom(&h->talk, DIAG_HOST_CRASHED,
-                       "the host of '%s' was ended by signal %d%s" STR_FMT, name, x->signal, colon,
-                       STR_ARG(said));
     } else {
-        host_talk_doom(&h->talk, DIAG_HOST_CRASHED, "the host of '%s' exited with %d%s" STR_FMT,
-                       name, x->code, colon, STR_ARG(said));
+        host_talk_doom(&h->talk, DIAG_HOST_CRASHED, "the host of '%s' %s %d%s" STR_FMT,
+                       h->talk.name, x->signal != 0 ? "was ended by signal" : "exited with",
+                       x->signal != 0 ? x->signal : x->code, said.n != 0 ? ": " : "",
+                       STR_ARG(said));
     }
     way_idle(&h->talk);
 }
@@ -189,31 +182,24 @@ static int spawn(struct host_proc *h, const struct host_proc_opts *o, int fd, st
     return rc;
 }
 
-static int start(struct host_proc *h, const struct host_proc_opts *o, struct err *e)
-{
-    static const struct host_wire_cb cb = {.on_line = on_line, .on_end = on_wire_end};
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        return err_sys(e, "cannot make a socket for the host of '%s'", o->name);
-    }
-    int rc = host_wire_open(&h->wire, h->talk.loop, pair[0], &cb, h, e);
-    if (rc == 0) {
-        rc = spawn(h, o, pair[1], e);
-    }
-    close(pair[1]);
-    return rc;
-}
-
 int host_proc_open(struct host **out, struct loop *l, const struct host_proc_opts *opts,
                    const struct host_owner *owner, void *arg, struct err *e)
 {
+    static const struct host_wire_cb cb = {.on_line = on_line, .on_end = on_wire_end};
     struct host_proc *h = xcalloc(1, sizeof *h);
+    int pair[2], rc;
     *out = NULL;
     host_talk_init(&h->talk, l, &way, opts->name, owner, arg);
     h->talk.end_on_limit = opts->end_on_limit;
     buf_init(&h->tail, TAIL_MAX);
     timer_init(&h->grace, l, on_grace_over, h);
-    int rc = start(h, opts, e);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        rc = err_sys(e, "cannot make a socket for the host of '%s'", opts->name);
+    } else {
+        rc = host_wire_open(&h->wire, l, pair[0], &cb, h, e);
+        rc = rc == 0 ? spawn(h, opts, pair[1], e) : rc;
+        close(pair[1]);
+    }
     if (rc < 0) {
         host_close(&h->talk.host);
         return rc;

@@ -43,29 +43,6 @@ static void on_done(struct host_call *c, int status, const struct json *value,
     arena_fini(&arena);
 }
 
-static void send_route(struct route_job *j)
-{
-    const struct gen_route_call *g = j->gen;
-    struct arena a = {0};
-    const struct json params = gen_route_params(g, &a), headers = gen_route_headers(g, &a),
-                      query = gen_route_query(g, &a);
-    struct buf text = {.max = SIZE_MAX};
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_kstrz(&w, "name", j->offer->name);
-    jw_kstr(&w, "method", g->method);
-    jw_kstr(&w, "path", g->path);
-    jw_kvalue(&w, "params", &params);
-    jw_kvalue(&w, "query", &query);
-    jw_kvalue(&w, "headers", &headers);
-    jw_kstr(&w, "body", g->body);
-    jw_kint(&w, "deadline_ms", j->call.timeout_ms);
-    jw_end_obj(&w);
-    host_call(j->offer->unit->host, &j->call, "route", host__inner(&text));
-    buf_fini(&text);
-    arena_fini(&a);
-}
-
 static void call(void *data, struct gen_route_call *gen)
 {
     struct offer *o = data;
@@ -85,7 +62,24 @@ static void call(void *data, struct gen_route_call *gen)
         .since_ns = time_mono_ns(),
     };
     gen->target_data = j;
-    send_route(j);
+    struct arena a = {0};
+    const struct json params = gen_route_params(gen, &a), headers = gen_route_headers(gen, &a),
+                      query = gen_route_query(gen, &a);
+    struct buf text = {.max = SIZE_MAX};
+    struct jw w = {.out = &text};
+    jw_obj(&w);
+    jw_kstrz(&w, "name", o->name);
+    jw_kstr(&w, "method", gen->method);
+    jw_kstr(&w, "path", gen->path);
+    jw_kvalue(&w, "params", &params);
+    jw_kvalue(&w, "query", &query);
+    jw_kvalue(&w, "headers", &headers);
+    jw_kstr(&w, "body", gen->body);
+    jw_kint(&w, "deadline_ms", j->call.timeout_ms);
+    jw_end_obj(&w);
+    host_call(o->unit->host, &j->call, "route", host__inner(&text));
+    buf_fini(&text);
+    arena_fini(&a);
 }
 
 static void cancel(void *data, struct gen_route_call *gen)

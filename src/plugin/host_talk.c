@@ -93,14 +93,6 @@ static struct host_open_id *find_open(struct host_talk *t, int64_t id)
     return NULL;
 }
 
-/// Take an id out and return who waits for it, NULL for nobody.
-static struct host_call *take_open(struct host_talk *t, struct host_open_id *o)
-{
-    struct host_call *c = o->call;
-    vec_remove(&t->open, o - t->open.p);
-    return c;
-}
-
 // ---- sending -------------------------------------------------------------------------------
 
 /// Send one line; UV_ENOBUFS when more than `max_unread` bytes wait. A host that left is told by its end.
@@ -233,10 +225,6 @@ static void on_register(struct host_talk *t, const struct message *m)
 {
     struct err e = {0};
     bool late = t->state != HOST_LOADING;
-    host_talk_unasked(t, m->bytes);
-    if (t->state == HOST_ENDED || t->closed) {
-        return;
-    }
     if (late && t->owner.on_add == NULL) {
         send_error(t, 0, STR("register comes before loaded"));
     } else if (t->owner.on_register == NULL) {
@@ -254,7 +242,7 @@ static bool take_load(struct host_talk *t, const struct message *m)
         host_talk_unasked(t, m->bytes);
         return false;
     }
-    take_open(t, load);
+    vec_remove(&t->open, load - t->open.p);
     arm(t);
     return true;
 }
@@ -262,10 +250,6 @@ static bool take_load(struct host_talk *t, const struct message *m)
 static void on_unregister(struct host_talk *t, const struct message *m)
 {
     struct err e = {0};
-    host_talk_unasked(t, m->bytes);
-    if (t->state == HOST_ENDED || t->closed) {
-        return;
-    }
     if (t->owner.on_unregister == NULL) {
         send_error(t, 0, STR("nothing can be taken back here"));
     } else if (t->owner.on_unregister(t->arg, json_int(json_get(m->m, "ref"), 0), &e) < 0) {
@@ -304,7 +288,8 @@ static bool take_answered(struct host_talk *t, const struct message *m, struct h
         host_talk_unasked(t, m->bytes);
         return false;
     }
-    *caller = take_open(t, o);
+    *caller = o->call;
+    vec_remove(&t->open, o - t->open.p);
     return true;
 }
 
@@ -336,7 +321,6 @@ static void on_error(struct host_talk *t, const struct message *m)
 static void on_log(struct host_talk *t, const struct message *m)
 {
     enum log_level level;
-    host_talk_unasked(t, m->bytes);
     if (!log_level_parse(json_str(json_get(m->m, "level"), ""), &level)) {
         level = LOG_INFO;
     }
@@ -348,7 +332,6 @@ static void on_log(struct host_talk *t, const struct message *m)
 static void on_call(struct host_talk *t, const struct message *m)
 {
     int64_t id = json_int(json_get(m->m, "id"), 0);
-    host_talk_unasked(t, m->bytes);
     if (t->owner.on_call == NULL) {
         send_error(t, id, STR("no operation can be called here"));
     } else {
@@ -358,7 +341,6 @@ static void on_call(struct host_talk *t, const struct message *m)
 
 static void on_state(struct host_talk *t, const struct message *m)
 {
-    host_talk_unasked(t, m->bytes);
     if (t->owner.on_state == NULL) {
         send_error(t, 0, STR("no state is kept here"));
     } else {
@@ -369,8 +351,7 @@ static void on_state(struct host_talk *t, const struct message *m)
 static void on_progress(struct host_talk *t, const struct message *m)
 {
     struct host_open_id *o = find_named(t, m);
-    host_talk_unasked(t, m->bytes);
-    if (t->state != HOST_ENDED && o != NULL && o->call != NULL && o->call->progress != NULL) {
+    if (o != NULL && o->call != NULL && o->call->progress != NULL) {
         o->call->progress(o->call, json_str(json_get(m->m, "text"), ""));
     }
 }
@@ -383,9 +364,9 @@ static void on_emit(struct host_talk *t, const struct message *m)
     const struct json *event = json_get(m->m, "event");
     struct host_call *c = o != NULL ? o->call : NULL;
     struct err e = {0};
-    if (t->state == HOST_ENDED || c == NULL || c->emit == NULL) {
-        host_talk_unasked(t,
-                          m->bytes); // also of a stream that was given up and does not know it yet
+    if (c == NULL ||
+        c->emit == NULL) { // also of a stream that was given up and does not know it yet
+        host_talk_unasked(t, m->bytes);
     } else if (c->emit(c, event != NULL ? event : &nothing, &e) < 0) {
         struct host_fault fault = {.code = DIAG_HOOK_FAILED, .message = e.msg};
         host_cancel(&t->host, c);
@@ -396,18 +377,19 @@ static void on_emit(struct host_talk *t, const struct message *m)
 static const struct {
     const char *type;
     void (*fn)(struct host_talk *t, const struct message *m);
+    bool unasked; // it answers nothing that we asked
 } handlers[] = {
-    {"result", on_result},
-    {"log", on_log},
-    {"error", on_error},
-    {"register", on_register},
-    {"loaded", on_loaded},
-    {"failed", on_failed},
-    {"call", on_call},
-    {"state", on_state},
-    {"progress", on_progress},
-    {"emit", on_emit},
-    {"unregister", on_unregister},
+    {"result", on_result, false},
+    {"log", on_log, true},
+    {"error", on_error, false},
+    {"register", on_register, true},
+    {"loaded", on_loaded, false},
+    {"failed", on_failed, false},
+    {"call", on_call, true},
+    {"state", on_state, true},
+    {"progress", on_progress, true},
+    {"emit", on_emit, false},
+    {"unregister", on_unregister, true},
 };
 
 // ---- the face ------------------------------------------------------------------------------
@@ -568,10 +550,12 @@ void host_talk_line(struct host_talk *t, struct str line)
     while (i < ARRAY_LEN(handlers) && !str_eqz(type, handlers[i].type)) {
         i++;
     }
-    if (i < ARRAY_LEN(handlers)) {
+    if (i == ARRAY_LEN(handlers) || handlers[i].unasked) {
+        host_talk_unasked(t, line.n);
+    }
+    if (i < ARRAY_LEN(handlers) && t->state != HOST_ENDED) {
         handlers[i].fn(t, &(struct message){m, line.n, &a});
     } else {
-        host_talk_unasked(t, line.n);
         send_error(t, json_int(json_get(m, "id"), 0), STR("unknown message"));
     }
     arena_fini(&a);

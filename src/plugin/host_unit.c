@@ -84,170 +84,99 @@ static int register_hook(struct host_unit *u, const struct json *what, struct er
     return 0;
 }
 
-/// What people and models are told of an offer: these members of the message (NULL at the end), as they are.
-static char *about_of(const struct json *what, const char *const *members)
-{
-    struct buf text = {.max = ABOUT_MAX};
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    for (size_t i = 0; members[i] != NULL; i++) {
-        const struct json *v = json_get(what, members[i]);
-        if (v != NULL) {
-            jw_kvalue(&w, members[i], v);
-        }
-    }
-    jw_end_obj(&w);
-    char *about = buf_ok(&text) ? buf_take(&text, NULL) : NULL;
-    buf_fini(&text);
-    return about;
-}
+/// Something that can be registered.
+struct kind {
+    const char *kind, *word; // in the message; in errors
+    bool whole;              // only where everything may be offered
+    enum offer_kind offer;
+    int (*fn)(struct host_unit *u, const struct json *what, struct err *e); // NULL: register_told()
+    const char *about[7]; // members of the message that people and models are told, as they are
+};
 
-/// Add an offer whose name no other of its kind has and that tells `members` about itself.
-static int add_told(struct host_unit *u, enum offer_kind kind, const char *word, struct str name,
-                    const struct json *what, const char *const *members, struct offer **out,
-                    struct err *e)
+/// Refuse what one kind of offer does not allow.
+static int check_told(const struct host_unit *u, enum offer_kind kind, const struct json *what,
+                      struct err *e)
 {
-    vec_foreach (o, &u->offers) {
-        if ((*o)->kind == kind && str_eqz(name, (*o)->name)) {
-            return err_set(e, ERR_CONFLICT, "%s '" STR_FMT "' is registered twice", word,
-                           STR_ARG(name));
-        }
-    }
-    char *about = about_of(what, members);
-    if (about == NULL) {
-        return err_set(e, ERR_TOO_LARGE, "what %s '" STR_FMT "' says of itself is too long", word,
-                       STR_ARG(name));
-    }
-    *out = add_offer(u, kind, name);
-    (*out)->title = about;
-    return 0;
-}
-
-/// The same with a name like a plugin's.
-static int add_named(struct host_unit *u, enum offer_kind kind, const char *word,
-                     const struct json *what, const char *const *members, struct offer **out,
-                     struct err *e)
-{
-    struct str name = json_str(json_get(what, "name"), "");
-    if (!plugin_name_valid(name)) {
-        return err_set(e, ERR_INVALID, "%s '%.*s' has no valid name: it has to be like 'roll-dice'",
-                       word, (int)MIN(name.n, NAME_LEN), name.p);
-    }
-    return add_told(u, kind, word, name, what, members, out, e);
-}
-
-/// The same with a name that may be any text: MCP clients see it.
-static int add_mcp(struct host_unit *u, enum offer_kind kind, const char *word, struct str name,
-                   const struct json *what, const char *const *members, struct err *e)
-{
-    struct offer *o;
-    if (name.n == 0 || name.n > MCP_NAME_MAX) {
-        return err_set(e, ERR_INVALID, "%s: its name has 1 to %d bytes", word, MCP_NAME_MAX);
-    }
-    return add_told(u, kind, word, name, what, members, &o, e);
-}
-
-static int register_tool(struct host_unit *u, const struct json *what, struct err *e)
-{
-    static const char *const few[] = {"description", "input", "input_schema", NULL};
-    static const char *const whole[] = {"description", "input_schema", "permission", "override",
-                                        NULL};
-    const struct json *schema = u->rules->whole ? json_get(what, "input_schema") : NULL;
-    struct offer *o;
-    if (schema_check(schema, e) < 0) {
+    struct str uri = json_get_text(what, "uri");
+    if (kind == OFFER_TOOL && u->rules->whole &&
+        schema_check(json_get(what, "input_schema"), e) < 0) {
         return err_prefix(e, "tool: input");
     }
-    int rc = add_named(u, OFFER_TOOL, "tool", what, u->rules->whole ? whole : few, &o, e);
-    if (rc == 0 && schema != NULL) {
-        o->schema = json_clone(&o->arena, schema);
-    }
-    if (rc == 0 && u->rules->whole) {
-        bool override = json_bool(json_get(what, "override"), false);
-        o->naming = override ? GEN_NAME_OVERRIDE : GEN_NAME_PLAIN;
-    }
-    return rc;
-}
-
-/// Something that people type: with `"short": false` it is known as PLUGIN:NAME alone.
-static int add_typed(struct host_unit *u, enum offer_kind kind, const char *word,
-                     const struct json *what, const char *const *members, struct offer **out,
-                     struct err *e)
-{
-    int rc = add_named(u, kind, word, what, members, out, e);
-    if (rc == 0 && !json_bool(json_get(what, "short"), true)) {
-        (*out)->naming = GEN_NAME_LONG;
-    }
-    return rc;
-}
-
-static int register_command(struct host_unit *u, const struct json *what, struct err *e)
-{
-    static const char *const members[] = {"description", NULL};
-    struct offer *o;
-    return add_typed(u, OFFER_COMMAND, "command", what, members, &o, e);
-}
-
-static int register_prompt(struct host_unit *u, const struct json *what, struct err *e)
-{
-    static const char *const members[] = {"priority", "text", NULL};
-    struct offer *o;
-    int rc = add_named(u, OFFER_PROMPT, "prompt", what, members, &o, e);
-    if (rc == 0) {
-        o->dynamic = json_get(what, "text") == NULL;
-    }
-    return rc;
-}
-
-/// `flag_type`, since `type` says which message it is.
-static int register_flag(struct host_unit *u, const struct json *what, struct err *e)
-{
-    static const char *const members[] = {"default", "description", NULL};
-    struct str type = json_str(json_get(what, "flag_type"), "boolean");
-    struct offer *o;
-    int rc = add_typed(u, OFFER_FLAG, "flag", what, members, &o, e);
-    if (rc == 0 && plugin_name_valid(type)) {
-        char *about = xasprintf("{\"type\":\"" STR_FMT "\",%s", STR_ARG(type), o->title + 1);
-        free(o->title);
-        o->title = about;
-    }
-    return rc;
-}
-
-static int register_provider(struct host_unit *u, const struct json *what, struct err *e)
-{
-    static const char *const members[] = {"description", "models", NULL};
-    struct offer *o;
-    json_foreach_item (name, json_get(what, "models")) {
+    json_foreach_item (name, kind == OFFER_PROVIDER ? json_get(what, "models") : NULL) {
         if (name->type != JSON_STR) {
             return err_set(e, ERR_INVALID, "provider: 'models' must be a list of names");
         }
     }
-    return add_named(u, OFFER_PROVIDER, "provider", what, members, &o, e);
-}
-
-static int register_mcp_prompt(struct host_unit *u, const struct json *what, struct err *e)
-{
-    static const char *const members[] = {"title", "description", "arguments", NULL};
-    json_foreach_item (argument, json_get(what, "arguments")) {
-        if (json_str(json_get(argument, "name"), "").n == 0) {
+    json_foreach_item (argument, kind == OFFER_MCP_PROMPT ? json_get(what, "arguments") : NULL) {
+        if (json_get_text(argument, "name").n == 0) {
             return err_set(e, ERR_INVALID, "mcp.prompt: each of 'arguments' needs a 'name'");
         }
     }
-    return add_mcp(u, OFFER_MCP_PROMPT, "mcp.prompt", json_str(json_get(what, "name"), ""), what,
-                   members, e);
-}
-
-static int register_mcp_resource(struct host_unit *u, const struct json *what, struct err *e)
-{
-    static const char *const members[] = {"template", "name",   "title", "description",
-                                          "mimeType", "values", NULL};
-    struct str uri = json_str(json_get(what, "uri"), "");
-    if (str_index(uri, ':') <= 0) {
+    if (kind == OFFER_MCP_RESOURCE && str_index(uri, ':') <= 0) {
         return err_set(e, ERR_INVALID,
                        "mcp.resource: '%.*s' is no address: it has to be like 'notes://today'",
                        (int)MIN(uri.n, NAME_LEN), uri.p);
     }
-    return add_mcp(u, OFFER_MCP_RESOURCE, "mcp.resource", uri, what, members, e);
+    return 0;
+}
+
+/// Add an offer whose name no other of its kind has and that tells something about itself. Its name is like a
+/// plugin's, but for those that MCP clients see: they may be any text.
+static int register_told(struct host_unit *u, const struct kind *k, const struct json *what,
+                         struct err *e)
+{
+    bool mcp = k->offer == OFFER_MCP_PROMPT || k->offer == OFFER_MCP_RESOURCE;
+    struct str name = json_get_text(what, k->offer == OFFER_MCP_RESOURCE ? "uri" : "name");
+    int rc = check_told(u, k->offer, what, e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (mcp && (name.n == 0 || name.n > MCP_NAME_MAX)) {
+        return err_set(e, ERR_INVALID, "%s: its name has 1 to %d bytes", k->word, MCP_NAME_MAX);
+    }
+    if (!mcp && !plugin_name_valid(name)) {
+        return err_set(e, ERR_INVALID, "%s '%.*s' has no valid name: it has to be like 'roll-dice'",
+                       k->word, (int)MIN(name.n, NAME_LEN), name.p);
+    }
+    vec_foreach (o, &u->offers) {
+        if ((*o)->kind == k->offer && str_eqz(name, (*o)->name)) {
+            return err_set(e, ERR_CONFLICT, "%s '" STR_FMT "' is registered twice", k->word,
+                           STR_ARG(name));
+        }
+    }
+    struct buf about = {.max = ABOUT_MAX};
+    struct jw w = {.out = &about};
+    jw_obj(&w);
+    if (k->offer == OFFER_FLAG) { // `flag_type`, since `type` says which message it is
+        struct str type = json_str(json_get(what, "flag_type"), "boolean");
+        if (plugin_name_valid(type)) {
+            jw_kstr(&w, "type", type);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(k->about) && k->about[i] != NULL; i++) {
+        const struct json *v = json_get(what, k->about[i]);
+        if (v != NULL) {
+            jw_kvalue(&w, k->about[i], v);
+        }
+    }
+    jw_end_obj(&w);
+    if (!buf_ok(&about)) {
+        buf_fini(&about);
+        return err_set(e, ERR_TOO_LARGE, "what %s '" STR_FMT "' says of itself is too long",
+                       k->word, STR_ARG(name));
+    }
+    struct offer *o = add_offer(u, k->offer, name);
+    o->title = buf_take(&about, NULL);
+    o->dynamic = k->offer == OFFER_PROMPT && json_get(what, "text") == NULL;
+    if (k->offer == OFFER_TOOL && u->rules->whole) {
+        o->schema = json_clone(&o->arena, json_get(what, "input_schema"));
+        o->naming =
+            json_bool(json_get(what, "override"), false) ? GEN_NAME_OVERRIDE : GEN_NAME_PLAIN;
+    } else if ((k->offer == OFFER_COMMAND || k->offer == OFFER_FLAG) &&
+               !json_bool(json_get(what, "short"), true)) {
+        o->naming = GEN_NAME_LONG; // known as PLUGIN:NAME alone
+    }
+    return 0;
 }
 
 static int register_ui(struct host_unit *u, const struct json *what, struct err *e)
@@ -296,6 +225,38 @@ static int register_event(struct host_unit *u, const struct json *what, struct e
     add_offer(u, OFFER_EVENT, name);
     return 0;
 }
+
+/// The first that fits counts: what a tool says of itself depends on the rules.
+static const struct kind kinds[] = {
+    {.kind = "hook", .fn = register_hook},
+    {.kind = "event", .fn = register_event},
+    {"tool",
+     "tool",
+     true,
+     OFFER_TOOL,
+     NULL,
+     {"description", "input_schema", "permission", "override"}},
+    {"tool", "tool", false, OFFER_TOOL, NULL, {"description", "input", "input_schema"}},
+    {"command", "command", true, OFFER_COMMAND, NULL, {"description"}},
+    {"prompt", "prompt", true, OFFER_PROMPT, NULL, {"priority", "text"}},
+    {"flag", "flag", true, OFFER_FLAG, NULL, {"default", "description"}},
+    {"provider", "provider", true, OFFER_PROVIDER, NULL, {"description", "models"}},
+    {"mcp_prompt",
+     "mcp.prompt",
+     true,
+     OFFER_MCP_PROMPT,
+     NULL,
+     {"title", "description", "arguments"}},
+    {"mcp_resource",
+     "mcp.resource",
+     true,
+     OFFER_MCP_RESOURCE,
+     NULL,
+     {"template", "name", "title", "description", "mimeType", "values"}},
+    {.kind = "route", .whole = true, .fn = register_route},
+    {.kind = "preserve_ui", .whole = true, .fn = register_ui},
+    {.kind = "watch", .whole = true, .fn = register_watch},
+};
 
 // ---- being called ---------------------------------------------------------------------------
 
@@ -419,29 +380,14 @@ void host_unit_detach(struct host_unit *u)
 
 int host_unit_register(struct host_unit *u, const struct json *what, struct err *e)
 {
-    static const struct {
-        const char *kind;
-        int (*fn)(struct host_unit *u, const struct json *what, struct err *e);
-        bool whole; // only where everything may be offered
-    } kinds[] = {{"hook", register_hook, false},
-                 {"tool", register_tool, false},
-                 {"event", register_event, false},
-                 {"command", register_command, true},
-                 {"route", register_route, true},
-                 {"prompt", register_prompt, true},
-                 {"flag", register_flag, true},
-                 {"preserve_ui", register_ui, true},
-                 {"provider", register_provider, true},
-                 {"mcp_prompt", register_mcp_prompt, true},
-                 {"mcp_resource", register_mcp_resource, true},
-                 {"watch", register_watch, true}};
-    struct str kind = json_str(json_get(what, "kind"), "");
+    struct str kind = json_get_text(what, "kind");
     if (u->offers.n >= OFFERS_MAX) {
         return err_set(e, ERR_TOO_LARGE, "more than %d registrations", OFFERS_MAX);
     }
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (str_eqz(kind, kinds[i].kind) && (u->rules->whole || !kinds[i].whole)) {
-            int rc = kinds[i].fn(u, what, e);
+        const struct kind *k = &kinds[i];
+        if (str_eqz(kind, k->kind) && (u->rules->whole || !k->whole)) {
+            int rc = k->fn != NULL ? k->fn(u, what, e) : register_told(u, k, what, e);
             if (rc == 0) {
                 (*vec_last(&u->offers))->ref = json_int(json_get(what, "ref"), 0);
             }
@@ -469,8 +415,7 @@ int host_unit_add(struct host_unit *u, const struct json *what, struct err *e)
 {
     int rc = host_unit_register(u, what, e);
     if (rc == 0 && u->gen != NULL && (rc = stage(*vec_last(&u->offers), e)) < 0) {
-        offer_free(*vec_last(&u->offers));
-        u->offers.n--;
+        offer_free(vec_pop(&u->offers));
     }
     return rc;
 }
@@ -541,17 +486,7 @@ bool host_unit_hears(const struct host_unit *u, struct str event)
 {
     for (size_t i = 0; i < u->offers.n; i++) {
         const struct offer *o = u->offers.p[i];
-        if (o->kind == OFFER_EVENT && str_glob(str_of(o->name), event)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool host_unit_listens(const struct host_unit *u)
-{
-    for (size_t i = 0; i < u->offers.n; i++) {
-        if (u->offers.p[i]->kind == OFFER_EVENT) {
+        if (o->kind == OFFER_EVENT && (event.p == NULL || str_glob(str_of(o->name), event))) {
             return true;
         }
     }

@@ -78,6 +78,5 @@ struct host_shutdown {
 void host_unit_shutdown(struct host_shutdown *s, struct host *h, enum gen_reason why, uint32_t ms,
                         const char *path, struct gen_life_call *life);
 
-/// Does it listen to this event?
+/// Does it listen to this event; with STR_NULL, to any at all?
 bool host_unit_hears(const struct host_unit *u, struct str event);
-bool host_unit_listens(const struct host_unit *u); // to any at all

@@ -2,9 +2,9 @@
 //
 //     read ──> in: [ line \n line \n rest ] ──> on_line, on_line;  the rest moves to the front
 //
-// A line that does not end within the limit ends the wire: whoever sends it either has lost his
-// mind or is after our memory. Sending tries the socket first, since a host that waits for work
-// has an empty one: the usual call costs one system call and no allocation.
+// A line that does not end within the limit ends the wire: its sender is broken, or wants to fill our
+// memory. Sending tries the socket first, since that of a host that waits for work is empty: the usual
+// call costs one system call and no allocation.
 //
 // Invariants:
 //   - `in` holds no newline before `scanned`.
@@ -45,21 +45,6 @@ static void end(struct host_wire *w, int status)
     w->cb.on_end(w->arg, status);
 }
 
-static void deliver_lines(struct host_wire *w)
-{
-    size_t begin = 0;
-    const char *newline;
-    while (!w->closed && w->scanned < w->in.n &&
-           (newline = memchr(w->in.p + w->scanned, '\n', w->in.n - w->scanned)) != NULL) {
-        size_t at = (size_t)(newline - w->in.p);
-        w->scanned = at + 1;
-        w->cb.on_line(w->arg, (struct str){w->in.p + begin, at - begin});
-        begin = at + 1;
-    }
-    buf_drop(&w->in, begin);
-    w->scanned = w->in.n;
-}
-
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *out)
 {
     struct host_wire *w = container_of((uv_pipe_t *)h, struct host_wire, pipe);
@@ -77,7 +62,17 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *read)
         return;
     }
     buf_grow(&w->in, (size_t)n);
-    deliver_lines(w);
+    size_t begin = 0;
+    const char *newline;
+    while (!w->closed && w->scanned < w->in.n &&
+           (newline = memchr(w->in.p + w->scanned, '\n', w->in.n - w->scanned)) != NULL) {
+        size_t at = (size_t)(newline - w->in.p);
+        w->scanned = at + 1;
+        w->cb.on_line(w->arg, (struct str){w->in.p + begin, at - begin});
+        begin = at + 1;
+    }
+    buf_drop(&w->in, begin);
+    w->scanned = w->in.n;
     if (!w->closed && w->in.n > HOST_LINE_MAX) {
         end(w, ERR_TOO_LARGE);
     }
@@ -87,19 +82,6 @@ static void on_written(uv_write_t *req, int status)
 {
     (void)status; // a peer that left shows in on_read()
     free(container_of(req, struct pending, req));
-}
-
-/// Queue what the socket did not take at once.
-static int send_later(struct host_wire *w, struct str rest)
-{
-    struct pending *p = xmalloc(sizeof *p + rest.n);
-    memcpy(p->bytes, rest.p, rest.n);
-    uv_buf_t buf = uv_buf_init(p->bytes, (unsigned)rest.n);
-    int rc = uv_write(&p->req, (uv_stream_t *)&w->pipe, &buf, 1, on_written);
-    if (rc < 0) {
-        free(p);
-    }
-    return rc;
 }
 
 int host_wire_open(struct host_wire **out, struct loop *l, int fd, const struct host_wire_cb *cb,
@@ -136,8 +118,18 @@ int host_wire_send(struct host_wire *w, struct str bytes, size_t max_unread)
     if (n < 0 && n != UV_EAGAIN) {
         return n;
     }
-    size_t sent = n > 0 ? (size_t)n : 0;
-    return sent == bytes.n ? 0 : send_later(w, str_from(bytes, sent));
+    struct str rest = str_from(bytes, n > 0 ? (size_t)n : 0);
+    if (rest.n == 0) {
+        return 0;
+    }
+    struct pending *p = xmalloc(sizeof *p + rest.n); // what the socket did not take at once
+    memcpy(p->bytes, rest.p, rest.n);
+    buf = uv_buf_init(p->bytes, (unsigned)rest.n);
+    int rc = uv_write(&p->req, (uv_stream_t *)&w->pipe, &buf, 1, on_written);
+    if (rc < 0) {
+        free(p);
+    }
+    return rc;
 }
 
 void host_wire_close(struct host_wire *w)

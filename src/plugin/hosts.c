@@ -97,10 +97,10 @@ static struct hosted *hosted_of(const struct plugin_version *v)
 
 // ---- state that outlives versions ---------------------------------------------------------------
 
-static void kept_free(struct kept *k)
+static void kept_free(struct kept k)
 {
-    free(k->key);
-    free(k->text);
+    free(k.key);
+    free(k.text);
 }
 
 /// Set or (`text` NULL) clear a value; `text` is taken over. False: too much is kept.
@@ -118,7 +118,7 @@ static bool past_set(struct hosted_past *p, const char *key, char *text)
     }
     p->bytes += more - less;
     if (i < p->state.n) {
-        kept_free(&p->state.p[i]);
+        kept_free(p->state.p[i]);
         vec_remove(&p->state, i);
     }
     if (text != NULL) {
@@ -507,14 +507,11 @@ static void hosted_free(struct plugin_version *head)
     vec_foreach (o, &v->asks) {
         (*o)->version = NULL;
     }
-    vec_foreach (k, &v->early) {
-        kept_free(k);
-    }
     host_unit_detach(v->offers);
     host_unit_unref(v->offers);
     host_close(v->host);
     vec_fini(&v->asks);
-    vec_fini(&v->early);
+    vec_fini_each(&v->early, kept_free);
     gen_diag_fini(&v->fault);
     arena_fini(&v->arena);
     free(v->space);
@@ -564,7 +561,7 @@ void hosts_event(struct hosts *hs, struct str name, struct str data)
 bool hosts_listen(const struct hosts *hs)
 {
     for (size_t i = 0; i < hs->serving.n; i++) {
-        if (host_unit_listens(hs->serving.p[i]->offers)) {
+        if (host_unit_hears(hs->serving.p[i]->offers, STR_NULL)) {
             return true;
         }
     }
@@ -573,11 +570,18 @@ bool hosts_listen(const struct hosts *hs)
 
 // ---- life -----------------------------------------------------------------------------------------
 
-/// What a plugin gets to see of our environment: what programs of this user need, and no secrets.
-static void take_env(struct hosts *hs)
+struct hosts *hosts_open(const struct hosts_opts *o)
 {
+    // What a plugin gets to see of our environment: what programs of this user need, and no secrets.
     static const char *const names[] = {"HOME", "PATH",   "USER",           "LOGNAME",
                                         "LANG", "TMPDIR", "XDG_RUNTIME_DIR"};
+    struct hosts *hs = xcalloc(1, sizeof *hs);
+    hs->opts = *o;
+    hs->rules = (struct host_rules){.whole = true,
+                                    .hook_ms = o->hook_ms,
+                                    .tool_ms = o->tool_ms,
+                                    .watch = o->watch,
+                                    .watch_arg = o->arg};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const char *value = getenv(names[i]);
         if (value != NULL) {
@@ -587,18 +591,6 @@ static void take_env(struct hosts *hs)
     if (getenv("PATH") == NULL) {
         vec_push(&hs->env, xstrdup("PATH=/usr/local/bin:/usr/bin:/bin"));
     }
-}
-
-struct hosts *hosts_open(const struct hosts_opts *o)
-{
-    struct hosts *hs = xcalloc(1, sizeof *hs);
-    hs->opts = *o;
-    hs->rules = (struct host_rules){.whole = true,
-                                    .hook_ms = o->hook_ms,
-                                    .tool_ms = o->tool_ms,
-                                    .watch = o->watch,
-                                    .watch_arg = o->arg};
-    take_env(hs);
     vec_push(&hs->env, xasprintf("AFLOAT_HOST_CACHE=%s", o->cache));
     for (size_t lang = LANG_PYTHON; lang < LANG__COUNT; lang++) {
         hs->runners[lang] = (struct plugin_runner){
@@ -627,10 +619,7 @@ void hosts_close(struct hosts *hs)
     void *past;
     for (size_t at = 0; map_next(&hs->pasts, &at, &key, &past);) {
         struct hosted_past *p = past;
-        vec_foreach (k, &p->state) {
-            kept_free(k);
-        }
-        vec_fini(&p->state);
+        vec_fini_each(&p->state, kept_free);
         free(p->crash);
         free(p);
     }

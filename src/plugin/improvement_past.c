@@ -11,11 +11,9 @@
 #include "plugin/improvements_int.h"
 #include "plugin/past.h"
 
-static const char prefix[] = "improvements/";
-
 static struct str name_of(const char *unit)
 {
-    return str_from(str_of(unit), strlen(prefix));
+    return str_from(str_of(unit), strlen(IMPROVEMENTS));
 }
 
 static struct file *file_of(struct improvements *imp, const char *unit)
@@ -25,27 +23,6 @@ static struct file *file_of(struct improvements *imp, const char *unit)
     struct file *f = improvements__file(imp, name, path);
     free(path);
     return f;
-}
-
-// ---- scopes -------------------------------------------------------------------------------------
-
-/// "session s-1", "bot b", "all": in `imp->note` until the next call.
-static const char *note_of(struct improvements *imp, const struct file *f)
-{
-    struct scope s = scopes_get(&imp->scopes, str_of(f->name));
-    free(imp->note);
-    imp->note = xasprintf("%s %s", scope_kind_name(s.kind), s.of != NULL ? s.of : "");
-    return imp->note;
-}
-
-static void take_note(struct improvements *imp, const struct file *f, const char *note)
-{
-    struct str of = str_of(note), kind = str_cut(&of, ' ');
-    for (int k = SCOPE_SESSION; k <= SCOPE_BOT; k++) {
-        if (str_eqz(kind, scope_kind_name((enum scope_kind)k))) {
-            scopes_set(&imp->scopes, str_of(f->name), (enum scope_kind)k, of);
-        }
-    }
 }
 
 // ---- holds --------------------------------------------------------------------------------------
@@ -86,8 +63,11 @@ static void cover(struct file *f, const struct past_held *h)
     sha256_hex((sha256_of(f->now.bytes, hash), hash), f->now.hash);
     f->judged = f->serving != NULL && strcmp(f->serving->hash, f->now.hash) == 0;
     f->say = SAY_HELD;
-    if (!f->under.exists && h->text.note != NULL) {
-        take_note(f->owner, f, h->text.note);
+    struct str of = f->under.exists ? STR_NULL : str_of(h->text.note), kind = str_cut(&of, ' ');
+    for (int k = SCOPE_SESSION; k <= SCOPE_BOT; k++) {
+        if (str_eqz(kind, scope_kind_name((enum scope_kind)k))) {
+            scopes_set(&f->owner->scopes, str_of(f->name), (enum scope_kind)k, of);
+        }
     }
 }
 
@@ -96,8 +76,8 @@ void improvements__take_holds(struct improvements *imp)
     const char *unit;
     struct past_held h;
     char lies[SHA256_HEX];
-    for (size_t at = 0;
-         imp->opts.past != NULL && (unit = past_next_held(imp->opts.past, prefix, &at)) != NULL;) {
+    for (size_t at = 0; imp->opts.past != NULL &&
+                        (unit = past_next_held(imp->opts.past, IMPROVEMENTS, &at)) != NULL;) {
         struct file *f = file_of(imp, unit);
         id_of(f, &f->now, lies);
         if (past_held(imp->opts.past, unit, &h) && strcmp(h.over, lies) == 0) {
@@ -148,10 +128,13 @@ static bool on_serving(void *arg, const char *unit, struct past_text *out)
     if (f == NULL || f->serving == NULL) {
         return false;
     }
+    struct scope s = scopes_get(&imp->scopes, str_of(f->name));
+    free(imp->note); // "session s-1", "bot b", "all": borrowed until the next call
+    imp->note = xasprintf("%s %s", scope_kind_name(s.kind), s.of != NULL ? s.of : "");
     *out = (struct past_text){.path = f->path,
                               .layer = "improvement",
                               .hash = f->serving->id,
-                              .note = note_of(imp, f),
+                              .note = imp->note,
                               .revision = f->serving->unit->revision};
     return true;
 }
@@ -179,7 +162,7 @@ static void on_held(void *arg, const char *unit)
 }
 
 static const struct past_member member = {
-    .prefix = prefix, .serving = on_serving, .lies = on_lies, .held = on_held};
+    .prefix = IMPROVEMENTS, .serving = on_serving, .lies = on_lies, .held = on_held};
 
 void improvements__join_past(struct improvements *imp)
 {

@@ -67,8 +67,6 @@ static struct gen_diag diag_of(const struct file *f, const struct host_fault *fa
     return d;
 }
 
-static void try_bytes(struct file *f, struct str bytes, bool spare);
-
 /// The bytes of a file failed. What is wrong with what lies there is what counts; where nothing serves, what was good
 /// before the restart is tried.
 static void on_failed(void *arg, const struct host_fault *fault)
@@ -88,7 +86,7 @@ static void on_failed(void *arg, const struct host_fault *fault)
     improvement__drop_trial(f);
     if (!spare && f->serving == NULL && !f->held && imp->opts.past != NULL && !imp->stopped &&
         past_good(imp->opts.past, f->path, &good) && !str_eq(good, f->now.bytes)) {
-        try_bytes(f, good, true);
+        improvement__try(f, good, true);
     }
     improvements__prepare_on(f->owner);
 }
@@ -184,36 +182,28 @@ static const struct host_owner owner = {
 
 // ---- trying a file -------------------------------------------------------------------------
 
-/// The members of `load`. The source travels with it: what runs is what was hashed.
-static void write_load(const struct version *v, struct buf *out)
+/// The source travels with `load`: what runs is what was hashed.
+static int version_start(struct version *v, struct err *e)
 {
-    const struct file *f = v->file;
+    struct file *f = v->file;
     const struct improvements_opts *o = &f->owner->opts;
-    struct buf config = {.max = SIZE_MAX};
+    struct buf load = {.max = SIZE_MAX}, config = {.max = SIZE_MAX};
     o->config(o->arg, &config);
-    struct jw w = {.out = out};
+    struct jw w = {.out = &load};
     jw_obj(&w);
     jw_kstrz(&w, "path", f->path);
     jw_kstrz(&w, "name", f->name);
     jw_kstrz(&w, "api", "1.0");
-    jw_key(&w, "options");
-    jw_raw(&w, STR("{}"));
-    jw_key(&w, "state");
-    jw_raw(&w, STR("{}"));
+    jw_kobj(&w, "options");
+    jw_end_obj(&w);
+    jw_kobj(&w, "state");
+    jw_end_obj(&w);
     jw_kstrz(&w, "data_dir", o->data_dir);
     jw_key(&w, "config");
     jw_raw(&w, config.n != 0 ? buf_str(&config) : STR("{}"));
     jw_kstr(&w, "source", v->bytes);
     jw_end_obj(&w);
-    buf_fini(&config);
-}
-
-static int version_start(struct version *v, struct err *e)
-{
-    struct file *f = v->file;
-    struct buf load = {.max = SIZE_MAX};
-    write_load(v, &load);
-    const char *const argv[] = {f->owner->opts.program, "host", "lua", f->path, NULL};
+    const char *const argv[] = {o->program, "host", "lua", f->path, NULL};
     const struct host_proc_opts opts = {
         .name = f->unit,
         .argv = argv,
@@ -225,11 +215,12 @@ static int version_start(struct version *v, struct err *e)
         .file_limit = FILES,
     };
     int rc = host_proc_open(&v->host, f->owner->loop, &opts, &owner, v, e);
+    buf_fini(&config);
     buf_fini(&load);
     return rc;
 }
 
-static void try_bytes(struct file *f, struct str bytes, bool spare)
+void improvement__try(struct file *f, struct str bytes, bool spare)
 {
     struct err e = {0};
     struct version *v = xcalloc(1, sizeof *v);
@@ -249,9 +240,4 @@ static void try_bytes(struct file *f, struct str bytes, bool spare)
         return;
     }
     host_unit_attach(v->offers, v->host);
-}
-
-void improvement__try(struct file *f)
-{
-    try_bytes(f, f->now.bytes, false);
 }

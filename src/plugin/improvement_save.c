@@ -10,8 +10,6 @@
 #include "plugin/manifest.h"
 #include "plugin/sessions.h"
 
-#define UNIT_PREFIX "improvements/"
-
 enum { CONTENT_MAX = 256 * 1024 };
 
 struct improvement_saving {
@@ -61,7 +59,7 @@ static void on_written(void *arg)
         end(s, NULL, s->rc < 0 ? &s->e : NULL);
         return;
     }
-    improvements_put(s->imp, str_from(unit, strlen(UNIT_PREFIX)), str_of(s->content));
+    improvements_put(s->imp, str_from(unit, strlen(IMPROVEMENTS)), str_of(s->content));
     struct gen_request req = {.trigger = "agent", .names = &unit, .n_names = 1, .wait_all = true};
     gen_request(s->engine, &req, on_report, s);
 }
@@ -106,7 +104,7 @@ void plugin_view_save(void *view, struct str name, struct str content, const cha
     s->engine = v->engine;
     s->done = done;
     s->arg = arg;
-    s->unit = xasprintf(UNIT_PREFIX STR_FMT, STR_ARG(name));
+    s->unit = xasprintf(IMPROVEMENTS STR_FMT, STR_ARG(name));
     if (check(s, name, content, session) < 0) {
         loop_defer(v->loop, on_refused, s);
         return;

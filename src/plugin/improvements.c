@@ -86,7 +86,7 @@ struct file *improvements__file(struct improvements *imp, struct str name, const
     f = xcalloc(1, sizeof *f);
     f->owner = imp;
     f->name = str_dup(name);
-    f->unit = xasprintf("improvements/%s", f->name);
+    f->unit = xasprintf(IMPROVEMENTS "%s", f->name);
     f->path = xstrdup(path);
     f->invalid = !plugin_name_valid(name);
     vec_push(&imp->files, f);
@@ -105,7 +105,7 @@ static void judge_file(struct file *f)
     improvement__drop_trial(f);
     f->judged = f->invalid || f->now.too_large;
     if (!f->judged) {
-        improvement__try(f);
+        improvement__try(f, f->now.bytes, false);
         return;
     }
     improvements__verdict(
@@ -485,7 +485,7 @@ void improvements_event(struct improvements *imp, struct str name, struct str da
 bool improvements_listen(const struct improvements *imp)
 {
     vec_foreach (f, &imp->files) {
-        if ((*f)->serving != NULL && host_unit_listens((*f)->serving->offers)) {
+        if ((*f)->serving != NULL && host_unit_hears((*f)->serving->offers, STR_NULL)) {
             return true;
         }
     }
@@ -496,10 +496,7 @@ void improvements_put(struct improvements *imp, struct str name, struct str byte
 {
     char *path = xasprintf("%s/" STR_FMT ".lua", imp->opts.dir, STR_ARG(name));
     struct watch_change c = {.path = path, .kind = WATCH_CHANGED, .size = bytes.n};
-    struct sha256 sum;
-    sha256_init(&sum);
-    sha256_add(&sum, bytes.p, bytes.n);
-    sha256_final(&sum, c.hash);
+    sha256_of(bytes, c.hash);
     c.bytes = bytes.n <= VM_CHUNK_MAX ? bytes : STR_NULL;
     take_change(imp, &c);
     free(path);

@@ -12,6 +12,8 @@
 struct improvements;
 struct plugins;
 
+#define IMPROVEMENTS "improvements/" // with which the names of their units begin
+
 /// An operation that an improvement asked for; borrowed for the call.
 struct improvement_call {
     struct str op; // "event.emit" {name, data} or "worktree.list" {}

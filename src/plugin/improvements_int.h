@@ -102,8 +102,9 @@ struct file *improvements__find(struct improvements *imp, struct str name); // N
 
 /// May agent-written code call this operation? The table says it (OP_AGENT); of events only their own names.
 bool improvement__may_call(struct str op, const struct json *params);
-/// Start a process for the file's bytes; it becomes `trial`, or the verdict says why not.
-void improvement__try(struct file *f);
+/// Start a process for `bytes`; it becomes `trial`, or the verdict says why not. `spare`: they are the last good ones,
+/// in the place of bytes that failed.
+void improvement__try(struct file *f, struct str bytes, bool spare);
 void improvement__bytes_free(struct str *bytes);
 /// Throw away what is being tried. What was staged belongs to its unit and stays. A file that is gone,
 /// and of which nothing is left to say, goes with its last version.

@@ -186,18 +186,6 @@ static int take_stem(struct resolve *r)
 
 // ---- reading the manifest -------------------------------------------------------------------
 
-/// json_parse() says "line 3, column 7: ...".
-static int parse_line(const struct err *e)
-{
-    struct str rest = str_of(e->msg);
-    int64_t line = 0;
-    if (!str_starts(rest, "line ")) {
-        return 0;
-    }
-    rest = str_from(rest, strlen("line "));
-    return str_to_i64(str_cut(&rest, ','), &line) && line <= INT32_MAX ? (int)line : 0;
-}
-
 static int parse(struct resolve *r, const char *name, const struct json **out)
 {
     const struct tree_file *f = tree_find(r->t, str_of(name));
@@ -210,7 +198,9 @@ static int parse(struct resolve *r, const char *name, const struct json **out)
     r->text = f->bytes;
     r->file = arena_printf(r->a, "%s/%s", r->path, name);
     if (json_parse(&json, r->a, f->bytes, NULL, &e) < 0) {
-        struct about at = {.file = r->file, .line = parse_line(&e)};
+        bool placed = str_starts(str_of(e.msg), "line "); // "line 3, column 7: ..."
+        int line = placed ? (int)strtol(e.msg + strlen("line "), NULL, 10) : 0;
+        struct about at = {.file = r->file, .line = line};
         return fail(r, DIAG_MANIFEST_INVALID, at, "%s", e.msg);
     }
     if (json->type != JSON_OBJ) {
@@ -293,23 +283,16 @@ static int take_name(struct resolve *r)
     return 0;
 }
 
-static bool version_valid(struct str s)
-{
-    bool ok = s.n != 0 && s.n <= VERSION_MAX && s.p[0] >= '0' && s.p[0] <= '9';
-    for (size_t i = 0; i < s.n && ok; i++) {
-        char c = s.p[i];
-        ok = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-             c == '.' || c == '-' || c == '+';
-    }
-    return ok;
-}
-
 static int take_version(struct resolve *r)
 {
     struct about at;
     const struct json *v = find_text(r, "version", &at);
     int rc = take_text(r, "version", &r->out->version);
-    if (rc < 0 || v == NULL || version_valid(v->s)) {
+    const char *z = r->out->version;
+    if (rc < 0 || v == NULL ||
+        (z[0] >= '0' && z[0] <= '9' && strlen(z) <= VERSION_MAX &&
+         z[strspn(z, "0123456789.-+abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] ==
+             '\0')) {
         return rc;
     }
     r->out->version = NULL;
@@ -380,26 +363,20 @@ static bool is_there(const struct resolve *r, const struct part *p, const char *
     return p->is_dir ? has_dir(r->t, path) : tree_find(r->t, str_of(path)) != NULL;
 }
 
-/// Where a build puts what comes from `path`.
-static const char *built_path(struct arena *a, const char *path)
-{
-    static const char *const sources[] = {".tsx", ".jsx", ".ts"};
-    struct str s = str_of(path);
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        if (str_ends(s, sources[i])) {
-            s.n -= strlen(sources[i]);
-            return arena_printf(a, "dist/" STR_FMT ".js", STR_ARG(s));
-        }
-    }
-    return arena_printf(a, "dist/%s", path);
-}
-
 /// The first of `paths` (ends with NULL, or is full) that is there, built ones first; NULL: none is.
 static const char *find_first(struct resolve *r, const struct part *p, const char *const *paths,
                               size_t n)
 {
+    static const char *const sources[] = {".tsx", ".jsx", ".ts"}; // a build makes .js of them
     for (size_t i = 0; i < n && paths[i] != NULL && r->built && p->is_built; i++) {
-        const char *built = built_path(r->a, paths[i]);
+        const char *built = arena_printf(r->a, "dist/%s", paths[i]);
+        for (size_t k = 0; k < ARRAY_LEN(sources); k++) {
+            struct str base = str_of(paths[i]);
+            if (str_ends(base, sources[k])) {
+                base.n -= strlen(sources[k]);
+                built = arena_printf(r->a, "dist/" STR_FMT ".js", STR_ARG(base));
+            }
+        }
         if (is_there(r, p, built)) {
             return built;
         }
@@ -541,74 +518,53 @@ static void take_warnings(struct resolve *r)
     }
 }
 
-static void take_metadata(struct resolve *r)
+// ---- public ---------------------------------------------------------------------------------
+
+int manifest_resolve(struct plugin_shape *out, struct arena *a, const struct tree *t,
+                     const char *path, bool built, struct gen_diag *fault)
 {
-    const struct plugin_shape *s = r->out;
+    static int (*const steps[])(struct resolve * r) = {
+        read_manifest, take_name,    take_api,         take_version,
+        take_parts,    take_options, take_permissions,
+    };
+    struct resolve r = {.out = out, .a = a, .t = t, .path = path, .built = built, .fault = fault};
+    *out = (struct plugin_shape){.api = MANIFEST_API, .origin = t->is_file ? "file" : "directory"};
+    out->name = arena_strdup(a, stem(&r)); // until the manifest says another
+    int rc = t->is_file ? take_stem(&r) : 0;
+    if (t->is_file && rc == 0) {
+        out->server = t->files.n != 0 ? t->files.p[0].path : NULL;
+        out->lang = plugin_lang_of(str_of(out->server));
+        if (out->lang == LANG_NONE) {
+            out->server = NULL;
+            rc = fail(&r, DIAG_ENTRY_MISSING, about_all(&r),
+                      "a single file must be of a known language (.lua .py .mjs .js .ts .c)");
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(steps) && !t->is_file && rc == 0; i++) {
+        rc = steps[i](&r);
+    }
+    rc = t->is_file || rc < 0 ? rc : take_text(&r, "description", &out->description);
+    if (rc < 0) {
+        return rc;
+    }
+    take_warnings(&r); // a single file has no manifest
     const struct {
         const char *key, *value;
-    } rows[] = {{"api", s->api},
-                {"name", s->name},
-                {"version", s->version},
-                {"description", s->description}};
-    struct json *m = arena_calloc(r->a, 1, sizeof *m);
+    } rows[] = {{"api", out->api},
+                {"name", out->name},
+                {"version", out->version},
+                {"description", out->description}};
+    struct json *m = arena_calloc(a, 1, sizeof *m);
     m->type = JSON_OBJ;
-    m->members = arena_calloc(r->a, ARRAY_LEN(rows), sizeof *m->members);
+    m->members = arena_calloc(a, ARRAY_LEN(rows), sizeof *m->members);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (rows[i].value != NULL) {
             m->members[m->n++] = (struct json_member){
                 str_of(rows[i].key), {.type = JSON_STR, .s = str_of(rows[i].value)}};
         }
     }
-    r->out->metadata = m;
-}
-
-// ---- directories and files ------------------------------------------------------------------
-
-static int resolve_dir(struct resolve *r)
-{
-    static int (*const steps[])(struct resolve * r) = {
-        take_name, take_api, take_version, take_parts, take_options, take_permissions,
-    };
-    r->out->name = arena_strdup(r->a, stem(r)); // until the manifest says another
-    int rc = read_manifest(r);
-    for (size_t i = 0; i < ARRAY_LEN(steps) && rc == 0; i++) {
-        rc = steps[i](r);
-    }
-    rc = rc < 0 ? rc : take_text(r, "description", &r->out->description);
-    if (rc == 0) {
-        take_warnings(r);
-    }
-    return rc;
-}
-
-static int resolve_file(struct resolve *r)
-{
-    int rc = take_stem(r);
-    if (rc < 0) {
-        return rc;
-    }
-    r->out->server = r->t->files.n != 0 ? r->t->files.p[0].path : NULL;
-    r->out->lang = plugin_lang_of(str_of(r->out->server));
-    if (r->out->lang == LANG_NONE) {
-        r->out->server = NULL;
-        return fail(r, DIAG_ENTRY_MISSING, about_all(r),
-                    "a single file must be of a known language (.lua .py .mjs .js .ts .c)");
-    }
+    out->metadata = m;
     return 0;
-}
-
-// ---- public ---------------------------------------------------------------------------------
-
-int manifest_resolve(struct plugin_shape *out, struct arena *a, const struct tree *t,
-                     const char *path, bool built, struct gen_diag *fault)
-{
-    struct resolve r = {.out = out, .a = a, .t = t, .path = path, .built = built, .fault = fault};
-    *out = (struct plugin_shape){.api = MANIFEST_API, .origin = t->is_file ? "file" : "directory"};
-    int rc = t->is_file ? resolve_file(&r) : resolve_dir(&r);
-    if (rc == 0) {
-        take_metadata(&r);
-    }
-    return rc;
 }
 
 int manifest_options(const struct plugin_shape *s, const struct json *given, struct arena *a,

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "base/path.h"
+#include "base/slug.h"
 #include "config/config.h"
 #include "config/home.h"
 #include "plugin/plugins_int.h"
@@ -143,31 +144,28 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
 // ---- lifecycle ----------------------------------------------------------------------------------
 
 /// A version without a server side has nothing to be told.
-static void tell_life(struct gen_unit *u, bool enters, enum gen_reason why,
-                      struct gen_life_call *call)
-{
-    const struct loaded *v = u->data;
-    if (v->run == NULL) {
-        gen_life_done(call, NULL);
-    } else if (enters) {
-        v->run->runner->enter(v->run, why, call);
-    } else {
-        v->run->runner->leave(v->run, why, call);
-    }
-}
-
 static void src_leave(void *arg, struct gen_unit *u, enum gen_reason why,
                       struct gen_life_call *call)
 {
+    const struct loaded *v = u->data;
     (void)arg;
-    tell_life(u, false, why, call);
+    if (v->run != NULL) {
+        v->run->runner->leave(v->run, why, call);
+    } else {
+        gen_life_done(call, NULL);
+    }
 }
 
 static void src_enter(void *arg, struct gen_unit *u, enum gen_reason why,
                       struct gen_life_call *call)
 {
+    const struct loaded *v = u->data;
     (void)arg;
-    tell_life(u, true, why, call);
+    if (v->run != NULL) {
+        v->run->runner->enter(v->run, why, call);
+    } else {
+        gen_life_done(call, NULL);
+    }
 }
 
 static void src_release(void *arg, struct gen_unit *u)
@@ -188,25 +186,6 @@ static const struct gen_source_ops source_ops = {
 };
 
 // ---- projects -----------------------------------------------------------------------------------
-
-/// The last part of the root as a name: `backend_api` is `backend-api`.
-static char *slug_of(const char *root)
-{
-    struct str base = path_base(str_of(root));
-    struct buf b = {.max = SIZE_MAX};
-    for (size_t i = 0; i < base.n; i++) {
-        char c = base.p[i];
-        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (plain || (b.n != 0 && b.p[b.n - 1] != '-')) {
-            buf_addc(&b, plain ? c : '-');
-        }
-    }
-    while (b.n != 0 && b.p[b.n - 1] == '-') {
-        buf_cut(&b, b.n - 1);
-    }
-    return b.n != 0 ? buf_take(&b, NULL) : (buf_fini(&b), xstrdup("project"));
-}
 
 struct project *plugins__project(const struct plugins *ps, const char *root)
 {
@@ -232,8 +211,10 @@ static bool project_open(struct plugins *ps, struct trust_place *place)
         trust_place_fini(place);
         return false;
     }
+    char slug[SLUG_TEXT];
+    slug_of(place->root, slug);
     vec_push(&ps->projects,
-             ((struct project){.place = *place, .slug = slug_of(place->root), .opening = true}));
+             ((struct project){.place = *place, .slug = xstrdup(slug), .opening = true}));
     look__roots(ps);
     return true;
 }

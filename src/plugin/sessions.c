@@ -7,8 +7,6 @@
 #include "plugin/plugins.h"
 #include "store/tree.h"
 
-#define IMPROVEMENTS "improvements/"
-
 enum agent_reach plugin_view_reach(void *view, const struct gen_unit *u, const char *session,
                                    const char *working_dir)
 {
