@@ -7,21 +7,6 @@
 #define TEXT "text/plain; charset=utf-8"
 #define JSON "application/json"
 
-/// A name of a header, and a value that breaks no line.
-static bool is_header(struct str name, struct str value)
-{
-    bool ok = name.n != 0;
-    for (size_t i = 0; i < name.n && ok; i++) {
-        char c = name.p[i];
-        ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
-    }
-    for (size_t i = 0; i < value.n && ok; i++) {
-        ok = ((unsigned char)value.p[i] >= ' ' || value.p[i] == '\t') && value.p[i] != 0x7f;
-    }
-    return ok;
-}
-
 /// `v` as JSON text in `arena`.
 static struct str text_of(struct arena *arena, const struct json *v)
 {
@@ -32,6 +17,7 @@ static struct str text_of(struct arena *arena, const struct json *v)
     return text;
 }
 
+/// Add a header if its name is one and its value breaks no line.
 static int add_header(struct gen_answer *a, struct arena *arena, struct str name,
                       const struct json *v, struct err *e)
 {
@@ -39,8 +25,16 @@ static int add_header(struct gen_answer *a, struct arena *arena, struct str name
         return err_set(e, ERR_TOO_LARGE, "an answer has at most %d headers", GEN_HEADERS);
     }
     struct str value = v->type == JSON_STR ? arena_str(arena, v->s) : text_of(arena, v);
-    bool scalar = v->type != JSON_OBJ && v->type != JSON_ARR && v->type != JSON_NULL;
-    if (!scalar || !is_header(name, value)) {
+    bool ok = name.n != 0 && v->type != JSON_OBJ && v->type != JSON_ARR && v->type != JSON_NULL;
+    for (size_t i = 0; i < name.n && ok; i++) {
+        char c = name.p[i];
+        ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+    }
+    for (size_t i = 0; i < value.n && ok; i++) {
+        ok = ((unsigned char)value.p[i] >= ' ' || value.p[i] == '\t') && value.p[i] != 0x7f;
+    }
+    if (!ok) {
         return err_set(e, ERR_INVALID, "an answer cannot have the header '" STR_FMT "' like this",
                        STR_ARG(name));
     }

@@ -55,16 +55,6 @@ static void names_free(struct gen_run *run)
     run->req.n_names = 0;
 }
 
-static bool has_name(const struct gen_request *req, struct str name)
-{
-    for (size_t i = 0; i < req->n_names; i++) {
-        if (str_eq(req->names[i], name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// Both together; no names means all.
 static void names_merge(struct gen_run *run, const struct gen_request *req, bool first)
 {
@@ -78,12 +68,17 @@ static void names_merge(struct gen_run *run, const struct gen_request *req, bool
         memcpy(all, run->req.names, n * sizeof *all);
     }
     free((void *)(uintptr_t)run->req.names);
-    run->req.names = all;
     for (size_t i = 0; i < req->n_names; i++) {
-        if (!has_name(&run->req, req->names[i])) {
-            all[run->req.n_names++] = (struct str){str_dup(req->names[i]), req->names[i].n};
+        size_t k = 0;
+        while (k < n && !str_eq(all[k], req->names[i])) {
+            k++;
+        }
+        if (k == n) {
+            all[n++] = (struct str){str_dup(req->names[i]), req->names[i].n};
         }
     }
+    run->req.names = all;
+    run->req.n_names = n;
 }
 
 static void run_free(struct gen_run *run)
@@ -92,10 +87,7 @@ static void run_free(struct gen_run *run)
     gen_unpin(run->old);
     gen_unpin(run->made);
     gen__stage_fini(&run->stage);
-    vec_foreach (d, &run->faults) {
-        gen_diag_fini(d);
-    }
-    vec_fini(&run->faults);
+    vec_fini_each(&run->faults, gen__diag_free);
     vec_fini(&run->waiters);
     free(run);
 }
@@ -130,18 +122,6 @@ static void prepare(struct gen_source *src, const struct gen_request *req)
 {
     src->state = SOURCE_PREPARING;
     src->ops->prepare(src->arg, src, req);
-}
-
-static void prepare_all(struct gen_engine *e)
-{
-    vec_foreach (it, &e->sources) {
-        struct gen_source *src = *it;
-        if (src->state == SOURCE_PREPARING) {
-            src->again = true;
-        } else {
-            prepare(src, &e->run->req);
-        }
-    }
 }
 
 // ---- a run's beginning and end ------------------------------------------------------------
@@ -187,8 +167,13 @@ static void begin(void *arg)
     }
     e->phase = PHASE_PREPARE;
     e->run->began_ns = time_mono_ns();
-    if (!e->run->owed) {
-        prepare_all(e);
+    for (size_t i = 0; i < e->sources.n && !e->run->owed; i++) {
+        struct gen_source *src = e->sources.p[i];
+        if (src->state == SOURCE_PREPARING) {
+            src->again = true;
+        } else {
+            prepare(src, &e->run->req);
+        }
     }
     check_ready(e);
 }
@@ -291,13 +276,10 @@ void gen__maybe_free(struct gen_engine *e)
         }
     }
     vec_fini_each(&e->sources, free);
-    vec_foreach (d, &e->warnings) {
-        gen_diag_fini(d);
-    }
     gen__troubles_fini(&e->troubles);
     gen__report_free(e->last);
     gen__index_fini(&e->spare);
-    vec_fini(&e->warnings);
+    vec_fini_each(&e->warnings, gen__diag_free);
     loop_fn *closed = e->closed;
     void *arg = e->closed_arg;
     free(e);
@@ -449,12 +431,20 @@ bool gen_is_running(const struct gen_engine *e)
     return e->run != NULL;
 }
 
+static bool has_warning(const struct gen_diag *list, size_t n, const struct gen_diag *d)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (gen_diag_equal(&list[i], d)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void gen_warn(struct gen_engine *e, const struct gen_diag *d)
 {
-    vec_foreach (have, &e->warnings) {
-        if (gen_diag_equal(have, d)) {
-            return;
-        }
+    if (has_warning(e->warnings.p, e->warnings.n, d)) {
+        return;
     }
     gen_unwarn(e, d->code, d->path);
     vec_push(&e->warnings, gen_diag_copy(d));
@@ -476,16 +466,6 @@ void gen_unwarn(struct gen_engine *e, enum gen_code code, const char *path)
 static bool is_of(const struct gen_diag *d, const char *source)
 {
     return d->source != NULL && strcmp(d->source, source) == 0;
-}
-
-static bool has_warning(const struct gen_diag *list, size_t n, const struct gen_diag *d)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (gen_diag_equal(&list[i], d)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 bool gen_set_warnings(struct gen_engine *e, const char *source, const struct gen_diag *list,

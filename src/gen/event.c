@@ -7,8 +7,6 @@
 //     tools.changed, prompts.changed, resources.changed   at most once for a commit, when what clients see
 //                           of that list differs; kinds.def names the lists
 
-#include <assert.h>
-
 #include "gen/gen_int.h"
 
 struct message {
@@ -60,7 +58,6 @@ static void send_lists(struct gen_engine *e, const struct gen *now, const struct
     for (size_t kind = 0; kind < GEN__KINDS; kind++) {
         if (gen__list_events[kind] != NULL && now->marks.of[kind] != before->of[kind]) {
             struct message m;
-            assert(gen__list_events[kind] != NULL);
             message_init(&m);
             jw_kint(&m.w, "generation", (int64_t)now->number);
             message_send(&m, e, gen__list_events[kind]);

@@ -88,32 +88,28 @@ static uint64_t alias_mark(const struct gen_item *it)
 }
 
 /// Who owns the plain name: the first in load order, unless a later unit prefers it.
-static void index_plain_name(struct gen *g, struct gen_item *it)
-{
-    void **at = gen__index_at(&g->by_name, it->name_hash, it->name);
-    struct gen_item *first = *at;
-    bool wins = first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
-    uint64_t *mark = &g->marks.of[it->kind]; // a sum: order does not matter
-    *mark += wins ? it->mark : alias_mark(it);
-    if (wins) {
-        *mark += first != NULL ? alias_mark(first) - first->mark : 0;
-        *at = it;
-    }
-    if (first != NULL) {
-        note_conflict(g, wins ? it : first, wins ? first : it);
-    }
-}
-
 static void index_item(struct gen *g, struct gen_item *it)
 {
+    uint64_t *mark = &g->marks.of[it->kind]; // a sum: order does not matter
     if (it->is_builtin && it->naming != GEN_NAME_OVERRIDE) {
         note_conflict(g, NULL, it);
         return;
     }
     if (it->naming == GEN_NAME_LONG) {
-        g->marks.of[it->kind] += alias_mark(it);
+        *mark += alias_mark(it);
     } else {
-        index_plain_name(g, it);
+        void **at = gen__index_at(&g->by_name, it->name_hash, it->name);
+        struct gen_item *first = *at;
+        bool wins =
+            first == NULL || (prefers(it->unit, it->name) && !prefers(first->unit, it->name));
+        *mark += wins ? it->mark : alias_mark(it);
+        if (wins) {
+            *mark += first != NULL ? alias_mark(first) - first->mark : 0;
+            *at = it;
+        }
+        if (first != NULL) {
+            note_conflict(g, wins ? it : first, wins ? first : it);
+        }
     }
     void **alias = gen__index_at(&g->by_name, it->alias_hash, it->alias);
     if (*alias == NULL) {
@@ -146,7 +142,7 @@ static void note_hook(struct gen *g, const struct hook *h, enum gen_code code,
         .hook = h->point,
         .traceback = run->fault.traceback,
     };
-    if (gen__unit_note(u, &d)) {
+    if (gen_unit_note(u, &d)) {
         gen__event_error(g->engine, u->name, h->point, &d);
     }
     free(message);
@@ -172,22 +168,32 @@ static struct hook_set *make_hooks(struct gen *g, const struct hook_place *place
     return hook_set_new(places, n, &keeper);
 }
 
-typedef vec(struct hook_place) place_list;
+// ---- inside gen/ --------------------------------------------------------------------------
 
-/// Take the items of all units and index them.
-static void take_items(struct gen *g)
+struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *const *units, size_t n)
 {
-    place_list places = {0};
-    size_t n = 0;
+    struct gen *g = xmalloc(sizeof *g);
+    bool sorted = true; // mostly: those of the last generation, one of them changed
+    size_t names = 0;
+    vec(struct hook_place) places = {0};
+    *g = (struct gen){.engine = e, .number = number, .pins = 1};
+    vec_reserve(&g->units, n);
+    for (size_t i = 0; i < n; i++) {
+        vec_push(&g->units, gen__unit_ref(units[i]));
+        sorted = sorted && (i == 0 || by_load_order(&units[i - 1], &units[i]) < 0);
+    }
+    if (!sorted) {
+        qsort(g->units.p, n, sizeof *g->units.p, by_load_order);
+    }
     vec_foreach (u, &g->units) {
         vec_foreach (it, &(*u)->items) {
             vec_push(&g->items, gen__item_ref(*it));
-            n += conflict_codes[(*it)->kind] != DIAG_NONE ? 2 : 0; // with the alias
+            names += conflict_codes[(*it)->kind] != DIAG_NONE ? 2 : 0; // with the alias
         }
     }
-    gen__index_init(&g->by_unit, g->units.n, &(struct gen__index){0});
-    gen__index_init(&g->by_name, n, &g->engine->spare);
-    for (size_t rank = 0; rank < g->units.n; rank++) {
+    gen__index_init(&g->by_unit, n, &(struct gen__index){0});
+    gen__index_init(&g->by_name, names, &e->spare);
+    for (size_t rank = 0; rank < n; rank++) {
         struct gen_unit *u = g->units.p[rank];
         *gen__index_at(&g->by_unit, u->name_hash, u->name) = u;
         vec_foreach (it, &u->items) {
@@ -201,50 +207,24 @@ static void take_items(struct gen *g)
     }
     g->hooks = make_hooks(g, places.p, places.n);
     vec_fini(&places);
-}
-
-// ---- inside gen/ --------------------------------------------------------------------------
-
-struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *const *units, size_t n)
-{
-    struct gen *g = xmalloc(sizeof *g);
-    bool sorted = true; // mostly: those of the last generation, one of them changed
-    *g = (struct gen){.engine = e, .number = number, .pins = 1};
-    vec_reserve(&g->units, n);
-    for (size_t i = 0; i < n; i++) {
-        vec_push(&g->units, gen__unit_ref(units[i]));
-        sorted = sorted && (i == 0 || by_load_order(&units[i - 1], &units[i]) < 0);
-    }
-    if (!sorted) {
-        qsort(g->units.p, n, sizeof *g->units.p, by_load_order);
-    }
-    take_items(g);
     e->alive++;
     return g;
 }
 
-/// Now, not in the next turn: nobody may be inside.
-static void gen_free(struct gen *g)
-{
-    hook_set_free(g->hooks);
-    gen__index_fini(&g->engine->spare);
-    g->engine->spare = g->by_name;
-    gen__index_fini(&g->by_unit);
-    vec_foreach (d, &g->conflicts) {
-        gen_diag_fini(d);
-    }
-    vec_fini_each(&g->items, gen__item_unref);
-    vec_fini_each(&g->units, gen__unit_unref);
-    vec_fini(&g->conflicts);
-    g->engine->alive--;
-    free(g);
-}
-
+/// In the next turn of the loop: nobody may be inside.
 static void free_later(void *arg)
 {
     struct gen *g = arg;
     struct gen_engine *e = g->engine;
-    gen_free(g);
+    hook_set_free(g->hooks);
+    gen__index_fini(&e->spare);
+    e->spare = g->by_name;
+    gen__index_fini(&g->by_unit);
+    vec_fini_each(&g->conflicts, gen__diag_free);
+    vec_fini_each(&g->items, gen__item_unref);
+    vec_fini_each(&g->units, gen__unit_unref);
+    free(g);
+    e->alive--;
     gen__maybe_free(e);
 }
 
@@ -319,7 +299,7 @@ const struct hook_set *gen_hooks(const struct gen *g)
 
 struct hook_set *gen_hooks_of(struct gen *g, const struct str *units, size_t n)
 {
-    place_list places = {0};
+    vec(struct hook_place) places = {0};
     for (size_t i = 0; i < n; i++) {
         const struct gen_unit *u = gen_unit_find(g, units[i]);
         vec_foreach (it, &g->items) {

@@ -153,6 +153,11 @@ struct gen_engine {
     void *closed_arg;
 };
 
+static inline void gen__diag_free(struct gen_diag d) // for vec_fini_each()
+{
+    gen_diag_fini(&d);
+}
+
 // ---- unit.c -------------------------------------------------------------------------------------
 
 struct gen_unit *gen__unit_new(struct gen_source *owner, const struct gen_unit_spec *spec);
@@ -162,8 +167,6 @@ void gen__unit_start(struct gen_unit *u); // its items become part of the curren
 void gen__unit_stop(struct gen_unit *u);
 struct gen_item *gen__item_ref(struct gen_item *it);
 void gen__item_unref(struct gen_item *it);
-/// As gen_unit_note(); false when exactly this was known already.
-bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d);
 
 // ---- index.c ------------------------------------------------------------------------------------
 
@@ -196,7 +199,7 @@ void gen__amend_flush(struct gen_engine *e);
 
 void gen__stage_init(struct gen_stage *s, struct gen_engine *e, const struct gen_request *req);
 void gen__stage_fini(struct gen_stage *s);
-/// Throw away what was begun and not put.
+/// Discard what was begun and not put.
 void gen__stage_sweep(struct gen_stage *s);
 struct gen_trouble *gen__trouble_find(gen__troubles *list, const char *name);
 void gen__troubles_fini(gen__troubles *list);

@@ -41,23 +41,7 @@ static void make_call(struct gen_engine *e, struct gen_run *run, life_fn *fn, st
     fn(u->owner->arg, u, why, call);
 }
 
-static void call_done(struct gen_engine *e, struct gen_run *run);
-
-/// What was replaced before it was told is not told any more.
-static void enter_all(struct gen_engine *e, struct gen_run *run)
-{
-    run->entering = true;
-    run->life_left = 1;
-    vec_foreach (c, &run->stage.changes) {
-        if (c->new != NULL && c->new->life == GEN_CURRENT && !e->closing) {
-            c->new->entered = true;
-            make_call(e, run, c->new->owner->ops->enter, c->new,
-                      c->old != NULL ? GEN_RELOAD : GEN_START);
-        }
-    }
-    call_done(e, run);
-}
-
+/// One answer less is missing. After all that left, those that came are told.
 static void call_done(struct gen_engine *e, struct gen_run *run)
 {
     size_t *left = left_of(e, run);
@@ -67,10 +51,20 @@ static void call_done(struct gen_engine *e, struct gen_run *run)
     }
     if (run == NULL) {
         gen__stopped(e);
-    } else if (!run->entering) {
-        enter_all(e, run);
-    } else {
+    } else if (run->entering) {
         gen__finish(e, run);
+    } else {
+        run->entering = true;
+        run->life_left = 1;
+        vec_foreach (
+            c, &run->stage.changes) { // a unit that was replaced before it was told is not told
+            if (c->new != NULL && c->new->life == GEN_CURRENT && !e->closing) {
+                c->new->entered = true;
+                make_call(e, run, c->new->owner->ops->enter, c->new,
+                          c->old != NULL ? GEN_RELOAD : GEN_START);
+            }
+        }
+        call_done(e, run);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "base/url.h"
 #include "gen/route.h"
 
-/// Set a member: one that is there already gets `joint` and the value behind it, or (NULL) is replaced.
+/// Set a member: one that is there already gets `joint` and the value after it, or (NULL) is replaced.
 static void put(struct json *to, struct arena *a, struct str name, struct str value,
                 const char *joint)
 {

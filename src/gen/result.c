@@ -29,7 +29,7 @@ static struct str text_of_blocks(struct arena *a, const struct json *content)
         bool is_text = str_eqz(type, "text");
         buf_addz(&text, text.n != 0 ? "\n" : "");
         if (is_text) {
-            buf_adds(&text, json_str(json_get(block, "text"), ""));
+            buf_adds(&text, json_get_text(block, "text"));
         } else {
             buf_addf(&text, "[" STR_FMT "]", STR_ARG(type));
         }

@@ -16,22 +16,17 @@
 
 // ---- troubles -----------------------------------------------------------------------------
 
-static void need_fini(struct gen_report_need *n)
+static void need_free(struct gen_report_need n)
 {
-    free((void *)(uintptr_t)n->plugin);
-    free((void *)(uintptr_t)n->reason);
+    free((void *)(uintptr_t)n.plugin);
+    free((void *)(uintptr_t)n.reason);
 }
 
-static void trouble_empty(struct gen_trouble *t)
+static void trouble_free(struct gen_trouble t)
 {
-    vec_foreach (d, &t->diags) {
-        gen_diag_fini(d);
-    }
-    vec_foreach (n, &t->needs) {
-        need_fini(n);
-    }
-    vec_fini(&t->diags);
-    vec_fini(&t->needs);
+    vec_fini_each(&t.diags, gen__diag_free);
+    vec_fini_each(&t.needs, need_free);
+    free(t.name);
 }
 
 struct gen_trouble *gen__trouble_find(gen__troubles *list, const char *name)
@@ -48,19 +43,14 @@ static void trouble_remove(gen__troubles *list, const char *name)
 {
     struct gen_trouble *t = gen__trouble_find(list, name);
     if (t != NULL) {
-        trouble_empty(t);
-        free(t->name);
+        trouble_free(*t);
         vec_remove(list, t - list->p);
     }
 }
 
 void gen__troubles_fini(gen__troubles *list)
 {
-    vec_foreach (t, list) {
-        trouble_empty(t);
-        free(t->name);
-    }
-    vec_fini(list);
+    vec_fini_each(list, trouble_free);
 }
 
 // ---- changes ------------------------------------------------------------------------------
@@ -112,10 +102,7 @@ void gen__stage_init(struct gen_stage *s, struct gen_engine *e, const struct gen
 void gen__stage_fini(struct gen_stage *s)
 {
     vec_fini_each(&s->units, gen__unit_unref);
-    vec_foreach (n, &s->needs) {
-        need_fini(n);
-    }
-    vec_fini(&s->needs);
+    vec_fini_each(&s->needs, need_free);
     vec_fini(&s->changes);
     gen__troubles_fini(&s->troubles);
 }

@@ -3,7 +3,7 @@
 //     staging ── committed ──> current ── replaced or removed ──> draining ── last generation freed
 //        │ registrations are         │ registrations are                │ registrations are   │
 //        │ recorded                  │ a new generation                 │ refused             └ release()
-//        └ thrown away: release()
+//        └ discarded: release()
 //
 // A unit owns its items; each generation that shows an item has a reference on it too, so that taking
 // one back (gen_item_off) gives its memory back as soon as the generations from before are gone, also
@@ -49,15 +49,6 @@ static int check_open(const struct gen_unit *u, struct err *e)
     return 0;
 }
 
-static bool is_builtin(const struct gen_engine *e, const char *tool)
-{
-    const char *const *names = e->builtins;
-    while (names != NULL && *names != NULL && strcmp(*names, tool) != 0) {
-        names++;
-    }
-    return names != NULL && *names != NULL;
-}
-
 static struct gen_item *item_new(struct gen_unit *u, enum gen_kind kind, struct str name,
                                  struct str about)
 {
@@ -72,7 +63,8 @@ static struct gen_item *item_new(struct gen_unit *u, enum gen_kind kind, struct 
     if (gen__list_events[kind] != NULL) {
         it->mark = map_hash(name) ^ (map_hash(about) << 1);
     }
-    it->is_builtin = kind == GEN_TOOL && is_builtin(u->engine, it->name);
+    size_t builtins = kind == GEN_TOOL ? str_count(u->engine->builtins) : 0;
+    it->is_builtin = str_lookup(name, u->engine->builtins, builtins) >= 0;
     return it;
 }
 
@@ -170,11 +162,8 @@ void gen__unit_unref(struct gen_unit *u)
     if (u->owner->ops->release != NULL) {
         u->owner->ops->release(u->owner->arg, u);
     }
-    vec_foreach (d, &u->diags) {
-        gen_diag_fini(d);
-    }
     vec_fini_each(&u->prefer, free);
-    vec_fini(&u->diags);
+    vec_fini_each(&u->diags, gen__diag_free);
     free(u->name);
     free(u->path);
     free(u->layer);
@@ -204,7 +193,7 @@ void gen__unit_stop(struct gen_unit *u)
     }
 }
 
-bool gen__unit_note(struct gen_unit *u, const struct gen_diag *d)
+bool gen_unit_note(struct gen_unit *u, const struct gen_diag *d)
 {
     bool known = false;
     for (size_t i = 0; i < u->diags.n; i++) {
@@ -418,11 +407,6 @@ size_t gen_unit_count(const struct gen_unit *u)
 struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i)
 {
     return i < u->items.n ? u->items.p[i] : NULL;
-}
-
-void gen_unit_note(struct gen_unit *u, const struct gen_diag *d)
-{
-    gen__unit_note(u, d);
 }
 
 void gen_unit_write_stats(const struct gen_unit *u, struct jw *w)
