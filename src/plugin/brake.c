@@ -20,13 +20,13 @@ enum { WINDOW_MS = 2000, PAUSE_MS = 1000, FORGET_MS = 10000 };
 static void on_time(void *arg)
 {
     struct plugins *ps = arg;
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->plugins) {
         (*p)->looked = (*p)->looked || (*p)->brake.until != 0;
     }
     plugins__ask(ps, "watch");
 }
 
-void brake__committed(struct plug *p)
+void brake__committed(struct plugin *p)
 {
     struct brake *b = &p->brake;
     assert(p->serving != NULL);
@@ -55,7 +55,7 @@ void brake__committed(struct plug *p)
                       .hint = "write to config.data_dir() instead"});
 }
 
-bool brake__holds(struct plug *p)
+bool brake__holds(struct plugin *p)
 {
     struct plugins *ps = p->owner;
     uint64_t now = loop_now(ps->opts.hub->loop);

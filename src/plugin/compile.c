@@ -4,7 +4,7 @@
 //                                    └─> front_build ┄┄> content->front, or content->front_fault ──> staged
 //
 // What the compiler makes belongs to the content that it was made of, so that it goes with it, and an undo or a last
-// good version brings its own. A web side that does not compile fails the whole version: the old one goes on, both
+// good version brings its own. A web side that does not compile fails the whole version: the old one continues, both
 // sides of it. A missing compiler is not the plugin's fault: its server side serves, and so does a
 // dist/front/index.js that the plugin brings.
 //
@@ -43,7 +43,7 @@ static void on_built(void *arg, struct front_output *out, const struct gen_diag 
     }
 }
 
-static void compile(struct plugins *ps, const struct plug *p, struct content *c)
+static void compile(struct plugins *ps, const struct plugin *p, struct content *c)
 {
     const struct content *now = p->serving != NULL ? p->serving->content : NULL;
     bool wanted = c != NULL && c->sound && c->shape.front != NULL && c->front == NULL &&
@@ -91,7 +91,7 @@ const char *compile__entry(const struct content *c)
 
 static const struct loaded *serving(const struct plugins *ps, struct str name)
 {
-    const struct plug *p = map_get(&ps->units, name);
+    const struct plugin *p = map_get(&ps->units, name);
     return p != NULL ? p->serving : NULL;
 }
 

@@ -156,7 +156,7 @@ static uint64_t stamp_stat(const struct stat *st, struct str name)
     return h;
 }
 
-/// A sum over what lies in `fd`, which is closed: the order in which names come does not matter. A link is
+/// A sum over what is in `fd`, which is closed: the order in which names come does not matter. A link is
 /// a file: what it leads to is stamped where it is, or is none of the plugin's. Beyond `*left` names a tree
 /// cannot be read anyway.
 static uint64_t stamp_dir(int fd, unsigned depth, size_t *left)

@@ -1,4 +1,4 @@
-// What is to serve: for every unit one decision, made from what lies on disk and what people said.
+// What is to serve: for every unit one decision, made from what is on disk and what people said.
 //
 //     switched off ────────────────> nothing
 //     held by an undo ─────────────> the held version, until its file changes or force
@@ -10,8 +10,8 @@
 // then everything is decided once more.
 //
 // Invariants:
-//   - a plug whose act is ACT_NOTHING is not mentioned to the engine.
-//   - `want` and `back` are borrowed: from a slot, from what serves, or from `fetched`, all of which
+//   - a plugin whose act is ACT_NOTHING is not mentioned to the engine.
+//   - `want` and `back` are borrowed: from what was found on disk, from what serves, or from `fetched`, all of which
 //     stay until the run has ended.
 
 #include <assert.h>
@@ -30,25 +30,25 @@ static bool is_version(const struct content *c, const char *hash, bool built)
 }
 
 /// The content of that hash, read as the entry of `p` wants it, or NULL and a note that it has to be fetched.
-static struct content *get(const struct plug *p, const char *hash, const char *path,
+static struct content *get(const struct plugin *p, const char *hash, const char *path,
                            want_list *missing)
 {
     const struct plugins *ps = p->owner;
     bool built = p->entry != NULL && p->entry->place->hot == HOT_NO;
     struct str key;
-    void *slot;
+    void *value;
     vec_foreach (c, &ps->fetched) {
         if (is_version(*c, hash, built)) {
             return *c;
         }
     }
-    for (size_t at = 0; map_next(&ps->slots, &at, &key, &slot);) {
-        struct content *c = ((struct slot *)slot)->content;
+    for (size_t at = 0; map_next(&ps->found, &at, &key, &value);) {
+        struct content *c = ((struct found *)value)->content;
         if (is_version(c, hash, built)) {
             return c;
         }
     }
-    vec_foreach (it, &ps->plugs) {
+    vec_foreach (it, &ps->plugins) {
         const struct loaded *v = (*it)->serving;
         if (v != NULL && is_version(v->content, hash, built)) {
             return v->content;
@@ -105,7 +105,7 @@ static const char *last_trusted(const struct plugins *ps, const struct plugin_pl
 
 // ---- verdicts ---------------------------------------------------------------------------------
 
-static void verdict(struct plug *p, enum gen_state state, const struct gen_diag *d)
+static void verdict(struct plugin *p, enum gen_state state, const struct gen_diag *d)
 {
     gen_diag_fini(&p->verdict);
     p->state = state;
@@ -130,10 +130,10 @@ uint64_t decide__mark(const struct plugin_place *p, const char *unit)
     return mark;
 }
 
-// ---- one plug ---------------------------------------------------------------------------------
+// ---- one plugin ---------------------------------------------------------------------------------
 
-/// What goes on when what lies there cannot be taken: what serves, else what was good last.
-static void fall_back(struct plugins *ps, struct plug *p, want_list *missing)
+/// When what is there cannot be taken: keep what serves, else take what was good last.
+static void fall_back(struct plugins *ps, struct plugin *p, want_list *missing)
 {
     const struct plugin_place *place = p->entry->place;
     const char *good = p->serving == NULL ? past__good(ps, place->path) : NULL;
@@ -146,7 +146,7 @@ static void fall_back(struct plugins *ps, struct plug *p, want_list *missing)
     }
 }
 
-static void decide_untrusted(struct plugins *ps, struct plug *p, want_list *missing)
+static void decide_untrusted(struct plugins *ps, struct plugin *p, want_list *missing)
 {
     const struct plugin_place *place = p->entry->place;
     const char *last = last_trusted(ps, place);
@@ -165,7 +165,8 @@ static void decide_untrusted(struct plugins *ps, struct plug *p, want_list *miss
     }
 }
 
-static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, want_list *missing)
+static void decide_sound(struct plugins *ps, struct plugin *p, struct content *c,
+                         want_list *missing)
 {
     const struct plugin_place *place = p->entry->place;
     const char *good = past__good(ps, place->path);
@@ -190,10 +191,10 @@ static void decide_sound(struct plugins *ps, struct plug *p, struct content *c, 
     }
 }
 
-static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
+static void decide_entry(struct plugins *ps, struct plugin *p, want_list *missing)
 {
     const struct plugin_entry *e = p->entry;
-    const struct slot *s = p->slot;
+    const struct found *s = p->found;
     struct content *c = s != NULL ? s->content : NULL;
     struct gen_diag fault = {.code = DIAG_ENTRY_MISSING,
                              .path = e->place->path,
@@ -229,7 +230,7 @@ static void decide_entry(struct plugins *ps, struct plug *p, want_list *missing)
 
 // ---- held versions ----------------------------------------------------------------------------
 
-static void decide_held(struct plug *p, const struct hold *h, want_list *missing)
+static void decide_held(struct plugin *p, const struct hold *h, want_list *missing)
 {
     const struct past_unit *of = &h->of;
     assert(h->out || of->hash != NULL);
@@ -246,7 +247,7 @@ static void decide_held(struct plug *p, const struct hold *h, want_list *missing
 }
 
 /// Does the hold still stand? A file that became another one, or force, ends it.
-static const struct hold *standing_hold(struct plugins *ps, struct plug *p)
+static const struct hold *standing_hold(struct plugins *ps, struct plugin *p)
 {
     const struct hold *h = past__hold(ps, p->unit);
     if (h == NULL) {
@@ -263,7 +264,7 @@ static const struct hold *standing_hold(struct plugins *ps, struct plug *p)
 
 // ---- switched off -----------------------------------------------------------------------------
 
-bool plug__is_chosen_off(const struct plug *p)
+bool plugin__is_chosen_off(const struct plugin *p)
 {
     const char *const names[] = {p->unit, p->at.name};
     const struct json *v = NULL;
@@ -277,21 +278,21 @@ bool plug__is_chosen_off(const struct plug *p)
 
 /// An undo serves what a line of the settings has switched off before it; what was switched off since, or by a
 /// command or by code, is off.
-static bool is_off(const struct plugins *ps, const struct plug *p, const struct hold *h)
+static bool is_off(const struct plugins *ps, const struct plugin *p, const struct hold *h)
 {
     const char *const *unloaded = (const char *const *)ps->unloaded.p;
     if (str_lookup(str_of(p->unit), unloaded, ps->unloaded.n) >= 0) {
         return true;
     }
     if (h != NULL && (p->entry == NULL || h->over_off)) {
-        return plug__is_chosen_off(p);
+        return plugin__is_chosen_off(p);
     }
     return p->entry != NULL && !p->entry->enabled;
 }
 
 // ---- all of them ------------------------------------------------------------------------------
 
-static void decide(struct plugins *ps, struct plug *p, want_list *missing)
+static void decide(struct plugins *ps, struct plugin *p, want_list *missing)
 {
     const struct hold *h = standing_hold(ps, p);
     const struct loaded *now = p->serving;
@@ -315,7 +316,7 @@ static void decide(struct plugins *ps, struct plug *p, want_list *missing)
                 strcmp(now->content->tree.hash, p->want->tree.hash) == 0;
     bool forced = ps->force && ps->undo_to == 0 && p->state == GEN_LOADED;
     bool said = p->state == p->said_state && gen_diag_equal(&p->verdict, &p->said);
-    if (p->want != NULL && (!same || forced || plug__is_dead(p))) {
+    if (p->want != NULL && (!same || forced || plugin__is_dead(p))) {
         p->act = brake__holds(p) ? ACT_NOTHING : ACT_LOAD;
     } else if (p->want == NULL && now != NULL) {
         p->act = ACT_REMOVE;
@@ -324,16 +325,16 @@ static void decide(struct plugins *ps, struct plug *p, want_list *missing)
     }
 }
 
-static struct plug *plug_get(struct plugins *ps, const char *unit)
+static struct plugin *plugin_get(struct plugins *ps, const char *unit)
 {
-    struct plug *p = plugins__plug(ps, unit);
+    struct plugin *p = plugins__plug(ps, unit);
     if (p == NULL) {
         p = xcalloc(1, sizeof *p);
         p->owner = ps;
         p->unit = xstrdup(unit);
-        p->at = (struct plug_origin){.name = p->unit, .path = "", .layer = "", .source = ""};
+        p->at = (struct plugin_origin){.name = p->unit, .path = "", .layer = "", .source = ""};
         p->said_state = GEN_LOADED;
-        vec_push(&ps->plugs, p);
+        vec_push(&ps->plugins, p);
         map_set(&ps->units, str_of(unit), p);
     }
     return p;
@@ -341,7 +342,7 @@ static struct plug *plug_get(struct plugins *ps, const char *unit)
 
 static int by_order(const void *a, const void *b)
 {
-    const struct plug *x = *(struct plug *const *)a, *y = *(struct plug *const *)b;
+    const struct plugin *x = *(struct plugin *const *)a, *y = *(struct plugin *const *)b;
     return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->unit, y->unit);
 }
 
@@ -361,12 +362,12 @@ static void say_duplicates(struct plugins *ps)
     }
 }
 
-/// The entries go with the next look; a plug whose entry is gone is still shown until the commit.
-static void take_origin(struct plug *p, const struct plugin_entry *e)
+/// The entries go with the next look; a plugin whose entry is gone is still shown until the commit.
+static void take_origin(struct plugin *p, const struct plugin_entry *e)
 {
     const struct plugin_place *at = e->place;
     arena_fini(&p->arena);
-    p->at = (struct plug_origin){
+    p->at = (struct plugin_origin){
         .name = arena_strdup(&p->arena, str_of(e->name)),
         .path = arena_strdup(&p->arena, str_of(at->path)),
         .layer = plugin_layer_name(at->layer),
@@ -381,26 +382,26 @@ static void take_origin(struct plug *p, const struct plugin_entry *e)
 
 static void meet_entries(struct plugins *ps)
 {
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->plugins) {
         (*p)->order = (int)ps->entries.list.n; // what has no entry comes last
     }
     for (size_t i = 0; i < ps->entries.list.n; i++) {
         const struct plugin_entry *e = &ps->entries.list.p[i];
         if (!entry_is_duplicate(e)) {
-            struct plug *p = plug_get(ps, e->unit);
+            struct plugin *p = plugin_get(ps, e->unit);
             p->entry = e;
-            p->slot = look__slot(ps, e->place->path);
+            p->found = look__found(ps, e->place->path);
             p->order = (int)i;
             take_origin(p, e);
         }
     }
     vec_foreach (h, &ps->holds) {
         if (past__member(ps, (*h)->unit) == NULL) {
-            plug_get(ps, (*h)->unit);
+            plugin_get(ps, (*h)->unit);
         }
     }
-    if (ps->plugs.n != 0) {
-        qsort(ps->plugs.p, ps->plugs.n, sizeof *ps->plugs.p, by_order);
+    if (ps->plugins.n != 0) {
+        qsort(ps->plugins.p, ps->plugins.n, sizeof *ps->plugins.p, by_order);
     }
 }
 
@@ -412,7 +413,7 @@ static bool meet_new_entries(struct plugins *ps)
     }
     ps->relisted = false;
     vec_foreach (p, &ps->places.list) {
-        const struct slot *s = look__slot(ps, p->path);
+        const struct found *s = look__found(ps, p->path);
         const struct content *c = s != NULL ? s->content : NULL;
         p->untrusted = p->project != NULL && c != NULL && !is_trusted(ps, p, c->tree.hash) &&
                        last_trusted(ps, p) == NULL;
@@ -433,7 +434,7 @@ bool decide__all(struct plugins *ps)
         // all of them if entries changed or a user asked; else those that were looked at, or wait to be staged
         bool all = meet_new_entries(ps) || !ps->watch_run;
         ps->run.n = 0;
-        vec_foreach (p, &ps->plugs) {
+        vec_foreach (p, &ps->plugins) {
             if (all || (*p)->looked || (*p)->act != ACT_NOTHING) {
                 vec_push(&ps->run, *p);
             }
@@ -441,7 +442,7 @@ bool decide__all(struct plugins *ps)
         }
     }
     vec_foreach (it, &ps->run) {
-        struct plug *p = *it;
+        struct plugin *p = *it;
         if (was_asked(ps, p->unit)) {
             decide(ps, p, &missing);
         } else {

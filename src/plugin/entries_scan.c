@@ -1,4 +1,4 @@
-// The places where plugins may lie: what the directories of a layer hold, and what was said by
+// The places where plugins may be: what the directories of a layer hold, and what was said by
 // configuration or by command. Both give places of one form; see entries.c for what becomes of them.
 //
 // A scan looks at names only. Whether a directory is a plugin is known when its files were read; a
@@ -177,8 +177,8 @@ static struct plugin_place configured(struct plugin_places *p, const struct conf
 /// with neither is passed over.
 static void add_chosen(struct plugin_places *p, const struct json *entry, const char *shipped_dir)
 {
-    struct str said = json_str(json_get(entry, "path"), "");
-    struct str name = json_str(json_get(entry, "name"), "");
+    struct str said = json_get_text(entry, "path");
+    struct str name = json_get_text(entry, "name");
     const struct json *options = json_get(entry, "options"), *hot = json_get(entry, "hot");
     if (name.n == 0 && (!str_starts(said, "/") || str_index(said, '\0') >= 0)) {
         return;
@@ -201,7 +201,7 @@ static void add_chosen(struct plugin_places *p, const struct json *entry, const 
                                  .name = name.n != 0 ? str_dup(name) : NULL});
 }
 
-/// The i-th line of `[[plugins]]`; NULL behind the last.
+/// The i-th line of `[[plugins]]`; NULL after the last.
 static const struct config_entry *line_at(const struct config *c, size_t i)
 {
     char key[32];

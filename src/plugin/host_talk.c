@@ -203,7 +203,7 @@ static struct host_fault fault_of(struct arena *a, const struct json *m, enum ge
                                           DIAG_HOOK_TIMEOUT, DIAG_MEMORY_LIMIT};
     const struct json *path = json_get(m, "path");
     enum gen_code code;
-    bool named = gen_code_parse(json_str(json_get(m, "code"), ""), &code), usable = false;
+    bool named = gen_code_parse(json_get_text(m, "code"), &code), usable = false;
     for (size_t i = 0; i < ARRAY_LEN(known) && named; i++) {
         usable = usable || known[i] == code;
     }
@@ -321,11 +321,11 @@ static void on_error(struct host_talk *t, const struct message *m)
 static void on_log(struct host_talk *t, const struct message *m)
 {
     enum log_level level;
-    if (!log_level_parse(json_str(json_get(m->m, "level"), ""), &level)) {
+    if (!log_level_parse(json_get_text(m->m, "level"), &level)) {
         level = LOG_INFO;
     }
     if (t->owner.on_log != NULL) {
-        t->owner.on_log(t->arg, level, json_str(json_get(m->m, "text"), ""));
+        t->owner.on_log(t->arg, level, json_get_text(m->m, "text"));
     }
 }
 
@@ -335,7 +335,7 @@ static void on_call(struct host_talk *t, const struct message *m)
     if (t->owner.on_call == NULL) {
         send_error(t, id, STR("no operation can be called here"));
     } else {
-        t->owner.on_call(t->arg, id, json_str(json_get(m->m, "op"), ""), json_get(m->m, "params"));
+        t->owner.on_call(t->arg, id, json_get_text(m->m, "op"), json_get(m->m, "params"));
     }
 }
 
@@ -344,7 +344,7 @@ static void on_state(struct host_talk *t, const struct message *m)
     if (t->owner.on_state == NULL) {
         send_error(t, 0, STR("no state is kept here"));
     } else {
-        t->owner.on_state(t->arg, json_str(json_get(m->m, "key"), ""), json_get(m->m, "value"));
+        t->owner.on_state(t->arg, json_get_text(m->m, "key"), json_get(m->m, "value"));
     }
 }
 
@@ -352,7 +352,7 @@ static void on_progress(struct host_talk *t, const struct message *m)
 {
     struct host_open_id *o = find_named(t, m);
     if (o != NULL && o->call != NULL && o->call->progress != NULL) {
-        o->call->progress(o->call, json_str(json_get(m->m, "text"), ""));
+        o->call->progress(o->call, json_get_text(m->m, "text"));
     }
 }
 
@@ -546,7 +546,7 @@ void host_talk_line(struct host_talk *t, struct str line)
         arena_fini(&a);
         return;
     }
-    struct str type = json_str(json_get(m, "type"), "");
+    struct str type = json_get_text(m, "type");
     while (i < ARRAY_LEN(handlers) && !str_eqz(type, handlers[i].type)) {
         i++;
     }

@@ -60,10 +60,10 @@ static int64_t bounded(const struct json *v, int64_t low, int64_t high)
 
 static int register_hook(struct host_unit *u, const struct json *what, struct err *e)
 {
-    struct str point = json_str(json_get(what, "point"), "");
+    struct str point = json_get_text(what, "point");
     const struct hook_point *p = hook_point_find(point);
-    struct str title = json_str(json_get(what, "name"), "");
-    struct str tool = json_str(json_get(what, "tool"), "");
+    struct str title = json_get_text(what, "name");
+    struct str tool = json_get_text(what, "tool");
     if (p == NULL || !(u->rules->whole || p->open)) {
         return err_set(e, ERR_DENIED, "hook point '" STR_FMT "' is not open here", STR_ARG(point));
     }
@@ -75,7 +75,7 @@ static int register_hook(struct host_unit *u, const struct json *what, struct er
     o->filter = str_dup(tool);
     o->handler = json_int(json_get(what, "handler"), 0);
     o->how = p->kind;
-    if (u->rules->whole && str_eqz(json_str(json_get(what, "on_error"), ""), "block")) {
+    if (u->rules->whole && str_eqz(json_get_text(what, "on_error"), "block")) {
         o->on_error = HOOK_BLOCK;
     }
     o->priority = (int)bounded(json_get(what, "priority"), -PRIORITY_MAX, PRIORITY_MAX);
@@ -181,7 +181,7 @@ static int register_told(struct host_unit *u, const struct kind *k, const struct
 
 static int register_ui(struct host_unit *u, const struct json *what, struct err *e)
 {
-    struct str key = json_str(json_get(what, "name"), "");
+    struct str key = json_get_text(what, "name");
     if (key.n == 0 || key.n > NAME_LEN * 2) {
         return err_set(e, ERR_INVALID, "preserve_ui: a key has 1 to %d bytes", NAME_LEN * 2);
     }
@@ -194,8 +194,7 @@ static int register_ui(struct host_unit *u, const struct json *what, struct err 
 static int register_route(struct host_unit *u, const struct json *what, struct err *e)
 {
     struct buf name = {.max = SIZE_MAX};
-    int rc = gen_route_name(&name, json_str(json_get(what, "method"), ""),
-                            json_str(json_get(what, "path"), ""), e);
+    int rc = gen_route_name(&name, json_get_text(what, "method"), json_get_text(what, "path"), e);
     if (rc == 0) {
         add_offer(u, OFFER_ROUTE, buf_str(&name));
     } else {
@@ -207,7 +206,7 @@ static int register_route(struct host_unit *u, const struct json *what, struct e
 
 static int register_watch(struct host_unit *u, const struct json *what, struct err *e)
 {
-    struct str path = json_str(json_get(what, "path"), "");
+    struct str path = json_get_text(what, "path");
     struct offer *o = add_offer(u, OFFER_WATCH, path);
     int rc = host__watch_read(o, what, e);
     if (rc < 0) {
@@ -218,7 +217,7 @@ static int register_watch(struct host_unit *u, const struct json *what, struct e
 
 static int register_event(struct host_unit *u, const struct json *what, struct err *e)
 {
-    struct str name = json_str(json_get(what, "name"), "");
+    struct str name = json_get_text(what, "name");
     if (name.n > NAME_LEN * 2 || !(u->rules->whole || event_type_is_open(name))) {
         return err_set(e, ERR_DENIED, "that event is not open here");
     }

@@ -11,7 +11,7 @@
 
 int host__watch_read(struct offer *o, const struct json *what, struct err *e)
 {
-    struct str pattern = json_str(json_get(what, "pattern"), "");
+    struct str pattern = json_get_text(what, "pattern");
     char *path = path_expand_home(o->name);
     if (path[0] != '/' || o->name[0] == '\0') {
         int rc = err_set(e, ERR_INVALID, "watch.directory: '%s' is not an absolute path", o->name);

@@ -1,7 +1,7 @@
 // The past of improvements: versions that are kept, and held by an undo.
 //
-//     file ── `now`: what is to serve ──┬── what lies there
-//                                       └── what an undo holds; then `under` is what lies there
+//     file ── `now`: what is to serve ──┬── what is there
+//                                       └── what an undo holds; then `under` is what is there
 //
 // For whom an improvement is active is kept with its version: one that an undo brings back after its file
 // was removed must not be active for more sessions than before.
@@ -35,7 +35,7 @@ static void id_of(const struct file *f, const struct holding *h, char out[SHA256
     }
 }
 
-/// What lies there counts again.
+/// What is there counts again.
 static void uncover(struct file *f)
 {
     assert(f->held);

@@ -67,7 +67,7 @@ static struct gen_diag diag_of(const struct file *f, const struct host_fault *fa
     return d;
 }
 
-/// The bytes of a file failed. What is wrong with what lies there is what counts; where nothing serves, what was good
+/// The bytes of a file failed. What is wrong with what is there is what counts; where nothing serves, what was good
 /// before the restart is tried.
 static void on_failed(void *arg, const struct host_fault *fault)
 {
@@ -119,7 +119,7 @@ static void on_log(void *arg, enum log_level level, struct str text)
 
 bool improvement__may_call(struct str op, const struct json *params)
 {
-    struct str name = json_str(json_get(params, "name"), "");
+    struct str name = json_get_text(params, "name");
     const struct op *row = ops;
     while (row < ops + OP__COUNT && !str_eqz(op, row->name)) {
         row++;

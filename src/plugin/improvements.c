@@ -8,7 +8,7 @@
 // somebody asked for waits PATIENCE_MS for the others. What is ready later asks for a run of its own.
 //
 // A file is tried once for each content: what failed or was stopped is not tried again until its
-// bytes change or somebody asks by force. The last good version of a file that fails to load goes on;
+// bytes change or somebody asks by force. The last good version of a file that fails to load continues;
 // a version that dies while it serves leaves nothing behind to go on with.
 //
 // Invariants:

@@ -39,8 +39,8 @@ struct file {
     struct improvements *owner;
     char *name, *unit, *path;
     bool invalid;         // its name is none
-    struct holding now;   // what is to serve: what lies there, or what an undo holds
-    struct holding under; // while it is held: what lies there
+    struct holding now;   // what is to serve: what is there, or what an undo holds
+    struct holding under; // while it is held: what is there
     bool held;
     bool judged;
     struct gen_diag verdict; // a copy; `message` is NULL when the bytes serve
@@ -86,11 +86,11 @@ void improvements__request(struct improvements *imp, const char *trigger);
 // ---- improvement_past.c --------------------------------------------------------------------
 
 void improvements__join_past(struct improvements *imp);
-/// The directory was read: take what an undo holds in the place of what lies there.
+/// The directory was read: take what an undo holds in the place of what is there.
 void improvements__take_holds(struct improvements *imp);
-/// What lies there changed to `h`: a hold of the former content ends. False: it stands, nothing changed.
+/// What is there changed to `h`: a hold of the former content ends. False: it stands, nothing changed.
 bool improvements__end_hold(struct file *f, const struct holding *h);
-/// Somebody forces a reload: what lies there counts again.
+/// Somebody forces a reload: what is there counts again.
 void improvements__force(struct file *f);
 void improvements__say_held(struct file *f, struct gen_stage *s);
 /// The trial was committed: keep it.
@@ -106,7 +106,7 @@ bool improvement__may_call(struct str op, const struct json *params);
 /// in the place of bytes that failed.
 void improvement__try(struct file *f, struct str bytes, bool spare);
 void improvement__bytes_free(struct str *bytes);
-/// Throw away what is being tried. What was staged belongs to its unit and stays. A file that is gone,
+/// Discard what is being tried. What was staged belongs to its unit and stays. A file that is gone,
 /// and of which nothing is left to say, goes with its last version.
 void improvement__drop_trial(struct file *f);
 /// End a version and its process.

@@ -1,6 +1,6 @@
 // What is on disk: the places where plugins are, each with its files.
 //
-//     loop: what to look at ──> worker: list roots, stamp, read what changed ──> loop: slots
+//     loop: what to look at ──> worker: list roots, stamp, read what changed ──> loop: what was found
 //
 // There are three looks, by what is asked:
 //
@@ -18,7 +18,7 @@
 //
 // Invariants:
 //   - one look is under way at a time; the worker touches nothing but its own `struct look`.
-//   - there is a slot for each path that a place names, and for no other.
+//   - something is `found` for each path that a place names, and for no other.
 //   - what cannot be read is not gone: a root that cannot be listed keeps the places it had, and a plugin
 //     whose manifest cannot be read the name under which it serves.
 
@@ -33,10 +33,10 @@
 #include "store/choices.h"
 
 /// What is known of a path, and then what was found there.
-struct glance {
+struct reading {
     char *path;
     bool built;
-    bool known, looked; // known: there is a slot. looked: it was read
+    bool known, looked; // known: it was found before. looked: it was read
     bool built_before;
     uint64_t stamp_before, stamp;
     struct content *content;
@@ -45,8 +45,8 @@ struct glance {
 
 /// What a look knows of a path.
 struct known {
-    bool there;   // there is a slot, or there will be one
-    bool glanced; // a place named it before in this look
+    bool there;       // it was found before, or is now
+    bool read_before; // a place named it before in this look
     bool built;
     uint64_t stamp;
 };
@@ -56,7 +56,7 @@ struct look {
     enum { LOOK_NARROW, LOOK_LISTING, LOOK_WHOLE } kind;
     bool force;
     vec(struct dirty_file) dirty;
-    vec(struct glance) glances;      // one for each place that is looked at
+    vec(struct reading) readings;    // one for each place that is looked at
     vec(struct plugin_input) inputs; // what plugins read, with the mark that it has now
     // unless it is narrow
     vec(struct plugin_root) roots;
@@ -73,7 +73,7 @@ bool look__is_beneath(const char *path, const char *dir)
     return path != NULL && path_below(dir, path) != NULL;
 }
 
-static void glance_at(struct look *lk, struct glance *g)
+static void read_path(struct look *lk, struct reading *g)
 {
     bool dirty = lk->kind != LOOK_LISTING;
     for (size_t i = 0; i < lk->dirty.n && !dirty; i++) {
@@ -99,8 +99,8 @@ static void work(void *arg)
             vec_push(&lk->unread, i);
         }
     }
-    vec_foreach (g, &lk->glances) { // of a narrow look; the others glance at each place
-        glance_at(lk, g);
+    vec_foreach (g, &lk->readings) { // of a narrow look; the others read each place
+        read_path(lk, g);
     }
     vec_foreach (p, &lk->places.list) {
         struct known *k = map_get(&lk->known, str_of(p->path));
@@ -108,15 +108,15 @@ static void work(void *arg)
             k = xcalloc(1, sizeof *k);
             map_set(&lk->known, str_of(p->path), k);
         }
-        struct glance g = {.path = xstrdup(p->path),
-                           .built = k->glanced ? k->built : p->hot == HOT_NO,
-                           .known = k->there,
-                           .built_before = k->built,
-                           .stamp_before = k->stamp};
-        glance_at(lk, &g);
+        struct reading g = {.path = xstrdup(p->path),
+                            .built = k->read_before ? k->built : p->hot == HOT_NO,
+                            .known = k->there,
+                            .built_before = k->built,
+                            .stamp_before = k->stamp};
+        read_path(lk, &g);
         *k = (struct known){
-            .there = k->there || g.looked, .glanced = true, .built = g.built, .stamp = g.stamp};
-        vec_push(&lk->glances, g);
+            .there = k->there || g.looked, .read_before = true, .built = g.built, .stamp = g.stamp};
+        vec_push(&lk->readings, g);
     }
     vec_foreach (it, &lk->inputs) {
         it->mark = plugin_input_mark(it->path);
@@ -125,18 +125,18 @@ static void work(void *arg)
 
 // ---- back on the loop -------------------------------------------------------------------------
 
-struct slot *look__slot(const struct plugins *ps, const char *path)
+struct found *look__found(const struct plugins *ps, const char *path)
 {
-    return map_get(&ps->slots, str_of(path));
+    return map_get(&ps->found, str_of(path));
 }
 
-const char *look__hash(const struct plug *p)
+const char *look__hash(const struct plugin *p)
 {
-    const struct slot *s = p != NULL ? p->slot : NULL;
+    const struct found *s = p != NULL ? p->found : NULL;
     return s != NULL && s->content != NULL ? s->content->tree.hash : "";
 }
 
-static void slot_free(struct slot *s)
+static void found_free(struct found *s)
 {
     content_unref(s->content);
     gen_diag_fini(&s->fault);
@@ -145,14 +145,14 @@ static void slot_free(struct slot *s)
 }
 
 /// Take over what was found at a path. A content whose inputs are those that we have is not a new one.
-static void take_glance(struct plugins *ps, struct glance *g, bool force)
+static void take_reading(struct plugins *ps, struct reading *g, bool force)
 {
-    struct slot *s = look__slot(ps, g->path);
+    struct found *s = look__found(ps, g->path);
     assert(g->looked);
     if (s == NULL) {
         s = xcalloc(1, sizeof *s);
         s->path = xstrdup(g->path);
-        map_set(&ps->slots, str_of(s->path), s);
+        map_set(&ps->found, str_of(s->path), s);
     }
     bool same = s->content != NULL && g->content != NULL &&
                 (force ? strcmp(s->content->tree.hash, g->content->tree.hash) == 0 &&
@@ -173,12 +173,12 @@ static void take_glance(struct plugins *ps, struct glance *g, bool force)
 
 /// The name that the manifest says, else the file's; NULL when nothing is there. What is not sound keeps the
 /// name under which something of this path serves. The caller frees it.
-static char *name_at(const struct plugins *ps, const struct slot *s)
+static char *name_at(const struct plugins *ps, const struct found *s)
 {
     if (s == NULL || (s->content == NULL && s->stamp == 0)) {
         return NULL;
     }
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->plugins) {
         const struct loaded *v = (*p)->serving;
         if (v != NULL && (s->content == NULL || !s->content->sound) &&
             strcmp(v->code.path, s->path) == 0) {
@@ -196,21 +196,21 @@ static char *name_at(const struct plugins *ps, const struct slot *s)
 /// Let go of the entries: they, and the places that they borrow from, are about to change.
 static void drop_entries(struct plugins *ps)
 {
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->plugins) {
         (*p)->entry = NULL; // until it meets the new ones, which a hub that stops never makes
-        (*p)->slot = NULL;
+        (*p)->found = NULL;
     }
     entries_fini(&ps->entries);
     ps->relisted = ps->rewatch = true;
 }
 
-/// The places know their names from here on; slots that no place names any more go.
+/// The places know their names from here on; what was found where no place is any more goes.
 static void name_places(struct plugins *ps)
 {
     struct str path;
-    void *slot;
+    void *value;
     vec_foreach (p, &ps->places.list) {
-        struct slot *s = look__slot(ps, p->path);
+        struct found *s = look__found(ps, p->path);
         char *name = name_at(ps, s);
         if (name != NULL) {
             free(p->name); // a line may have named it
@@ -221,25 +221,25 @@ static void name_places(struct plugins *ps)
             s->named = true;
         }
     }
-    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
-        struct slot *s = slot;
+    for (size_t at = 0; map_next(&ps->found, &at, &path, &value);) {
+        struct found *s = value;
         if (!s->named) {
-            map_remove(&ps->slots, path);
-            slot_free(s);
+            map_remove(&ps->found, path);
+            found_free(s);
         } else {
             s->named = false;
         }
     }
 }
 
-static void glances_free(struct look *lk)
+static void readings_free(struct look *lk)
 {
-    vec_foreach (g, &lk->glances) {
+    vec_foreach (g, &lk->readings) {
         content_unref(g->content);
         gen_diag_fini(&g->fault);
         free(g->path);
     }
-    lk->glances.n = 0;
+    lk->readings.n = 0;
 }
 
 static void dirty_free(struct dirty_file d)
@@ -252,7 +252,7 @@ static void look_free(struct look *lk)
 {
     look__roots_free(lk->roots.p, lk->roots.n);
     vec_fini_each(&lk->dirty, dirty_free);
-    glances_free(lk);
+    readings_free(lk);
     vec_foreach (it, &lk->inputs) {
         free(it->path);
     }
@@ -261,7 +261,7 @@ static void look_free(struct look *lk)
     vec_fini(&lk->roots);
     vec_fini(&lk->unread);
     vec_fini(&lk->inputs);
-    vec_fini(&lk->glances);
+    vec_fini(&lk->readings);
     free(lk);
 }
 
@@ -277,7 +277,7 @@ static void done_listing(struct look *lk)
                 continue;
             }
             vec_push(&lk->places.list, *p);
-            vec_push(&lk->glances, ((struct glance){.path = xstrdup(p->path), .known = true}));
+            vec_push(&lk->readings, ((struct reading){.path = xstrdup(p->path), .known = true}));
             vec_remove(&ps->places.list, k);
         }
     }
@@ -285,15 +285,15 @@ static void done_listing(struct look *lk)
         log_warn(LOG_HUB, "plugins reason=%s", LOGQ(str_of(lk->error.msg)).z);
         ps->all_dirty = true; // the next run looks again
     }
-    assert(lk->glances.n == lk->places.list.n);
-    vec_foreach (g, &lk->glances) {
+    assert(lk->readings.n == lk->places.list.n);
+    vec_foreach (g, &lk->readings) {
         if (g->looked) {
-            take_glance(ps, g, lk->force);
+            take_reading(ps, g, lk->force);
         }
     }
     // a file that the watcher has not called whole yet is no place yet
     for (size_t i = lk->places.list.n; i-- > 0;) {
-        if (!lk->glances.p[i].known && !lk->glances.p[i].looked) {
+        if (!lk->readings.p[i].known && !lk->readings.p[i].looked) {
             place_fini(&lk->places.list.p[i]);
             vec_remove(&lk->places.list, i);
         }
@@ -307,13 +307,13 @@ static void done_listing(struct look *lk)
 
 /// Mark the plugins at that path. Has each of them the name that its files say now? Whether a project's may have
 /// it depends on trust in what is there.
-static bool mark_looked(struct plugins *ps, const struct slot *s)
+static bool mark_looked(struct plugins *ps, const struct found *s)
 {
     char *name = name_at(ps, s);
     bool any = false, right = name != NULL;
-    vec_foreach (it, &ps->plugs) {
-        struct plug *p = *it;
-        if (p->slot == s) {
+    vec_foreach (it, &ps->plugins) {
+        struct plugin *p = *it;
+        if (p->found == s) {
             const struct plugin_place *at = p->entry->place;
             p->looked = any = true;
             right = right && at->project == NULL && at->name != NULL &&
@@ -329,7 +329,7 @@ static void done(void *arg)
     struct look *lk = arg;
     struct plugins *ps = lk->ps;
     bool gone = false, named = true;
-    vec_foreach (g, &lk->glances) {
+    vec_foreach (g, &lk->readings) {
         gone = gone || (g->stamp == 0 && g->stamp_before != 0);
     }
     if (lk->kind == LOOK_NARROW && gone && !ps->stopped) { // another place may take its name now
@@ -345,10 +345,10 @@ static void done(void *arg)
     if (lk->kind != LOOK_NARROW) {
         done_listing(lk);
     } else {
-        vec_foreach (g, &lk->glances) {
+        vec_foreach (g, &lk->readings) {
             if (g->looked) {
-                take_glance(ps, g, lk->force);
-                named = mark_looked(ps, look__slot(ps, g->path)) && named;
+                take_reading(ps, g, lk->force);
+                named = mark_looked(ps, look__found(ps, g->path)) && named;
             }
         }
     }
@@ -358,7 +358,7 @@ static void done(void *arg)
     }
     vec_foreach (
         it, &lk->inputs) { // a plugin loads again if something changed that it read as it loaded
-        vec_foreach (p, &ps->plugs) {
+        vec_foreach (p, &ps->plugins) {
             vec_foreach (in, &(*p)->inputs.list) {
                 if (strcmp(in->path, it->path) == 0 && in->mark != it->mark && !in->own) {
                     (*p)->stale = (*p)->looked = true;
@@ -380,7 +380,7 @@ const struct config *look__project_config(const struct plugins *ps, const struct
 static bool aim_at_inputs(struct look *lk, const char *path)
 {
     bool any = false;
-    vec_foreach (p, &lk->ps->plugs) {
+    vec_foreach (p, &lk->ps->plugins) {
         vec_foreach (in, &(*p)->inputs.list) {
             // what was read may be a directory, in which a name came or went
             if (path == NULL || strcmp(in->path, path) == 0 ||
@@ -398,9 +398,9 @@ static bool aim(struct look *lk)
 {
     bool known = true;
     vec_foreach (d, &lk->dirty) {
-        struct slot *s = NULL; // of the place that the path belongs to
+        struct found *s = NULL; // of the place that the path belongs to
         for (struct str p = str_of(d->path); p.n > 1 && s == NULL; p = path_dir(p)) {
-            s = map_get(&lk->ps->slots, p);
+            s = map_get(&lk->ps->found, p);
         }
         bool fine = aim_at_inputs(lk, d->path) || s != NULL, aimed = s == NULL;
         vec_foreach (
@@ -409,27 +409,27 @@ static bool aim(struct look *lk)
                             str_starts(path_base(str_of(d->path)), "."));
         }
         known = known && fine;
-        vec_foreach (g, &lk->glances) {
+        vec_foreach (g, &lk->readings) {
             aimed = aimed || strcmp(g->path, s->path) == 0;
         }
         if (!aimed) {
-            struct glance g = {.path = xstrdup(s->path),
-                               .built = s->built,
-                               .known = true,
-                               .built_before = s->built,
-                               .stamp_before = s->stamp};
-            vec_push(&lk->glances, g);
+            struct reading g = {.path = xstrdup(s->path),
+                                .built = s->built,
+                                .known = true,
+                                .built_before = s->built,
+                                .stamp_before = s->stamp};
+            vec_push(&lk->readings, g);
         }
     }
     return known;
 }
 
-/// Look at the roots, and at all that the settings and code name. The worker is told what the slots say.
+/// Look at the roots, and at all that the settings and code name. The worker is told what was found before.
 static void aim_wide(struct look *lk, bool everything)
 {
     struct plugins *ps = lk->ps;
     struct str path;
-    void *slot;
+    void *value;
     lk->kind = everything ? LOOK_WHOLE : LOOK_LISTING;
     ps->all_dirty = ps->list_roots = false;
     places_configured(&lk->places, ps->opts.hub->config->now, choices_all(ps->opts.hub->choices),
@@ -451,8 +451,8 @@ static void aim_wide(struct look *lk, bool everything)
     vec_foreach (r, &ps->roots) {
         vec_push(&lk->roots, look__root(r->dir, r->layer, r->project, r->slug));
     }
-    for (size_t at = 0; map_next(&ps->slots, &at, &path, &slot);) {
-        const struct slot *s = slot;
+    for (size_t at = 0; map_next(&ps->found, &at, &path, &value);) {
+        const struct found *s = value;
         struct known *k = xcalloc(1, sizeof *k);
         *k = (struct known){.there = true, .built = s->built, .stamp = s->stamp};
         map_set(&lk->known, path, k);
@@ -479,7 +479,7 @@ void look__begin(struct plugins *ps)
     }
     ps->dirty.n = 0;
     if (!aim(lk) || everything || ps->list_roots) {
-        glances_free(lk);
+        readings_free(lk);
         aim_wide(lk, everything);
     }
     work_submit(ps->lane, 0, work, done, lk);
@@ -491,5 +491,5 @@ void look__free(struct plugins *ps)
     vec_fini_each(&ps->dirty, dirty_free);
     entries_fini(&ps->entries);
     places_fini(&ps->places);
-    map_fini_each(&ps->slots, slot_free);
+    map_fini_each(&ps->found, found_free);
 }

@@ -137,11 +137,11 @@ void look__watch(struct plugins *ps)
     }
     for (size_t i = ps->watches.n; i-- > 0;) {
         const char *path = ps->watched.p[i];
-        bool needed = look__slot(ps, path) != NULL;
+        bool needed = look__found(ps, path) != NULL;
         vec_foreach (r, &ps->roots) {
             needed = needed || strcmp(r->dir, path) == 0;
         }
-        vec_foreach (p, &ps->plugs) {
+        vec_foreach (p, &ps->plugins) {
             vec_foreach (in, &(*p)->inputs.list) {
                 needed = needed || strcmp(in->path, path) == 0;
             }
@@ -157,11 +157,11 @@ void look__watch(struct plugins *ps)
     }
     vec_foreach (p, &ps->places.list) {
         if (p->hot == HOT_YES && !is_watched(ps, p->path)) {
-            const struct slot *s = look__slot(ps, p->path);
+            const struct found *s = look__found(ps, p->path);
             watch_path(ps, p->path, s != NULL && s->content != NULL && s->content->tree.is_file);
         }
     }
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->plugins) {
         vec_foreach (in, &(*p)->inputs.list) {
             if (!is_watched(ps, in->path)) {
                 watch_path(ps, in->path, true);

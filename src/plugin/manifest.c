@@ -9,7 +9,7 @@
 // The rules, each said once and here:
 //   - Of two manifests plugin.json counts; package.json is not even read then. A package.json without
 //     an `afloat` member is no manifest.
-//   - `false` for a part says that there is none, whatever lies there. Anything else that is declared
+//   - `false` for a part says that there is none, whatever is there. Anything else that is declared
 //     and is not there is an error; a convention never steps in for it.
 //   - By convention: init.lua, else init.py, init.mjs, init.ts, init.c; front/index.tsx, else .ts, .jsx, .js,
 //     dist/front/index.js; ui/; skills/; prompt.md.
@@ -52,7 +52,7 @@ struct resolve {
 
 // ---- the line of a key ----------------------------------------------------------------------
 
-/// A string of JSON text that begins at `*at`, without its quotes, as written; `*at` goes behind it.
+/// A string of JSON text that begins at `*at`, without its quotes, as written; `*at` goes after it.
 static struct str take_string(struct str text, size_t *at)
 {
     size_t start = ++*at;

@@ -74,11 +74,11 @@ static bool is_whole(const struct json *rec)
 static bool unit_now(const struct plugins *ps, const char *unit, struct past_unit *out)
 {
     const struct past__joined *j = past__member(ps, unit);
-    const struct plug *p = j == NULL ? plugins__plug(ps, unit) : NULL;
+    const struct plugin *p = j == NULL ? plugins__plug(ps, unit) : NULL;
     const struct loaded *v = p != NULL ? p->serving : NULL;
     struct past_text t = {0};
     if (v != NULL) {
-        struct plug_origin o = plug__origin(p);
+        struct plugin_origin o = plugin__origin(p);
         *out = (struct past_unit){.name = v->code.name,
                                   .path = v->code.path,
                                   .layer = v->unit->layer,
@@ -514,8 +514,8 @@ static void take_document(struct plugins *ps, const struct json *doc)
         }
     }
     json_foreach_item (it, json_get(mine, "held")) {
-        char *over = str_dup(json_str(json_get(it, "over"), ""));
-        struct str unit = json_str(json_get(it, "unit"), "");
+        char *over = str_dup(json_get_text(it, "over"));
+        struct str unit = json_get_text(it, "unit");
         const struct json *of = json_get(it, "of");
         bool out = json_bool(json_get(it, "out"), false);
         if (unit.n != 0 && (out || is_whole(of))) {

@@ -2,7 +2,7 @@
 //
 // Choices decide what units offer (a plugin that is off, a tool that is off, a flag), so a change of one
 // is a change like a save. What the last record knew of them is `chosen`; a record holds the former
-// values of those that differ. Other choices (what a person allowed) are nobody's to undo.
+// values of those that differ. Other choices (what a user allowed) are nobody's to undo.
 
 #include "config/config.h"
 #include "plugin/plugins_int.h"

@@ -3,7 +3,7 @@
 //     a version serves ──> state/versions/<hash>/ ──> an undo, a restart: fetched
 //                                                 └─> named by no record, hold, last good, trust: removed
 //
-// The last good version of a path is the one that loaded last from what lies there. Those of modules and
+// The last good version of a path is the one that loaded last from what is there. Those of modules and
 // improvements are read with the document: a broken file is found out while it loads, when nobody can
 // wait for the disk any more.
 
@@ -126,7 +126,7 @@ void past__keep(struct plugins *ps, const struct loaded *v)
     assert(v->unit != NULL);
     k->content = content_ref(v->content);
     work_submit(ps->keeper, 0, keep_work, keep_done, k);
-    if (past__hold(ps, v->plug->unit) == NULL) {
+    if (past__hold(ps, v->plugin->unit) == NULL) {
         good_set(ps, str_of(v->code.path), str_of(v->content->tree.hash));
     }
 }
@@ -303,7 +303,7 @@ static void prune(void *arg)
     pr->home = xstrdup(ps->opts.hub->home->dir);
     vec_foreach (r, &ps->past) {
         json_foreach_member (m, json_get((*r)->json, "was")) {
-            map_set(&pr->keep, json_str(json_get(&m->value, "hash"), ""), pr);
+            map_set(&pr->keep, json_get_text(&m->value, "hash"), pr);
         }
     }
     vec_foreach (h, &ps->holds) {

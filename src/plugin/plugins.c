@@ -2,9 +2,9 @@
 //
 //     watch, reload, trust, settings ──> run: look (worker) ──> decide ──> stage, commit (the engine's turn)
 //                                             │                  └ kept versions are fetched (worker)
-//                                             └ what lies in the roots and at configured places
+//                                             └ what is in the roots and at configured places
 //
-// Five parts, each in its file: look.c knows what lies on disk, decide.c what is to serve, trials.c starts what
+// Five parts, each in its file: look.c knows what is on disk, decide.c what is to serve, trials.c starts what
 // takes time, plugins_stage.c loads it, past.c remembers it. This file joins them and answers who asks what
 // there is.
 //
@@ -26,12 +26,12 @@
 #include "plugin/plugins_int.h"
 #include "store/choices.h"
 
-struct plug *plugins__plug(const struct plugins *ps, const char *unit)
+struct plugin *plugins__plug(const struct plugins *ps, const char *unit)
 {
     return map_get(&ps->units, str_of(unit));
 }
 
-void plug__free(struct plug *p)
+void plugin__free(struct plugin *p)
 {
     trials__drop(p);
     gen_diag_fini(&p->verdict);
@@ -327,7 +327,7 @@ void plugins_leave_dir(struct plugins *ps, const char *real_dir)
 
 bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir)
 {
-    const struct plug *p = map_get(&ps->units, unit);
+    const struct plugin *p = map_get(&ps->units, unit);
     if (p == NULL || p->serving == NULL) {
         return p == NULL; // not a plugin: improvements and modules have rules of their own
     }
@@ -335,7 +335,7 @@ bool plugins_reaches(const struct plugins *ps, struct str unit, const char *dir)
     if (code->project != NULL) {
         return look__is_beneath(dir, code->project);
     }
-    vec_foreach (q, &ps->plugs) { // one of a project around `dir` may have the name there
+    vec_foreach (q, &ps->plugins) { // one of a project around `dir` may have the name there
         const struct loaded *v = (*q)->serving;
         if (v != NULL && v->code.project != NULL && look__is_beneath(dir, v->code.project) &&
             strcmp(v->code.name, code->name) == 0) {
@@ -448,7 +448,7 @@ void plugins_stop(struct plugins *ps)
         watch_close(ps->watches.p[i]);
         ps->watches.p[i] = NULL;
     }
-    vec_foreach (p, &ps->plugs) {
+    vec_foreach (p, &ps->plugins) {
         trials__drop(*p);
     }
     timer_stop(&ps->patience);
@@ -466,12 +466,12 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-/// Behind the last job of the lane: nobody comes back to `arg` any more.
+/// After the last job of the lane: nobody comes back to `arg` any more.
 static void free_now(void *arg)
 {
     struct plugins *ps = arg;
     plugins__end_run(ps);
-    vec_fini_each(&ps->plugs, plug__free);
+    vec_fini_each(&ps->plugins, plugin__free);
     vec_foreach (pr, &ps->projects) {
         project_fini(pr);
     }
@@ -595,15 +595,15 @@ void plugins_load(struct plugins *ps, struct str name)
 
 size_t plugins_count(const struct plugins *ps)
 {
-    return ps->plugs.n;
+    return ps->plugins.n;
 }
 
-static struct plugin_row row_of(const struct plug *p)
+static struct plugin_row row_of(const struct plugin *p)
 {
     const struct loaded *v = p->serving;
-    const struct content *there = p->slot != NULL ? p->slot->content : NULL;
+    const struct content *there = p->found != NULL ? p->found->content : NULL;
     const struct content *c = v != NULL ? v->content : there;
-    struct plug_origin o = plug__origin(p);
+    struct plugin_origin o = plugin__origin(p);
     enum gen_state state = p->state;
     if (state == GEN_LOADED && v == NULL) { // it is about to be loaded, and stands as before
         state = p->said_state != GEN_LOADED ? p->said_state : GEN_REMOVED;
@@ -616,7 +616,7 @@ static struct plugin_row row_of(const struct plug *p)
         .project = o.project,
         .host = v != NULL ? v->unit->host : "",
         .state = state,
-        .enabled = p->entry != NULL ? p->entry->enabled : !plug__is_chosen_off(p),
+        .enabled = p->entry != NULL ? p->entry->enabled : !plugin__is_chosen_off(p),
         .required = p->entry != NULL && p->entry->place->required,
         .unit = v != NULL ? v->unit : NULL,
         .shape = c != NULL && c->sound ? &c->shape : NULL,
@@ -629,7 +629,7 @@ static struct plugin_row row_of(const struct plug *p)
     };
     if (there != NULL && (v == NULL || strcmp(there->tree.hash, r.hash) != 0)) {
         r.pending_hash = there->tree.hash;
-        r.pending_at = p->slot->seen_at;
+        r.pending_at = p->found->seen_at;
     }
     if (p->entry != NULL) {
         r.shadows = p->entry->shadows.p;
@@ -645,13 +645,13 @@ size_t plugin_row_memory(const struct plugin_row *r)
 
 struct plugin_row plugins_at(const struct plugins *ps, size_t i)
 {
-    assert(i < ps->plugs.n);
-    return row_of(ps->plugs.p[i]);
+    assert(i < ps->plugins.n);
+    return row_of(ps->plugins.p[i]);
 }
 
 bool plugins_find(const struct plugins *ps, struct str name, struct plugin_row *out)
 {
-    const struct plug *p = map_get(&ps->units, name);
+    const struct plugin *p = map_get(&ps->units, name);
     if (p != NULL) {
         *out = row_of(p);
     }

@@ -15,8 +15,8 @@
 // What the files of the plugins' source share.
 //
 //     content   one hash: files, shape; shared by whoever needs it
-//     slot      one path on disk: what lies there, by the last look
-//     plug      one unit name: what was decided for it, and what serves
+//     found     one path on disk: what the last look found there
+//     plugin    one unit name: what was decided for it, and what serves
 //     loaded    one content loaded by a runner: what a unit of a generation stands on
 
 /// The files of one version and what they are. Never changes; made on a worker, counted on the loop.
@@ -37,12 +37,12 @@ struct content {
     bool front_missing;          // because there is no compiler
 };
 
-/// What lies at a path.
-struct slot {
+/// What is at a path.
+struct found {
     char *path;
     uint64_t stamp;          // fingerprint of names, sizes, times; 0: nothing is there
     bool built;              // how it is read: dist/ first
-    bool named;              // of a walk that finds slots without a place
+    bool named;              // of a walk that finds those that no place names
     struct content *content; // NULL: nothing there, or it could not be read
     struct gen_diag fault;   // a copy, of the reading; message NULL: none
     int64_t seen_at;         // ms since 1970
@@ -56,7 +56,7 @@ struct past_unit {
 };
 
 struct loaded {
-    struct plug *plug;
+    struct plugin *plugin;
     struct content *content;
     struct plugin_code code;
     struct plugin_version *run; // NULL: it has no server side
@@ -67,8 +67,8 @@ struct loaded {
     bool ready; // of a trial: its runner has done what takes time
 };
 
-/// Where a plug's version comes from.
-struct plug_origin {
+/// Where a plugin's version comes from.
+struct plugin_origin {
     const char *name, *path, *layer, *source; // never NULL
     const char *project;                      // NULL: the user's
     const char *said_path; // the file that gives the options, with the line; NULL: none does
@@ -76,7 +76,7 @@ struct plug_origin {
     const struct json *options, *prefer; // NULL: none
 };
 
-/// The commits of a plug that writes its own files; see brake.c.
+/// The commits of a plugin that writes its own files; see brake.c.
 enum { BRAKE_COMMITS = 10 };
 struct brake {
     uint64_t at[BRAKE_COMMITS]; // ms, the oldest is overwritten
@@ -85,25 +85,25 @@ struct brake {
     uint64_t until;  // ms: nothing is loaded before; 0: it is not braked
 };
 
-/// What the next stage does with a plug.
-enum plug_act { ACT_NOTHING, ACT_LOAD, ACT_REMOVE, ACT_SAY };
+/// What the next stage does with a plugin.
+enum plugin_act { ACT_NOTHING, ACT_LOAD, ACT_REMOVE, ACT_SAY };
 
-struct plug {
+struct plugin {
     struct plugins *owner;
     char *unit;
     const struct plugin_entry *entry; // NULL: it has none any more
-    struct slot *slot;                // of its entry's place; NULL without one
-    struct plug_origin at;            // that of its last entry, in `arena`: it outlives the entry
+    struct found *found;              // of its entry's place; NULL without one
+    struct plugin_origin at;          // that of its last entry, in `arena`: it outlives the entry
     struct arena arena;
     int order;
     struct loaded *serving;
     struct content *want;    // to be served; NULL: nothing. Borrowed until the run ends
     struct content *back;    // to be served when `want` fails to load and nothing serves; the same
-    enum gen_state state;    // how what lies there stands, beside what serves: LOADED, FAILED, ...
+    enum gen_state state;    // how what is there stands, beside what serves: LOADED, FAILED, ...
     struct gen_diag verdict; // a copy, why; message NULL: nothing is wrong
     enum gen_state said_state; // the same, as the last run said it
     struct gen_diag said;
-    enum plug_act act;
+    enum plugin_act act;
     enum gen_reason why;   // of a removal
     uint64_t mark;         // of what is wanted
     struct loaded *staged; // of the run under way
@@ -130,7 +130,7 @@ struct project {
 /// A version that somebody went back to.
 struct hold {
     char *unit;
-    char *over;          // hash of what lay on disk then, "" for nothing: another one ends the hold
+    char *over;          // hash of what was on disk then, "" for nothing: another one ends the hold
     bool out;            // nothing serves in its place; else `of.hash` does
     bool over_off;       // a line of the settings had switched the plugin off then
     struct past_unit of; // strings in `arena`
@@ -176,7 +176,7 @@ struct plugins {
     struct gen_source *source;
     struct timer saving; // when what was kept is written down; see past.c
     struct timer braked; // when something braked may load again
-    struct lane *lane;   // looks at what lies on disk
+    struct lane *lane;   // looks at what is on disk
     struct front *front; // compiles web sides; NULL once stopped
     size_t compiling;    // builds under way, of the run that is being prepared
     struct lane *keeper; // writes and reads the kept versions: a save does not wait for a sync
@@ -184,11 +184,11 @@ struct plugins {
     bool on, stopped;
     uint64_t config_mark; // of the settings that are about plugins
 
-    // what lies on disk
+    // what is on disk
     vec(struct plugin_root) roots;
     vec(struct watch *) watches;
     vec(char *) watched;          // a path for each watch
-    struct map slots;             // struct slot by path
+    struct map found;             // struct found by path
     vec(struct dirty_file) dirty; // of the watcher's batches, not looked at yet
     bool all_dirty;
     bool list_roots;              // the next look lists the roots
@@ -203,9 +203,9 @@ struct plugins {
     struct plugin_entries entries;
 
     // what serves
-    vec(struct plug *) plugs; // in load order
-    struct map units;         // the same by the unit's name
-    uint64_t number;          // of the last generation kept
+    vec(struct plugin *) plugins; // in load order
+    struct map units;             // the same by the unit's name
+    uint64_t number;              // of the last generation kept
 
     // the run that is being prepared
     bool preparing, force, watch_run;
@@ -214,7 +214,7 @@ struct plugins {
     bool starting;         // it is the hub's first run
     struct timer patience; // for how long they are
     vec(char *) names;
-    vec(struct plug *) run;        // those that take part, in load order
+    vec(struct plugin *) run;      // those that take part, in load order
     bool asked_kept;               // kept versions were asked for
     vec(struct content *) fetched; // those that were there
     vec(char *) warned;            // paths that stand as NAME_DUPLICATE
@@ -254,13 +254,13 @@ bool content_same(const struct content *a, const struct content *b);
 /// A number for the names, sizes and times at `path`; 0 when there is nothing. Blocks.
 uint64_t content_stamp(const char *path);
 
-// ---- look.c: what lies on disk ----------------------------------------------------------------
+// ---- look.c: what is on disk ----------------------------------------------------------------
 
 /// Look at the roots and at whatever is dirty; ends with plugins__decide().
 void look__begin(struct plugins *ps);
-struct slot *look__slot(const struct plugins *ps, const char *path); // NULL when not known
-/// The hash of what is on disk for a plug, "" for nothing; `p` may be NULL.
-const char *look__hash(const struct plug *p);
+struct found *look__found(const struct plugins *ps, const char *path); // NULL when not known
+/// The hash of what is on disk for a plugin, "" for nothing; `p` may be NULL.
+const char *look__hash(const struct plugin *p);
 /// Is `path` the directory `dir` or something below it? NULL is not.
 bool look__is_beneath(const char *path, const char *dir);
 /// The settings with those that a project brings; NULL: it brings none.
@@ -303,7 +303,7 @@ const char *compile__entry(const struct content *c);
 /// have to be fetched first, fetch__begin() is under way.
 bool decide__all(struct plugins *ps);
 /// Did a command switch it off? An entry that is required is on all the same.
-bool plug__is_chosen_off(const struct plug *p);
+bool plugin__is_chosen_off(const struct plugin *p);
 /// Everything that loading looks at besides the files, as one number.
 uint64_t decide__mark(const struct plugin_place *p, const char *unit);
 
@@ -313,8 +313,8 @@ uint64_t decide__mark(const struct plugin_place *p, const char *unit);
 /// plugins__prepared() follows. A run that does not wait leaves those that are not ready to a later one.
 bool trials__begin(struct plugins *ps);
 /// Take the trial of `c` over; NULL: there is none.
-struct loaded *trials__take(struct plug *p, const struct content *c);
-void trials__drop(struct plug *p);
+struct loaded *trials__take(struct plugin *p, const struct content *c);
+void trials__drop(struct plugin *p);
 
 // ---- plugins_stage.c: loading -----------------------------------------------------------------
 
@@ -322,22 +322,22 @@ void stage__plugins(void *plugins, struct gen_stage *s);
 void stage__plugins_commit(void *plugins);
 void stage__plugins_abort(void *plugins);
 /// A version of `c` for `p`, not loaded; NULL and `fault` (a copy) when its options are wrong.
-struct loaded *loaded__new(struct plug *p, struct content *c, struct gen_diag *fault);
+struct loaded *loaded__new(struct plugin *p, struct content *c, struct gen_diag *fault);
 void loaded__free(struct loaded *v);
 /// What is to serve when `want` fails to load; NULL: what serves now, if anything does.
-struct content *plug__back(const struct plug *p);
+struct content *plugin__back(const struct plugin *p);
 /// The origin of what serves or is to serve: the record of a held version, else the last entry.
 /// Borrowed until the loop turns.
-struct plug_origin plug__origin(const struct plug *p);
+struct plugin_origin plugin__origin(const struct plugin *p);
 /// Is what serves dead? Then it is loaded again, and when that fails nothing serves.
-bool plug__is_dead(const struct plug *p);
+bool plugin__is_dead(const struct plugin *p);
 
 // ---- brake.c: loops of a plugin with itself ---------------------------------------------------
 
 /// A version was committed: count it, and note with its unit when it goes too fast.
-void brake__committed(struct plug *p);
+void brake__committed(struct plugin *p);
 /// Has `p` to wait with loading? Then the watcher's run that it waits for is asked for later.
-bool brake__holds(struct plug *p);
+bool brake__holds(struct plugin *p);
 
 // ---- past.c: what was kept --------------------------------------------------------------------
 
@@ -397,7 +397,7 @@ void plugins__prepared(struct plugins *ps);
 /// Ask for a run, unless the hub stops.
 void plugins__ask(struct plugins *ps, const char *trigger);
 struct project *plugins__project(const struct plugins *ps, const char *root); // NULL when not open
-struct plug *plugins__plug(const struct plugins *ps, const char *unit);       // NULL when not known
-void plug__free(struct plug *p);
+struct plugin *plugins__plug(const struct plugins *ps, const char *unit);     // NULL when not known
+void plugin__free(struct plugin *p);
 /// The run is over, or there was nothing to do: let go of what was read for it.
 void plugins__end_run(struct plugins *ps);

@@ -1,10 +1,10 @@
 // Loading what was decided, as one stage of the engine.
 //
 //     want ──> options checked ──> unit, its static parts ──> runner->load ──> put
-//                                                            └ failed: noted; what serves goes on,
+//                                                            └ failed: noted; what serves continues,
 //                                                              after a restart the last good one
 //
-// A version belongs to its unit from the moment it is staged: thrown away or drained, the engine's
+// A version belongs to its unit from the moment it is staged: discarded or drained, the engine's
 // release frees it. What a stage decides is true at commit; a dry run forgets it.
 
 #include <assert.h>
@@ -25,23 +25,23 @@ void loaded__free(struct loaded *v)
     free(v);
 }
 
-struct plug_origin plug__origin(const struct plug *p)
+struct plugin_origin plugin__origin(const struct plugin *p)
 {
     const struct hold *held = past__hold(p->owner, p->unit);
     if (held == NULL || held->out) {
         return p->at;
     }
     const struct past_unit *of = &held->of;
-    return (struct plug_origin){.name = of->name,
-                                .path = of->path,
-                                .layer = of->layer,
-                                .source = of->source,
-                                .project = of->project,
-                                .options = of->options,
-                                .prefer = of->prefer};
+    return (struct plugin_origin){.name = of->name,
+                                  .path = of->path,
+                                  .layer = of->layer,
+                                  .source = of->source,
+                                  .project = of->project,
+                                  .options = of->options,
+                                  .prefer = of->prefer};
 }
 
-bool plug__is_dead(const struct plug *p)
+bool plugin__is_dead(const struct plugin *p)
 {
     const struct plugin_version *run = p->serving != NULL ? p->serving->run : NULL;
     return run != NULL && run->runner->dead != NULL && run->runner->dead(run);
@@ -76,7 +76,7 @@ static void add_file(struct gen_unit *u, enum gen_kind kind, struct str name, co
 /// The web or the terminal side, with the hash of all that a page or a terminal could be given.
 static void add_output(struct loaded *v, const char *side, const char *path, const char *hash)
 {
-    char *name = xasprintf("%s/%s", v->plug->unit, side);
+    char *name = xasprintf("%s/%s", v->plugin->unit, side);
     add_file(v->unit, GEN_OUTPUT, str_of(name), path, "hash", str_of(hash));
     free(name);
 }
@@ -159,14 +159,14 @@ static void add_warnings(const struct loaded *v)
     }
 }
 
-struct loaded *loaded__new(struct plug *p, struct content *c, struct gen_diag *fault)
+struct loaded *loaded__new(struct plugin *p, struct content *c, struct gen_diag *fault)
 {
-    struct plug_origin o = plug__origin(p);
+    struct plugin_origin o = plugin__origin(p);
     struct loaded *v = xcalloc(1, sizeof *v);
     struct arena *a = &v->arena;
     struct gen_diag wrong = {0};
     const char *called = p->entry != NULL ? p->entry->place->called : NULL;
-    v->plug = p;
+    v->plugin = p;
     v->mark = p->mark;
     v->content = content_ref(c);
     v->code = (struct plugin_code){
@@ -189,10 +189,10 @@ struct loaded *loaded__new(struct plug *p, struct content *c, struct gen_diag *f
 }
 
 /// Load `c` as a staging unit; NULL and `fault` (a copy) when it failed, and then nothing of it stays.
-static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *s,
+static struct loaded *load(struct plugin *p, struct content *c, struct gen_stage *s,
                            struct gen_diag *fault)
 {
-    struct plug_origin o = plug__origin(p);
+    struct plugin_origin o = plugin__origin(p);
     const struct plugin_runner *r = p->owner->opts.runners[c->shape.lang];
     bool dry_run = gen_stage_request(s)->dry_run;
     struct loaded *v = trials__take(p, c);
@@ -250,7 +250,7 @@ static struct loaded *load(struct plug *p, struct content *c, struct gen_stage *
     return rc == 0 ? v : NULL;
 }
 
-static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
+static void put(struct plugin *p, struct loaded *v, struct gen_stage *s)
 {
     assert(v->unit != NULL && p->staged == NULL);
     if (!gen_stage_put(s, v->unit)) {
@@ -262,19 +262,19 @@ static void put(struct plug *p, struct loaded *v, struct gen_stage *s)
     }
 }
 
-struct content *plug__back(const struct plug *p)
+struct content *plugin__back(const struct plugin *p)
 {
     assert(p->want != NULL);
-    struct content *back = plug__is_dead(p) ? p->serving->content : p->back;
+    struct content *back = plugin__is_dead(p) ? p->serving->content : p->back;
     bool other = back != NULL && strcmp(back->tree.hash, p->want->tree.hash) != 0;
     return other ? back : NULL;
 }
 
 /// It failed: remember it, so that it is tried again only when something changed. Where nothing serves, or what
 /// serves is dead, load what is good in its place.
-static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
+static void fail(struct plugin *p, struct gen_stage *s, struct gen_diag *fault)
 {
-    struct content *back = plug__back(p);
+    struct content *back = plugin__back(p);
     struct gen_diag unsaid = {0};
     gen_diag_fini(&p->verdict);
     p->state = GEN_FAILED;
@@ -291,26 +291,14 @@ static void fail(struct plug *p, struct gen_stage *s, struct gen_diag *fault)
         put(p, v, s);
         return;
     }
-    if (plug__is_dead(p)) {
+    if (plugin__is_dead(p)) {
         gen_stage_remove(s, p->unit, GEN_REMOVE);
         p->act = ACT_REMOVE;
     }
     gen_stage_refuse(s, p->unit, GEN_FAILED, &p->verdict);
 }
 
-static void stage_load(struct plug *p, struct gen_stage *s)
-{
-    struct gen_diag fault = {0};
-    assert(p->want != NULL);
-    struct loaded *v = load(p, p->want, s, &fault);
-    if (v != NULL) {
-        put(p, v, s);
-    } else {
-        fail(p, s, &fault);
-    }
-}
-
-static void stage_say(struct plug *p, struct gen_stage *s)
+static void stage_say(struct plugin *p, struct gen_stage *s)
 {
     if (p->state == GEN_LOADED) {
         gen_stage_clear(s, p->unit);
@@ -325,18 +313,24 @@ static void stage_say(struct plug *p, struct gen_stage *s)
 void stage__plugins(void *plugins, struct gen_stage *s)
 {
     struct plugins *ps = plugins;
-    for (size_t i = 0; i < ps->plugs.n && ps->reordered; i++) {
-        const struct plug *p = ps->plugs.p[i];
+    for (size_t i = 0; i < ps->plugins.n && ps->reordered; i++) {
+        const struct plugin *p = ps->plugins.p[i];
         if (p->serving != NULL) {
             gen_stage_reorder(p->serving->unit, p->order);
         }
     }
     ps->reordered = false;
     vec_foreach (it, &ps->run) {
-        struct plug *p = *it;
+        struct plugin *p = *it;
         assert(p->staged == NULL);
         if (p->act == ACT_LOAD) {
-            stage_load(p, s);
+            struct gen_diag fault = {0};
+            struct loaded *v = load(p, p->want, s, &fault);
+            if (v != NULL) {
+                put(p, v, s);
+            } else {
+                fail(p, s, &fault);
+            }
             continue;
         }
         if (p->act == ACT_REMOVE) {
@@ -350,7 +344,7 @@ void stage__plugins(void *plugins, struct gen_stage *s)
 
 // ---- the end of a run ---------------------------------------------------------------------------
 
-static void commit(struct plug *p)
+static void commit(struct plugin *p)
 {
     if (p->staged != NULL) {
         assert(p->act == ACT_LOAD);
@@ -375,20 +369,20 @@ void stage__plugins_commit(void *plugins)
 {
     struct plugins *ps = plugins;
     for (size_t i = ps->run.n; i-- > 0;) {
-        struct plug *p = ps->run.p[i];
+        struct plugin *p = ps->run.p[i];
         if (p->act != ACT_NOTHING) {
             commit(p);
         }
         // nothing of it is on disk, serves or is held any more
         if (p->entry == NULL && p->serving == NULL && past__hold(ps, p->unit) == NULL) {
             size_t at = 0;
-            while (ps->plugs.p[at] != p) {
+            while (ps->plugins.p[at] != p) {
                 at++;
             }
-            vec_remove(&ps->plugs, at);
+            vec_remove(&ps->plugins, at);
             vec_remove(&ps->run, i);
             map_remove(&ps->units, str_of(p->unit));
-            plug__free(p);
+            plugin__free(p);
         }
     }
     plugins__end_run(ps);

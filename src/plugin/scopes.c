@@ -1,6 +1,6 @@
 // The file of scopes: {"improvements": {"NAME": {"scope": "session", "of": "ID"}}}.
 //
-// It is small and changes when an agent writes an improvement or a person takes one over, so it is
+// It is small and changes when an agent writes an improvement or a user takes one over, so it is
 // written as a whole, on a thread, in the order of the changes.
 
 #include "plugin/scopes.h"

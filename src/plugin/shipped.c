@@ -26,7 +26,7 @@ static bool is_whole(const char *dir)
     return whole;
 }
 
-/// Write them anew: what lies there may be anything, a FIFO or a link to a file of the user.
+/// Write them anew: what is there may be anything, a FIFO or a link to a file of the user.
 static int write_all(const char *dir, struct err *e)
 {
     struct stat st;

@@ -1,6 +1,6 @@
 // What a version needs before it can be staged: a process that has loaded it, beside the one that serves.
 //
-//     decided: ACT_LOAD ── runner->start ──> trial ┄┄ ready ──> a run that waits goes on, or
+//     decided: ACT_LOAD ── runner->start ──> trial ┄┄ ready ──> a run that waits continues, or
 //                                                              one more run is asked for ── staged
 //
 // A run that somebody waits for waits for all of its trials. A run of the watcher commits what is ready: a slow
@@ -8,8 +8,8 @@
 // gets a new trial; the old one goes with its process.
 //
 // Invariants:
-//   - a trial belongs to its plug until trials__take(), then to the unit that is staged.
-//   - a plug in whose runner start() is NULL has none.
+//   - a trial belongs to its plugin until trials__take(), then to the unit that is staged.
+//   - a plugin in whose runner start() is NULL has none.
 
 #include <assert.h>
 
@@ -20,7 +20,7 @@ enum {
     WAIT_MS = 20000, // longer than a load may take
 };
 
-static bool is_of(const struct loaded *v, const struct plug *p, const struct content *c)
+static bool is_of(const struct loaded *v, const struct plugin *p, const struct content *c)
 {
     return v != NULL && v->mark == p->mark && strcmp(v->content->tree.hash, c->tree.hash) == 0;
 }
@@ -34,14 +34,14 @@ static void drop(struct loaded **at)
     }
 }
 
-void trials__drop(struct plug *p)
+void trials__drop(struct plugin *p)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->trials); i++) {
         drop(&p->trials[i]);
     }
 }
 
-static bool is_ready(const struct plug *p)
+static bool is_ready(const struct plugin *p)
 {
     bool ready = true;
     for (size_t i = 0; i < ARRAY_LEN(p->trials); i++) {
@@ -62,7 +62,7 @@ static bool all_ready(const struct plugins *ps)
 static void on_ready(void *arg)
 {
     struct loaded *v = arg;
-    struct plugins *ps = v->plug->owner;
+    struct plugins *ps = v->plugin->owner;
     assert(!v->ready);
     v->ready = true;
     if (!ps->awaiting) {
@@ -75,7 +75,7 @@ static void on_ready(void *arg)
 }
 
 /// Have a trial of `c` (NULL: none) at `at`. What is wrong with its options is told when it is staged.
-static void try_content(struct plug *p, struct loaded **at, struct content *c)
+static void try_content(struct plugin *p, struct loaded **at, struct content *c)
 {
     bool server = c != NULL && c->shape.server != NULL;
     const struct plugin_runner *r = server ? p->owner->opts.runners[c->shape.lang] : NULL;
@@ -97,7 +97,7 @@ static void try_content(struct plug *p, struct loaded **at, struct content *c)
 static void leave_out(struct plugins *ps)
 {
     vec_foreach (it, &ps->run) {
-        struct plug *p = *it;
+        struct plugin *p = *it;
         if (p->act == ACT_LOAD && !is_ready(p)) {
             p->act = ACT_NOTHING;
             p->looked = p->owed = true;
@@ -117,11 +117,11 @@ bool trials__begin(struct plugins *ps)
 {
     assert(!ps->awaiting);
     vec_foreach (it, &ps->run) {
-        struct plug *p = *it;
+        struct plugin *p = *it;
         bool loads = p->act == ACT_LOAD;
         if (loads || !p->looked) { // nobody asked for the others in this run
             try_content(p, &p->trials[0], loads ? p->want : NULL);
-            try_content(p, &p->trials[1], loads ? plug__back(p) : NULL);
+            try_content(p, &p->trials[1], loads ? plugin__back(p) : NULL);
         }
     }
     ps->awaiting = ps->wait_all && !all_ready(ps);
@@ -134,7 +134,7 @@ bool trials__begin(struct plugins *ps)
     return !ps->awaiting;
 }
 
-struct loaded *trials__take(struct plug *p, const struct content *c)
+struct loaded *trials__take(struct plugin *p, const struct content *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->trials); i++) {
         struct loaded *v = p->trials[i];

@@ -24,7 +24,7 @@ struct plugin_past plugins_past_at(const struct plugins *ps, size_t i)
     return (struct plugin_past){
         .generation = past__number(ps->past.p[i], "generation"),
         .at = json_int(json_get(r, "at"), 0),
-        .trigger = json_str(json_get(r, "trigger"), ""),
+        .trigger = json_get_text(r, "trigger"),
         .added = json_get(r, "added"),
         .changed = json_get(r, "changed"),
         .removed = json_get(r, "removed"),
@@ -134,11 +134,11 @@ static bool take_after(struct going *g, uint64_t number)
 
 static void hold_plugin(struct plugins *ps, const char *unit, const struct json *rec)
 {
-    const struct plug *p = plugins__plug(ps, unit);
+    const struct plugin *p = plugins__plug(ps, unit);
     const struct plugin_entry *e = p != NULL ? p->entry : NULL;
     const char *over = look__hash(p);
     bool plain = e != NULL && e->enabled && !is_nothing(rec) &&
-                 str_eqz(json_str(json_get(rec, "hash"), ""), over) &&
+                 str_eqz(json_get_text(rec, "hash"), over) &&
                  (uint64_t)json_int(json_get(rec, "mark"), 0) == decide__mark(e->place, unit);
     if (plain) {
         past__release(ps, unit); // what is on disk, with its entry, is just that version
@@ -151,14 +151,14 @@ static void hold_plugin(struct plugins *ps, const char *unit, const struct json 
 static void hold_text(struct plugins *ps, const struct past__joined *j, const char *unit,
                       const struct json *rec, const struct past__fetch *f)
 {
-    struct str hash = json_str(json_get(rec, "hash"), ""), bytes = STR_NULL;
+    struct str hash = json_get_text(rec, "hash"), bytes = STR_NULL;
     char over[SHA256_HEX];
     j->m->lies(j->arg, unit, over);
     if (!is_nothing(rec) && !past__fetch_get(f, hash, &bytes)) {
         return; // it is not kept any more, and the log says so
     }
     if (str_eqz(hash, over)) {
-        past__release(ps, unit); // what lies there, or that nothing does, is just what it was
+        past__release(ps, unit); // what is there, or that nothing is, is just what it was
     } else {
         struct hold *h = past__hold_add(ps, str_of(unit), is_nothing(rec) ? NULL : rec, over);
         h->bytes = bytes.p != NULL ? arena_str(&h->arena, bytes) : STR_NULL;
@@ -258,7 +258,7 @@ int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg, 
     for (size_t at = 0; map_next(&g->was, &at, &unit, &rec);) {
         char *name = str_dup(unit);
         if (!is_nothing(rec) && past__member(ps, name) != NULL) {
-            past__fetch_add(f, json_str(json_get(rec, "hash"), ""));
+            past__fetch_add(f, json_get_text(rec, "hash"));
         }
         free(name);
     }
