@@ -8,41 +8,34 @@
 #include "proto/events.h"
 
 /// One operation while bot/ works on it.
-struct bot_op {
-    struct api *api;
+struct bot_op { // in the arena of the call
     struct op_call *call;
     int status;           // of success
     bool changes;         // the list of bots is another one then
     const char *location; // of what was made: its path, up to the name; NULL: nothing is
 };
 
-static void tell_change(const struct bot_op *o, const char *made)
-{
-    const struct json *bot = json_get(o->call->params, "bot");
-    struct buf fields = {.max = SIZE_MAX};
-    struct jw w = {.out = &fields};
-    jw_obj(&w);
-    jw_kstrz(&w, "bot", bot != NULL ? arena_strdup(o->call->arena, json_str(bot, "")) : made);
-    jw_end_obj(&w);
-    event_emit_object(o->api->o.hub->events, EVENT_BOT_CHANGED, &fields);
-}
-
 static void answer(void *arg, struct str json, const char *name, const struct agent_no *no)
 {
-    struct bot_op *o = arg;
+    const struct bot_op *o = arg;
     struct op_call *c = o->call;
     if (no != NULL) {
         api__refuse(c, no);
-    } else {
-        if (o->location != NULL) {
-            c->location = arena_printf(c->arena, "%s%s", o->location, name);
-        }
-        if (o->changes) {
-            tell_change(o, name);
-        }
-        op_answer(c, o->status, json);
+        return;
     }
-    free(o);
+    if (o->location != NULL) {
+        c->location = arena_printf(c->arena, "%s%s", o->location, name);
+    }
+    if (o->changes) {
+        const struct json *bot = json_get(c->params, "bot");
+        struct buf fields = {.max = SIZE_MAX};
+        struct jw w = {.out = &fields};
+        jw_obj(&w);
+        jw_kstr(&w, "bot", json_str(bot, name));
+        jw_end_obj(&w);
+        event_emit_object(c->api->o.hub->events, EVENT_BOT_CHANGED, &fields);
+    }
+    op_answer(c, o->status, json);
 }
 
 static void ask(struct api *api, struct op_call *c, bots_fn *fn, const struct bot_op *as)
@@ -52,9 +45,8 @@ static void ask(struct api *api, struct op_call *c, bots_fn *fn, const struct bo
         return;
     }
     assert(as->status >= 200 && as->status < 300);
-    struct bot_op *o = xmalloc(sizeof *o);
+    struct bot_op *o = arena_alloc(c->arena, sizeof *o);
     *o = *as;
-    o->api = api;
     o->call = c;
     fn(api->bots, c->params, answer, o);
 }

@@ -23,8 +23,9 @@ void op_OPENAPI(struct api *api, struct op_call *c)
 
 // ---- metrics -------------------------------------------------------------------------------
 
-static long resident_bytes(void)
+void op_METRICS(struct api *api, struct op_call *c)
 {
+    struct buf out = {.max = ANSWER_MAX};
     long pages = 0, resident = 0;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f != NULL) {
@@ -33,12 +34,6 @@ static long resident_bytes(void)
         }
         fclose(f);
     }
-    return resident * sysconf(_SC_PAGESIZE);
-}
-
-void op_METRICS(struct api *api, struct op_call *c)
-{
-    struct buf out = {.max = ANSWER_MAX};
     buf_addf(&out,
              "# HELP afloat_info What runs.\n# TYPE afloat_info gauge\n"
              "afloat_info{version=\"%s\"} 1\n",
@@ -54,7 +49,7 @@ void op_METRICS(struct api *api, struct op_call *c)
     buf_addf(&out,
              "# HELP afloat_resident_bytes Memory in use.\n# TYPE afloat_resident_bytes gauge\n"
              "afloat_resident_bytes %ld\n",
-             resident_bytes());
+             resident * sysconf(_SC_PAGESIZE));
     buf_addf(&out,
              "# HELP afloat_event_last_id The newest event.\n# TYPE afloat_event_last_id counter\n"
              "afloat_event_last_id %llu\n",
@@ -87,19 +82,6 @@ static void check(struct jw *w, const char *name, bool ok, const char *hint, con
     jw_end_obj(w);
 }
 
-static void check_disk(struct api *api, struct jw *w)
-{
-    struct statvfs fs;
-    if (statvfs(api->o.hub->home->dir, &fs) < 0) {
-        check(w, "disk", false, "see that the home exists", "cannot look at '%s'",
-              api->o.hub->home->dir);
-        return;
-    }
-    unsigned long long free_mb = (unsigned long long)fs.f_bavail * fs.f_frsize >> 20;
-    check(w, "disk", free_mb >= 64, "make room: journals are written there", "%llu MB free in '%s'",
-          free_mb, api->o.hub->home->dir);
-}
-
 enum { SLOW_MS = 50, SKEW_MS = 2000, LAG_S = 30, OLDEST_SERVER = 14 };
 
 /// What a store in PostgreSQL says of itself; files are checked by fsck.
@@ -108,10 +90,10 @@ static void check_store(struct jw *w, const struct json *st)
     double ms = json_double(json_get(st, "latency_ms"), 0);
     double lag = json_double(json_get(st, "replication_lag_s"), 0);
     int64_t skew = json_int(json_get(st, "clock_skew_ms"), 0);
-    struct str version = json_str(json_get(st, "version"), "");
-    bool files = str_eqz(json_str(json_get(st, "kind"), ""), "files");
+    struct str version = json_get_text(st, "version");
+    bool files = str_eqz(json_get_text(st, "kind"), "files");
     check(w, "store", true, "", STR_FMT " " STR_FMT ", schema %lld",
-          STR_ARG(json_str(json_get(st, "kind"), "")), STR_ARG(version),
+          STR_ARG(json_get_text(st, "kind")), STR_ARG(version),
           (long long)json_int(json_get(st, "schema"), 0));
     if (files) {
         return;
@@ -131,29 +113,29 @@ static void check_store(struct jw *w, const struct json *st)
     bool super = json_bool(json_get(st, "too_privileged"), false);
     bool may = json_bool(json_get(st, "may_write"), false);
     check(w, "store privileges", may, "grant the role afloat_hub to the user of [store] url",
-          "user '" STR_FMT "' %s", STR_ARG(json_str(json_get(st, "user"), "")),
+          "user '" STR_FMT "' %s", STR_ARG(json_get_text(st, "user")),
           !may    ? "may not write events"
           : super ? "may do everything on the server; a role with afloat_hub is enough for hubs"
                   : "may do what a hub needs");
 }
 
-struct doctor {
-    struct api *api;
-    struct op_call *c;
-};
-
 static void on_store_health(void *arg, int status, struct str text, const struct err *e)
 {
-    struct doctor d = *(struct doctor *)arg;
-    struct api *api = d.api;
-    struct op_call *c = d.c;
+    struct op_call *c = arg;
+    struct api *api = c->api;
     struct json *st = NULL;
-    free(arg);
     struct rlimit lim;
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct statvfs fs;
+    const char *home = api->o.hub->home->dir;
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "checks");
-    check_disk(api, w);
+    if (statvfs(home, &fs) < 0) {
+        check(w, "disk", false, "see that the home exists", "cannot look at '%s'", home);
+    } else {
+        unsigned long long free_mb = (unsigned long long)fs.f_bavail * fs.f_frsize >> 20;
+        check(w, "disk", free_mb >= 64, "make room: journals are written there",
+              "%llu MB free in '%s'", free_mb, home);
+    }
     getrlimit(RLIMIT_NOFILE, &lim);
     check(w, "open files", lim.rlim_cur >= 1024, "raise `ulimit -n` where the hub is started",
           "limit %llu", (unsigned long long)lim.rlim_cur);
@@ -166,15 +148,12 @@ static void on_store_health(void *arg, int status, struct str text, const struct
         check_store(w, st);
     }
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_DOCTOR(struct api *api, struct op_call *c)
 {
-    struct doctor *d = xmalloc(sizeof *d);
-    *d = (struct doctor){.api = api, .c = c};
-    store_health(api->o.hub->store, on_store_health, d);
+    store_health(api->o.hub->store, on_store_health, c);
 }
 
 static void on_store_shown(void *arg, int status, struct str text, const struct err *e)
@@ -208,11 +187,9 @@ void op_LOGS(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", MOST_LINES);
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "lines");
     api->o.host.logs(api->o.host.arg, (size_t)limit, w);
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }

@@ -9,8 +9,7 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
     if (g == NULL) {
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "commands");
     struct gen_walk all = gen_walk(g, GEN_COMMAND);
     for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
@@ -26,8 +25,7 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
         jw_end_obj(w);
     }
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 struct command_run {
@@ -44,12 +42,10 @@ static void on_output(struct gen_call *target, int status, const struct json *ou
         op_fail(r->call, status == ERR_TIMEOUT ? PROBLEM_PLUGIN_TIMEOUT : PROBLEM_PLUGIN_FAILED,
                 NULL, "%s", e->msg);
     } else {
-        struct jw *w = op_begin(r->call);
-        jw_obj(w);
+        struct jw *w = op_begin_obj(r->call);
         jw_kvalue(w, "output", output);
         jw_kint(w, "generation", (int64_t)gen_number(r->gen));
-        jw_end_obj(w);
-        op_end(r->call, 200);
+        op_end_obj(r->call, 200);
     }
     gen_unpin(r->gen);
     free(r);

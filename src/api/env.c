@@ -27,118 +27,91 @@ struct api_shells {
 
 // ---- who is there ------------------------------------------------------------------------------
 
-static void free_shell(struct api_shell *s)
+static void free_shell(struct api_shell s)
 {
-    free(s->shell);
-    free(s->project);
-    free(s->type);
-    free(s->fields);
+    free(s.shell);
+    free(s.project);
+    free(s.type);
+    free(s.fields);
 }
 
-static bool is_gone(const struct api_shell *s)
-{
-    return kill((pid_t)s->pid, 0) != 0 && errno == ESRCH;
-}
-
+/// Forget the shells whose process is gone.
 static void sweep(struct api_shells *t)
 {
-    for (size_t i = 0; i < t->all.n; i++) {
-        if (is_gone(&t->all.p[i])) {
-            free_shell(&t->all.p[i]);
+    for (size_t i = t->all.n; i-- > 0;) {
+        if (kill((pid_t)t->all.p[i].pid, 0) != 0 && errno == ESRCH) {
+            free_shell(t->all.p[i]);
             vec_remove(&t->all, i);
-            i--;
         }
     }
-}
-
-static void keep(struct api *api, const struct api_shell *s)
-{
-    if (api->shells == NULL) {
-        api->shells = xcalloc(1, sizeof *api->shells);
-    }
-    struct api_shells *t = api->shells;
-    sweep(t);
-    vec_foreach (old, &t->all) {
-        if (strcmp(old->shell, s->shell) == 0) {
-            free_shell(old);
-            *old = *s;
-            return;
-        }
-    }
-    if (t->all.n == SHELLS_MAX) {
-        free_shell(&t->all.p[0]);
-        vec_remove(&t->all, 0);
-    }
-    vec_push(&t->all, *s);
 }
 
 void api__free_shells(struct api_shells *t)
 {
-    if (t == NULL) {
-        return;
+    if (t != NULL) {
+        vec_fini_each(&t->all, free_shell);
+        free(t);
     }
-    vec_foreach (s, &t->all) {
-        free_shell(s);
-    }
-    vec_fini(&t->all);
-    free(t);
 }
 
 // ---- operations --------------------------------------------------------------------------------
 
-static bool is_env_type(struct str type)
+void op_ENV_REPORT(struct api *api, struct op_call *c)
 {
     static const enum event_id known[] = {EVENT_ENV_BUILDING, EVENT_ENV_READY, EVENT_ENV_FAILED,
                                           EVENT_ENV_APPLIED};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (str_eqz(type, event_infos[known[i]].type)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// The members of the event, without the braces.
-static void write_fields(struct buf *out, const struct json *params)
-{
     static const char *const keys[] = {"shell",         "project",     "generation",
                                        "changed_files", "duration_ms", "error",
                                        "added",         "changed",     "removed"};
-    bool first = true;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const struct json *v = json_get(params, keys[i]);
-        if (v != NULL) {
-            buf_addf(out, "%s\"%s\":", first ? "" : ",", keys[i]);
-            json_write(out, v, 0);
-            first = false;
-        }
-    }
-}
-
-void op_ENV_REPORT(struct api *api, struct op_call *c)
-{
-    struct str type = json_str(json_get(c->params, "type"), "");
+    struct str type = json_get_text(c->params, "type");
     int64_t pid = json_int(json_get(c->params, "pid"), 0);
-    struct buf fields = {.max = FIELDS_MAX};
-    if (!is_env_type(type) || pid < 2 || pid > INT32_MAX) {
+    struct buf fields = {.max = FIELDS_MAX}; // the members of the event, without the braces
+    bool good = false;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        good = good || str_eqz(type, event_infos[known[i]].type);
+    }
+    if (!good || pid < 2 || pid > INT32_MAX) {
         op_fail(
             c, PROBLEM_INVALID_BODY, NULL,
             "'type' is env.building, env.ready, env.failed or env.applied; 'pid' is the shell's");
         return;
     }
-    write_fields(&fields, c->params);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct json *v = json_get(c->params, keys[i]);
+        if (v != NULL) {
+            buf_addf(&fields, "%s\"%s\":", fields.n == 0 ? "" : ",", keys[i]);
+            json_write(&fields, v, 0);
+        }
+    }
     if (!buf_ok(&fields)) {
         op_fail(c, PROBLEM_TOO_LARGE, NULL, "the report is larger than %d bytes", FIELDS_MAX);
     } else if (event_emit(api->o.hub->events, type, STR_NULL, buf_str(&fields)) == 0) {
         op_fail(c, PROBLEM_STORE_FAILED, "see `afloat doctor`",
                 "no event id could be reserved on disk");
     } else {
-        struct api_shell s = {.shell = str_dup(json_str(json_get(c->params, "shell"), "")),
-                              .project = str_dup(json_str(json_get(c->params, "project"), "")),
+        struct str shell = json_get_text(c->params, "shell");
+        api->shells = api->shells != NULL ? api->shells : xcalloc(1, sizeof *api->shells);
+        struct api_shells *t = api->shells;
+        sweep(t);
+        struct api_shell *old = NULL; // its report before
+        vec_foreach (it, &t->all) {
+            old = str_eqz(shell, it->shell) ? it : old;
+        }
+        if (old == NULL && t->all.n == SHELLS_MAX) {
+            free_shell(t->all.p[0]);
+            vec_remove(&t->all, 0);
+        }
+        struct api_shell s = {.shell = str_dup(shell),
+                              .project = str_dup(json_get_text(c->params, "project")),
                               .type = str_dup(type),
                               .fields = str_dup(buf_str(&fields)),
                               .pid = pid};
-        keep(api, &s);
+        if (old != NULL) {
+            free_shell(*old);
+            *old = s;
+        } else {
+            vec_push(&t->all, s);
+        }
         op_answer(c, 200, STR("{\"ok\":true}"));
     }
     buf_fini(&fields);
@@ -146,7 +119,7 @@ void op_ENV_REPORT(struct api *api, struct op_call *c)
 
 void op_ENV_SHOW(struct api *api, struct op_call *c)
 {
-    struct str path = json_str(json_get(c->params, "path"), "");
+    struct str path = json_get_text(c->params, "path");
     struct buf out = {.max = SIZE_MAX};
     bool first = true;
     buf_addz(&out, "{\"shells\":[");

@@ -20,37 +20,28 @@ static bool read_after(const struct op_call *c, uint64_t fallback, uint64_t *aft
     return given->i >= 0;
 }
 
-static void answer_list(struct api *api, struct op_call *c, const struct event_filter *f)
-{
-    uint64_t after;
-    int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
-    if (!read_after(c, 0, &after) || limit < 1 || limit > LONGEST_LIST) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more, 'limit' 1 to %d",
-                LONGEST_LIST);
-        return;
-    }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
-    jw_karr(w, "events");
-    uint64_t next = event_list(api->o.hub->events, after, f, (size_t)limit, w);
-    jw_end_arr(w);
-    jw_key(w, "next");
-    jw_uint(w, next);
-    jw_end_obj(w);
-    op_end(c, 200);
-}
-
 void op_EVENTS(struct api *api, struct op_call *c)
 {
-    struct event_filter f = {.types = json_str(json_get(c->params, "types"), ""),
-                             .session = json_str(json_get(c->params, "session"), "")};
+    struct event_filter f = {.types = json_get_text(c->params, "types"),
+                             .session = json_get_text(c->params, "session")};
+    int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
     uint64_t after;
-    if (!c->wants_stream) {
-        answer_list(api, c, &f);
-    } else if (!read_after(c, UINT64_MAX, &after)) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more");
-    } else {
+    bool good = read_after(c, c->wants_stream ? UINT64_MAX : 0, &after);
+    if (c->wants_stream && good) {
         op_answer_stream(c, &f, after);
+    } else if (c->wants_stream) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more");
+    } else if (!good || limit < 1 || limit > LONGEST_LIST) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more, 'limit' 1 to %d",
+                LONGEST_LIST);
+    } else {
+        struct jw *w = op_begin_obj(c);
+        jw_karr(w, "events");
+        uint64_t next = event_list(api->o.hub->events, after, &f, (size_t)limit, w);
+        jw_end_arr(w);
+        jw_key(w, "next");
+        jw_uint(w, next);
+        op_end_obj(c, 200);
     }
 }
 
@@ -72,7 +63,7 @@ static void on_emitted(void *arg, uint64_t id, const struct err *e)
 
 void op_EVENT_EMIT(struct api *api, struct op_call *c)
 {
-    struct str type = json_str(json_get(c->params, "type"), "");
+    struct str type = json_get_text(c->params, "type");
     if (!event_type_is_user(type)) {
         op_fail(c, PROBLEM_INVALID_NAME, "for example user.deploy",
                 "an event of your own is called 'user.' and then a-z, 0-9, '.', '_' or '-'");

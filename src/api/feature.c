@@ -54,25 +54,15 @@ static void write_flag(const struct api *api, const struct gen_item *it, struct 
     jw_kvalue(w, "default", fallback);
     jw_kbool(w, "overridden", chosen != NULL);
     jw_kstrz(w, "stage", "stable");
-    jw_kstr(w, "description", json_str(json_get(about, "description"), ""));
+    jw_kstr(w, "description", json_get_text(about, "description"));
     jw_end_obj(w);
-}
-
-static void write_flags(const struct api *api, struct arena *a, struct jw *w)
-{
-    struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
-    struct gen_walk flags = gen_walk(g, GEN_FLAG);
-    for (const struct gen_item *it; (it = gen_walk_next(&flags)) != NULL;) {
-        write_flag(api, it, a, w);
-    }
 }
 
 // ---- the list ------------------------------------------------------------------------------
 
 void op_FEATURE_LIST(struct api *api, struct op_call *c)
 {
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "features");
     for (size_t i = 0; i < ARRAY_LEN(features); i++) {
         const struct feature *f = &features[i];
@@ -85,23 +75,16 @@ void op_FEATURE_LIST(struct api *api, struct op_call *c)
         jw_kstrz(w, "description", f->description);
         jw_end_obj(w);
     }
-    write_flags(api, c->arena, w);
+    struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
+    struct gen_walk flags = gen_walk(g, GEN_FLAG);
+    for (const struct gen_item *it; (it = gen_walk_next(&flags)) != NULL;) {
+        write_flag(api, it, c->arena, w);
+    }
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 // ---- switching -----------------------------------------------------------------------------
-
-static const struct feature *find(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(features); i++) {
-        if (str_eqz(name, features[i].name)) {
-            return &features[i];
-        }
-    }
-    return NULL;
-}
 
 static void fail_unknown(struct op_call *c, struct str name)
 {
@@ -117,8 +100,7 @@ static void fail_unknown(struct op_call *c, struct str name)
     op_fail(c, PROBLEM_NOT_FOUND, hint, "there is no feature '%.*s'", (int)MIN(name.n, 64), name.p);
 }
 
-struct change {
-    struct api *api;
+struct change { // in the arena of the call
     struct op_call *call;
     const char *name; // as people say it
     bool enable;
@@ -126,41 +108,39 @@ struct change {
     bool all;     // it is the feature that plugins hang on
 };
 
-static void answer_change(struct change *ch)
+static void answer_change(const struct change *ch)
 {
     struct arena *a = ch->call->arena;
+    struct api *api = ch->call->api;
     // without the braces: the answer and the event's fields alike
     const char *fields =
         arena_printf(a, "\"name\":\"%s\",\"enabled\":%s", ch->name, ch->enable ? "true" : "false");
-    if (ch->changes && ch->api->plugins != NULL) {
-        plugins_chosen(ch->api->plugins);
+    if (ch->changes && api->plugins != NULL) {
+        plugins_chosen(api->plugins);
     }
     if (ch->changes) {
-        event_emit(ch->api->o.hub->events, str_of(event_infos[EVENT_FEATURE_CHANGED].type),
-                   STR_NULL, str_of(fields));
+        event_emit(api->o.hub->events, str_of(event_infos[EVENT_FEATURE_CHANGED].type), STR_NULL,
+                   str_of(fields));
     }
     op_answer(ch->call, 200, str_of(arena_printf(a, "{%s}", fields)));
-    free(ch);
 }
 
 static void on_taken_over(const struct gen_report *r, void *arg)
 {
-    struct change *ch = arg;
+    const struct change *ch = arg;
     if (r != NULL) {
         answer_change(ch);
     } else {
         op_fail(ch->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
-        free(ch);
     }
 }
 
 static void on_kept(void *arg, int status, const struct err *e)
 {
     struct change *ch = arg;
-    struct api *api = ch->api;
+    struct api *api = ch->call->api;
     if (status < 0) {
         op_fail(ch->call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
-        free(ch);
     } else if (ch->all && api->plugins != NULL) {
         plugins_switch(api->plugins, ch->enable);
         api__reload(api, STR_NULL, false, on_taken_over, ch);
@@ -171,9 +151,9 @@ static void on_kept(void *arg, int status, const struct err *e)
 
 static void choose(struct change ch, const char *key)
 {
-    struct change *copy = xmalloc(sizeof *copy);
+    struct change *copy = arena_alloc(ch.call->arena, sizeof *copy);
     *copy = ch;
-    choices_set(ch.api->o.hub->choices, str_of(key), ch.enable ? STR("true") : STR("false"),
+    choices_set(ch.call->api->o.hub->choices, str_of(key), ch.enable ? STR("true") : STR("false"),
                 on_kept, copy);
 }
 
@@ -187,8 +167,7 @@ static void switch_flag(struct api *api, struct op_call *c, const struct gen_ite
         return;
     }
     const struct json *value = chosen != NULL ? chosen : json_get(about, "default");
-    choose((struct change){.api = api,
-                           .call = c,
+    choose((struct change){.call = c,
                            .name = arena_printf(c->arena, "%s:%s", gen_item_unit(it)->name,
                                                 gen_item_name(it)),
                            .enable = enable,
@@ -200,12 +179,15 @@ static void switch_feature(struct api *api, struct op_call *c, bool enable)
 {
     struct str name = api__name(c);
     struct gen *g = api->engine != NULL ? gen_current(api->engine) : NULL;
-    const struct feature *f = find(name);
+    const struct feature *f = features;
+    while (f < features + ARRAY_LEN(features) && !str_eqz(name, f->name)) {
+        f++;
+    }
     const struct gen_item *flag =
         g != NULL && str_index(name, ':') > 0 ? gen_item_find(g, GEN_FLAG, name) : NULL;
     if (flag != NULL) {
         switch_flag(api, c, flag, enable);
-    } else if (f == NULL) {
+    } else if (f == features + ARRAY_LEN(features)) {
         fail_unknown(c, name);
     } else if (config_is_policy(api->o.hub->config->now, f->key) && is_enabled(api, f) != enable) {
         const struct config_entry *e = config_find(api->o.hub->config->now, f->key);
@@ -213,8 +195,7 @@ static void switch_feature(struct api *api, struct op_call *c, bool enable)
                 "feature '%s' is switched %s by the [policy] in '%s' line %u", f->name,
                 enable ? "off" : "on", e->path, e->line);
     } else {
-        choose((struct change){.api = api,
-                               .call = c,
+        choose((struct change){.call = c,
                                .name = f->name,
                                .enable = enable,
                                .changes = is_enabled(api, f) != enable,

@@ -13,7 +13,6 @@
 //   - `flush` runs exactly while there is something to tell.
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,7 +22,7 @@
 
 #include "api/api_int.h"
 #include "api/handlers.h"
-#include "base/path.h"
+#include "base/folder.h"
 #include "loop/timer.h"
 #include "loop/work.h"
 
@@ -88,55 +87,40 @@ struct listing {
     int error; // errno
 };
 
-/// `file`, `dir` or `link`; a link to a directory is one to the reader.
-static const char *kind_of(int fd, const struct dirent *d, bool *link)
-{
-    struct stat st;
-    bool unsure = d->d_type == DT_UNKNOWN || d->d_type == DT_LNK;
-    bool dir = d->d_type == DT_DIR;
-    *link = d->d_type == DT_LNK;
-    if (unsure && fstatat(fd, d->d_name, &st, 0) == 0) {
-        dir = S_ISDIR(st.st_mode);
-    }
-    return dir ? "dir" : "file";
-}
-
-static void write_entries(DIR *dir, struct jw *w)
-{
-    const struct dirent *d;
-    size_t n = 0;
-    jw_karr(w, "entries");
-    while ((d = readdir(dir)) != NULL && n <= ENTRIES_MAX) {
-        bool link;
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || n++ == ENTRIES_MAX) {
-            continue;
-        }
-        jw_obj(w);
-        jw_kstrz(w, "name", d->d_name);
-        jw_kstrz(w, "kind", kind_of(dirfd(dir), d, &link));
-        if (link) {
-            jw_kbool(w, "link", true);
-        }
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-    jw_kbool(w, "more", n > ENTRIES_MAX);
-}
-
 static void list(void *arg)
 {
     struct listing *l = arg;
-    DIR *dir = opendir(l->dir);
-    if (dir == NULL) {
+    struct folder f = folder_open(l->dir);
+    size_t n = 0;
+    if (f.stream == NULL) {
         l->error = errno;
         return;
     }
     struct jw w = {.out = &l->answer};
     jw_obj(&w);
     jw_kstrz(&w, "dir", l->dir);
-    write_entries(dir, &w);
+    jw_karr(&w, "entries");
+    while (n <= ENTRIES_MAX && folder_next(&f)) {
+        struct stat st; // a link to a directory is one to the reader
+        bool unsure = f.type == DT_UNKNOWN || f.type == DT_LNK, dir = f.type == DT_DIR;
+        if (n++ == ENTRIES_MAX) {
+            continue;
+        }
+        if (unsure && fstatat(dirfd(f.stream), f.name, &st, 0) == 0) {
+            dir = S_ISDIR(st.st_mode);
+        }
+        jw_obj(&w);
+        jw_kstrz(&w, "name", f.name);
+        jw_kstrz(&w, "kind", dir ? "dir" : "file");
+        if (f.type == DT_LNK) {
+            jw_kbool(&w, "link", true);
+        }
+        jw_end_obj(&w);
+    }
+    jw_end_arr(&w);
+    jw_kbool(&w, "more", n > ENTRIES_MAX);
     jw_end_obj(&w);
-    closedir(dir);
+    folder_close(&f);
 }
 
 void api__answer_list(struct op_call *c, char *dir, int error, struct buf *answer)
@@ -162,7 +146,7 @@ static void on_listed(void *arg)
 
 void op_FILES_LIST(struct api *api, struct op_call *c)
 {
-    struct str dir = json_str(json_get(c->params, "dir"), "");
+    struct str dir = json_get_text(c->params, "dir");
     if (api__require_path(api, c, dir)) {
         struct listing *l = xcalloc(1, sizeof *l);
         *l = (struct listing){.call = c, .dir = str_dup(dir), .answer = {.max = SIZE_MAX}};
@@ -174,10 +158,7 @@ void op_FILES_LIST(struct api *api, struct op_call *c)
 
 static void forget_names(struct seen *s)
 {
-    vec_foreach (name, &s->names) {
-        free(*name);
-    }
-    s->names.n = 0;
+    vec_fini_each(&s->names, free);
     s->listing = s->many = false;
 }
 
@@ -185,7 +166,6 @@ static void on_closed(uv_handle_t *h)
 {
     struct seen *s = container_of(h, struct seen, handle);
     forget_names(s);
-    vec_fini(&s->names);
     free(s->dir);
     free(s);
 }
@@ -305,8 +285,7 @@ static void look(void *arg)
 static void on_looked(void *arg)
 {
     struct wish *wish = arg;
-    struct jw *w = op_begin(wish->call);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(wish->call);
     jw_karr(w, "watching");
     for (size_t i = 0; i < wish->n; i++) {
         if (wish->dirs[i].there && wish->api->files != NULL &&
@@ -317,8 +296,7 @@ static void on_looked(void *arg)
     }
     jw_end_arr(w);
     jw_kint(w, "lease_s", LEASE_MS / 1000);
-    jw_end_obj(w);
-    op_end(wish->call, 200);
+    op_end_obj(wish->call, 200);
     free(wish);
 }
 

@@ -26,31 +26,6 @@ struct search {
     bool more;
 };
 
-static bool is_dir(const struct folder *f)
-{
-    struct stat st;
-    return f->type == DT_DIR ||
-           (f->type == DT_UNKNOWN &&
-            fstatat(dirfd(f->stream), f->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISDIR(st.st_mode));
-}
-
-static void take(struct search *s, struct jw *w, char *rel, bool dir)
-{
-    bool left_out = ignore_match(watch_ignore_default, str_of(rel), dir);
-    bool full = dir ? s->below.n >= DIRS_MAX : s->n >= NAMES_MAX;
-    if (left_out || full) {
-        s->more = s->more || !left_out;
-        free(rel);
-    } else if (dir) {
-        vec_push(&s->below, rel);
-    } else {
-        jw_strz(w, rel);
-        s->n++;
-        free(rel);
-    }
-}
-
 /// Read one directory; "" is the first.
 static void read_dir(struct search *s, struct jw *w, const char *rel)
 {
@@ -61,7 +36,24 @@ static void read_dir(struct search *s, struct jw *w, const char *rel)
         s->error = errno;
     }
     while (folder_next(&f)) {
-        take(s, w, xasprintf("%s%s%s", rel, slash, f.name), is_dir(&f));
+        struct stat st;
+        char *name = xasprintf("%s%s%s", rel, slash, f.name);
+        bool dir =
+            f.type == DT_DIR || (f.type == DT_UNKNOWN &&
+                                 fstatat(dirfd(f.stream), f.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                                 S_ISDIR(st.st_mode));
+        bool left_out = ignore_match(watch_ignore_default, str_of(name), dir);
+        bool full = dir ? s->below.n >= DIRS_MAX : s->n >= NAMES_MAX;
+        s->more = s->more || (full && !left_out);
+        if (dir && !left_out && !full) {
+            vec_push(&s->below, name);
+            continue;
+        }
+        if (!left_out && !full) {
+            jw_strz(w, name);
+            s->n++;
+        }
+        free(name);
     }
     free(path);
 }
@@ -94,7 +86,7 @@ static void on_searched(void *arg)
 
 void op_FILES_FIND(struct api *api, struct op_call *c)
 {
-    struct str dir = json_str(json_get(c->params, "dir"), "");
+    struct str dir = json_get_text(c->params, "dir");
     if (api__require_path(api, c, dir)) {
         struct search *s = xcalloc(1, sizeof *s);
         *s = (struct search){.call = c, .dir = str_dup(dir), .answer = {.max = SIZE_MAX}};

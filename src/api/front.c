@@ -20,12 +20,14 @@ struct front_notes {
 
 static void notes_free(struct front_notes *n)
 {
-    vec_foreach (d, &n->diags) {
-        gen_diag_fini(d);
+    if (n != NULL) {
+        vec_foreach (d, &n->diags) {
+            gen_diag_fini(d);
+        }
+        vec_fini(&n->diags);
+        free(n->needs);
+        free(n);
     }
-    vec_fini(&n->diags);
-    free(n->needs);
-    free(n);
 }
 
 void api__front_free(struct api *api)
@@ -76,21 +78,6 @@ static char *url_of(struct arena *a, const char *name, const struct plugin_front
                         f->hash);
 }
 
-static void write_front(const struct api *api, struct arena *a, const char *name,
-                        const struct plugin_front *f, struct jw *w)
-{
-    jw_obj(w);
-    jw_kstrz(w, "name", name);
-    jw_kint(w, "revision", (int64_t)f->revision);
-    jw_kstrz(w, "hash", f->hash);
-    jw_kstrz(w, "url", url_of(a, name, f, f->entry));
-    jw_kstrz(w, "style", f->style != NULL ? url_of(a, name, f, f->style) : NULL);
-    jw_kvalue(w, "options", f->options);
-    const struct front_notes *n = notes_of(api, name);
-    jw_kbool(w, "reported", n != NULL && (n->diags.n != 0 || n->needs != NULL));
-    jw_end_obj(w);
-}
-
 void api_write_fronts(const struct api *api, struct jw *w)
 {
     struct arena a = {0};
@@ -100,7 +87,16 @@ void api_write_fronts(const struct api *api, struct jw *w)
         struct plugin_front f;
         const char *name = plugins_at(api->plugins, i).name;
         if (plugins_front(api->plugins, str_of(name), &f)) {
-            write_front(api, &a, name, &f, w);
+            const struct front_notes *n = notes_of(api, name);
+            jw_obj(w);
+            jw_kstrz(w, "name", name);
+            jw_kint(w, "revision", (int64_t)f.revision);
+            jw_kstrz(w, "hash", f.hash);
+            jw_kstrz(w, "url", url_of(&a, name, &f, f.entry));
+            jw_kstrz(w, "style", f.style != NULL ? url_of(&a, name, &f, f.style) : NULL);
+            jw_kvalue(w, "options", f.options);
+            jw_kbool(w, "reported", n != NULL && (n->diags.n != 0 || n->needs != NULL));
+            jw_end_obj(w);
         }
     }
     jw_end_arr(w);
@@ -165,62 +161,42 @@ static bool read_diag(struct arena *a, const char *plugin, const struct json *v,
     return known && out->message != NULL;
 }
 
-static void tell_error(const struct api *api, const struct gen_diag *d)
-{
-    struct buf fields = {.max = SIZE_MAX};
-    struct jw w = {.out = &fields};
-    gen_diag_write(d, &w);
-    event_emit_object(api->o.hub->events, EVENT_PLUGIN_ERROR, &fields);
-}
-
-static void tell_needs(const struct api *api, const char *plugin, const char *reason)
-{
-    struct buf fields = {.max = SIZE_MAX};
-    struct jw w = {.out = &fields};
-    jw_obj(&w);
-    jw_kstrz(&w, "plugin", plugin);
-    jw_kstrz(&w, "kind", "page-reload");
-    jw_kstrz(&w, "reason", reason);
-    jw_end_obj(&w);
-    event_emit_object(api->o.hub->events, EVENT_PLUGIN_NEEDS, &fields);
-}
-
-static bool was_said(const struct front_notes *old, const struct gen_diag *d)
-{
-    for (size_t i = 0; old != NULL && i < old->diags.n; i++) {
-        if (gen_diag_equal(&old->diags.p[i], d)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// Put what was said in the place of what was said before; what is new becomes events.
 static void take_report(struct api *api, struct op_call *c, const char *plugin, uint64_t revision)
 {
     const struct front_notes *said = notes_of(api, plugin);
     struct front_notes *n = xcalloc(1, sizeof *n);
+    struct buf fields = {.max = SIZE_MAX};
+    struct jw w;
     n->revision = revision;
     json_foreach_item (it, json_get(c->params, "diagnostics")) {
         struct gen_diag d;
-        if (n->diags.n < DIAGS_MAX && read_diag(c->arena, plugin, it, &d)) {
-            vec_push(&n->diags, gen_diag_copy(&d));
-            if (!was_said(said, &d)) {
-                tell_error(api, &d);
-            }
+        if (n->diags.n == DIAGS_MAX || !read_diag(c->arena, plugin, it, &d)) {
+            continue;
+        }
+        bool known = false;
+        for (size_t i = 0; said != NULL && i < said->diags.n; i++) {
+            known = known || gen_diag_equal(&said->diags.p[i], &d);
+        }
+        vec_push(&n->diags, gen_diag_copy(&d));
+        if (!known) {
+            jw_init(&w, &fields);
+            gen_diag_write(&d, &w);
+            event_emit_object(api->o.hub->events, EVENT_PLUGIN_ERROR, &fields);
         }
     }
     const char *needs = text_of(c->arena, json_get(c->params, "needs"));
-    if (needs != NULL) {
-        n->needs = xstrdup(needs);
-        if (said == NULL || said->needs == NULL || strcmp(said->needs, needs) != 0) {
-            tell_needs(api, plugin, needs);
-        }
+    n->needs = needs != NULL ? xstrdup(needs) : NULL;
+    if (needs != NULL && (said == NULL || said->needs == NULL || strcmp(said->needs, needs) != 0)) {
+        jw_init(&w, &fields);
+        jw_obj(&w);
+        jw_kstrz(&w, "plugin", plugin);
+        jw_kstrz(&w, "kind", "page-reload");
+        jw_kstrz(&w, "reason", needs);
+        jw_end_obj(&w);
+        event_emit_object(api->o.hub->events, EVENT_PLUGIN_NEEDS, &fields);
     }
-    struct front_notes *old = map_set(&api->fronts, str_of(plugin), n);
-    if (old != NULL) {
-        notes_free(old);
-    }
+    notes_free(map_set(&api->fronts, str_of(plugin), n));
 }
 
 void op_FRONT_REPORT(struct api *api, struct op_call *c)
@@ -237,9 +213,7 @@ void op_FRONT_REPORT(struct api *api, struct op_call *c)
     if (current) {
         take_report(api, c, arena_strdup(c->arena, name), revision);
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kbool(w, "taken", current);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }

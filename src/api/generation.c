@@ -39,8 +39,7 @@ static void write_past(const struct plugin_past *p, const struct json *set, stru
 void op_GENERATIONS(struct api *api, struct op_call *c)
 {
     size_t n = api->plugins != NULL ? plugins_past_count(api->plugins) : 0;
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kint(w, "current", api_generation(api));
     jw_karr(w, "generations");
     for (size_t i = 0; i < n; i++) {
@@ -48,8 +47,7 @@ void op_GENERATIONS(struct api *api, struct op_call *c)
         write_past(&p, NULL, w);
     }
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_GENERATION_SHOW(struct api *api, struct op_call *c)

@@ -29,16 +29,14 @@ void api_write_health(const struct api *api, bool over_socket, uint64_t generati
 
 void op_HEALTH(struct api *api, struct op_call *c)
 {
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     api_write_health(api, c->over_socket, (uint64_t)api_generation(api), loop_now(api->o.hub->loop),
                      w);
     const struct err *lost = store_trouble(api->o.hub->store);
     if (lost != NULL && c->over_socket) {
         jw_kstrz(w, "store_error", lost->msg);
     }
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_HUB_OPEN(struct api *api, struct op_call *c)
@@ -53,13 +51,11 @@ void op_HUB_OPEN(struct api *api, struct op_call *c)
                 e.msg);
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kstrz(w, "url", opened.url);
     jw_kint(w, "port", opened.port);
     jw_kint(w, "expires_s", opened.expires_s);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_HUB_STOP(struct api *api, struct op_call *c)
@@ -92,13 +88,13 @@ void op_HUB_LIST(struct api *api, struct op_call *c)
 
 void op_HUB_LABEL(struct api *api, struct op_call *c)
 {
-    fleet_label(api->fleet, json_str(json_get(c->params, "name"), ""),
-                json_get(c->params, "labels"), on_fleet, c);
+    fleet_label(api->fleet, json_get_text(c->params, "name"), json_get(c->params, "labels"),
+                on_fleet, c);
 }
 
 void op_HUB_DRAIN(struct api *api, struct op_call *c)
 {
-    fleet_drain(api->fleet, json_str(json_get(c->params, "name"), ""),
+    fleet_drain(api->fleet, json_get_text(c->params, "name"),
                 !json_bool(json_get(c->params, "off"), false), on_fleet, c);
 }
 

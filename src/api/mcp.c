@@ -27,13 +27,11 @@ void op_MCP_LIST(struct api *api, struct op_call *c)
     if (!require_servers(api, c)) {
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "servers");
     mcp_write(api->mcp, w);
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_MCP_SHOW(struct api *api, struct op_call *c)
@@ -65,17 +63,15 @@ static void on_read(void *arg, const struct json *text, const struct err *e)
         fail_call(c, e);
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kvalue(w, "uri", json_get(c->params, "uri"));
     jw_kvalue(w, "text", text);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_MCP_READ(struct api *api, struct op_call *c)
 {
-    struct str uri = json_str(json_get(c->params, "uri"), "");
+    struct str uri = json_get_text(c->params, "uri");
     if (require_servers(api, c) && !mcp_read(api->mcp, api__name(c), uri, on_read, c)) {
         fail_unknown(c);
     }
@@ -88,11 +84,9 @@ static void on_completed(void *arg, const struct json *values, const struct err 
         fail_call(c, e);
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kvalue(w, "values", values);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_MCP_COMPLETE(struct api *api, struct op_call *c)

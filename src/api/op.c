@@ -18,6 +18,7 @@ static op_fn *const handlers[OP__COUNT] = {
 void op_run(struct api *api, struct op_call *c)
 {
     assert(c->id < OP__COUNT && !c->answered);
+    c->api = api;
     if ((ops[c->id].flags & OP_PAGES) == 0 || page_check(c)) {
         handlers[c->id](api, c);
     }
@@ -47,6 +48,18 @@ void op_end(struct op_call *c, int status)
     assert(c->w.depth == 0 && out.n != 0);
     op_answer(c, status, buf_str(&out));
     buf_fini(&out);
+}
+
+struct jw *op_begin_obj(struct op_call *c)
+{
+    jw_obj(op_begin(c));
+    return &c->w;
+}
+
+void op_end_obj(struct op_call *c, int status)
+{
+    jw_end_obj(&c->w);
+    op_end(c, status);
 }
 
 void op_answer_text(struct op_call *c, const char *content_type, struct str text)
@@ -103,17 +116,6 @@ static bool fail(struct op_fault *f, enum problem p, const char *fmt, ...)
     return false;
 }
 
-static bool find_param(const struct op *op, struct str name, struct op_param *out)
-{
-    struct str rest = str_of(op->params);
-    while (op_next_param(op, &rest, out)) {
-        if (str_eq(out->name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool fail_unknown(const struct op *op, struct str name, struct op_fault *f)
 {
     char names[NAMED][32];
@@ -143,7 +145,11 @@ bool op_check_params(enum op_id id, enum op_caller by, const struct json *params
     *fault = (struct op_fault){0};
     if (params != NULL) {
         json_foreach_member (m, params) {
-            if (!find_param(op, m->key, &p)) {
+            bool known = false;
+            for (struct str all = rest; !known && op_next_param(op, &all, &p);) {
+                known = str_eq(p.name, m->key);
+            }
+            if (!known) {
                 return fail_unknown(op, m->key, fault);
             }
         }

@@ -21,6 +21,7 @@ struct op_face {
 };
 
 struct op_call {
+    struct api *api; // set by op_run()
     enum op_id id;
     const struct json *params; // object; names and types are checked, path and query included
     struct arena *arena;       // lives until the answer
@@ -43,6 +44,9 @@ void op_run(struct api *api, struct op_call *c);
 /// in between.
 struct jw *op_begin(struct op_call *c);
 void op_end(struct op_call *c, int status);
+/// The same for an answer that is an object, which they open and close.
+struct jw *op_begin_obj(struct op_call *c);
+void op_end_obj(struct op_call *c, int status);
 /// Answer with a JSON text, borrowed for the call.
 void op_answer(struct op_call *c, int status, struct str json);
 void op_answer_text(struct op_call *c, const char *content_type, struct str text);

@@ -10,27 +10,6 @@
 #include "proto/ops.h"
 #include "proto/problems.h"
 
-static void write_parameters(struct jw *w, const struct op *op)
-{
-    struct op_param p;
-    struct str rest = str_of(op->params);
-    jw_karr(w, "parameters");
-    while (op_next_param(op, &rest, &p)) {
-        if (!p.in_path && op_takes_body(op)) {
-            continue;
-        }
-        jw_obj(w);
-        jw_kstr(w, "name", p.name);
-        jw_kstrz(w, "in", p.in_path ? "path" : "query");
-        jw_kbool(w, "required", p.in_path || !p.optional);
-        jw_kstrz(w, "description", op_param_help(op, p.name));
-        jw_key(w, "schema");
-        op_write_type(w, p.type, NULL);
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-}
-
 /// What is not in the path, as an object.
 static void write_body(struct jw *w, const struct op *op)
 {
@@ -76,21 +55,41 @@ static void write_body(struct jw *w, const struct op *op)
     jw_end_obj(w);
 }
 
-static void write_content(struct jw *w, const char *type)
+static void write_operation(struct jw *w, const struct op *op)
 {
-    jw_kobj(w, type);
-    jw_end_obj(w);
-}
-
-static void write_responses(struct jw *w, const struct op *op)
-{
+    static const char *const methods[] = {"get", "post", "put", "patch", "delete"};
+    jw_kobj(w, methods[op->method]);
+    jw_kstrz(w, "operationId", op->name);
+    jw_kstrz(w, "summary", op->help);
+    struct op_param p;
+    struct str rest = str_of(op->params);
+    jw_karr(w, "parameters");
+    while (op_next_param(op, &rest, &p)) {
+        if (!p.in_path && op_takes_body(op)) {
+            continue;
+        }
+        jw_obj(w);
+        jw_kstr(w, "name", p.name);
+        jw_kstrz(w, "in", p.in_path ? "path" : "query");
+        jw_kbool(w, "required", p.in_path || !p.optional);
+        jw_kstrz(w, "description", op_param_help(op, p.name));
+        jw_key(w, "schema");
+        op_write_type(w, p.type, NULL);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    if (op_takes_body(op)) {
+        write_body(w, op);
+    }
     jw_kobj(w, "responses");
     jw_kobj(w, "2XX");
     jw_kstrz(w, "description", "done");
     jw_kobj(w, "content");
-    write_content(w, (op->flags & OP_TEXT) != 0 ? "text/plain" : "application/json");
+    jw_kobj(w, (op->flags & OP_TEXT) != 0 ? "text/plain" : "application/json");
+    jw_end_obj(w);
     if ((op->flags & (OP_STREAMS | OP_MAY_STREAM)) != 0) {
-        write_content(w, "text/event-stream");
+        jw_kobj(w, "text/event-stream");
+        jw_end_obj(w);
     }
     jw_end_obj(w);
     jw_end_obj(w);
@@ -98,19 +97,6 @@ static void write_responses(struct jw *w, const struct op *op)
     jw_kstrz(w, "$ref", "#/components/responses/Problem");
     jw_end_obj(w);
     jw_end_obj(w);
-}
-
-static void write_operation(struct jw *w, const struct op *op)
-{
-    static const char *const methods[] = {"get", "post", "put", "patch", "delete"};
-    jw_kobj(w, methods[op->method]);
-    jw_kstrz(w, "operationId", op->name);
-    jw_kstrz(w, "summary", op->help);
-    write_parameters(w, op);
-    if (op_takes_body(op)) {
-        write_body(w, op);
-    }
-    write_responses(w, op);
     if ((op->flags & OP_OPEN) != 0) {
         jw_karr(w, "security");
         jw_end_arr(w);
@@ -153,10 +139,15 @@ static void write_paths(struct jw *w)
     jw_end_obj(w);
 }
 
-static void write_problem_schema(struct jw *w)
+static void write_components(struct jw *w)
 {
     static const char *const texts[] = {"type", "title", "detail", "hint"};
-    jw_obj(w);
+    jw_kobj(w, "components");
+    jw_key(w, "securitySchemes");
+    jw_raw(w, STR("{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
+                  "\"cookie\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"afloat\"}}"));
+    jw_kobj(w, "schemas");
+    jw_kobj(w, "Problem");
     jw_kstrz(w, "type", "object");
     jw_key(w, "required");
     jw_raw(w, STR("[\"type\",\"title\",\"status\",\"code\",\"detail\"]"));
@@ -176,17 +167,6 @@ static void write_problem_schema(struct jw *w)
     jw_end_obj(w);
     jw_end_obj(w);
     jw_end_obj(w);
-}
-
-static void write_components(struct jw *w)
-{
-    jw_kobj(w, "components");
-    jw_key(w, "securitySchemes");
-    jw_raw(w, STR("{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
-                  "\"cookie\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"afloat\"}}"));
-    jw_kobj(w, "schemas");
-    jw_key(w, "Problem");
-    write_problem_schema(w);
     jw_end_obj(w);
     jw_key(w, "responses");
     jw_raw(w, STR("{\"Problem\":{\"description\":\"it was not done\",\"content\":{"

@@ -32,17 +32,6 @@ bool page_check(struct op_call *c)
     return true;
 }
 
-/// Cut the list down to the page. The cursor of the next one, NULL when there is none.
-static const char *cut(struct arena *a, struct json *list, uint64_t from, uint64_t limit)
-{
-    uint64_t all = list->n;
-    from = MIN(from, all);
-    list->items += from;
-    list->n = (uint32_t)MIN(limit, all - from);
-    uint64_t to = from + list->n;
-    return to < all ? arena_printf(a, "%llu", (unsigned long long)to) : NULL;
-}
-
 struct str page_cut(struct op_call *c, struct str whole)
 {
     struct json *v;
@@ -61,8 +50,14 @@ struct str page_cut(struct op_call *c, struct str whole)
     for (uint32_t i = 0; i < v->n; i++) {
         struct json_member *m = &v->members[i];
         if (!found && m->value.type == JSON_ARR) {
-            next =
-                cut(c->arena, &m->value, from, (uint64_t)json_int(given(c, "limit"), LONGEST_PAGE));
+            struct json *list = &m->value;
+            uint64_t all = list->n, limit = (uint64_t)json_int(given(c, "limit"), LONGEST_PAGE);
+            from = MIN(from, all);
+            list->items += from;
+            list->n = (uint32_t)MIN(limit, all - from);
+            if (from + list->n < all) {
+                next = arena_printf(c->arena, "%llu", (unsigned long long)(from + list->n));
+            }
             found = true;
         }
         if (!str_eqz(m->key, "next")) {

@@ -1,6 +1,6 @@
 // Plugins: list, show, switch on and off, reload.
 //
-// None of it runs a plugin's code but the reload that follows a change. What a person chose by command is
+// None of it runs a plugin's code but the reload that follows a change. What a user chose by command is
 // a line of choices.json ("plugins.NAME.enabled"); it is kept first, then the reload takes it over, and
 // the answer is the row as it stands after both.
 
@@ -11,7 +11,7 @@
 
 struct str api__name(const struct op_call *c)
 {
-    return json_str(json_get(c->params, "name"), "");
+    return json_get_text(c->params, "name");
 }
 
 struct gen *api__current(struct api *api, struct op_call *c)
@@ -76,8 +76,7 @@ void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb
 
 void op_PLUGIN_LIST(struct api *api, struct op_call *c)
 {
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "plugins");
     for (size_t i = 0, n = api__row_count(api); i < n; i++) {
         struct api_row row = api__row_at(api, i);
@@ -85,8 +84,7 @@ void op_PLUGIN_LIST(struct api *api, struct op_call *c)
     }
     jw_end_arr(w);
     jw_kbool(w, "feature_enabled", api__plugins_on(api));
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 static void answer_row(struct api *api, struct op_call *c, bool whole)
@@ -111,69 +109,35 @@ void op_PLUGIN_LOGS(struct api *api, struct op_call *c)
     if (!api__row_of(api, c, &row)) {
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kstrz(w, "name", row.p.name);
     jw_karr(w, "lines");
     api->o.host.plugin_logs(api->o.host.arg, str_of(row.p.name), w);
     jw_end_arr(w);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 // ---- enable, disable -------------------------------------------------------------------------
 
-/// A choice under way: kept, then taken over by a reload.
-struct switching {
-    struct api *api;
-    struct op_call *call;
-};
-
 static void on_switched(const struct gen_report *r, void *arg)
 {
-    struct switching s = *(struct switching *)arg;
-    free(arg);
+    struct op_call *c = arg;
     if (r == NULL) {
-        op_fail(s.call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else {
-        plugins_chosen(s.api->plugins);
-        answer_row(s.api, s.call, false);
+        plugins_chosen(c->api->plugins);
+        answer_row(c->api, c, false);
     }
 }
 
 static void on_chosen(void *arg, int status, const struct err *e)
 {
-    struct switching *s = arg;
+    struct op_call *c = arg;
     if (status < 0) {
-        op_fail(s->call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
-        free(s);
+        op_fail(c, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
     } else {
-        api__reload(s->api, api__name(s->call), false, on_switched, s);
+        api__reload(c->api, api__name(c), false, on_switched, c);
     }
-}
-
-static void choose(struct api *api, struct op_call *c, const char *name, bool on)
-{
-    struct switching *s = xcalloc(1, sizeof *s);
-    *s = (struct switching){.api = api, .call = c};
-    const char *key = arena_printf(c->arena, "plugins.%s.enabled", name);
-    choices_set(api->o.hub->choices, str_of(key), on ? STR("true") : STR("false"), on_chosen, s);
-}
-
-/// An improvement has a scope instead of a switch: a person makes it active everywhere.
-static void switch_improvement(struct api *api, struct op_call *c, const struct api_row *row,
-                               bool on)
-{
-    struct str name = str_from(str_of(row->p.name), strlen(API_IMPROVEMENTS));
-    if (!on) {
-        op_fail(c, PROBLEM_CONFLICT, "afloat plugin remove NAME moves its file to the trash",
-                "an improvement is not switched off but removed");
-        return;
-    }
-    if (api->improvements != NULL) {
-        scopes_set(improvements_scopes(api->improvements), name, SCOPE_ALL, STR_NULL);
-    }
-    answer_row(api, c, false);
 }
 
 static void switch_plugin(struct api *api, struct op_call *c, bool on)
@@ -184,13 +148,23 @@ static void switch_plugin(struct api *api, struct op_call *c, bool on)
     }
     if (row.inside) {
         api__refuse_inside(c, &row);
-    } else if (row.scope != NULL) {
-        switch_improvement(api, c, &row, on);
+    } else if (row.scope != NULL && !on) {
+        op_fail(c, PROBLEM_CONFLICT, "afloat plugin remove NAME moves its file to the trash",
+                "an improvement is not switched off but removed");
+    } else if (row.scope !=
+               NULL) { // instead of a switch it has a scope: the user makes it active everywhere
+        struct str name = str_from(str_of(row.p.name), strlen(API_IMPROVEMENTS));
+        if (api->improvements != NULL) {
+            scopes_set(improvements_scopes(api->improvements), name, SCOPE_ALL, STR_NULL);
+        }
+        answer_row(api, c, false);
     } else if (row.p.required && !on) {
         op_fail(c, PROBLEM_PLUGIN_REQUIRED, "take `required` out of its entry in config.toml first",
                 "plugin '%s' is required and cannot be switched off", row.p.name);
     } else {
-        choose(api, c, row.p.name, on);
+        const char *key = arena_printf(c->arena, "plugins.%s.enabled", row.p.name);
+        choices_set(api->o.hub->choices, str_of(key), on ? STR("true") : STR("false"), on_chosen,
+                    c);
     }
 }
 
@@ -208,15 +182,14 @@ void op_PLUGIN_DISABLE(struct api *api, struct op_call *c)
 
 static void on_reloaded(const struct gen_report *r, void *arg)
 {
-    struct switching s = *(struct switching *)arg;
+    struct op_call *c = arg;
     struct api_row row;
     struct buf out = {.max = API_ANSWER_MAX};
-    free(arg);
     if (r == NULL) {
-        op_fail(s.call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
         return;
     }
-    if (!api__row_of(s.api, s.call, &row)) {
+    if (!api__row_of(c->api, c, &row)) {
         return;
     }
     struct jw w = {.out = &out};
@@ -226,7 +199,7 @@ static void on_reloaded(const struct gen_report *r, void *arg)
     jw_key(&w, "report");
     gen_report_write(r, &w);
     jw_end_obj(&w);
-    api__answer_kept(s.api, s.call, buf_str(&out));
+    api__answer_kept(c->api, c, buf_str(&out));
     buf_fini(&out);
 }
 
@@ -234,8 +207,6 @@ void op_PLUGIN_RELOAD(struct api *api, struct op_call *c)
 {
     struct api_row row;
     if (api__require_plugins(api, c) && api__row_of(api, c, &row)) {
-        struct switching *s = xcalloc(1, sizeof *s);
-        *s = (struct switching){.api = api, .call = c};
-        api__reload(api, api__name(c), true, on_reloaded, s);
+        api__reload(api, api__name(c), true, on_reloaded, c);
     }
 }

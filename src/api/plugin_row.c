@@ -1,6 +1,6 @@
 // Plugins and improvements as rows: what is known of them without running any of their code.
 //
-// A plugin's row comes from the plugins' source, which knows entries, layers and what lies on disk. That
+// A plugin's row comes from the plugins' source, which knows entries, layers and what is on disk. That
 // of an improvement, or of a plugin inside a module (plugins{...} of user/init.lua), comes from the
 // generation and the last report, since it is no more than a unit. All are one list here, plugins first.
 
@@ -17,18 +17,14 @@ static bool is_improvement(const char *unit)
     return str_starts(str_of(unit), API_IMPROVEMENTS);
 }
 
-static const char *scope_of(const struct api *api, const char *unit)
-{
-    if (api->improvements == NULL) {
-        return scope_kind_name(SCOPE_ALL);
-    }
-    struct str name = str_from(str_of(unit), strlen(API_IMPROVEMENTS));
-    return scope_kind_name(scopes_get(improvements_scopes(api->improvements), name).kind);
-}
-
 static struct api_row improvement_row(const struct api *api, const char *unit,
                                       const struct gen_unit *u)
 {
+    struct str name = str_from(str_of(unit), strlen(API_IMPROVEMENTS));
+    enum scope_kind scope = SCOPE_ALL;
+    if (api->improvements != NULL) {
+        scope = scopes_get(improvements_scopes(api->improvements), name).kind;
+    }
     return (struct api_row){
         .p = {.name = unit,
               .path = u != NULL ? u->path : "",
@@ -39,7 +35,7 @@ static struct api_row improvement_row(const struct api *api, const char *unit,
               .enabled = true,
               .unit = u,
               .hash = u != NULL ? u->hash : NULL},
-        .scope = scope_of(api, unit),
+        .scope = scope_kind_name(scope),
     };
 }
 
@@ -48,18 +44,6 @@ static struct api_row improvement_row(const struct api *api, const char *unit,
 static bool is_inside(const char *origin)
 {
     return origin != NULL && strcmp(origin, "init") == 0;
-}
-
-/// Why nothing serves under that name, if it is of a plugin inside a module; NULL: it is not.
-static const struct gen_diag *inside_fault(const struct gen_report *r, const char *unit)
-{
-    for (size_t i = 0; i < r->n_diags; i++) {
-        const struct gen_diag *d = &r->diags[i];
-        if (d->plugin != NULL && strcmp(d->plugin, unit) == 0 && is_inside(d->origin)) {
-            return d;
-        }
-    }
-    return NULL;
 }
 
 /// `u` may be NULL: then `d` says why.
@@ -109,11 +93,14 @@ static bool failed_row(const struct api *api, const struct gen_report *r,
         *out = improvement_row(api, row->name, NULL);
         return true;
     }
-    const struct gen_diag *d = inside_fault(r, row->name);
-    if (d != NULL) {
-        *out = inside_row(api, row->name, NULL, d);
+    for (size_t i = 0; i < r->n_diags; i++) {
+        const struct gen_diag *d = &r->diags[i];
+        if (d->plugin != NULL && strcmp(d->plugin, row->name) == 0 && is_inside(d->origin)) {
+            *out = inside_row(api, row->name, NULL, d); // the diagnostic says why
+            return true;
+        }
     }
-    return d != NULL;
+    return false;
 }
 
 /// Number `i` of these: those that serve, then those that only failed; `i` runs down to 0.
@@ -141,7 +128,7 @@ static size_t plugin_count(const struct api *api)
     return api->plugins != NULL ? plugins_count(api->plugins) : 0;
 }
 
-/// With the feature off nothing is loaded, whatever lies there.
+/// With the feature off nothing is loaded, whatever is there.
 static struct plugin_row settle(const struct api *api, struct plugin_row p)
 {
     if (p.unit == NULL && p.state == GEN_REMOVED && !api__plugins_on(api)) {
@@ -216,23 +203,18 @@ void api__refuse_inside(struct op_call *c, const struct api_row *r)
 
 // ---- what a unit contributes -----------------------------------------------------------------
 
-static bool has_point(const struct gen_unit *u, const char *point)
-{
-    for (size_t i = 0; i < gen_unit_count(u); i++) {
-        const struct gen_item *it = gen_unit_at(u, i);
-        const struct hook *h = gen_item_hook(it);
-        if (h != NULL && !gen_item_is_off(it) && strcmp(h->point, point) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/// The hook points that it has handlers for, in the order of a turn.
 static void write_hooks(const struct gen_unit *u, struct jw *w)
 {
     jw_karr(w, "hooks");
     for (size_t i = 0; u != NULL && i < POINT__COUNT; i++) {
-        if (has_point(u, hook_points[i].name)) {
+        bool any = false;
+        for (size_t k = 0; k < gen_unit_count(u) && !any; k++) {
+            const struct gen_item *it = gen_unit_at(u, k);
+            const struct hook *h = gen_item_hook(it);
+            any = h != NULL && !gen_item_is_off(it) && strcmp(h->point, hook_points[i].name) == 0;
+        }
+        if (any) {
             jw_strz(w, hook_points[i].name);
         }
     }
@@ -251,13 +233,6 @@ static void write_items(const struct gen_unit *u, enum gen_kind kind, const char
     jw_end_arr(w);
 }
 
-/// Does the manifest say that? Without one the name is known, and the API.
-static bool is_declared(const struct json *manifest, struct str key)
-{
-    return manifest != NULL ? json_get_str(manifest, key) != NULL
-                            : str_eqz(key, "api") || str_eqz(key, "name");
-}
-
 /// What the manifest says, then what only the code says.
 static void write_metadata(const struct api_row *r, struct jw *w)
 {
@@ -272,7 +247,9 @@ static void write_metadata(const struct api_row *r, struct jw *w)
         jw_value(w, &m->value);
     }
     json_foreach_member (m, r->p.metadata) {
-        if (!is_declared(first, m->key)) {
+        bool written = first != NULL ? json_get_str(first, m->key) != NULL
+                                     : str_eqz(m->key, "api") || str_eqz(m->key, "name");
+        if (!written) {
             jw_key_str(w, m->key);
             jw_value(w, &m->value);
         }
@@ -345,22 +322,6 @@ static const char *error_of(const struct api *api, const struct plugin_row *p)
     return p->pending_error != NULL ? p->pending_error : d != NULL ? d->message : NULL;
 }
 
-static void write_diagnostics(const struct api *api, const struct plugin_row *p, struct jw *w)
-{
-    const struct gen_diag *d = last_error(api, p);
-    jw_key(w, "last_error");
-    if (d != NULL) {
-        gen_diag_write(d, w);
-    } else {
-        jw_null(w);
-    }
-    jw_karr(w, "diagnostics");
-    for (size_t i = 0; (d = diag_at(api, p, i)) != NULL; i++) {
-        gen_diag_write(d, w);
-    }
-    jw_end_arr(w);
-}
-
 // ---- the whole of it -------------------------------------------------------------------------
 
 const struct hook_stats *api__stats_of(const struct gen_item *it)
@@ -390,23 +351,6 @@ static void write_stats_of(const struct gen_unit *u, enum gen_kind kind, const c
     jw_end_obj(w);
 }
 
-static void write_stats(const struct plugin_row *p, struct jw *w)
-{
-    jw_kobj(w, "stats");
-    jw_key(w, "hooks");
-    if (p->unit != NULL) {
-        gen_unit_write_stats(p->unit, w);
-    } else {
-        jw_obj(w);
-        jw_end_obj(w);
-    }
-    write_stats_of(p->unit, GEN_ROUTE, "routes", w);
-    write_stats_of(p->unit, GEN_TOOL, "tools", w);
-    write_stats_of(p->unit, GEN_COMMAND, "commands", w);
-    jw_kint(w, "memory_bytes", (int64_t)plugin_row_memory(p));
-    jw_end_obj(w);
-}
-
 static void write_output(const char *kind, const char *name, const char *needs, struct jw *w)
 {
     jw_obj(w);
@@ -431,18 +375,6 @@ static const char *need_of(const struct api *api, const struct plugin_row *p)
     return api__front_needs(api, p->name) != NULL ? gen_need_name(GEN_PAGE_RELOAD) : NULL;
 }
 
-static void write_parts(const struct plugin_shape *s, const char *needs, struct jw *w)
-{
-    const struct {
-        const char *kind, *name;
-    } parts[] = {{"front", s->front}, {"ui", s->ui}, {"prompt", s->prompt}, {"skills", s->skills}};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        if (parts[i].name != NULL) {
-            write_output(parts[i].kind, parts[i].name, needs, w);
-        }
-    }
-}
-
 static void write_outputs(const struct api *api, const struct plugin_row *p, struct jw *w)
 {
     static const enum gen_kind shown[] = {GEN_TOOL,     GEN_ROUTE, GEN_COMMAND,    GEN_FLAG,
@@ -458,53 +390,68 @@ static void write_outputs(const struct api *api, const struct plugin_row *p, str
             }
         }
     }
-    if (p->shape != NULL) {
-        write_parts(p->shape, needs, w);
+    const struct plugin_shape *s = p->shape;
+    const char *const parts[][2] = {{"front", s != NULL ? s->front : NULL},
+                                    {"ui", s != NULL ? s->ui : NULL},
+                                    {"prompt", s != NULL ? s->prompt : NULL},
+                                    {"skills", s != NULL ? s->skills : NULL}};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (parts[i][1] != NULL) {
+            write_output(parts[i][0], parts[i][1], needs, w);
+        }
     }
     jw_end_arr(w);
 }
 
-static void write_content(const struct plugin_row *p, struct jw *w)
+// ---- a row -----------------------------------------------------------------------------------
+
+/// What only one row shows, not each of a list.
+static void write_whole(const struct api *api, const struct plugin_row *p, struct jw *w)
 {
     const struct tree_file *f = p->tree != NULL && p->shape != NULL && p->shape->server != NULL
                                     ? tree_find(p->tree, str_of(p->shape->server))
                                     : NULL;
+    const struct gen_diag *d = last_error(api, p);
     jw_key(w, "content");
     if (f != NULL) {
         jw_str(w, f->bytes);
     } else {
         jw_null(w);
     }
-}
-
-static void write_whole(const struct api *api, const struct plugin_row *p, struct jw *w)
-{
-    write_content(p, w);
-    write_stats(p, w);
-    write_diagnostics(api, p, w);
+    jw_kobj(w, "stats");
+    jw_key(w, "hooks");
+    if (p->unit != NULL) {
+        gen_unit_write_stats(p->unit, w);
+    } else {
+        jw_obj(w);
+        jw_end_obj(w);
+    }
+    write_stats_of(p->unit, GEN_ROUTE, "routes", w);
+    write_stats_of(p->unit, GEN_TOOL, "tools", w);
+    write_stats_of(p->unit, GEN_COMMAND, "commands", w);
+    jw_kint(w, "memory_bytes", (int64_t)plugin_row_memory(p));
+    jw_end_obj(w);
+    jw_key(w, "last_error");
+    if (d != NULL) {
+        gen_diag_write(d, w);
+    } else {
+        jw_null(w);
+    }
+    jw_karr(w, "diagnostics");
+    for (size_t i = 0; (d = diag_at(api, p, i)) != NULL; i++) {
+        gen_diag_write(d, w);
+    }
+    jw_end_arr(w);
     write_outputs(api, p, w);
     if (p->options != NULL) {
         jw_kvalue(w, "options", p->options);
     }
 }
 
-// ---- a row -----------------------------------------------------------------------------------
-
-static void write_pending(const struct plugin_row *p, struct jw *w)
-{
-    char at[TIME_TEXT];
-    jw_kobj(w, "pending");
-    jw_kstrz(w, "hash", p->pending_hash);
-    jw_kstrz(w, "at", time_format(p->pending_at, at));
-    if (p->pending_error != NULL) {
-        redact_member(w, "error", str_of(p->pending_error));
-    }
-    jw_end_obj(w);
-}
-
-static void write_origin(const struct api_row *r, struct jw *w)
+void api__row_write(const struct api *api, const struct api_row *r, bool whole, struct jw *w)
 {
     const struct plugin_row *p = &r->p;
+    jw_obj(w);
     jw_kstrz(w, "name", p->name);
     jw_kstrz(w, "path", p->path);
     jw_kstrz(w, "source", p->source);
@@ -523,45 +470,41 @@ static void write_origin(const struct api_row *r, struct jw *w)
         }
         jw_end_arr(w);
     }
-}
-
-static void write_standing(const struct plugin_row *p, struct jw *w)
-{
+    write_hooks(p->unit, w);
+    write_items(p->unit, GEN_TOOL, "tools", w);
+    write_items(p->unit, GEN_PROVIDER, "providers", w);
+    write_items(p->unit, GEN_ROUTE, "routes", w);
+    write_items(p->unit, GEN_COMMAND, "commands", w);
+    write_items(p->unit, GEN_PROMPT, "prompts", w);
+    write_metadata(r, w);
     jw_kstrz(w, "state", gen_state_name(p->state));
     jw_kbool(w, "serving", p->unit != NULL);
     jw_kbool(w, "enabled", p->enabled);
     jw_kbool(w, "required", p->required);
     if (p->pending_hash != NULL) {
-        write_pending(p, w);
+        char at[TIME_TEXT];
+        jw_kobj(w, "pending");
+        jw_kstrz(w, "hash", p->pending_hash);
+        jw_kstrz(w, "at", time_format(p->pending_at, at));
+        if (p->pending_error != NULL) {
+            redact_member(w, "error", str_of(p->pending_error));
+        }
+        jw_end_obj(w);
     }
     jw_kint(w, "revision", p->unit != NULL ? (int64_t)p->unit->revision : 0);
     jw_kint(w, "generation", p->unit != NULL ? (int64_t)p->unit->since : 0);
     jw_kstrz(w, "hash", p->hash);
-}
-
-void api__row_write(const struct api *api, const struct api_row *r, bool whole, struct jw *w)
-{
-    jw_obj(w);
-    write_origin(r, w);
-    write_hooks(r->p.unit, w);
-    write_items(r->p.unit, GEN_TOOL, "tools", w);
-    write_items(r->p.unit, GEN_PROVIDER, "providers", w);
-    write_items(r->p.unit, GEN_ROUTE, "routes", w);
-    write_items(r->p.unit, GEN_COMMAND, "commands", w);
-    write_items(r->p.unit, GEN_PROMPT, "prompts", w);
-    write_metadata(r, w);
-    write_standing(&r->p, w);
-    const struct gen_diag *failed = load_error(api, &r->p);
-    redact_member(w, "error", str_of(error_of(api, &r->p)));
+    const struct gen_diag *failed = load_error(api, p);
+    redact_member(w, "error", str_of(error_of(api, p)));
     if (failed != NULL && failed->line != 0) {
         jw_key(w, "error_at");
         jw_strf(w, "%s:%u", failed->path, (unsigned)failed->line);
     }
-    if (r->p.shape != NULL && r->p.shape->front != NULL) {
-        redact_member(w, "front_error", str_of(api__front_error(api, r->p.name)));
+    if (p->shape != NULL && p->shape->front != NULL) {
+        redact_member(w, "front_error", str_of(api__front_error(api, p->name)));
     }
     if (whole) {
-        write_whole(api, &r->p, w);
+        write_whole(api, p, w);
     }
     jw_end_obj(w);
 }

@@ -18,9 +18,8 @@
 
 #define ENTRIES "plugin_entries"
 
-/// One change on its way. Strings live in the call's arena.
+/// One change on its way, in the arena of the call.
 struct change {
-    struct api *api;
     struct op_call *call;
     const char *path;  // what is written, moved or added
     const char *trash; // where it goes
@@ -30,17 +29,11 @@ struct change {
     int rc;
 };
 
-static struct change *change_new(struct api *api, struct op_call *c)
+static struct change *change_new(struct op_call *c)
 {
-    struct change *ch = xcalloc(1, sizeof *ch);
-    *ch = (struct change){.api = api, .call = c};
+    struct change *ch = arena_alloc(c->arena, sizeof *ch);
+    *ch = (struct change){.call = c};
     return ch;
-}
-
-static void change_fail(struct change *ch, enum problem p, const char *text)
-{
-    op_fail(ch->call, p, NULL, "%s", text);
-    free(ch);
 }
 
 /// Answer {KEY: name, path, report}.
@@ -48,7 +41,7 @@ static void answer(struct change *ch, const char *key, const struct gen_report *
 {
     struct buf out = {.max = API_ANSWER_MAX};
     if (r == NULL) {
-        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
+        op_fail(ch->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
         return;
     }
     struct jw w = {.out = &out};
@@ -60,9 +53,8 @@ static void answer(struct change *ch, const char *key, const struct gen_report *
     jw_key(&w, "report");
     gen_report_write(r, &w);
     jw_end_obj(&w);
-    api__answer_kept(ch->api, ch->call, buf_str(&out));
+    api__answer_kept(ch->call->api, ch->call, buf_str(&out));
     buf_fini(&out);
-    free(ch);
 }
 
 // ---- save ------------------------------------------------------------------------------------
@@ -87,63 +79,33 @@ static void on_written(void *arg)
 {
     struct change *ch = arg;
     if (ch->rc < 0) {
-        change_fail(ch, PROBLEM_STORE_FAILED, ch->e.msg);
+        op_fail(ch->call, PROBLEM_STORE_FAILED, NULL, "%s", ch->e.msg);
     } else {
-        api__reload(ch->api, STR_NULL, false, on_saved, ch);
+        api__reload(ch->call->api, STR_NULL, false, on_saved, ch);
     }
-}
-
-/// Does the code call itself by another name than it is saved under?
-static bool refuse_misnamed(struct change *ch, const struct json *value)
-{
-    struct str name = api__name(ch->call);
-    struct str said = json_str(json_ptr(value, "/metadata/name"), "");
-    if (said.n == 0 || str_eq(said, name)) {
-        return false;
-    }
-    op_fail(ch->call, PROBLEM_INVALID_BODY, "make both the same",
-            "Invalid plugin code: it says the name '%.*s' and is saved as '%.*s'",
-            (int)MIN(said.n, PLUGIN_NAME_MAX), said.p, (int)name.n, name.p);
-    free(ch);
-    return true;
 }
 
 static void on_valid(void *arg, const struct json *value, const struct api_invalid *no)
 {
     struct change *ch = arg;
+    struct api *api = ch->call->api;
+    struct str name = api__name(ch->call), said = json_str(json_ptr(value, "/metadata/name"), "");
     if (no != NULL) {
-        change_fail(ch, no->problem, no->detail);
-    } else if (refuse_misnamed(ch, value)) {
-        return;
-    } else if (ch->api->files == NULL) {
-        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
+        op_fail(ch->call, no->problem, NULL, "%s", no->detail);
+    } else if (said.n != 0 && !str_eq(said, name)) {
+        op_fail(ch->call, PROBLEM_INVALID_BODY, "make both the same",
+                "Invalid plugin code: it says the name '%.*s' and is saved as '%.*s'",
+                (int)MIN(said.n, PLUGIN_NAME_MAX), said.p, (int)name.n, name.p);
+    } else if (api->files == NULL) {
+        op_fail(ch->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else {
-        work_submit(ch->api->files, work_mount_key(ch->path), write_file, on_written, ch);
+        work_submit(api->files, work_mount_key(ch->path), write_file, on_written, ch);
     }
-}
-
-static bool check_name(struct op_call *c, struct str name)
-{
-    bool taken = op_has_path("/plugin/", name);
-    if (taken || !plugin_name_valid(name)) {
-        op_fail(c, PROBLEM_INVALID_NAME,
-                taken ? NULL : "a-z first, then a-z, 0-9, '-' and '_'; 64 at most",
-                taken ? "'%.*s' is reserved" : "'%.*s' is no name for a plugin",
-                (int)MIN(name.n, 100), name.p);
-        return false;
-    }
-    return true;
 }
 
 static bool is_file(const struct plugin_row *p)
 {
     return p->tree != NULL ? p->tree->is_file : plugin_lang_of(str_of(p->path)) != LANG_NONE;
-}
-
-/// The file whose language a plugin that is there has; NULL: it has no code.
-static const char *server_of(const struct plugin_row *p)
-{
-    return is_file(p) ? p->path : p->shape != NULL ? p->shape->server : NULL;
 }
 
 /// Where code in `v->lang` goes, and how it is looked at meanwhile.
@@ -168,9 +130,17 @@ static void place(struct api *api, struct op_call *c, const struct plugin_row *p
 
 void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
 {
-    struct str name = api__name(c), content = json_str(json_get(c->params, "content"), "");
+    struct str name = api__name(c), content = json_get_text(c->params, "content");
     struct api_row row;
-    if (!api__require_plugins(api, c) || !check_name(c, name)) {
+    bool reserved = op_has_path("/plugin/", name);
+    if (!api__require_plugins(api, c)) {
+        return;
+    }
+    if (reserved || !plugin_name_valid(name)) {
+        op_fail(c, PROBLEM_INVALID_NAME,
+                reserved ? NULL : "a-z first, then a-z, 0-9, '-' and '_'; 64 at most",
+                reserved ? "'%.*s' is reserved" : "'%.*s' is no name for a plugin",
+                (int)MIN(name.n, 100), name.p);
         return;
     }
     bool found = api__row_find(api, name, &row);
@@ -182,8 +152,9 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
         return;
     }
     struct api_validation v = {.content = content};
-    if (!api__find_lang(c, json_str(json_get(c->params, "lang"), ""),
-                        known ? server_of(&row.p) : NULL, content, &v.lang)) {
+    const char *server = known && row.p.shape != NULL ? row.p.shape->server : NULL;
+    server = known && is_file(&row.p) ? row.p.path : server; // whose language the plugin has
+    if (!api__find_lang(c, json_get_text(c->params, "lang"), server, content, &v.lang)) {
         return;
     }
     place(api, c, known ? &row.p : NULL, &v);
@@ -192,7 +163,7 @@ void op_PLUGIN_SAVE(struct api *api, struct op_call *c)
                 "Invalid plugin code: it is empty");
         return;
     }
-    struct change *ch = change_new(api, c);
+    struct change *ch = change_new(c);
     ch->content = content;
     ch->path = known && !is_file(&row.p) ? arena_printf(c->arena, "%s/%s", v.path, v.server)
                                          : arena_strdup(c->arena, str_of(v.path));
@@ -211,18 +182,17 @@ static void on_choice(void *arg, int status, const struct err *e)
 {
     struct change *ch = arg;
     if (status < 0) {
-        change_fail(ch, PROBLEM_STORE_FAILED, e->msg);
+        op_fail(ch->call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
     } else {
-        api__reload(ch->api, STR_NULL, false, on_reloaded, ch);
+        api__reload(ch->call->api, STR_NULL, false, on_reloaded, ch);
     }
 }
 
 /// Is this entry of the list the one for `path`, or for the shipped plugin `name`?
 static bool is_entry(const struct json *entry, const char *path, struct str name)
 {
-    struct str named = json_str(json_get(entry, "name"), "");
-    return named.n != 0 ? str_eq(named, name)
-                        : str_eqz(json_str(json_get(entry, "path"), ""), path);
+    struct str named = json_get_text(entry, "name");
+    return named.n != 0 ? str_eq(named, name) : str_eqz(json_get_text(entry, "path"), path);
 }
 
 /// Take the entry of the change out of the list and, unless that removes it, add it at the end.
@@ -231,7 +201,7 @@ static void set_entries(struct change *ch, struct str name)
     struct buf text = {.max = SIZE_MAX};
     struct jw w = {.out = &text};
     jw_arr(&w);
-    json_foreach_item (entry, choices_get(ch->api->o.hub->choices, STR(ENTRIES))) {
+    json_foreach_item (entry, choices_get(ch->call->api->o.hub->choices, STR(ENTRIES))) {
         if (!is_entry(entry, ch->path, name)) {
             jw_value(&w, entry);
         }
@@ -242,13 +212,13 @@ static void set_entries(struct change *ch, struct str name)
         jw_end_obj(&w);
     }
     jw_end_arr(&w);
-    choices_set(ch->api->o.hub->choices, STR(ENTRIES), buf_str(&text), on_choice, ch);
+    choices_set(ch->call->api->o.hub->choices, STR(ENTRIES), buf_str(&text), on_choice, ch);
     buf_fini(&text);
 }
 
 void op_PLUGIN_ADD(struct api *api, struct op_call *c)
 {
-    struct str given = json_str(json_get(c->params, "path"), ""), name = STR_NULL;
+    struct str given = json_get_text(c->params, "path"), name = STR_NULL;
     if (!api__require_plugins(api, c)) {
         return;
     }
@@ -284,7 +254,7 @@ void op_PLUGIN_ADD(struct api *api, struct op_call *c)
             return;
         }
     }
-    struct change *ch = change_new(api, c);
+    struct change *ch = change_new(c);
     ch->path = path;
     set_entries(ch, name);
 }
@@ -312,9 +282,9 @@ static void forget_name(struct change *ch)
     struct str name = api__name(ch->call);
     const char *key = arena_printf(ch->call->arena, "plugins." STR_FMT ".enabled", STR_ARG(name));
     ch->removes = true;
-    plugins_forget_hold(ch->api->plugins, name);
-    if (choices_get(ch->api->o.hub->choices, str_of(key)) != NULL) {
-        choices_set(ch->api->o.hub->choices, str_of(key), STR_NULL, on_choice, ch);
+    plugins_forget_hold(ch->call->api->plugins, name);
+    if (choices_get(ch->call->api->o.hub->choices, str_of(key)) != NULL) {
+        choices_set(ch->call->api->o.hub->choices, str_of(key), STR_NULL, on_choice, ch);
     } else {
         on_choice(ch, 0, NULL);
     }
@@ -324,15 +294,14 @@ static void on_moved(void *arg)
 {
     struct change *ch = arg;
     struct str name = api__name(ch->call);
-    if (ch->api->plugins == NULL) {
-        change_fail(ch, PROBLEM_STOPPING, "the hub is stopping");
-    } else if (ch->rc == -ENOENT && !plugins_forget_hold(ch->api->plugins, name)) {
+    if (ch->call->api->plugins == NULL) {
+        op_fail(ch->call, PROBLEM_STOPPING, NULL, "the hub is stopping");
+    } else if (ch->rc == -ENOENT && !plugins_forget_hold(ch->call->api->plugins, name)) {
         // another client, or the user, removed it after we looked
         op_fail(ch->call, PROBLEM_NOT_FOUND, NULL, "Plugin not found: " STR_FMT, STR_ARG(name));
-        free(ch);
     } else if (ch->rc < 0 && ch->rc != -ENOENT) {
-        change_fail(ch, ch->rc == ERR_CONFLICT ? PROBLEM_CONFLICT : PROBLEM_STORE_FAILED,
-                    ch->e.msg);
+        op_fail(ch->call, ch->rc == ERR_CONFLICT ? PROBLEM_CONFLICT : PROBLEM_STORE_FAILED, NULL,
+                "%s", ch->e.msg);
     } else {
         forget_name(ch);
     }
@@ -343,9 +312,9 @@ static void remove_files(struct change *ch, const char *path)
     struct arena *a = ch->call->arena;
     struct str base = path_base(str_of(path));
     ch->path = arena_strdup(a, str_of(path));
-    ch->trash = arena_printf(a, "%s/trash/%lld-" STR_FMT, ch->api->o.hub->home->dir,
+    ch->trash = arena_printf(a, "%s/trash/%lld-" STR_FMT, ch->call->api->o.hub->home->dir,
                              (long long)time_wall_ms(), STR_ARG(base));
-    work_submit(ch->api->files, work_mount_key(ch->path), move_to_trash, on_moved, ch);
+    work_submit(ch->call->api->files, work_mount_key(ch->path), move_to_trash, on_moved, ch);
 }
 
 void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
@@ -362,20 +331,20 @@ void op_PLUGIN_REMOVE(struct api *api, struct op_call *c)
     } else if (row.inside) {
         api__refuse_inside(c, &row);
     } else if (row.scope != NULL) {
-        remove_files(change_new(api, c),
+        remove_files(change_new(c),
                      p->path[0] != '\0'
                          ? p->path
                          : arena_printf(c->arena, "%s/lua/%s.lua", api->o.hub->home->dir, p->name));
     } else if (strcmp(p->source, "discovered") == 0) {
-        remove_files(change_new(api, c), p->path);
+        remove_files(change_new(c), p->path);
     } else if (strcmp(p->source, "choice") == 0) {
-        ch = change_new(api, c);
+        ch = change_new(c);
         ch->path = arena_strdup(c->arena, str_of(p->path));
         plugins_forget_hold(api->plugins, api__name(c));
         ch->removes = true;
         set_entries(ch, str_of(p->name));
     } else if (p->source[0] == '\0') { // an undo keeps it out, and nothing of it is on disk
-        ch = change_new(api, c);
+        ch = change_new(c);
         ch->path = "";
         forget_name(ch);
     } else {

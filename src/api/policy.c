@@ -2,10 +2,10 @@
 //
 //     operation ─┬─ with `type`: its file is read (lane), trust asked, Lua says what it holds ─┬─> before_agent_create
 //                └─────────────────────────────────────────────────────────────────────────────┘         │
-//     operation goes on with the parameters that came out <── checked against its row <───────────────────┘
+//     operation continues with the parameters that came out <── checked against its row <─────────────────┘
 //
 // Lua gets the parameters as a table with `kind` (pty, chat, bot) and, for a session type, `session_type`; it gives
-// them back changed, or refuses: `refuse = "why"`, or an error of a handler that blocks. What a person alone decides
+// them back changed, or refuses: `refuse = "why"`, or an error of a handler that blocks. What a user alone decides
 // (parameters marked so in ops.def: sandbox, permission, ...) is as it was asked for, whatever Lua says.
 
 #include "api/policy.h"
@@ -37,8 +37,7 @@ static struct deciding *deciding_new(struct api *api, struct op_call *c)
 {
     static const char *const names[] = {"cwd", "working_dir", "path"};
     struct deciding *d = xcalloc(1, sizeof *d);
-    *d =
-        (struct deciding){.api = api, .call = c, .type = json_str(json_get(c->params, "type"), "")};
+    *d = (struct deciding){.api = api, .call = c, .type = json_get_text(c->params, "type")};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct str dir = json_str(json_get(c->params, names[i]), "");
         d->dir = dir.n != 0 ? arena_strdup(c->arena, dir) : d->dir;
@@ -72,7 +71,7 @@ static void ask_lua(struct deciding *d, const char *event, const struct json *va
 
 // ---- what comes out -----------------------------------------------------------------------------
 
-/// The parameters of the operation: Lua's where its row has them, the caller's where a person decides.
+/// The parameters of the operation: Lua's where its row has them, the caller's where a user decides.
 static const struct json *merge(const struct deciding *d, const struct json *lua)
 {
     const struct op *op = &ops[d->call->id];
@@ -93,7 +92,7 @@ static void on_decided(void *arg, const struct json *value, const char *refused)
 {
     struct deciding *d = arg;
     struct op_fault fault;
-    struct str why = json_str(json_get(value, "refuse"), "");
+    struct str why = json_get_text(value, "refuse");
     if (refused != NULL || why.n != 0) {
         refuse(d, PROBLEM_FORBIDDEN, refused != NULL ? refused : why.p);
         return;
@@ -212,7 +211,7 @@ static void on_values(void *arg, const struct json *value, const char *refused)
 {
     struct deciding *d = arg;
     const struct json *row = json_at(json_get(value, "types"), 0);
-    struct str error = json_str(json_get(row, "error"), "");
+    struct str error = json_get_text(row, "error");
     d->values = json_get(row, "values");
     if (refused != NULL || error.n != 0) {
         refuse(d, PROBLEM_INVALID_BODY, refused != NULL ? refused : error.p);
@@ -252,7 +251,7 @@ void api__decide(struct api *api, struct op_call *c, const char *kind, op_fn *ru
 static void write_row(struct jw *w, const struct json *row, bool whole)
 {
     const struct json *values = json_get(row, "values"), *error = json_get(row, "error");
-    struct str state = json_str(json_get(row, "state"), "");
+    struct str state = json_get_text(row, "state");
     jw_obj(w);
     for (const char *const *k = (const char *const[]){"name", "layer", "path", "shadowed", NULL};
          *k != NULL; k++) {
@@ -275,16 +274,14 @@ static void on_listed(void *arg, const struct json *value, const char *refused)
         refuse(d, PROBLEM_PLUGIN_FAILED, refused);
         return;
     }
-    struct jw *w = op_begin(d->call);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(d->call);
     jw_karr(w, "types");
     json_foreach_item (row, json_get(value, "types")) {
         write_row(w, row, false);
     }
     jw_end_arr(w);
     jw_kstrz(w, "next", NULL);
-    jw_end_obj(w);
-    op_end(d->call, 200);
+    op_end_obj(d->call, 200);
     deciding_free(d);
 }
 
@@ -341,7 +338,7 @@ static void on_ending(void *arg, const struct json *value, const char *refused)
 {
     static const char *const actions[] = {"review", "merge", "discard"};
     struct ending *n = arg;
-    struct str wish = json_str(json_get(value, "action"), "");
+    struct str wish = json_get_text(value, "action");
     const char *action = "review";
     for (size_t i = 0; refused == NULL && i < ARRAY_LEN(actions); i++) {
         action = str_eqz(wish, actions[i]) ? actions[i] : action;

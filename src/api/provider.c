@@ -3,8 +3,6 @@
 // Keys are the client's: the hub's own environment decides nothing. Who lists providers names the
 // variables that he has (not their values), and models are asked for with the key of a session.
 
-#include <assert.h>
-
 #include "agent/agent.h"
 #include "agent/providers.h"
 #include "api/handlers.h"
@@ -13,7 +11,7 @@
 /// "A,B" as an environment in which both are set.
 static const char *const *fake_env(struct op_call *c)
 {
-    struct str rest = json_str(json_get(c->params, "keys"), "");
+    struct str rest = json_get_text(c->params, "keys");
     const char **list = arena_calloc(c->arena, rest.n + 2, sizeof *list);
     for (size_t n = 0; rest.n != 0;) {
         struct str name = str_trim(str_cut(&rest, ','));
@@ -24,19 +22,13 @@ static const char *const *fake_env(struct op_call *c)
     return list;
 }
 
-struct listing {
-    struct api *api;
-    struct op_call *call;
-};
-
 static void on_engines(void *arg, const struct agent_engine *engines, size_t n)
 {
-    struct api *api = ((struct listing *)arg)->api;
-    struct op_call *c = ((struct listing *)arg)->call;
+    struct op_call *c = arg;
+    struct api *api = c->api;
     struct provider_wish wish = {
         .env = fake_env(c), .home = api->o.hub->home, .service = api->providers};
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_key(w, "providers");
     providers_write_list(w, api->o.hub->config->now, &wish);
     jw_karr(w, "engines");
@@ -52,23 +44,20 @@ static void on_engines(void *arg, const struct agent_engine *engines, size_t n)
     }
     jw_end_arr(w);
     jw_kstrz(w, "next", NULL);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_PROVIDER_LIST(struct api *api, struct op_call *c)
 {
-    struct listing *l = arena_alloc(c->arena, sizeof *l);
-    *l = (struct listing){api, c};
     if (api->agent != NULL) {
-        agent_engines(api->agent, json_str(json_get(c->params, "path"), ""), on_engines, l);
+        agent_engines(api->agent, json_get_text(c->params, "path"), on_engines, c);
     } else {
-        on_engines(l, NULL, 0); // the hub starts or stops
+        on_engines(c, NULL, 0); // the hub starts or stops
     }
 }
 
 struct asking {
-    struct api *api;
+    struct api *api; // the call is gone once it is answered
     struct op_call *call;
     struct provider_choice choice;
     struct provider_models *models;
@@ -76,13 +65,7 @@ struct asking {
 
 static void asking_end(struct asking *q)
 {
-    struct api *api = q->api;
-    size_t i = 0;
-    while (i < api->asking.n && api->asking.p[i] != q) {
-        i++;
-    }
-    assert(i < api->asking.n); // under way until here
-    vec_remove(&api->asking, i);
+    vec_drop(&q->api->asking, q);
     provider_choice_fini(&q->choice);
     free(q);
 }
@@ -105,12 +88,10 @@ static void on_models(const char *const *names, size_t n, const struct provider_
     if (why != NULL) {
         op_fail(q->call, PROBLEM_PROVIDER_FAILED, NULL, "%s", why->message);
     } else {
-        struct jw *w = op_begin(q->call);
-        jw_obj(w);
+        struct jw *w = op_begin_obj(q->call);
         jw_kstrs(w, "models", names, n);
         jw_kstrz(w, "next", NULL);
-        jw_end_obj(w);
-        op_end(q->call, 200);
+        op_end_obj(q->call, 200);
     }
     asking_end(q);
 }
@@ -119,7 +100,7 @@ static void ask_models(struct api *api, struct op_call *c, const char *const *en
 {
     struct asking *q = xcalloc(1, sizeof *q);
     struct err e = {0};
-    const char *name = arena_strdup(c->arena, json_str(json_get(c->params, "name"), ""));
+    const char *name = arena_strdup(c->arena, json_get_text(c->params, "name"));
     struct provider_wish wish = {.provider = name,
                                  .any_model =
                                      true, // who asks for the list need not have chosen one
@@ -140,10 +121,9 @@ static void ask_models(struct api *api, struct op_call *c, const char *const *en
     }
 }
 
-static void of_session(struct session_op *o, struct session *s)
+static void of_session(struct op_call *c, struct session *s)
 {
-    ask_models(o->api, o->call, agent_session_variables(s));
-    free(o);
+    ask_models(c->api, c, agent_session_variables(s));
 }
 
 void op_PROVIDER_MODELS(struct api *api, struct op_call *c)
@@ -152,6 +132,6 @@ void op_PROVIDER_MODELS(struct api *api, struct op_call *c)
     if (id == NULL) {
         ask_models(api, c, NULL);
     } else {
-        api__with_session_of(api, c, json_str(id, ""), of_session);
+        api__with_session(c, json_str(id, ""), of_session);
     }
 }

@@ -14,8 +14,7 @@ enum { NAME_MAX_BYTES = 100, ROWS = 24, COLS = 80, MORE_VARS = 28 };
 
 // ---- start ---------------------------------------------------------------------------------
 
-struct opening {
-    struct api *api;
+struct opening { // in the arena of the call
     struct op_call *call;
     char id[13];
     const char *cwd, *name, *type, *prompt, *run, *worktree, *branch, *repository;
@@ -34,8 +33,8 @@ static void on_started(void *arg, const struct term *t, const struct err *e)
 {
     struct opening *o = arg;
     struct op_call *c = o->call;
-    if (o->run != NULL && o->api->bots != NULL) {
-        (t != NULL ? bots_terminal_runs : bots_terminal_failed)(o->api->bots, str_of(o->id));
+    if (o->run != NULL && o->call->api->bots != NULL) {
+        (t != NULL ? bots_terminal_runs : bots_terminal_failed)(o->call->api->bots, str_of(o->id));
     }
     if (t == NULL) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "%s", e->msg);
@@ -44,7 +43,6 @@ static void on_started(void *arg, const struct term *t, const struct err *e)
         term_write(t, op_begin(c));
         op_end(c, 201);
     }
-    free(o);
 }
 
 /// The environment that the client sent. One without PATH, or none, only adds to what every program needs.
@@ -70,36 +68,20 @@ static const struct json *full_env(const struct json *sent, struct arena *a)
 /// The context that a program in a terminal of ours has: who started it, and how to reach the hub.
 static void add_context(const struct opening *o, const char *vars[MORE_VARS])
 {
-    const struct home *h = o->api->o.hub->home;
-    const char *const all[] = {"TERM",
-                               "xterm-256color",
-                               "COLORTERM",
-                               "truecolor",
-                               "AFLOAT_PTY",
-                               o->id,
-                               "AFLOAT_HOME",
-                               h->dir,
-                               "AFLOAT_RUNTIME",
-                               h->runtime,
-                               "AFLOAT_PTY_NAME",
-                               o->name,
-                               "AFLOAT_PTY_TYPE",
-                               o->type,
-                               "AFLOAT_PROMPT",
-                               o->prompt,
-                               "AFLOAT_RUN",
-                               o->run,
-                               "AFLOAT_WORKTREE",
-                               o->worktree,
-                               "AFLOAT_BRANCH",
-                               o->branch,
-                               "AFLOAT_PROJECT",
-                               o->repository};
+    const struct home *h = o->call->api->o.hub->home;
+    const struct {
+        const char *name, *value;
+    } all[] = {{"TERM", "xterm-256color"},     {"COLORTERM", "truecolor"},
+               {"AFLOAT_PTY", o->id},          {"AFLOAT_HOME", h->dir},
+               {"AFLOAT_RUNTIME", h->runtime}, {"AFLOAT_PTY_NAME", o->name},
+               {"AFLOAT_PTY_TYPE", o->type},   {"AFLOAT_PROMPT", o->prompt},
+               {"AFLOAT_RUN", o->run},         {"AFLOAT_WORKTREE", o->worktree},
+               {"AFLOAT_BRANCH", o->branch},   {"AFLOAT_PROJECT", o->repository}};
     size_t n = 0;
-    for (size_t i = 0; i < ARRAY_LEN(all); i += 2) {
-        if (all[i + 1] != NULL && all[i + 1][0] != '\0') {
-            vars[n++] = all[i];
-            vars[n++] = all[i + 1];
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if (all[i].value != NULL && all[i].value[0] != '\0') {
+            vars[n++] = all[i].name;
+            vars[n++] = all[i].value;
         }
     }
     vars[n] = NULL;
@@ -122,7 +104,7 @@ static void start(struct opening *o)
     jw_kstrz(&w, "repository", o->repository);
     jw_end_obj(&w);
     struct terms_spec spec = {
-        .cmd = arena_strdup(o->call->arena, json_str(json_get(p, "cmd"), "")),
+        .cmd = arena_strdup(o->call->arena, json_get_text(p, "cmd")),
         .cwd = o->cwd,
         .args = json_get(p, "args"),
         .env = full_env(json_get(p, "env"), o->call->arena),
@@ -130,10 +112,10 @@ static void start(struct opening *o)
         .about = buf_str(&about),
         .rows = (int)json_int(json_get(p, "rows"), ROWS),
         .cols = (int)json_int(json_get(p, "cols"), COLS),
-        .history = config_int(o->api->o.hub->config->now, "pty.history"),
-        .abandon_s = config_int(o->api->o.hub->config->now, "pty.abandon_s"),
+        .history = config_int(o->call->api->o.hub->config->now, "pty.history"),
+        .abandon_s = config_int(o->call->api->o.hub->config->now, "pty.abandon_s"),
     };
-    terms_start(o->api->terms, o->id, &spec, on_started, o);
+    terms_start(o->call->api->terms, o->id, &spec, on_started, o);
     buf_fini(&about);
 }
 
@@ -150,11 +132,9 @@ static void on_worktree(void *arg, struct str json, const char *name, const stru
     (void)name;
     if (no != NULL) {
         api__refuse(c, no);
-        free(o);
-    } else if (o->api->terms == NULL ||
+    } else if (o->call->api->terms == NULL ||
                json_parse(&v, c->arena, arena_str(c->arena, json), NULL, NULL) < 0) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
-        free(o);
     } else {
         o->run = text_of(c, v, "run_id");
         o->cwd = text_of(c, v, "dir");
@@ -179,11 +159,10 @@ static void make_run(struct opening *o)
             make_put(params, kept[i], *v);
         }
     }
-    if (o->api->bots == NULL) {
+    if (o->call->api->bots == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
-        free(o);
     } else {
-        bots_terminal(o->api->bots, params, on_worktree, o);
+        bots_terminal(o->call->api->bots, params, on_worktree, o);
     }
 }
 
@@ -208,7 +187,7 @@ static bool check_strings(struct op_call *c)
 static void open_pty(struct api *api, struct op_call *c)
 {
     const struct json *p = c->params;
-    struct str cwd = json_str(json_get(p, "cwd"), ""), name = json_str(json_get(p, "name"), "");
+    struct str cwd = json_get_text(p, "cwd"), name = json_get_text(p, "name");
     const char *home = getenv("HOME");
     if (api->terms == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
@@ -217,7 +196,7 @@ static void open_pty(struct api *api, struct op_call *c)
     if (!check_strings(c)) {
         return;
     }
-    if (json_str(json_get(p, "cmd"), "").n == 0) {
+    if (json_get_text(p, "cmd").n == 0) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'cmd' is missing");
         return;
     }
@@ -226,13 +205,13 @@ static void open_pty(struct api *api, struct op_call *c)
                 "'cwd' is an absolute path, 'name' has at most %d bytes", NAME_MAX_BYTES);
         return;
     }
-    struct opening *o = xcalloc(1, sizeof *o);
-    *o = (struct opening){.api = api, .call = c};
+    struct opening *o = arena_alloc(c->arena, sizeof *o);
+    *o = (struct opening){.call = c};
     terms_new_id(o->id);
     o->cwd = cwd.n != 0 ? arena_strdup(c->arena, cwd) : home != NULL ? home : "/";
     o->name = arena_strdup(c->arena, name);
-    o->type = arena_strdup(c->arena, json_str(json_get(p, "type"), ""));
-    o->prompt = arena_strdup(c->arena, json_str(json_get(p, "prompt"), ""));
+    o->type = arena_strdup(c->arena, json_get_text(p, "type"));
+    o->prompt = arena_strdup(c->arena, json_get_text(p, "prompt"));
     if (json_bool(json_get(p, "worktree"), false) || json_get(p, "resume") != NULL) {
         make_run(o);
     } else {
@@ -240,19 +219,11 @@ static void open_pty(struct api *api, struct op_call *c)
     }
 }
 
-/// A run that is to go on, while it is looked up.
-struct resuming {
-    struct api *api;
-    struct op_call *call;
-};
-
 /// What the run was started with, where the request does not say it. Its prompt has been typed before.
 static void on_past(void *arg, struct str json, const char *name, const struct agent_no *no)
 {
-    struct resuming r = *(struct resuming *)arg;
-    struct op_call *c = r.call;
+    struct op_call *c = arg;
     struct json *past = NULL;
-    free(arg);
     (void)name;
     if (no != NULL) {
         api__refuse(c, no);
@@ -280,7 +251,7 @@ static void on_past(void *arg, struct str json, const char *name, const struct a
         make_put(params, "prompt", make_strz(""));
     }
     c->params = params;
-    api__decide(r.api, c, "pty", open_pty);
+    api__decide(c->api, c, "pty", open_pty);
 }
 
 void op_PTY_NEW(struct api *api, struct op_call *c)
@@ -293,9 +264,7 @@ void op_PTY_NEW(struct api *api, struct op_call *c)
     } else if (api->bots == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
     } else {
-        struct resuming *r = xmalloc(sizeof *r);
-        *r = (struct resuming){.api = api, .call = c};
-        bots_terminal_past(api->bots, c->params, on_past, r);
+        bots_terminal_past(api->bots, c->params, on_past, c);
     }
 }
 
@@ -303,16 +272,14 @@ void op_PTY_NEW(struct api *api, struct op_call *c)
 
 /// An operation that waits for the keepers which the hub found when it started.
 struct settling {
-    struct api *api;
     struct op_call *call;
     op_fn *run;
 };
 
 static void on_settled(void *arg)
 {
-    struct settling s = *(struct settling *)arg;
-    free(arg);
-    s.run(s.api, s.call);
+    const struct settling *s = arg;
+    s->run(s->call->api, s->call);
 }
 
 static void when_settled(struct api *api, struct op_call *c, op_fn *run)
@@ -321,15 +288,21 @@ static void when_settled(struct api *api, struct op_call *c, op_fn *run)
         run(api, c);
         return;
     }
-    struct settling *s = xmalloc(sizeof *s);
-    *s = (struct settling){api, c, run};
+    struct settling *s = arena_alloc(c->arena, sizeof *s);
+    *s = (struct settling){c, run};
     terms_settle(api->terms, on_settled, s);
 }
+
+#define SETTLED(id, run)                                                                           \
+    void op_##id(struct api *api, struct op_call *c)                                               \
+    {                                                                                              \
+        when_settled(api, c, run);                                                                 \
+    }
 
 static struct term *find(struct api *api, struct op_call *c)
 {
     struct err e = {0};
-    struct str id = json_str(json_get(c->params, "id"), "");
+    struct str id = json_get_text(c->params, "id");
     struct term *t = NULL;
     if (api->terms == NULL) {
         err_set(&e, ERR_UNREACHABLE, "the hub starts or stops");
@@ -344,22 +317,17 @@ static struct term *find(struct api *api, struct op_call *c)
 
 static void list(struct api *api, struct op_call *c)
 {
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "ptys");
     for (size_t i = 0; api->terms != NULL && i < terms_count(api->terms); i++) {
         term_write(terms_at(api->terms, i), w);
     }
     jw_end_arr(w);
     jw_kstrz(w, "next", NULL);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
-void op_PTY_LIST(struct api *api, struct op_call *c)
-{
-    when_settled(api, c, list);
-}
+SETTLED(PTY_LIST, list)
 
 static void show(struct api *api, struct op_call *c)
 {
@@ -370,21 +338,16 @@ static void show(struct api *api, struct op_call *c)
     }
 }
 
-void op_PTY_SHOW(struct api *api, struct op_call *c)
-{
-    when_settled(api, c, show);
-}
+SETTLED(PTY_SHOW, show)
 
 static void on_killed(void *arg, struct str text, const struct err *e)
 {
     struct op_call *c = arg;
     (void)text;
     (void)e;
-    struct jw *w = op_begin(c);
-    jw_obj(w);
-    jw_kstr(w, "deleted", json_str(json_get(c->params, "id"), ""));
-    jw_end_obj(w);
-    op_end(c, 200);
+    struct jw *w = op_begin_obj(c);
+    jw_kstr(w, "deleted", json_get_text(c->params, "id"));
+    op_end_obj(c, 200);
 }
 
 static void end(struct api *api, struct op_call *c)
@@ -395,10 +358,7 @@ static void end(struct api *api, struct op_call *c)
     }
 }
 
-void op_PTY_KILL(struct api *api, struct op_call *c)
-{
-    when_settled(api, c, end);
-}
+SETTLED(PTY_KILL, end)
 
 static void on_screen(void *arg, struct str text, const struct err *e)
 {
@@ -407,11 +367,9 @@ static void on_screen(void *arg, struct str text, const struct err *e)
         fail(c, e);
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kstr(w, "text", text);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 static void read_screen(struct api *api, struct op_call *c)
@@ -422,10 +380,7 @@ static void read_screen(struct api *api, struct op_call *c)
     }
 }
 
-void op_PTY_SCREEN(struct api *api, struct op_call *c)
-{
-    when_settled(api, c, read_screen);
-}
+SETTLED(PTY_SCREEN, read_screen)
 
 static void type(struct api *api, struct op_call *c)
 {
@@ -433,12 +388,9 @@ static void type(struct api *api, struct op_call *c)
     if (t != NULL && term_is_ended(t)) {
         op_fail(c, PROBLEM_CONFLICT, NULL, "the program in this terminal has ended");
     } else if (t != NULL) {
-        terms_type(t, json_str(json_get(c->params, "text"), ""));
+        terms_type(t, json_get_text(c->params, "text"));
         op_answer(c, 200, STR("{\"ok\":true}"));
     }
 }
 
-void op_PTY_INPUT(struct api *api, struct op_call *c)
-{
-    when_settled(api, c, type);
-}
+SETTLED(PTY_INPUT, type)

@@ -35,7 +35,6 @@ void api__answer_kept(struct api *api, struct op_call *c, struct str json)
 
 /// A request for a report, in the arena of its call.
 struct asked {
-    struct api *api;
     struct op_call *call;
     bool all_hubs;          // the other hubs get the plugins too
     struct fleet_roll roll; // then: which
@@ -63,7 +62,7 @@ static void answer_rolled(const struct asked *a, bool ok, struct str fields)
     jw_end_obj(&w);
     out.n--; // the members go on
     buf_addf(&out, ",%.*s}", (int)fields.n, fields.p);
-    api__answer_kept(a->api, a->call, buf_str(&out));
+    api__answer_kept(a->call->api, a->call, buf_str(&out));
     buf_fini(&out);
 }
 
@@ -97,10 +96,10 @@ static void on_report(const struct gen_report *r, void *arg)
     a->report = arena_str(a->call->arena, buf_str(&out));
     buf_fini(&out);
     if (!a->all_hubs) {
-        api__answer_kept(a->api, a->call, a->report);
+        api__answer_kept(a->call->api, a->call, a->report);
     } else if (r->ok) {
         a->roll.previous = (int64_t)r->previous;
-        fleet_roll_out(a->api->fleet, &a->roll, on_rolled, a);
+        fleet_roll_out(a->call->api->fleet, &a->roll, on_rolled, a);
     } else {
         answer_rolled(a, false,
                       STR("\"hubs\":[],\"stopped\":\"the plugins of this hub have errors: nothing "
@@ -108,16 +107,16 @@ static void on_report(const struct gen_report *r, void *arg)
     }
 }
 
-static struct asked *asked_new(struct api *api, struct op_call *c)
+static struct asked *asked_new(struct op_call *c)
 {
     struct asked *a = arena_alloc(c->arena, sizeof *a);
-    *a = (struct asked){.api = api, .call = c};
+    *a = (struct asked){.call = c};
     return a;
 }
 
 int api__undo(struct api *api, struct op_call *c, uint64_t to, struct err *e)
 {
-    return plugins_undo(api->plugins, to, on_report, asked_new(api, c), e);
+    return plugins_undo(api->plugins, to, on_report, asked_new(c), e);
 }
 
 /// The names of the request, checked; false when it was answered with a problem.
@@ -145,13 +144,12 @@ static bool read_names(struct api *api, struct op_call *c, struct str *names, si
 /// False, answered: there are no other hubs to give the plugins to, or no plugins.
 static bool require_fleet(struct api *api, struct op_call *c)
 {
-    if (api->fleet == NULL || !fleet_shared(api->fleet)) {
-        op_fail(c, PROBLEM_CONFLICT,
-                "set [store] url in config.toml, on every machine; docs/guide/teams.md",
-                "this hub works alone: 'all_hubs' needs a PostgreSQL store that hubs share");
-    } else {
+    if (api->fleet != NULL && fleet_shared(api->fleet)) {
         return api__require_plugins(api, c);
     }
+    op_fail(c, PROBLEM_CONFLICT,
+            "set [store] url in config.toml, on every machine; docs/guide/teams.md",
+            "this hub works alone: 'all_hubs' needs a PostgreSQL store that hubs share");
     return false;
 }
 
@@ -169,7 +167,7 @@ void op_RELOAD(struct api *api, struct op_call *c)
     if (api->engine == NULL || gen_current(api->engine) == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (read_names(api, c, names, &req.n_names) && (!all_hubs || require_fleet(api, c))) {
-        struct asked *a = asked_new(api, c);
+        struct asked *a = asked_new(c);
         struct str *kept = arena_calloc(c->arena, req.n_names + 1, sizeof *kept);
         memcpy(kept, names, req.n_names * sizeof *kept);
         a->all_hubs = all_hubs;
@@ -188,6 +186,6 @@ void op_RELOAD_LAST(struct api *api, struct op_call *c)
     if (r == NULL) {
         op_fail(c, PROBLEM_NOT_FOUND, NULL, "nothing was loaded yet");
     } else {
-        on_report(r, asked_new(api, c));
+        on_report(r, asked_new(c));
     }
 }

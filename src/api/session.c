@@ -18,86 +18,52 @@ static bool require_agent(struct api *api, struct op_call *c)
     return api->agent != NULL;
 }
 
-static bool require_bots(struct api *api, struct op_call *c)
-{
-    if (api->bots == NULL) {
-        op_fail(c, PROBLEM_STOPPING, NULL, "there are no bots: the hub starts or stops");
-    }
-    return api->bots != NULL;
-}
-
-static struct session_op *op_new(struct api *api, struct op_call *c)
-{
-    struct session_op *o = xcalloc(1, sizeof *o);
-    *o = (struct session_op){.api = api, .call = c};
-    return o;
-}
-
 void api__refuse(struct op_call *c, const struct agent_no *no)
 {
     op_fail(c, no->problem, no->hint[0] != '\0' ? no->hint : NULL, "%s", no->detail);
 }
 
-void api__session_no(struct session_op *o, const struct agent_no *no)
-{
-    assert(no != NULL);
-    api__refuse(o->call, no);
-    free(o);
-}
-
-struct jw *api__session_begin(struct session_op *o, const struct agent_no *no)
+struct jw *api__session_begin(struct op_call *c, const struct agent_no *no)
 {
     if (no != NULL) {
-        api__session_no(o, no);
+        api__refuse(c, no);
         return NULL;
     }
-    struct jw *w = op_begin(o->call);
-    jw_obj(w);
-    return w;
+    return op_begin_obj(c);
 }
 
-void api__session_end(struct session_op *o, int status)
-{
-    jw_end_obj(&o->call->w);
-    op_end(o->call, status);
-    free(o);
-}
+/// A session that is looked up, in the arena of the call.
+struct finding {
+    struct op_call *call;
+    session_fn *run;
+};
 
 static void on_found(void *arg, struct session *s, const struct agent_no *no)
 {
-    struct session_op *o = arg;
+    const struct finding *f = arg;
     if (s == NULL) {
-        api__session_no(o, no);
+        api__refuse(f->call, no);
     } else {
-        o->run(o, s);
+        f->run(f->call, s);
     }
 }
 
-void api__with_session(struct api *api, struct op_call *c,
-                       void (*run)(struct session_op *o, struct session *s))
+void api__with_session(struct op_call *c, struct str id, session_fn *run)
 {
-    api__with_session_of(api, c, json_str(json_get(c->params, "id"), ""), run);
-}
-
-void api__with_session_of(struct api *api, struct op_call *c, struct str id,
-                          void (*run)(struct session_op *o, struct session *s))
-{
-    if (require_agent(api, c)) {
-        struct session_op *o = op_new(api, c);
-        o->run = run;
-        agent_session_get(api->agent, id, on_found, o);
+    if (require_agent(c->api, c)) {
+        struct finding *f = arena_alloc(c->arena, sizeof *f);
+        *f = (struct finding){.call = c, .run = run};
+        agent_session_get(c->api->agent, id, on_found, f);
     }
 }
 
 void api__session_text(void *arg, struct str json, const struct agent_no *no)
 {
-    struct session_op *o = arg;
     if (no != NULL) {
-        api__session_no(o, no);
-        return;
+        api__refuse(arg, no);
+    } else {
+        op_answer(arg, 200, json);
     }
-    op_answer(o->call, 200, json);
-    free(o);
 }
 
 void api__session_ok(void *arg, const struct agent_no *no)
@@ -105,18 +71,17 @@ void api__session_ok(void *arg, const struct agent_no *no)
     api__session_text(arg, STR("{\"ok\":true}"), no);
 }
 
-static void answer_row(struct session_op *o, int status, const struct session *s)
+static void answer_row(struct op_call *c, int status, const struct session *s)
 {
-    struct jw *w = op_begin(o->call);
+    struct jw *w = op_begin(c);
     agent_session_write(s, w);
-    op_end(o->call, status);
-    free(o);
+    op_end(c, status);
 }
 
 void api__session_row(void *arg, struct session *s, const struct agent_no *no)
 {
     if (s == NULL) {
-        api__session_no(arg, no);
+        api__refuse(arg, no);
     } else {
         answer_row(arg, 200, s);
     }
@@ -124,25 +89,27 @@ void api__session_row(void *arg, struct session *s, const struct agent_no *no)
 
 static void on_made(void *arg, struct session *s, const struct agent_no *no)
 {
-    struct session_op *o = arg;
+    struct op_call *c = arg;
     if (s == NULL) {
-        api__session_no(o, no);
+        api__refuse(c, no);
         return;
     }
-    o->call->location = arena_printf(o->call->arena, "/session/%s", agent_session_id(s));
-    answer_row(o, 201, s);
+    c->location = arena_printf(c->arena, "/session/%s", agent_session_id(s));
+    answer_row(c, 201, s);
 }
 
 // ---- handlers -----------------------------------------------------------------------------------
 
 static void begin(struct api *api, struct op_call *c)
 {
-    bool bots = json_str(json_get(c->params, "bot"), "").n != 0 ||
-                json_bool(json_get(c->params, "worktree"), false);
-    if (bots && require_bots(api, c)) {
-        bots_chat(api->bots, c->params, on_made, op_new(api, c));
-    } else if (!bots && require_agent(api, c)) {
-        agent_session_new(api->agent, c->params, NULL, on_made, op_new(api, c));
+    bool bots =
+        json_get_text(c->params, "bot").n != 0 || json_bool(json_get(c->params, "worktree"), false);
+    if (bots && api->bots == NULL) {
+        op_fail(c, PROBLEM_STOPPING, NULL, "there are no bots: the hub starts or stops");
+    } else if (bots) {
+        bots_chat(api->bots, c->params, on_made, c);
+    } else if (require_agent(api, c)) {
+        agent_session_new(api->agent, c->params, NULL, on_made, c);
     }
 }
 
@@ -153,8 +120,8 @@ void op_SESSION_NEW(struct api *api, struct op_call *c)
 
 static void on_page(void *arg, const struct agent_page *p, const struct agent_no *no)
 {
-    struct session_op *o = arg;
-    struct jw *w = api__session_begin(o, no);
+    struct op_call *c = arg;
+    struct jw *w = api__session_begin(c, no);
     if (w == NULL) {
         return;
     }
@@ -168,7 +135,7 @@ static void on_page(void *arg, const struct agent_page *p, const struct agent_no
     } else {
         jw_kstrz(w, "next", NULL);
     }
-    api__session_end(o, 200);
+    op_end_obj(c, 200);
 }
 
 void op_SESSION_LIST(struct api *api, struct op_call *c)
@@ -177,49 +144,40 @@ void op_SESSION_LIST(struct api *api, struct op_call *c)
     if (limit < 1 || limit > LONGEST_LIST) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
     } else if (require_agent(api, c)) {
-        const struct agent_filter which = {.state = json_str(json_get(c->params, "state"), ""),
-                                           .parent = json_str(json_get(c->params, "parent"), "")};
-        agent_session_list(api->agent, &which, json_str(json_get(c->params, "cursor"), ""),
-                           (size_t)limit, on_page, op_new(api, c));
+        const struct agent_filter which = {.state = json_get_text(c->params, "state"),
+                                           .parent = json_get_text(c->params, "parent")};
+        agent_session_list(api->agent, &which, json_get_text(c->params, "cursor"), (size_t)limit,
+                           on_page, c);
     }
 }
 
-static void show(struct session_op *o, struct session *s)
+static void show(struct op_call *c, struct session *s)
 {
-    agent_session_look(s, api__session_row, o);
+    agent_session_look(s, api__session_row, c);
 }
 
-void op_SESSION_SHOW(struct api *api, struct op_call *c)
+OF_SESSION(SESSION_SHOW, show)
+
+static void patch(struct op_call *c, struct session *s)
 {
-    api__with_session(api, c, show);
+    agent_session_patch(s, c->params, api__session_row, c);
 }
 
-static void patch(struct session_op *o, struct session *s)
+OF_SESSION(SESSION_PATCH, patch)
+
+static void end(struct op_call *c, struct session *s)
 {
-    agent_session_patch(s, o->call->params, api__session_row, o);
+    bool purge = json_bool(json_get(c->params, "purge"), false);
+    agent_session_end(s, purge, api__session_row, c);
 }
 
-void op_SESSION_PATCH(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, patch);
-}
-
-static void end(struct session_op *o, struct session *s)
-{
-    bool purge = json_bool(json_get(o->call->params, "purge"), false);
-    agent_session_end(s, purge, api__session_row, o);
-}
-
-void op_SESSION_END(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, end);
-}
+OF_SESSION(SESSION_END, end)
 
 static void on_pruned(void *arg, const struct agent_pruned *list, size_t n,
                       const struct agent_no *no)
 {
-    struct session_op *o = arg;
-    struct jw *w = api__session_begin(o, no);
+    struct op_call *c = arg;
+    struct jw *w = api__session_begin(c, no);
     char at[TIME_TEXT];
     if (w == NULL) {
         return;
@@ -234,8 +192,8 @@ static void on_pruned(void *arg, const struct agent_pruned *list, size_t n,
         jw_end_obj(w);
     }
     jw_end_arr(w);
-    jw_kbool(w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
-    api__session_end(o, 200);
+    jw_kbool(w, "dry_run", json_bool(json_get(c->params, "dry_run"), false));
+    op_end_obj(c, 200);
 }
 
 void op_SESSION_PRUNE(struct api *api, struct op_call *c)
@@ -247,37 +205,28 @@ void op_SESSION_PRUNE(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'older_than' must be 0 to %d days", MOST_DAYS);
     } else if (require_agent(api, c)) {
         agent_session_prune(api->agent, loop_wall(api->o.hub->loop) - days * day_ms,
-                            json_bool(json_get(c->params, "dry_run"), false), on_pruned,
-                            op_new(api, c));
+                            json_bool(json_get(c->params, "dry_run"), false), on_pruned, c);
     }
 }
 
-static void copy(struct session_op *o, struct session *s)
+static void copy(struct op_call *c, struct session *s)
 {
-    const struct json *given = json_get(o->call->params, "seq");
+    const struct json *given = json_get(c->params, "seq");
     int64_t seq = json_int(given, 0); // 0: all of them
     if (given != NULL && given->type != JSON_NULL && seq < 1) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'seq' must be the number of an event");
-        free(o);
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'seq' must be the number of an event");
         return;
     }
-    agent_session_fork(s, (uint64_t)seq, on_made, o);
+    agent_session_fork(s, (uint64_t)seq, on_made, c);
 }
 
-void op_SESSION_FORK(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, copy);
-}
+OF_SESSION(SESSION_FORK, copy)
 
-static void pipeline(struct session_op *o, struct session *s)
+static void pipeline(struct op_call *c, struct session *s)
 {
-    struct jw *w = op_begin(o->call);
+    struct jw *w = op_begin(c);
     agent_session_write_pipeline(s, w);
-    op_end(o->call, 200);
-    free(o);
+    op_end(c, 200);
 }
 
-void op_SESSION_PIPELINE(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, pipeline);
-}
+OF_SESSION(SESSION_PIPELINE, pipeline)

@@ -8,8 +8,8 @@
 static void on_checkpoints(void *arg, const struct rewind_listed *list, size_t n,
                            const struct agent_no *no)
 {
-    struct session_op *o = arg;
-    struct jw *w = api__session_begin(o, no);
+    struct op_call *c = arg;
+    struct jw *w = api__session_begin(c, no);
     if (w == NULL) {
         return;
     }
@@ -26,18 +26,15 @@ static void on_checkpoints(void *arg, const struct rewind_listed *list, size_t n
         jw_end_obj(w);
     }
     jw_end_arr(w);
-    api__session_end(o, 200);
+    op_end_obj(c, 200);
 }
 
-static void checkpoints(struct session_op *o, struct session *s)
+static void checkpoints(struct op_call *c, struct session *s)
 {
-    agent_checkpoints(s, on_checkpoints, o);
+    agent_checkpoints(s, on_checkpoints, c);
 }
 
-void op_SESSION_CHECKPOINTS(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, checkpoints);
-}
+OF_SESSION(SESSION_CHECKPOINTS, checkpoints)
 
 // ---- going back ---------------------------------------------------------------------------------
 
@@ -58,8 +55,8 @@ static void write_files(struct jw *w, const char *key, const struct rewind_resul
 
 static void on_rewound(void *arg, const struct rewind_result *r, const struct agent_no *no)
 {
-    struct session_op *o = arg;
-    struct jw *w = api__session_begin(o, no);
+    struct op_call *c = arg;
+    struct jw *w = api__session_begin(c, no);
     if (w == NULL) {
         return;
     }
@@ -68,19 +65,19 @@ static void on_rewound(void *arg, const struct rewind_result *r, const struct ag
     write_files(w, "deleted", r, DELETED);
     write_files(w, "conflicts", r, CONFLICTS);
     jw_kstrs(w, "not_kept", r->not_kept.p, r->not_kept.n);
-    jw_kbool(w, "dry_run", json_bool(json_get(o->call->params, "dry_run"), false));
-    api__session_end(o, 200);
+    jw_kbool(w, "dry_run", json_bool(json_get(c->params, "dry_run"), false));
+    op_end_obj(c, 200);
 }
 
-static void go_back(struct session_op *o, struct session *s)
+static void go_back(struct op_call *c, struct session *s)
 {
-    const struct json *p = o->call->params;
-    struct agent_rewind wish = {.to = json_str(json_get(p, "to"), ""),
+    const struct json *p = c->params;
+    struct agent_rewind wish = {.to = json_get_text(p, "to"),
                                 .files = json_bool(json_get(p, "files"), true),
                                 .conversation = json_bool(json_get(p, "conversation"), true),
                                 .dry_run = json_bool(json_get(p, "dry_run"), false),
                                 .force = json_bool(json_get(p, "force"), false)};
-    agent_rewind(s, &wish, on_rewound, o);
+    agent_rewind(s, &wish, on_rewound, c);
 }
 
 void op_SESSION_REWIND(struct api *api, struct op_call *c)
@@ -91,5 +88,6 @@ void op_SESSION_REWIND(struct api *api, struct op_call *c)
                 "nothing goes back: 'files' and 'conversation' are false");
         return;
     }
-    api__with_session(api, c, go_back);
+    (void)api;
+    api__with_session(c, json_get_text(c->params, "id"), go_back);
 }

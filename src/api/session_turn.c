@@ -1,7 +1,7 @@
 // Turns: say something, wait, interrupt, steer, decide, answer; and a session's events.
 //
 //     POST message ── accepted (in the journal) ─┬─ 202 {turn_id}
-//                                                ├─ wait: true ── 200 at its end, or when a person is needed
+//                                                ├─ wait: true ── 200 at its end, or when a user is needed
 //                                                └─ Accept: text/event-stream ── its events
 
 #include "api/handlers.h"
@@ -11,48 +11,42 @@
 enum { DEFAULT_LIST = 1000, LONGEST_LIST = 10000 };
 
 /// Stream what the journal has behind `after`, up to the end of `turn` ("": no end), and end `o`.
-static void answer_stream(struct session_op *o, struct session *s, uint64_t after, const char *turn)
+static void answer_stream(struct op_call *c, struct session *s, uint64_t after, const char *turn)
 {
     struct event_filter f = {.session = str_of(agent_session_id(s)),
                              .journal = true,
                              .shown = agent_session_shown(s),
                              .turn = str_of(turn)};
-    op_answer_stream(o->call, &f, after);
-    free(o);
+    op_answer_stream(c, &f, after);
 }
 
-static void events(struct session_op *o, struct session *s)
+static void events(struct op_call *c, struct session *s)
 {
-    const struct op_call *c = o->call;
     int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
     // ?after= counts before Last-Event-ID, as with the hub's own stream
     uint64_t last = c->last_event_id != UINT64_MAX ? c->last_event_id : 0;
     const struct json *given = json_get(c->params, "after");
     uint64_t after = given != NULL ? (uint64_t)MAX(given->i, 0) : last;
     if (limit < 1 || limit > LONGEST_LIST) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
-        free(o);
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
     } else if (c->wants_stream) {
-        answer_stream(o, s, after, "");
+        answer_stream(c, s, after, "");
     } else {
-        agent_events(s, after, (size_t)limit, api__session_text, o);
+        agent_events(s, after, (size_t)limit, api__session_text, c);
     }
 }
 
-void op_SESSION_EVENTS(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, events);
-}
+OF_SESSION(SESSION_EVENTS, events)
 
-static void answer_accepted(struct session_op *o, const struct agent_sent *sent)
+static void answer_accepted(struct op_call *c, const struct agent_sent *sent)
 {
-    struct jw *w = api__session_begin(o, NULL);
+    struct jw *w = api__session_begin(c, NULL);
     jw_kstrz(w, "turn_id", sent->turn_id);
     if (sent->queued) {
         jw_kbool(w, "queued", true);
         jw_kint(w, "position", (int64_t)sent->position);
     }
-    api__session_end(o, 202);
+    op_end_obj(c, 202);
 }
 
 /// The answer of `wait: true`.
@@ -73,114 +67,89 @@ static void on_outcome(void *arg, const struct agent_outcome *outcome, const str
 
 static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
 {
-    struct session_op *o = arg;
+    struct op_call *c = arg;
     if (sent == NULL) {
-        api__session_no(o, no);
-    } else if (o->call->wants_stream) {
-        answer_stream(o, sent->s, sent->after, sent->turn_id);
-    } else if (json_bool(json_get(o->call->params, "wait"), false)) {
-        agent_wait(sent->s, sent->turn_id, on_outcome, o);
+        api__refuse(c, no);
+    } else if (c->wants_stream) {
+        answer_stream(c, sent->s, sent->after, sent->turn_id);
+    } else if (json_bool(json_get(c->params, "wait"), false)) {
+        agent_wait(sent->s, sent->turn_id, on_outcome, c);
     } else {
-        answer_accepted(o, sent);
+        answer_accepted(c, sent);
     }
 }
 
-static void message(struct session_op *o, struct session *s)
+static void message(struct op_call *c, struct session *s)
 {
-    struct str text = json_str(json_get(o->call->params, "text"), "");
-    struct str busy = json_str(json_get(o->call->params, "if_busy"), "queue");
+    struct str text = json_get_text(c->params, "text");
+    struct str busy = json_str(json_get(c->params, "if_busy"), "queue");
     bool reject = str_eqz(busy, "reject");
-    const struct json *env = json_get(o->call->params, "env");
-    const struct json *images = json_get(o->call->params, "images");
+    const struct json *env = json_get(c->params, "env");
+    const struct json *images = json_get(c->params, "images");
     struct agent_no no;
     if (text.n == 0) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
-        free(o);
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
     } else if (!reject && !str_eqz(busy, "queue")) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'if_busy' must be queue or reject");
-        free(o);
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'if_busy' must be queue or reject");
     } else if (env != NULL && !agent_session_set_env(s, env, &no)) {
-        api__session_no(o, &no);
+        api__refuse(c, &no);
     } else {
         const struct agent_message m = {.text = text, .images = images, .reject = reject};
-        agent_send(s, &m, on_sent, o);
+        agent_send(s, &m, on_sent, c);
     }
 }
 
-void op_SESSION_MESSAGE(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, message);
-}
+OF_SESSION(SESSION_MESSAGE, message)
 
-static void interrupt(struct session_op *o, struct session *s)
+static void interrupt(struct op_call *c, struct session *s)
 {
     agent_interrupt(s);
-    op_answer(o->call, 200, STR("{\"ok\":true}"));
-    free(o);
+    op_answer(c, 200, STR("{\"ok\":true}"));
 }
 
-void op_SESSION_INTERRUPT(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, interrupt);
-}
+OF_SESSION(SESSION_INTERRUPT, interrupt)
 
-static void steer(struct session_op *o, struct session *s)
+static void steer(struct op_call *c, struct session *s)
 {
-    struct str text = json_str(json_get(o->call->params, "text"), "");
+    struct str text = json_get_text(c->params, "text");
     if (text.n == 0) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
-        free(o);
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
         return;
     }
-    agent_steer(s, text, api__session_ok, o);
+    agent_steer(s, text, api__session_ok, c);
 }
 
-void op_SESSION_STEER(struct api *api, struct op_call *c)
+OF_SESSION(SESSION_STEER, steer)
+
+static void compact(struct op_call *c, struct session *s)
 {
-    api__with_session(api, c, steer);
+    agent_compact(s, on_outcome, c);
 }
 
-static void compact(struct session_op *o, struct session *s)
-{
-    agent_compact(s, on_outcome, o);
-}
+OF_SESSION(SESSION_COMPACT, compact)
 
-void op_SESSION_COMPACT(struct api *api, struct op_call *c)
+static void decide(struct op_call *c, struct session *s)
 {
-    api__with_session(api, c, compact);
-}
-
-static void decide(struct session_op *o, struct session *s)
-{
-    const struct json *p = o->call->params;
-    struct str decision = json_str(json_get(p, "decision"), "");
+    const struct json *p = c->params;
+    struct str decision = json_get_text(p, "decision");
     struct agent_decision d = {.allow = str_eqz(decision, "allow"),
-                               .reason = json_str(json_get(p, "reason"), "")};
+                               .reason = json_get_text(p, "reason")};
     if (!d.allow && !str_eqz(decision, "deny")) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL, "'decision' must be allow or deny");
-        free(o);
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'decision' must be allow or deny");
     } else if (!permit_reach_find(json_str(json_get(p, "remember"), "once"), &d.remember)) {
-        op_fail(o->call, PROBLEM_INVALID_BODY, NULL,
+        op_fail(c, PROBLEM_INVALID_BODY, NULL,
                 "'remember' must be once, exact, prefix, tool or project");
-        free(o);
     } else {
-        agent_decide(s, json_str(json_get(p, "request_id"), ""), &d, api__session_ok, o);
+        agent_decide(s, json_get_text(p, "request_id"), &d, api__session_ok, c);
     }
 }
 
-void op_SESSION_PERMISSION(struct api *api, struct op_call *c)
+OF_SESSION(SESSION_PERMISSION, decide)
+
+static void answer(struct op_call *c, struct session *s)
 {
-    api__with_session(api, c, decide);
+    const struct json *p = c->params;
+    agent_answer(s, json_get_text(p, "question_id"), json_get(p, "answer"), api__session_ok, c);
 }
 
-static void answer(struct session_op *o, struct session *s)
-{
-    const struct json *p = o->call->params;
-    agent_answer(s, json_str(json_get(p, "question_id"), ""), json_get(p, "answer"),
-                 api__session_ok, o);
-}
-
-void op_SESSION_ANSWER(struct api *api, struct op_call *c)
-{
-    api__with_session(api, c, answer);
-}
+OF_SESSION(SESSION_ANSWER, answer)

@@ -11,9 +11,8 @@
 #include "loop/work.h"
 #include "trust/place.h"
 
-/// One installation on its way. Strings live in the call's arena.
+/// One installation on its way, in the arena of the call.
 struct installation {
-    struct api *api;
     struct op_call *call;
     const struct template *t;
     const char *as;    // NULL when the template has no name to choose
@@ -72,8 +71,7 @@ void op_TEMPLATE_LIST(struct api *api, struct op_call *c)
     }
     jw_end_arr(w);
     jw_kstrz(w, "next", NULL);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 /// The template of the request; NULL, answered, when there is none.
@@ -100,19 +98,14 @@ void op_TEMPLATE_SHOW(struct api *api, struct op_call *c)
 
 // ---- installing ------------------------------------------------------------------------------
 
-static void fail(struct installation *in, enum problem p, const char *hint, const char *text)
-{
-    op_fail(in->call, p, hint, "%s", text);
-    free(in);
-}
-
 static void on_reloaded(const struct gen_report *r, void *arg)
 {
     struct installation *in = arg;
     struct buf out = {.max = API_ANSWER_MAX}, next = {.max = SIZE_MAX};
     const struct shipped *f;
     if (r == NULL) {
-        fail(in, PROBLEM_STOPPING, NULL, "the hub is stopping; the files are in their places");
+        op_fail(in->call, PROBLEM_STOPPING, NULL,
+                "the hub is stopping; the files are in their places");
         return;
     }
     struct jw w = {.out = &out};
@@ -130,10 +123,9 @@ static void on_reloaded(const struct gen_report *r, void *arg)
     jw_key(&w, "report");
     gen_report_write(r, &w);
     jw_end_obj(&w);
-    api__answer_kept(in->api, in->call, buf_str(&out));
+    api__answer_kept(in->call->api, in->call, buf_str(&out));
     buf_fini(&next);
     buf_fini(&out);
-    free(in);
 }
 
 /// On a thread: find the root, write the files.
@@ -142,7 +134,7 @@ static void install(void *arg)
     struct installation *in = arg;
     struct trust_place place = {0};
     if (in->t->project) {
-        in->rc = trust_place_of(&place, in->api->o.hub->home->dir, in->dir, &in->e);
+        in->rc = trust_place_of(&place, in->call->api->o.hub->home->dir, in->dir, &in->e);
         in->root = in->rc == 0 ? arena_strdup(in->call->arena, str_of(place.root)) : NULL;
         trust_place_fini(&place);
     }
@@ -154,25 +146,26 @@ static void install(void *arg)
 static void on_installed(void *arg)
 {
     struct installation *in = arg;
+    const char *hint = in->rc == ERR_NOT_FOUND
+                           ? "run `git init` or `mkdir .afloat` in the project first"
+                       : in->rc != ERR_CONFLICT ? NULL
+                       : in->trash == NULL      ? "`--force` moves files that exist to the trash"
+                                           : "`afloat plugin remove NAME` moves it to the trash";
     if (in->rc == 0) {
-        api__reload(in->api, STR_NULL, false, on_reloaded, in);
-    } else if (in->rc == ERR_CONFLICT) {
-        fail(in, PROBLEM_CONFLICT,
-             in->trash == NULL ? "`--force` moves files that exist to the trash"
-                               : "`afloat plugin remove NAME` moves it to the trash",
-             in->e.msg);
-    } else if (in->rc == ERR_NOT_FOUND) {
-        fail(in, PROBLEM_CONFLICT, "run `git init` or `mkdir .afloat` in the project first",
-             in->e.msg);
+        api__reload(in->call->api, STR_NULL, false, on_reloaded, in);
     } else {
-        fail(in, in->rc == ERR_DENIED ? PROBLEM_FORBIDDEN : PROBLEM_STORE_FAILED, NULL, in->e.msg);
+        op_fail(in->call,
+                hint != NULL           ? PROBLEM_CONFLICT
+                : in->rc == ERR_DENIED ? PROBLEM_FORBIDDEN
+                                       : PROBLEM_STORE_FAILED,
+                hint, "%s", in->e.msg);
     }
 }
 
 /// The name that the user chose, or the usual one. False, answered, when it cannot be.
 static bool choose_name(struct op_call *c, const struct template *t, const char **as)
 {
-    struct str chosen = json_str(json_get(c->params, "as"), "");
+    struct str chosen = json_get_text(c->params, "as");
     *as = t->as;
     if (chosen.n == 0) {
         return true;
@@ -196,7 +189,7 @@ void op_TEMPLATE_INSTALL(struct api *api, struct op_call *c)
     if (t == NULL || !choose_name(c, t, &as)) {
         return; // `c` is gone
     }
-    const char *dir = arena_strdup(c->arena, json_str(json_get(c->params, "working_dir"), ""));
+    const char *dir = arena_strdup(c->arena, json_get_text(c->params, "working_dir"));
     if (t->project && dir[0] != '/') {
         op_fail(c, PROBLEM_INVALID_BODY, NULL,
                 "template '%s' is for a project: `working_dir` must be an absolute path in it",
@@ -207,9 +200,9 @@ void op_TEMPLATE_INSTALL(struct api *api, struct op_call *c)
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
         return;
     }
-    struct installation *in = xcalloc(1, sizeof *in);
+    struct installation *in = arena_alloc(c->arena, sizeof *in);
     *in = (struct installation){
-        .api = api, .call = c, .t = t, .as = as, .dir = dir, .root = api->o.hub->home->dir};
+        .call = c, .t = t, .as = as, .dir = dir, .root = api->o.hub->home->dir};
     if (json_bool(json_get(c->params, "force"), false)) {
         in->trash = arena_printf(c->arena, "%s/trash/%lld-%s", api->o.hub->home->dir,
                                  (long long)time_wall_ms(), t->name);

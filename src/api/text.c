@@ -10,7 +10,7 @@
 // A text is that of the file a link leads to. The other three act on the entry itself, so a link is moved or deleted and
 // never followed, and a directory that holds something out of reach cannot be moved or deleted either.
 //
-// A person edits here, not an agent: no tool is called, and files of the hub's home that a person writes (plugins, Lua,
+// A person edits here, not an agent: no tool is called, and files of the hub's home that a user writes (plugins, Lua,
 // skills, bots) can be opened, which tools may not touch. What would let a page become the user is out of reach: keys,
 // tokens, trust, the hub's state, and what the settings hide from commands. Links are resolved before that is judged.
 
@@ -102,7 +102,7 @@ static bool is_below(const char *path, const char *dir)
     return path_below(dir, path) != NULL;
 }
 
-/// Of the hub's home only what a person writes; settings can be read. The directories of that, and whole bots (which
+/// Of the hub's home only what a user writes; settings can be read. The directories of that, and whole bots (which
 /// hold their workspaces), have operations of their own and cannot be moved or deleted as files.
 static bool is_open_in_home(const char *rest, const struct verb *verb)
 {
@@ -372,14 +372,12 @@ static void done(void *arg)
     if (x->why[0] != '\0') {
         op_fail(x->call, x->problem, NULL, "%s", x->why);
     } else {
-        struct jw *w = op_begin(x->call);
-        jw_obj(w);
+        struct jw *w = op_begin_obj(x->call);
         jw_kstrz(w, "path", x->path);
         if (x->verb->answer != NULL) {
             x->verb->answer(x, w);
         }
-        jw_end_obj(w);
-        op_end(x->call, 200);
+        op_end_obj(x->call, 200);
     }
     edit_free(x);
 }
@@ -387,7 +385,7 @@ static void done(void *arg)
 /// Begin an operation on the parameter `path`. NULL, answered, when it cannot begin; else submit() it.
 static struct edit *begin(struct api *api, struct op_call *c, const struct verb *verb)
 {
-    struct str path = json_str(json_get(c->params, "path"), "");
+    struct str path = json_get_text(c->params, "path");
     if (!api__require_path(api, c, path)) {
         return NULL;
     }
@@ -425,7 +423,7 @@ void op_FILES_WRITE(struct api *api, struct op_call *c)
     const struct json *stamp = json_get(c->params, "stamp");
     struct edit *x = begin(api, c, &verb);
     if (x != NULL) {
-        x->text = arena_str(c->arena, json_str(json_get(c->params, "text"), ""));
+        x->text = arena_str(c->arena, json_get_text(c->params, "text"));
         x->expected = stamp != NULL ? str_dup(json_str(stamp, "")) : NULL;
     }
     submit(x);
@@ -442,7 +440,7 @@ void op_FILES_MOVE(struct api *api, struct op_call *c)
 {
     static const struct verb verb = {
         .word = "move", .writes = true, .of_entry = true, .act = move_entry, .answer = answer_to};
-    struct str to = json_str(json_get(c->params, "to"), "");
+    struct str to = json_get_text(c->params, "to");
     struct edit *x = api__require_path(api, c, to) ? begin(api, c, &verb) : NULL;
     if (x != NULL) {
         x->to = str_dup(to);

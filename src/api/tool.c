@@ -68,8 +68,7 @@ void op_TOOL_LIST(struct api *api, struct op_call *c)
     if (g == NULL) {
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_karr(w, "tools");
     struct gen_walk all = gen_walk(g, GEN_TOOL);
     for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
@@ -85,8 +84,7 @@ void op_TOOL_LIST(struct api *api, struct op_call *c)
     }
     jw_end_arr(w);
     jw_kint(w, "generation", (int64_t)gen_number(g));
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 /// The tool that the request names; NULL, answered, when there is none.
@@ -103,47 +101,39 @@ static struct gen_item *find_tool(struct gen *g, struct op_call *c)
 
 // ---- on and off ------------------------------------------------------------------------------
 
-struct choosing {
-    struct api *api;
+struct choosing { // in the arena of the call
     struct op_call *call;
     bool changed;
 };
 
-static void answer_row(struct api *api, struct op_call *c)
+static void on_chosen(void *arg, int status, const struct err *e)
 {
+    const struct choosing *ch = arg;
+    struct op_call *c = ch->call;
+    struct api *api = c->api;
+    if (status < 0) {
+        op_fail(c, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
+        return;
+    }
+    if (ch->changed && api->plugins != NULL) {
+        plugins_chosen(api->plugins);
+    }
+    if (ch->changed) {
+        const char *fields =
+            arena_printf(c->arena, "\"generation\":%lld", (long long)api_generation(api));
+        event_emit(api->o.hub->events, str_of(event_infos[EVENT_TOOLS_CHANGED].type), STR_NULL,
+                   str_of(fields));
+    }
     struct gen *g = api__current(api, c);
     const struct tool *builtin = g != NULL ? find_builtin(g, api__name(c)) : NULL;
     const struct gen_item *it = g != NULL && builtin == NULL ? find_tool(g, c) : NULL;
-    if (builtin == NULL && it == NULL) {
-        return; // answered
-    }
-    struct jw *w = op_begin(c);
     if (builtin != NULL) {
-        write_builtin(api, builtin, c->arena, w);
-    } else {
-        write_tool(api, g, it, c->arena, w);
+        write_builtin(api, builtin, c->arena, op_begin(c));
+        op_end(c, 200);
+    } else if (it != NULL) { // else it is answered
+        write_tool(api, g, it, c->arena, op_begin(c));
+        op_end(c, 200);
     }
-    op_end(c, 200);
-}
-
-static void on_chosen(void *arg, int status, const struct err *e)
-{
-    struct choosing ch = *(struct choosing *)arg;
-    free(arg);
-    if (status < 0) {
-        op_fail(ch.call, PROBLEM_STORE_FAILED, NULL, "%s", e->msg);
-        return;
-    }
-    if (ch.changed && ch.api->plugins != NULL) {
-        plugins_chosen(ch.api->plugins);
-    }
-    if (ch.changed) {
-        const char *fields =
-            arena_printf(ch.call->arena, "\"generation\":%lld", (long long)api_generation(ch.api));
-        event_emit(ch.api->o.hub->events, str_of(event_infos[EVENT_TOOLS_CHANGED].type), STR_NULL,
-                   str_of(fields));
-    }
-    answer_row(ch.api, ch.call);
 }
 
 static void switch_tool(struct api *api, struct op_call *c, bool on)
@@ -156,8 +146,8 @@ static void switch_tool(struct api *api, struct op_call *c, bool on)
     }
     const char *name = builtin != NULL ? builtin->name : full_name(g, it, c->arena);
     const char *key = arena_printf(c->arena, "tools.%s.off", name);
-    struct choosing *ch = xmalloc(sizeof *ch);
-    *ch = (struct choosing){.api = api, .call = c, .changed = is_off(api, name, c->arena) == on};
+    struct choosing *ch = arena_alloc(c->arena, sizeof *ch);
+    *ch = (struct choosing){.call = c, .changed = is_off(api, name, c->arena) == on};
     choices_set(api->o.hub->choices, str_of(key), on ? STR_NULL : STR("true"), on_chosen, ch);
 }
 
@@ -180,8 +170,7 @@ static void on_result(void *arg, const struct agent_tool_answer *r, const struct
         api__refuse(c, no);
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kstr(w, "output", r->output);
     jw_kbool(w, "success", r->success);
     jw_key(w, "error");
@@ -191,13 +180,12 @@ static void on_result(void *arg, const struct agent_tool_answer *r, const struct
         jw_null(w);
     }
     jw_kint(w, "generation", (int64_t)r->generation);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_TOOL_RUN(struct api *api, struct op_call *c)
 {
-    struct str dir = json_str(json_get(c->params, "working_dir"), "");
+    struct str dir = json_get_text(c->params, "working_dir");
     if (dir.n != 0 && dir.p[0] != '/') {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'working_dir' has to be an absolute path");
     } else if (api->agent == NULL) {

@@ -7,29 +7,18 @@
 #include "api/handlers.h"
 #include "trust/hub.h"
 
-static enum problem problem_of(int status)
-{
-    static const struct {
-        int code;
-        enum problem problem;
-    } rows[] = {
-        {ERR_NOT_FOUND, PROBLEM_NOT_FOUND}, {ERR_TOO_LARGE, PROBLEM_TOO_LARGE},
-        {ERR_DENIED, PROBLEM_FORBIDDEN},    {ERR_INVALID, PROBLEM_INVALID_BODY},
-        {ERR_CONFLICT, PROBLEM_CONFLICT},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (rows[i].code == status) {
-            return rows[i].problem;
-        }
-    }
-    return PROBLEM_STORE_FAILED;
-}
-
 static void answer(void *arg, int status, struct str body, const struct err *e)
 {
     struct op_call *c = arg;
     if (status < 0) {
-        op_fail(c, problem_of(status), NULL, "%s", e->msg);
+        op_fail(c,
+                status == ERR_NOT_FOUND   ? PROBLEM_NOT_FOUND
+                : status == ERR_TOO_LARGE ? PROBLEM_TOO_LARGE
+                : status == ERR_DENIED    ? PROBLEM_FORBIDDEN
+                : status == ERR_INVALID   ? PROBLEM_INVALID_BODY
+                : status == ERR_CONFLICT  ? PROBLEM_CONFLICT
+                                          : PROBLEM_STORE_FAILED,
+                NULL, "%s", e->msg);
     } else {
         op_answer(c, 200, body);
     }
@@ -38,7 +27,7 @@ static void answer(void *arg, int status, struct str body, const struct err *e)
 /// The parameter `path`; false, answered, when it is not absolute.
 static bool take_path(struct op_call *c, struct str *path)
 {
-    *path = json_str(json_get(c->params, "path"), "");
+    *path = json_get_text(c->params, "path");
     bool fits = str_starts(*path, "/") && memchr(path->p, '\0', path->n) == NULL;
     if (!fits) {
         op_fail(c, PROBLEM_INVALID_BODY, "give the absolute path of a directory in the project",

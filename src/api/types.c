@@ -88,22 +88,6 @@ bool types_is_shadowed(const struct session_types *t, const struct session_type 
     return false;
 }
 
-static int say_missing(const struct session_types *t, struct str name, struct err *e)
-{
-    const char **names = xcalloc(t->list.n + 1, sizeof *names);
-    for (size_t i = 0; i < t->list.n; i++) {
-        names[i] = t->list.p[i].name;
-    }
-    const char *nearest = str_nearest(name, names, t->list.n);
-    int rc =
-        err_set(e, ERR_NOT_FOUND, "there is no session type '%.*s'%s%s%s",
-                (int)MIN(name.n, (size_t)64), name.p, nearest != NULL ? ", did you mean '" : "",
-                nearest != NULL ? nearest : "; it would be sessions/TYPE/init.lua",
-                nearest != NULL ? "'?" : "");
-    free(names);
-    return rc;
-}
-
 const struct session_type *types_find(const struct session_types *t, struct str name, struct err *e)
 {
     const struct session_type *found = NULL;
@@ -112,7 +96,16 @@ const struct session_type *types_find(const struct session_types *t, struct str 
         found = better && str_eqz(name, it->name) ? it : found;
     }
     if (found == NULL) {
-        say_missing(t, name, e);
+        const char **names = xcalloc(t->list.n + 1, sizeof *names);
+        for (size_t i = 0; i < t->list.n; i++) {
+            names[i] = t->list.p[i].name;
+        }
+        const char *nearest = str_nearest(name, names, t->list.n);
+        err_set(e, ERR_NOT_FOUND, "there is no session type '%.*s'%s%s%s",
+                (int)MIN(name.n, (size_t)64), name.p, nearest != NULL ? ", did you mean '" : "",
+                nearest != NULL ? nearest : "; it would be sessions/TYPE/init.lua",
+                nearest != NULL ? "'?" : "");
+        free(names);
     } else if (found->status < 0) {
         *e = found->e;
     } else if (!found->trusted) {

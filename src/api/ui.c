@@ -65,15 +65,11 @@ void op_UI_STATE(struct api *api, struct op_call *c)
 
 static bool is_preserved(struct gen *g, struct str key)
 {
-    for (size_t i = 0; g != NULL && i < gen_count(g); i++) {
-        const struct gen_unit *u = gen_at(g, i);
-        for (size_t k = 0; k < gen_unit_count(u); k++) {
-            const struct gen_item *it = gen_unit_at(u, k);
-            struct str name = str_of(gen_item_name(it));
-            if (gen_item_kind(it) == GEN_OUTPUT && str_starts(name, "ui-key:") &&
-                str_eq(str_from(name, 7), key)) {
-                return true;
-            }
+    struct gen_walk all = gen_walk(g, GEN_OUTPUT);
+    for (const struct gen_item *it; (it = gen_walk_next(&all)) != NULL;) {
+        struct str name = str_of(gen_item_name(it));
+        if (str_starts(name, "ui-key:") && str_eq(str_from(name, strlen("ui-key:")), key)) {
+            return true;
         }
     }
     return false;
@@ -163,19 +159,17 @@ static void on_op_done(void *arg, const struct json *result, const char *error)
         op_fail(c, PROBLEM_CONFLICT, NULL, "%s", error);
         return;
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kbool(w, "ok", true);
     jw_kvalue(w, "result", result);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 void op_UI_COMMAND(struct api *api, struct op_call *c)
 {
     static const char *const kinds[] = {"open_file",    "open_panel", "close_panel",
                                         "open_surface", "navigate",   "notify"};
-    struct str kind = json_str(json_get(c->params, "kind"), "");
+    struct str kind = json_get_text(c->params, "kind");
     if (str_lookup(kind, kinds, ARRAY_LEN(kinds)) < 0) {
         op_fail(c, PROBLEM_INVALID_BODY, str_nearest(kind, kinds, ARRAY_LEN(kinds)),
                 "'kind' is open_file, open_panel, close_panel, open_surface, navigate or notify");
@@ -192,11 +186,9 @@ void op_UI_DONE(struct api *api, struct op_call *c)
         finish(k, json_get(c->params, "result"),
                error != NULL ? arena_strdup(c->arena, json_str(error, "")) : NULL);
     }
-    struct jw *w = op_begin(c);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(c);
     jw_kbool(w, "taken", k != NULL);
-    jw_end_obj(w);
-    op_end(c, 200);
+    op_end_obj(c, 200);
 }
 
 // ---- for tools ----------------------------------------------------------------------------------

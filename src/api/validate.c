@@ -8,7 +8,6 @@
 // library, so it runs in a read-only box (sandbox/box.h). The process is ours to end: a plugin that hangs costs
 // one process for a few seconds.
 
-#include <assert.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -46,13 +45,8 @@ struct validation {
 
 static void finish(struct validation *v, const struct json *value, const struct api_invalid *no)
 {
-    size_t i = 0;
     timer_stop(&v->deadline);
-    while (i < v->api->validations.n && v->api->validations.p[i] != v) {
-        i++;
-    }
-    assert(i < v->api->validations.n); // under way until here
-    vec_remove(&v->api->validations, i);
+    vec_drop(&v->api->validations, v);
     v->done(v->arg, value, no);
     box_free(v->box);
     free(v->hide);
@@ -70,35 +64,6 @@ static void fail(struct validation *v, enum problem p, const char *text)
 
 // ---- the answer ------------------------------------------------------------------------------
 
-static void take_fault(struct validation *v, const struct json *fault)
-{
-    struct str message = json_str(json_get(fault, "message"), "it failed");
-    struct str file = path_base(json_str(json_get(fault, "path"), "?"));
-    int64_t line = json_int(json_get(fault, "line"), 0);
-    char text[480];
-    if (line > 0) {
-        snprintf(text, sizeof text, "%.*s:%lld: %.*s", (int)MIN(file.n, 80), file.p,
-                 (long long)line, (int)MIN(message.n, 380), message.p);
-    } else {
-        snprintf(text, sizeof text, "%.*s", (int)MIN(message.n, 460), message.p);
-    }
-    fail(v, PROBLEM_INVALID_BODY, text);
-}
-
-static void take_answer(struct validation *v)
-{
-    struct arena a = {0};
-    struct json *answer;
-    if (json_parse(&answer, &a, buf_str(&v->answer), NULL, NULL) < 0) {
-        fail(v, PROBLEM_INVALID_BODY, "it gave no readable account of itself");
-    } else if (!json_bool(json_get(answer, "ok"), false)) {
-        take_fault(v, answer);
-    } else {
-        finish(v, json_get(answer, "value"), NULL);
-    }
-    arena_fini(&a);
-}
-
 static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 {
     struct validation *v = arg;
@@ -111,7 +76,9 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
 {
     struct validation *v = arg;
-    char text[64];
+    struct arena a = {0};
+    struct json *answer = NULL;
+    char text[480];
     (void)p;
     if (!x->launched && x->no_box != 0) {
         box_explain(x->no_box, -x->code, &v->e);
@@ -123,9 +90,23 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
     } else if (x->signal != 0) {
         snprintf(text, sizeof text, "it ended its process by signal %d", x->signal);
         fail(v, PROBLEM_INVALID_BODY, text);
+    } else if (json_parse(&answer, &a, buf_str(&v->answer), NULL, NULL) < 0) {
+        fail(v, PROBLEM_INVALID_BODY, "it gave no readable account of itself");
+    } else if (json_bool(json_get(answer, "ok"), false)) {
+        finish(v, json_get(answer, "value"), NULL);
     } else {
-        take_answer(v);
+        struct str message = json_str(json_get(answer, "message"), "it failed");
+        struct str file = path_base(json_str(json_get(answer, "path"), "?"));
+        int64_t line = json_int(json_get(answer, "line"), 0);
+        if (line > 0) {
+            snprintf(text, sizeof text, "%.*s:%lld: %.*s", (int)MIN(file.n, 80), file.p,
+                     (long long)line, (int)MIN(message.n, 380), message.p);
+        } else {
+            snprintf(text, sizeof text, "%.*s", (int)MIN(message.n, 460), message.p);
+        }
+        fail(v, PROBLEM_INVALID_BODY, text);
     }
+    arena_fini(&a);
 }
 
 static void on_deadline(void *arg)
@@ -137,22 +118,6 @@ static void on_deadline(void *arg)
 
 // ---- the request -----------------------------------------------------------------------------
 
-static void write_files(const struct api_validation *v, struct jw *w)
-{
-    jw_kobj(w, "files");
-    for (size_t i = 0; v->tree != NULL && i < v->tree->files.n; i++) {
-        const struct tree_file *f = &v->tree->files.p[i];
-        bool server = strcmp(f->path, v->server) == 0;
-        if (plugin_lang_reads(v->lang, str_of(f->path)) && !(server && v->content.p != NULL)) {
-            jw_kstr(w, f->path, f->bytes);
-        }
-    }
-    if (v->content.p != NULL) {
-        jw_kstr(w, v->server, v->content);
-    }
-    jw_end_obj(w);
-}
-
 static void write_request(const struct api *api, const struct api_validation *v, struct buf *out)
 {
     struct jw w = {.out = out};
@@ -162,7 +127,18 @@ static void write_request(const struct api *api, const struct api_validation *v,
     jw_kstrz(&w, "data_dir", api->o.hub->home->dir);
     jw_kbool(&w, "single", v->tree == NULL || v->tree->is_file);
     jw_kstrz(&w, "server", v->server);
-    write_files(v, &w);
+    jw_kobj(&w, "files");
+    for (size_t i = 0; v->tree != NULL && i < v->tree->files.n; i++) {
+        const struct tree_file *f = &v->tree->files.p[i];
+        bool replaced = v->content.p != NULL && strcmp(f->path, v->server) == 0;
+        if (plugin_lang_reads(v->lang, str_of(f->path)) && !replaced) {
+            jw_kstr(&w, f->path, f->bytes);
+        }
+    }
+    if (v->content.p != NULL) {
+        jw_kstr(&w, v->server, v->content);
+    }
+    jw_end_obj(&w);
     if (v->options != NULL) {
         jw_kvalue(&w, "options", v->options);
     }
@@ -236,17 +212,6 @@ static void on_box(void *arg)
     }
 }
 
-/// What the user's settings hide from sandboxed commands.
-static char *hidden_paths(const struct config *c)
-{
-    struct buf b = {.max = SIZE_MAX};
-    for (const char *const *hide = config_strings(c, "sandbox.hide"); *hide != NULL; hide++) {
-        buf_add(&b, *hide, strlen(*hide) + 1);
-    }
-    buf_addc(&b, '\0');
-    return buf_take(&b, NULL);
-}
-
 static void begin(void *arg)
 {
     struct validation *v = arg;
@@ -255,7 +220,13 @@ static void begin(void *arg)
     } else if (v->api->validations.n > AT_ONCE) {
         fail(v, PROBLEM_TOO_BUSY, "too many are being looked at, try again");
     } else if (v->lang != LANG_LUA) {
-        v->hide = hidden_paths(v->api->o.hub->config->now);
+        struct buf b = {.max = SIZE_MAX};
+        const char *const *hide = config_strings(v->api->o.hub->config->now, "sandbox.hide");
+        for (; *hide != NULL; hide++) {
+            buf_add(&b, *hide, strlen(*hide) + 1);
+        }
+        buf_addc(&b, '\0');
+        v->hide = buf_take(&b, NULL);
         work_submit(v->api->files, 0, make_box, on_box, v);
     } else {
         start(v);
@@ -343,7 +314,7 @@ static void validate_content(struct api *api, struct op_call *c, struct str cont
     if (!plugin_name_valid(name)) {
         op_fail(c, PROBLEM_INVALID_NAME, "a-z first, then a-z, 0-9, '-' and '_'; 64 at most",
                 "'%.*s' is no name for a plugin", (int)MIN(name.n, 100), name.p);
-    } else if (api__find_lang(c, json_str(json_get(c->params, "lang"), ""), NULL, content, &lang)) {
+    } else if (api__find_lang(c, json_get_text(c->params, "lang"), NULL, content, &lang)) {
         const char *file =
             arena_printf(c->arena, STR_FMT "%s", STR_ARG(name), plugin_lang_ending(lang));
         struct api_validation v = {.name = arena_strdup(c->arena, name),
@@ -396,8 +367,7 @@ static void read_place(void *arg)
 static void answer_reading(struct reading *r, const struct json *value)
 {
     static const char *const none[] = {"hooks", "tools", "routes", "commands"};
-    struct jw *w = op_begin(r->call);
-    jw_obj(w);
+    struct jw *w = op_begin_obj(r->call);
     json_foreach_member (m, value) {
         jw_key_str(w, m->key);
         jw_value(w, &m->value);
@@ -421,8 +391,7 @@ static void answer_reading(struct reading *r, const struct json *value)
         }
         jw_end_arr(w);
     }
-    jw_end_obj(w);
-    op_end(r->call, 200);
+    op_end_obj(r->call, 200);
     free_reading(r);
 }
 
