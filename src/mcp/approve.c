@@ -18,39 +18,9 @@
 
 enum { HASH_PART = 8, APPROVALS_MAX = 10000 };
 
-static char *document_of(const struct mcp_spec *s)
-{
-    struct buf what = {.max = SIZE_MAX};
-    struct arena a = {0};
-    uint8_t digest[SHA256_SIZE];
-    char hex[SHA256_HEX];
-    // an editor's server is the same one in all of its sessions
-    buf_addf(&what, "%s\n%s%s\n%s", s->name, s->project != NULL ? s->project : "",
-             s->session != NULL ? "an editor's" : "", s->url != NULL ? s->url : s->command);
-    for (size_t i = 0; s->url == NULL && s->args[i] != NULL; i++) {
-        buf_addf(&what, "\n%s", s->args[i]);
-    }
-    sha256_of(buf_str(&what), digest);
-    sha256_hex(digest, hex);
-    struct str name = mcp_name(&a, s->name, STR_NULL);
-    char *path = xasprintf("state/mcp/" STR_FMT "%.*s.json", STR_ARG(name), HASH_PART, hex);
-    arena_fini(&a);
-    buf_fini(&what);
-    return path;
-}
-
 const struct mcp_approval *mcp__approval(const struct mcp_server *s, const char *tool)
 {
     return map_get(&s->approved, str_of(tool));
-}
-
-static void add(struct mcp_server *s, struct str tool, struct str description, struct str mark,
-                char *schema)
-{
-    struct mcp_approval *a = xcalloc(1, sizeof *a);
-    *a = (struct mcp_approval){.description = str_dup(description), .schema = schema};
-    snprintf(a->mark, sizeof a->mark, STR_FMT, STR_ARG(mark));
-    (void)!map_set(&s->approved, tool, a);
 }
 
 static void approval_free(struct mcp_approval *a)
@@ -60,6 +30,16 @@ static void approval_free(struct mcp_approval *a)
         free(a->schema);
         free(a);
     }
+}
+
+/// Put it in the place of what was kept of the tool.
+static void put(struct mcp_server *s, struct str tool, struct str description, struct str mark,
+                char *schema)
+{
+    struct mcp_approval *a = xcalloc(1, sizeof *a);
+    *a = (struct mcp_approval){.description = str_dup(description), .schema = schema};
+    snprintf(a->mark, sizeof a->mark, STR_FMT, STR_ARG(mark));
+    approval_free(map_set(&s->approved, tool, a));
 }
 
 static char *text_of(const struct json *v)
@@ -82,8 +62,7 @@ static void on_read(void *arg, int status, struct str text, const struct err *e)
     s->approvals_read = true;
     if (status == 0 && text.n != 0 && json_parse(&v, &a, text, NULL, NULL) == 0) {
         json_foreach_member (m, v) {
-            approval_free(map_remove(&s->approved, m->key));
-            add(s, m->key, json_get_text(&m->value, "description"),
+            put(s, m->key, json_get_text(&m->value, "description"),
                 json_get_text(&m->value, "mark"), text_of(json_get(&m->value, "schema")));
         }
     }
@@ -97,8 +76,25 @@ static void on_read(void *arg, int status, struct str text, const struct err *e)
 
 void mcp__approvals_read(struct mcp_server *s)
 {
+    const struct mcp_spec *spec = s->spec;
+    struct buf what = {.max = SIZE_MAX};
+    struct arena a = {0};
+    uint8_t digest[SHA256_SIZE];
+    char hex[SHA256_HEX];
     assert(s->document == NULL && !s->approvals_read);
-    s->document = document_of(s->spec);
+    // an editor's server is the same one in all of its sessions
+    buf_addf(&what, "%s\n%s%s\n%s", spec->name, spec->project != NULL ? spec->project : "",
+             spec->session != NULL ? "an editor's" : "",
+             spec->url != NULL ? spec->url : spec->command);
+    for (size_t i = 0; spec->url == NULL && spec->args[i] != NULL; i++) {
+        buf_addf(&what, "\n%s", spec->args[i]);
+    }
+    sha256_of(buf_str(&what), digest);
+    sha256_hex(digest, hex);
+    struct str name = mcp_name(&a, spec->name, STR_NULL);
+    s->document = xasprintf("state/mcp/" STR_FMT "%.*s.json", STR_ARG(name), HASH_PART, hex);
+    arena_fini(&a);
+    buf_fini(&what);
     s->reading++;
     store_doc_get(s->all->o.hub->store, str_of(s->document), on_read, s);
 }
@@ -114,16 +110,14 @@ bool mcp__approve_new(struct mcp_server *s, struct mcp_offer *o, bool *news)
     if (known == NULL && s->approved.n >= APPROVALS_MAX) {
         return false;
     }
-    approval_free(map_remove(&s->approved, str_of(o->tool)));
-    add(s, str_of(o->tool), str_of(o->description), str_of(o->mark), xstrdup(o->schema));
+    put(s, str_of(o->tool), str_of(o->description), str_of(o->mark), xstrdup(o->schema));
     *news = true;
     return true;
 }
 
 void mcp__approve(struct mcp_server *s, const struct mcp_offer *o)
 {
-    approval_free(map_remove(&s->approved, str_of(o->tool)));
-    add(s, str_of(o->tool), str_of(o->description), str_of(o->mark), xstrdup(o->schema));
+    put(s, str_of(o->tool), str_of(o->description), str_of(o->mark), xstrdup(o->schema));
     mcp__approvals_write(s);
 }
 

@@ -66,32 +66,23 @@ void mcp__asks_forget(struct mcp_call *c)
 
 // ---- requests of the server ---------------------------------------------------------------------
 
-static void answer_peer(struct mcp_server *s, const struct json *id, const struct json *result,
-                        const char *why)
-{
-    struct buf text = {.max = SIZE_MAX};
-    if (s->peer == NULL) {
-        return;
-    }
-    if (result != NULL) {
-        json_write(&text, result, 0);
-        mcp_peer_answer(s->peer, id, buf_str(&text));
-    } else {
-        mcp_peer_refuse(s->peer, id, -1, why);
-    }
-    buf_fini(&text);
-}
-
 static void on_answered(struct hook_ask *ask, const struct json *answers, const struct err *e)
 {
     struct mcp_ask *q = container_of(ask, struct mcp_ask, ask);
     struct mcp_call *c = q->call;
+    struct mcp_peer *peer = c->server->peer;
+    const struct json *result = json_get(answers, "q");
+    struct buf text = {.max = SIZE_MAX};
     take_out(q);
-    if (q->id != NULL) {
-        answer_peer(c->server, q->id, json_get(answers, "q"), e != NULL ? e->msg : "no answer");
-    } else {
+    if (q->id == NULL) {
         mcp__call_again(c, answers, q->state, e);
+    } else if (peer != NULL && result != NULL) {
+        json_write(&text, result, 0);
+        mcp_peer_answer(peer, q->id, buf_str(&text));
+    } else if (peer != NULL) {
+        mcp_peer_refuse(peer, q->id, -1, e != NULL ? e->msg : "no answer");
     }
+    buf_fini(&text);
     ask_free(q);
 }
 

@@ -28,41 +28,39 @@ static void add_block(struct buf *out, const struct json *block)
     }
 }
 
+/// The blocks of a list; of its items, the member `key` is the block unless that is NULL.
+static struct str text_of(struct arena *a, const struct json *list, const char *key)
+{
+    struct buf text = {.max = SIZE_MAX};
+    json_foreach_item (it, list) {
+        add_block(&text, key != NULL ? json_get(it, key) : it);
+    }
+    struct str all = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return all;
+}
+
 const struct json *mcp__result(struct arena *a, const struct json *answer)
 {
     const struct json *structured = json_get(answer, "structuredContent");
     bool failed = json_bool(json_get(answer, "isError"), false);
-    struct buf text = {.max = SIZE_MAX};
-    json_foreach_item (block, json_get(answer, "content")) {
-        add_block(&text, block);
-    }
-    if (text.n == 0 && structured != NULL) {
+    struct str output = text_of(a, json_get(answer, "content"), NULL);
+    if (output.n == 0 && structured != NULL) {
+        struct buf text = {.max = SIZE_MAX};
         json_write(&text, structured, 0);
+        output = arena_str(a, buf_str(&text));
+        buf_fini(&text);
     }
-    struct str output = arena_str(a, buf_str(&text));
-    buf_fini(&text);
     return gen_result_new(a, output, !failed,
                           failed ? STR("the tool reported an error") : STR_NULL);
 }
 
 struct str mcp__resource_text(struct arena *a, const struct json *answer)
 {
-    struct buf text = {.max = SIZE_MAX};
-    json_foreach_item (it, json_get(answer, "contents")) {
-        add_block(&text, it);
-    }
-    struct str all = arena_str(a, buf_str(&text));
-    buf_fini(&text);
-    return all;
+    return text_of(a, json_get(answer, "contents"), NULL);
 }
 
 struct str mcp__prompt_text(struct arena *a, const struct json *answer)
 {
-    struct buf text = {.max = SIZE_MAX};
-    json_foreach_item (m, json_get(answer, "messages")) {
-        add_block(&text, json_get(m, "content"));
-    }
-    struct str all = arena_str(a, buf_str(&text));
-    buf_fini(&text);
-    return all;
+    return text_of(a, json_get(answer, "messages"), "content");
 }

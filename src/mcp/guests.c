@@ -36,21 +36,6 @@ static void write_pairs(struct jw *w, const char *key, const struct json *list)
     jw_end_obj(w);
 }
 
-/// A server of an editor as a table of settings would have it.
-static void write_table(struct jw *w, const struct json *item)
-{
-    static const char *const same[] = {"command", "args", "url"};
-    jw_obj(w);
-    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
-        if (json_get(item, same[i]) != NULL) {
-            jw_kvalue(w, same[i], json_get(item, same[i]));
-        }
-    }
-    write_pairs(w, "env", json_get(item, "env"));
-    write_pairs(w, "headers", json_get(item, "headers"));
-    jw_end_obj(w);
-}
-
 /// What people call a server, as a name of ours; NULL: nothing is left of it.
 static char *clean_name(struct str given)
 {
@@ -73,8 +58,17 @@ static void add_spec(const struct mcp *m, const struct mcp_guest *g, const struc
     struct buf text = {.max = SIZE_MAX}, more = {.max = SIZE_MAX};
     struct json *table = NULL;
     char *name = clean_name(json_get_text(item, "name"));
+    static const char *const same[] = {"command", "args", "url"};
     struct jw w = {.out = &text};
-    write_table(&w, item);
+    jw_obj(&w); // as a table of settings would have it
+    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
+        if (json_get(item, same[i]) != NULL) {
+            jw_kvalue(&w, same[i], json_get(item, same[i]));
+        }
+    }
+    write_pairs(&w, "env", json_get(item, "env"));
+    write_pairs(&w, "headers", json_get(item, "headers"));
+    jw_end_obj(&w);
     mcp_add_sandbox(&more, m->o.hub->config->now);
     if (name != NULL && json_parse(&table, &a, buf_str(&text), NULL, NULL) == 0) {
         const struct mcp_place place = {.session = g->session, .dir = g->dir};
@@ -108,22 +102,17 @@ void mcp__guests_free(struct mcp *m)
     vec_fini_each(&m->guests, guest_free);
 }
 
-static bool take_out(struct mcp *m, const char *session)
-{
-    for (size_t i = 0; i < m->guests.n; i++) {
-        if (strcmp(m->guests.p[i]->session, session) == 0) {
-            guest_free(m->guests.p[i]);
-            vec_remove(&m->guests, i);
-            return true;
-        }
-    }
-    return false;
-}
-
 void mcp_lend(struct mcp *m, const char *session, const char *dir, const struct json *servers,
               loop_fn *done, void *arg)
 {
-    bool changed = take_out(m, session);
+    bool changed = false;
+    for (size_t i = m->guests.n; i-- > 0;) {
+        if (strcmp(m->guests.p[i]->session, session) == 0) {
+            guest_free(m->guests.p[i]);
+            vec_remove(&m->guests, i);
+            changed = true;
+        }
+    }
     if (servers != NULL && servers->type == JSON_ARR && servers->n != 0 && !m->stopped) {
         struct buf text = {.max = SIZE_MAX};
         struct mcp_guest *g = xcalloc(1, sizeof *g);

@@ -212,15 +212,6 @@ static bool answers(struct str body, int64_t id)
     return found;
 }
 
-static int explain(const struct link_http *l, const struct post *q, struct err *e)
-{
-    if (q->status == 401 || q->status == 403) {
-        return err_set(e, ERR_DENIED, "it wants you to log in (HTTP %d): run 'afloat mcp login %s'",
-                       q->status, l->name);
-    }
-    return err_set(e, UV_EPROTO, "it answered with HTTP %d", q->status);
-}
-
 // ---- the login ------------------------------------------------------------------------------
 
 /// A token on its way into the secrets.
@@ -245,17 +236,6 @@ static void on_saved(void *arg)
     free(s->name);
     free(s->text);
     free(s);
-}
-
-static void keep_login(struct link_http *l, const struct oauth_token *t)
-{
-    struct saving *s = xcalloc(1, sizeof *s);
-    struct buf text = {.max = SIZE_MAX};
-    oauth_token_write(t, &text);
-    *s = (struct saving){.path = xstrdup(l->secrets),
-                         .name = oauth_secret_name(l->name),
-                         .text = buf_take(&text, NULL)};
-    work_submit(l->world->lane, 0, save, on_saved, s);
 }
 
 static void renew(struct link_http *l, oauth_cb *done)
@@ -287,7 +267,13 @@ static bool end_renewing(struct link_http *l, const struct oauth_token *t)
 {
     stop_renewing(l);
     if (t != NULL && l->world->lane != NULL) {
-        keep_login(l, t);
+        struct saving *s = xcalloc(1, sizeof *s);
+        struct buf text = {.max = SIZE_MAX};
+        oauth_token_write(t, &text);
+        *s = (struct saving){.path = xstrdup(l->secrets),
+                             .name = oauth_secret_name(l->name),
+                             .text = buf_take(&text, NULL)};
+        work_submit(l->world->lane, 0, save, on_saved, s);
     }
     if (l->closed) {
         free_if_idle(l);
@@ -309,14 +295,6 @@ static void on_renewed_late(void *arg, const struct oauth_token *t, const struct
     } else {
         log_warn(LOG_HUB, "mcp=%s login=lost reason=%s", LOGQ(str_of(l->name)).z,
                  LOGQ(str_of(e->msg)).z);
-    }
-}
-
-/// The server does not take the token any more: get another one, and begin anew with it.
-static void renew_late(struct link_http *l)
-{
-    if (l->login.refresh != NULL && l->renewing == NULL && !l->closed && !l->ended) {
-        renew(l, on_renewed_late);
     }
 }
 
@@ -345,17 +323,6 @@ static void on_resume(void *arg)
     send_waiting(q->l);
 }
 
-/// Remember where a stream was cut; its next beginning is read by a fresh parser.
-static void note_cut(struct post *q, char **last)
-{
-    uint64_t retry_ms = q->sse.retry_ms;
-    free(*last);
-    *last = str_dup(buf_str(&q->sse.id));
-    sse_fini(&q->sse);
-    sse_init(&q->sse, MCP_LINE_MAX, on_event, q);
-    q->sse.retry_ms = retry_ms;
-}
-
 /// A stream that ended before the answer, and whose events have ids, is taken up again after the last one.
 static bool resume(struct link_http *l, struct post *q)
 {
@@ -365,7 +332,12 @@ static bool resume(struct link_http *l, struct post *q)
     }
     q->resumes++;
     q->events = q->over = false;
-    note_cut(q, &q->last);
+    uint64_t retry_ms = q->sse.retry_ms;
+    free(q->last);
+    q->last = str_dup(buf_str(&q->sse.id));
+    sse_fini(&q->sse); // the next stream is read by a fresh parser
+    sse_init(&q->sse, MCP_LINE_MAX, on_event, q);
+    q->sse.retry_ms = retry_ms;
     timer_init(&q->again, l->world->loop, on_resume, q);
     timer_start(&q->again, q->sse.retry_ms != 0 ? MIN(q->sse.retry_ms, (uint64_t)LISTEN_MAX_MS)
                                                 : (uint64_t)LISTEN_MS);
@@ -384,14 +356,18 @@ static void judge(struct link_http *l, struct post *q)
             l->cb.on_text(l->arg, buf_str(&q->body));
         }
         err_set(&e, UV_EPROTO, "it ended the stream without an answer");
+    } else if (q->status == 401 || q->status == 403) {
+        err_set(&e, ERR_DENIED, "it wants you to log in (HTTP %d): run 'afloat mcp login %s'",
+                q->status, l->name);
     } else {
-        explain(l, q, &e);
+        err_set(&e, UV_EPROTO, "it answered with HTTP %d", q->status);
     }
     if (!l->closed && q->id != 0) {
         l->cb.on_lost(l->arg, q->id, &e); // unless it was answered
     }
-    if (q->status == 401) {
-        renew_late(l);
+    if (q->status == 401 && l->login.refresh != NULL && l->renewing == NULL && !l->closed &&
+        !l->ended) { // it does not take the token any more: get another one, and begin anew with it
+        renew(l, on_renewed_late);
     }
     if (unknown && !good) {
         err_set(&e, UV_EPIPE, "it does not know our session any more");
@@ -508,16 +484,6 @@ static void send_waiting(struct link_http *l)
     }
 }
 
-/// A header has one line.
-static char *header_text(struct str s)
-{
-    char *z = str_dup(s);
-    for (char *p = z; *p != '\0'; p++) {
-        *p = (unsigned char)*p < ' ' || *p == 0x7F ? '?' : *p;
-    }
-    return z;
-}
-
 static void add(struct link_http *l, struct str text, const struct mcp_about *about)
 {
     struct post *q = xcalloc(1, sizeof *q);
@@ -526,7 +492,10 @@ static void add(struct link_http *l, struct str text, const struct mcp_about *ab
     q->id = about->id;
     q->text = text.p != NULL ? str_dup(text) : NULL;
     q->method = xstrdup(about->method != NULL ? about->method : "");
-    q->about = header_text(about->name);
+    q->about = str_dup(about->name);
+    for (char *p = q->about; *p != '\0'; p++) { // a header has one line
+        *p = (unsigned char)*p < ' ' || *p == 0x7F ? '?' : *p;
+    }
     buf_init(&q->body, MCP_LINE_MAX);
     sse_init(&q->sse, MCP_LINE_MAX, on_event, q);
     vec_push(&l->posts, q);

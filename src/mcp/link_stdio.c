@@ -37,11 +37,16 @@ static struct link_stdio *of(struct mcp_link *l)
 
 // ---- the process ----------------------------------------------------------------------------
 
-/// On the lane.
-static int fill_environment(struct link_stdio *l, struct err *e)
+static int prepare(void *arg, struct box **box, struct err *e) // on the lane
 {
+    struct link_stdio *l = arg;
+    const char *why;
+    if (l->policy.mode != BOX_FULL_ACCESS) {
+        l->policy.mode =
+            box_choose_mode(l->policy.mode, l->policy.working_dir, l->policy.home, &why);
+    }
+    int rc = trust_make_box(box, &l->policy, &l->outside, e);
     size_t n = str_count(l->env);
-    int rc = 0;
     for (size_t i = 0; rc == 0 && i < l->n_pairs; i++) {
         char *value = NULL;
         rc = mcp_fill_secrets(l->world->home->secrets, l->pairs[i].value, &value, e);
@@ -52,18 +57,6 @@ static int fill_environment(struct link_stdio *l, struct err *e)
         free(value);
     }
     return rc;
-}
-
-static int prepare(void *arg, struct box **box, struct err *e) // on the lane
-{
-    struct link_stdio *l = arg;
-    const char *why;
-    if (l->policy.mode != BOX_FULL_ACCESS) {
-        l->policy.mode =
-            box_choose_mode(l->policy.mode, l->policy.working_dir, l->policy.home, &why);
-    }
-    int rc = trust_make_box(box, &l->policy, &l->outside, e);
-    return rc == 0 ? fill_environment(l, e) : rc;
 }
 
 static void on_line(void *arg, struct str line)

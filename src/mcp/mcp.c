@@ -6,7 +6,7 @@
 //                                                                                  └─ gone, disabled: removed
 //     commit ──> new servers start ──> their tools join the generation when they are known
 //
-// A server that was replaced goes on for the calls that began with it; its process ends when the last generation that
+// A server that was replaced continues for the calls that began with it; its process ends when the last generation that
 // knows it is freed. Nobody waits for a server but who enters a directory (mcp_enter), and that for a bounded time.
 
 #include "mcp/mcp.h"
@@ -67,15 +67,6 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/// Would the tools of both have the same names? `a.b` and `a_b` are cleaned to the same.
-static bool has_names_of(const struct mcp_spec *a, const struct mcp_spec *b)
-{
-    struct arena arena = {0};
-    bool same = str_eq(mcp_name(&arena, a->name, STR_NULL), mcp_name(&arena, b->name, STR_NULL));
-    arena_fini(&arena);
-    return same;
-}
-
 static void read_specs(const struct mcp *m, mcp_specs *out)
 {
     const char *name;
@@ -88,7 +79,11 @@ static void read_specs(const struct mcp *m, mcp_specs *out)
     for (size_t i = own; i < out->n; i++) { // nobody can take the place of the user's
         struct mcp_spec *s = out->p[i];
         for (size_t k = 0; k < own; k++) {
-            if (has_names_of(s, out->p[k])) {
+            struct arena a = {0};
+            bool same =
+                str_eq(mcp_name(&a, s->name, STR_NULL), mcp_name(&a, out->p[k]->name, STR_NULL));
+            arena_fini(&a);
+            if (same) { // `a.b` and `a_b` are cleaned to the same
                 s->error = "config.toml has a server of this name, which is used instead";
                 s->hash[0] = '!'; // another one than the same server without this
             }
@@ -116,21 +111,6 @@ static struct mcp_server *find(const struct mcp *m, const struct mcp_spec *spec)
     return NULL;
 }
 
-static const struct mcp_spec *find_spec(const mcp_specs *specs, const struct mcp_server *s)
-{
-    vec_foreach (it, specs) {
-        if (is_version(*it, s->spec)) {
-            return *it;
-        }
-    }
-    return NULL;
-}
-
-static void free_specs(mcp_specs *specs)
-{
-    vec_fini_each(specs, mcp_spec_free);
-}
-
 /// Is anything other than what runs?
 static bool differs(const struct mcp *m, const mcp_specs *specs)
 {
@@ -147,22 +127,13 @@ static bool differs(const struct mcp *m, const mcp_specs *specs)
 
 // ---- the source -------------------------------------------------------------------------------
 
-static bool is_asked(const struct gen_request *req, const char *unit)
-{
-    bool asked = req->n_names == 0;
-    for (size_t i = 0; i < req->n_names && !asked; i++) {
-        asked = str_eqz(req->names[i], unit);
-    }
-    return asked;
-}
-
 static void src_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
 {
     struct mcp *m = arg;
     mcp_specs specs = {0};
     read_specs(m, &specs);
     bool something = !m->stopped && (differs(m, &specs) || (req->force && m->servers.n != 0));
-    free_specs(&specs);
+    vec_fini_each(&specs, mcp_spec_free);
     gen_prepared(src, something);
 }
 
@@ -205,7 +176,10 @@ static void src_stage(void *arg, struct gen_stage *st)
     }
     read_specs(m, &specs);
     vec_foreach (it, &m->servers) {
-        const struct mcp_spec *now = find_spec(&specs, *it);
+        const struct mcp_spec *now = NULL;
+        vec_foreach (spec, &specs) {
+            now = is_version(*spec, (*it)->spec) ? *spec : now;
+        }
         if (now == NULL || !now->enabled) {
             gen_stage_remove(st, (*it)->unit->name, now == NULL ? GEN_REMOVE : GEN_DISABLE);
         }
@@ -214,14 +188,18 @@ static void src_stage(void *arg, struct gen_stage *st)
         struct mcp_spec *spec = specs.p[i];
         const struct mcp_server *s = find(m, spec);
         char *name = unit_name(spec);
-        bool force = req->force && is_asked(req, name);
+        bool asked = req->n_names == 0;
+        for (size_t k = 0; k < req->n_names; k++) {
+            asked = asked || str_eqz(req->names[k], name);
+        }
+        bool force = req->force && asked;
         if (spec->enabled && (s == NULL || force || strcmp(s->spec->hash, spec->hash) != 0)) {
             stage_server(m, st, spec, (int)i);
             specs.p[i] = NULL;
         }
         free(name);
     }
-    free_specs(&specs);
+    vec_fini_each(&specs, mcp_spec_free);
 }
 
 /// A run that was only tried leaves `m->servers` alone: units that were never committed are released.
@@ -253,14 +231,14 @@ static void src_commit(void *arg)
         }
         vec_remove(&m->servers, i);
     }
-    free_specs(&m->disabled);
+    vec_fini_each(&m->disabled, mcp_spec_free);
     for (size_t i = 0; i < specs.n; i++) {
         if (!specs.p[i]->enabled) {
             vec_push(&m->disabled, specs.p[i]);
             specs.p[i] = NULL;
         }
     }
-    free_specs(&specs);
+    vec_fini_each(&specs, mcp_spec_free);
     vec_foreach (it, &m->staged) {
         vec_push(&m->servers, *it);
     }
@@ -297,7 +275,7 @@ void mcp__changed(struct mcp *m)
     if (!m->stopped && differs(m, &specs)) {
         gen_request(m->o.engine, &(struct gen_request){.trigger = "config"}, NULL, NULL);
     }
-    free_specs(&specs);
+    vec_fini_each(&specs, mcp_spec_free);
 }
 
 static void on_settings(void *arg)
@@ -307,43 +285,32 @@ static void on_settings(void *arg)
 
 // ---- waiting ------------------------------------------------------------------------------------
 
-static void waiter_end(struct mcp_waiter *w)
+/// Tell a waiter whose servers have started, or who has waited long enough.
+static void waiter_look(void *arg)
 {
+    struct mcp_waiter *w = arg;
     struct mcp *m = w->m;
+    uint64_t past = loop_now(m->o.hub->loop) - w->since, left = 0;
+    vec_foreach (it, &m->servers) {
+        const struct mcp_server *s = *it;
+        uint64_t limit = MIN(s->spec->timeout_ms, (uint64_t)WAIT_MS);
+        if (!m->stopped && s->first && spec_reaches(s->spec, w->session, w->dir) && limit > past) {
+            left = MAX(left, limit - past);
+        }
+    }
+    w->task = NULL;
+    if (left != 0) {
+        timer_start(&w->timer, left);
+        return;
+    }
     loop_fn *done = w->done;
-    void *arg = w->arg;
+    void *done_arg = w->arg;
     vec_drop(&m->waiters, w);
     timer_stop(&w->timer);
     free(w->session);
     free(w->dir);
     free(w);
-    done(arg);
-}
-
-/// For how many ms it still has to wait; 0: not at all.
-static uint64_t patience(const struct mcp_waiter *w)
-{
-    uint64_t past = loop_now(w->m->o.hub->loop) - w->since, left = 0;
-    vec_foreach (it, &w->m->servers) {
-        const struct mcp_server *s = *it;
-        uint64_t limit = MIN(s->spec->timeout_ms, (uint64_t)WAIT_MS);
-        if (s->first && spec_reaches(s->spec, w->session, w->dir) && limit > past) {
-            left = MAX(left, limit - past);
-        }
-    }
-    return w->m->stopped ? 0 : left;
-}
-
-static void waiter_look(void *arg)
-{
-    struct mcp_waiter *w = arg;
-    uint64_t left = patience(w);
-    w->task = NULL;
-    if (left == 0) {
-        waiter_end(w);
-    } else {
-        timer_start(&w->timer, left);
-    }
+    done(done_arg);
 }
 
 void mcp__wake(struct mcp *m)
@@ -382,7 +349,7 @@ void mcp__wait(struct mcp *m, const struct mcp_place *at, loop_fn *done, void *a
         w->task = loop_defer(m->o.hub->loop, waiter_look, w);
     }
     vec_push(&m->waiters, w);
-    free_specs(&specs);
+    vec_fini_each(&specs, mcp_spec_free);
 }
 
 // ---- public -------------------------------------------------------------------------------------
@@ -444,7 +411,7 @@ void mcp_free(struct mcp *m)
         vec_fini(&m->staged);
         vec_fini(&m->tests);
         vec_fini(&m->waiters);
-        free_specs(&m->disabled);
+        vec_fini_each(&m->disabled, mcp_spec_free);
         mcp__projects_free(m->projects);
         mcp__guests_free(m);
         free(m);
@@ -463,54 +430,49 @@ enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const ch
 
 static void write_disabled(const struct mcp_spec *spec, struct jw *w)
 {
+    static const char *const lists[] = {"tools", "prompts", "resources", "templates"};
     jw_kstrz(w, "name", spec->name);
     jw_kstrz(w, "state", mcp__state_name(MCP_DISABLED));
-    jw_karr(w, "tools");
-    jw_end_arr(w);
-    jw_karr(w, "prompts");
-    jw_end_arr(w);
-    jw_karr(w, "resources");
-    jw_end_arr(w);
-    jw_karr(w, "templates");
-    jw_end_arr(w);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        jw_karr(w, lists[i]);
+        jw_end_arr(w);
+    }
     jw_kstrz(w, "error", spec->error);
     jw_kstrz(w, "transport", spec->url != NULL ? "http" : "stdio");
     jw_kstrz(w, "project", spec->project);
 }
 
-void mcp_write(const struct mcp *m, struct jw *w)
+/// Write all servers, or the first that is called `name`. False: there is none.
+static bool write_servers(const struct mcp *m, struct str name, struct jw *w)
 {
+    bool all = name.p == NULL, any = false;
     vec_foreach (it, &m->servers) {
-        jw_obj(w);
-        mcp__server_write(*it, false, w);
-        jw_end_obj(w);
+        if (all || (!any && str_eqz(name, (*it)->spec->name))) {
+            jw_obj(w);
+            mcp__server_write(*it, !all, w);
+            jw_end_obj(w);
+            any = true;
+        }
     }
     vec_foreach (it, &m->disabled) {
-        jw_obj(w);
-        write_disabled(*it, w);
-        jw_end_obj(w);
+        if (all || (!any && str_eqz(name, (*it)->name))) {
+            jw_obj(w);
+            write_disabled(*it, w);
+            jw_end_obj(w);
+            any = true;
+        }
     }
+    return any;
+}
+
+void mcp_write(const struct mcp *m, struct jw *w)
+{
+    (void)write_servers(m, STR_NULL, w);
 }
 
 bool mcp_write_one(const struct mcp *m, struct str name, struct jw *w)
 {
-    vec_foreach (it, &m->servers) {
-        if (str_eqz(name, (*it)->spec->name)) {
-            jw_obj(w);
-            mcp__server_write(*it, true, w);
-            jw_end_obj(w);
-            return true;
-        }
-    }
-    vec_foreach (it, &m->disabled) {
-        if (str_eqz(name, (*it)->name)) {
-            jw_obj(w);
-            write_disabled(*it, w);
-            jw_end_obj(w);
-            return true;
-        }
-    }
-    return false;
+    return write_servers(m, name, w);
 }
 
 // ---- resources ----------------------------------------------------------------------------------
@@ -616,7 +578,7 @@ bool mcp_test(struct mcp *m, struct str name, mcp_test_cb *cb, void *arg)
             *it = NULL;
         }
     }
-    free_specs(&specs);
+    vec_fini_each(&specs, mcp_spec_free);
     if (found == NULL || m->stopped) {
         mcp_spec_free(found);
         return false;

@@ -52,21 +52,6 @@ static void offer_unref(struct mcp_offer *o)
     free(o);
 }
 
-/// Take the schema of a tool, and the mark of both.
-static void set_schema(struct mcp_offer *o, const struct json *item)
-{
-    static const struct json object = {.type = JSON_OBJ};
-    const struct json *schema = json_get(item, "inputSchema");
-    uint8_t digest[SHA256_SIZE];
-    struct buf text = {.max = SIZE_MAX}, both = {.max = SIZE_MAX};
-    json_write(&text, schema != NULL && schema->type == JSON_OBJ ? schema : &object, 0);
-    buf_addf(&both, "%s\n" STR_FMT, o->description, STR_ARG(buf_str(&text)));
-    sha256_of(buf_str(&both), digest);
-    sha256_hex(digest, o->mark);
-    o->schema = buf_take(&text, NULL);
-    buf_fini(&both);
-}
-
 /// A schema in lines, to be compared.
 static struct str lines_of(struct arena *a, const char *schema)
 {
@@ -140,20 +125,11 @@ static char *prompt_about(struct mcp_offer *o, const struct json *item)
     return about;
 }
 
-/// The name of a prompt as one word, to be typed after a `/`.
-static char *word_of(struct str name)
-{
-    char *word = str_dup(name);
-    for (char *p = word; *p != '\0'; p++) {
-        *p = (unsigned char)*p <= ' ' || *p == 0x7F ? '_' : *p;
-    }
-    return word;
-}
-
 /// NULL: it is not one.
 static struct mcp_offer *offer_new(struct mcp_server *s, enum gen_kind kind,
                                    const struct json *item)
 {
+    static const struct json object = {.type = JSON_OBJ};
     struct str tool = json_get_text(item, "name");
     struct str description = json_get_text(item, "description");
     struct arena a = {0};
@@ -163,12 +139,24 @@ static struct mcp_offer *offer_new(struct mcp_server *s, enum gen_kind kind,
     struct mcp_offer *o = xcalloc(1, sizeof *o);
     struct str cut = {description.p, utf8_cut(description.p, description.n, DESCRIPTION_MAX)};
     *o = (struct mcp_offer){.server = s, .kind = kind, .refs = 1, .tool = str_dup(tool)};
-    o->name = kind == GEN_TOOL ? str_dup(mcp_name(&a, s->spec->name, tool)) : word_of(tool);
+    o->name = str_dup(kind == GEN_TOOL ? mcp_name(&a, s->spec->name, tool) : tool);
     o->description = str_dup(cut);
-    if (kind == GEN_TOOL) {
-        set_schema(o, item);
-    }
     arena_fini(&a);
+    if (kind != GEN_TOOL) {
+        for (char *p = o->name; *p != '\0'; p++) { // one word, to be typed after a `/`
+            *p = (unsigned char)*p <= ' ' || *p == 0x7F ? '_' : *p;
+        }
+        return o;
+    }
+    const struct json *schema = json_get(item, "inputSchema");
+    uint8_t digest[SHA256_SIZE];
+    struct buf text = {.max = SIZE_MAX}, both = {.max = SIZE_MAX};
+    json_write(&text, schema != NULL && schema->type == JSON_OBJ ? schema : &object, 0);
+    buf_addf(&both, "%s\n" STR_FMT, o->description, STR_ARG(buf_str(&text)));
+    sha256_of(buf_str(&both), digest);
+    sha256_hex(digest, o->mark);
+    o->schema = buf_take(&text, NULL);
+    buf_fini(&both);
     return o;
 }
 
@@ -217,34 +205,28 @@ void mcp__flush_held(struct mcp_server *s)
     }
 }
 
-/// `value` as a word to put in the place of what was typed; NULL: it does not go on from that, or is not one word.
-static const char *word_at(struct mcp_call *c, struct str value)
-{
-    struct buf text = {.max = SIZE_MAX};
-    bool fits = value.n >= c->typed.n && value.n != 0 &&
-                (c->typed.n == 0 || memcmp(value.p, c->typed.p, c->typed.n) == 0);
-    buf_adds(&text, c->before);
-    (c->escapes ? url_encode : buf_adds)(&text, value);
-    buf_adds(&text, c->after);
-    for (size_t i = 0; fits && i < text.n; i++) {
-        fits = (unsigned char)text.p[i] > ' ' && text.p[i] != 0x7F;
-    }
-    const char *word = fits ? arena_strdup(&c->arena, buf_str(&text)) : NULL;
-    buf_fini(&text);
-    return word;
-}
-
-/// The values that go on from what was typed.
+/// The values that continue what was typed, each as a word to put in its place; those that are not one word are left out.
 static const struct json *words_of(struct mcp_call *c, const struct json *values)
 {
     struct json *list = arena_calloc(&c->arena, 1, sizeof *list);
     struct json *items = arena_calloc(&c->arena, WORDS_MAX, sizeof *items);
     *list = (struct json){.type = JSON_ARR, .items = items};
     json_foreach_item (it, values) {
-        const char *word = list->n < WORDS_MAX ? word_at(c, json_str(it, "")) : NULL;
-        if (word != NULL) {
-            items[list->n++] = (struct json){.type = JSON_STR, .s = str_of(word)};
+        struct str value = json_str(it, "");
+        struct buf text = {.max = SIZE_MAX};
+        bool fits = list->n < WORDS_MAX && value.n >= c->typed.n && value.n != 0 &&
+                    (c->typed.n == 0 || memcmp(value.p, c->typed.p, c->typed.n) == 0);
+        buf_adds(&text, c->before);
+        (c->escapes ? url_encode : buf_adds)(&text, value);
+        buf_adds(&text, c->after);
+        for (size_t i = 0; fits && i < text.n; i++) {
+            fits = (unsigned char)text.p[i] > ' ' && text.p[i] != 0x7F;
         }
+        if (fits) {
+            struct str word = arena_str(&c->arena, buf_str(&text));
+            items[list->n++] = (struct json){.type = JSON_STR, .s = word};
+        }
+        buf_fini(&text);
     }
     return list;
 }
@@ -443,16 +425,6 @@ void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call)
     buf_fini(&members);
 }
 
-static const struct mcp_offer *find_prompt(const struct mcp_server *s, struct str name)
-{
-    vec_foreach (it, &s->offers) {
-        if ((*it)->kind == GEN_COMMAND && str_eqz(name, (*it)->name)) {
-            return *it;
-        }
-    }
-    return NULL;
-}
-
 /// Ask for the values of `argument` of what `ref` (JSON) is, with those that are `given` (JSON) already.
 static struct mcp_call *new_completion(struct mcp_server *s, struct gen_call *call, struct str ref,
                                        struct str argument, struct str value, struct str given)
@@ -492,7 +464,11 @@ static void write_ref(struct buf *out, const char *type, const char *member, con
 static struct mcp_call *complete_prompt(struct mcp_server *s, const struct mcp_typed *typed,
                                         struct gen_call *call)
 {
-    const struct mcp_offer *o = find_prompt(s, typed->prompt);
+    const struct mcp_offer *o = NULL;
+    vec_foreach (it, &s->offers) {
+        bool named = (*it)->kind == GEN_COMMAND && str_eqz(typed->prompt, (*it)->name);
+        o = o == NULL && named ? *it : o;
+    }
     struct str value = typed->word;
     struct buf ref = {.max = SIZE_MAX}, given = {.max = SIZE_MAX};
     struct mcp_call *c = NULL;
@@ -619,15 +595,6 @@ static void put_item(struct mcp_server *s, struct mcp_offer *o)
     }
 }
 
-static bool is_wanted(const struct mcp_spec *spec, const char *tool)
-{
-    bool wanted = spec->tools == NULL;
-    for (size_t i = 0; spec->tools != NULL && spec->tools[i] != NULL && !wanted; i++) {
-        wanted = strcmp(spec->tools[i], tool) == 0;
-    }
-    return wanted;
-}
-
 /// A list that is being compared with what is offered.
 struct listing {
     struct mcp_server *server;
@@ -651,7 +618,9 @@ static bool judge(struct listing *l, struct mcp_offer *o, const struct mcp_offer
     struct mcp_server *s = l->server;
     const struct mcp_offer *same = map_get(&l->names, str_of(o->name));
     bool first = (same == NULL || same == old) && (old == NULL || !old->seen);
-    if (!first || l->kind != GEN_TOOL || !is_wanted(s->spec, o->tool)) {
+    const char *const *tools = (const char *const *)s->spec->tools;
+    bool wanted = tools == NULL || str_lookup(str_of(o->tool), tools, str_count(tools)) >= 0;
+    if (!first || l->kind != GEN_TOOL || !wanted) {
         return first && l->kind != GEN_TOOL;
     }
     bool approved = mcp__approve_new(s, o, &l->news);

@@ -127,18 +127,6 @@ static struct mcp_request *take(struct mcp_peer *p, int64_t id)
     return NULL;
 }
 
-static void write_meta(const struct mcp_peer *p, const struct mcp_request *r, struct buf *out)
-{
-    if (p->modern) {
-        buf_addz(out, "\"" META "protocolVersion\":\"" MODERN "\",\"" META
-                      "clientInfo\":{\"name\":\"afloat\",\"version\":\"1\"},\"" META
-                      "clientCapabilities\":{" ASKS ",\"roots\":{}}");
-    }
-    if (r->progress != NULL) {
-        buf_addf(out, "%s\"progressToken\":%lld", p->modern ? "," : "", (long long)r->id);
-    }
-}
-
 static void send_message(struct mcp_peer *p, const struct mcp_about *about, struct str members,
                          struct str meta)
 {
@@ -174,7 +162,14 @@ static void ask(struct mcp_peer *p, struct mcp_request *r, const char *method, s
         return;
     }
     arm(p);
-    write_meta(p, r, &meta);
+    if (p->modern) {
+        buf_addz(&meta, "\"" META "protocolVersion\":\"" MODERN "\",\"" META
+                        "clientInfo\":{\"name\":\"afloat\",\"version\":\"1\"},\"" META
+                        "clientCapabilities\":{" ASKS ",\"roots\":{}}");
+    }
+    if (r->progress != NULL) {
+        buf_addf(&meta, "%s\"progressToken\":%lld", p->modern ? "," : "", (long long)r->id);
+    }
     struct mcp_about about = {.id = r->id, .method = method, .name = name};
     send_message(p, &about, members, buf_str(&meta));
     buf_fini(&meta);
@@ -465,16 +460,6 @@ static void take_answer(struct mcp_peer *p, const struct rpc_message *m, size_t 
     }
 }
 
-static void keep_garbage(struct mcp_peer *p, struct str text)
-{
-    size_t n = MIN(text.n, sizeof p->garbage - 1);
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        p->garbage[i] = (char)(c >= ' ' && c < 0x7F ? c : '?');
-    }
-    p->garbage[n] = '\0';
-}
-
 static void take_message(struct mcp_peer *p, const struct rpc_message *m, size_t bytes)
 {
     switch (m->kind) {
@@ -501,7 +486,12 @@ void mcp_peer_text(struct mcp_peer *p, struct str text)
     }
     p->depth++;
     if (rpc_parse(&packet, &a, text, NULL) < 0) {
-        keep_garbage(p, text);
+        size_t n = MIN(text.n, sizeof p->garbage - 1);
+        for (size_t i = 0; i < n; i++) {
+            unsigned char c = (unsigned char)text.p[i];
+            p->garbage[i] = (char)(c >= ' ' && c < 0x7F ? c : '?');
+        }
+        p->garbage[n] = '\0';
         count_unasked(p, text.n);
     } else {
         for (size_t i = 0; i < packet.n && !p->over && !p->closed; i++) {

@@ -87,33 +87,11 @@ static struct project *find(const struct mcp_projects *p, const char *root)
     return NULL;
 }
 
-static void close_empty(struct mcp_projects *p)
-{
-    for (size_t i = 0; i < p->list.n;) {
-        struct project *pr = p->list.p[i];
-        if (stays_has(&p->stays, pr->root)) {
-            i++;
-        } else {
-            vec_remove(&p->list, i);
-            free_project(pr);
-        }
-    }
-}
-
 // ---- directories --------------------------------------------------------------------------------
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void write_root(struct jw *w, const char *dir)
-{
-    jw_obj(w);
-    jw_key(w, "uri");
-    jw_strf(w, "file://%s", dir);
-    jw_kstr(w, "name", path_base(str_of(dir)));
-    jw_end_obj(w);
 }
 
 void mcp__roots(const struct mcp_server *s, struct buf *out)
@@ -138,7 +116,11 @@ void mcp__roots(const struct mcp_server *s, struct buf *out)
     jw_obj(&w);
     jw_karr(&w, "roots");
     vec_foreach (it, &dirs) {
-        write_root(&w, *it);
+        jw_obj(&w);
+        jw_key(&w, "uri");
+        jw_strf(&w, "file://%s", *it);
+        jw_kstr(&w, "name", path_base(str_of(*it)));
+        jw_end_obj(&w);
     }
     jw_end_arr(&w);
     jw_end_obj(&w);
@@ -296,7 +278,13 @@ void mcp_leave(struct mcp *m, const char *dir)
         if (p->stays.dirs.n != before) {
             tell_roots(m);
         }
-        close_empty(p);
+        for (size_t i = p->list.n; i-- > 0;) {
+            struct project *pr = p->list.p[i];
+            if (!stays_has(&p->stays, pr->root)) {
+                vec_remove(&p->list, i);
+                free_project(pr);
+            }
+        }
         mcp__changed(m);
     }
 }

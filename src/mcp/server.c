@@ -172,7 +172,7 @@ static void on_page(struct mcp_request *r, int status, const struct json *result
     const struct json *items = json_get(result, lists[list].member);
     struct str next = json_get_text(result, "nextCursor");
     struct err why;
-    if (status < 0 && (s->state == MCP_READY || list != MCP_TOOLS)) { // the list before goes on
+    if (status < 0 && (s->state == MCP_READY || list != MCP_TOOLS)) { // the list before continues
         if (list != MCP_TEMPLATES) { // many servers with resources do not know this method
             log_warn(LOG_HUB, "mcp=%s list=%s reason=%s", LOGQ(str_of(s->spec->name)).z,
                      lists[list].member, LOGQ(str_of(e->msg)).z);
@@ -233,24 +233,20 @@ static bool take_read(struct mcp_server *s)
     return false;
 }
 
-static void ask_list(struct mcp_server *s, enum mcp_list list)
-{
-    uint64_t ms = s->spec->timeout_ms;
-    bool brief = s->state == MCP_READY || list == MCP_TEMPLATES; // its start waits for no more
-    s->stale[list] = false;
-    s->last = list;
-    s->list[list] = (struct mcp_request){
-        .done = on_page, .arg = s, .timeout_ms = brief ? MIN(ms, (uint64_t)RELIST_MS) : ms};
-    ask_page(s, list, STR_NULL);
-}
-
 /// Read the next list that is not known, or is another one, in turn; when there is none, it is ready.
 static void read_lists(struct mcp_server *s)
 {
     for (size_t i = 1; i <= MCP__LISTS && s->peer != NULL; i++) {
         enum mcp_list list = (enum mcp_list)(((size_t)s->last + i) % MCP__LISTS);
         if (s->stale[list] && take_read(s)) {
-            ask_list(s, list);
+            bool brief =
+                s->state == MCP_READY || list == MCP_TEMPLATES; // its start waits for no more
+            uint64_t ms = s->spec->timeout_ms;
+            s->stale[list] = false;
+            s->last = list;
+            s->list[list] = (struct mcp_request){
+                .done = on_page, .arg = s, .timeout_ms = brief ? MIN(ms, (uint64_t)RELIST_MS) : ms};
+            ask_page(s, list, STR_NULL);
             return;
         }
     }

@@ -142,20 +142,6 @@ static void check(struct mcp_spec *s)
     }
 }
 
-static void set_hash(struct mcp_spec *s, const struct json *v, struct str more)
-{
-    uint8_t digest[SHA256_SIZE];
-    struct buf text = {.max = SIZE_MAX};
-    buf_addf(&text, "%s\n%s\n%s\n", s->name, s->project != NULL ? s->project : "",
-             s->session != NULL ? s->session : "");
-    json_write(&text, v, 0);
-    buf_adds(&text, more);
-    sha256_of(buf_str(&text), digest);
-    sha256_hex(digest, s->hash);
-    explicit_bzero(text.p, text.n);
-    buf_fini(&text);
-}
-
 // ---- public ---------------------------------------------------------------------------------
 
 static const char *copy(struct mcp_spec *s, const char *text)
@@ -195,7 +181,16 @@ struct mcp_spec *mcp_spec_new(const char *name, const struct mcp_place *place, c
     }
     s->timeout_ms = (uint64_t)seconds * 1000;
     check(s);
-    set_hash(s, v, more);
+    uint8_t digest[SHA256_SIZE];
+    struct buf text = {.max = SIZE_MAX};
+    buf_addf(&text, "%s\n%s\n%s\n", s->name, s->project != NULL ? s->project : "",
+             s->session != NULL ? s->session : "");
+    json_write(&text, v, 0);
+    buf_adds(&text, more);
+    sha256_of(buf_str(&text), digest);
+    sha256_hex(digest, s->hash);
+    explicit_bzero(text.p, text.n);
+    buf_fini(&text);
     return s;
 }
 

@@ -23,15 +23,6 @@ static bool take_variable(struct str *template, struct mcp_spot *out)
     return out->variable.n != 0 && template->p != NULL;
 }
 
-static void write_value(struct jw *given, struct str name, struct str value)
-{
-    struct buf text = {.max = SIZE_MAX};
-    url_decode(&text, value, false);
-    jw_key_str(given, name);
-    jw_str(given, buf_str(&text));
-    buf_fini(&text);
-}
-
 static bool begins(struct str s, struct str with)
 {
     return s.n >= with.n && (with.n == 0 || memcmp(s.p, with.p, with.n) == 0);
@@ -55,7 +46,11 @@ bool mcp_template_at(struct str template, struct str typed, struct mcp_spot *out
             out->after = literal;
             return true;
         }
-        write_value(given, out->variable, (struct str){rest.p, (size_t)(end - rest.p)});
+        struct buf value = {.max = SIZE_MAX};
+        url_decode(&value, (struct str){rest.p, (size_t)(end - rest.p)}, false);
+        jw_key_str(given, out->variable);
+        jw_str(given, buf_str(&value));
+        buf_fini(&value);
         rest = str_from(rest, (size_t)(end - rest.p));
     }
     return false;

@@ -32,18 +32,6 @@ static void sign(const struct mcp_call *c, struct str payload, char out[SHA256_H
     buf_fini(&text);
 }
 
-static void write_state(struct mcp_call *c, struct jw *w)
-{
-    char mac[SHA256_HEX];
-    struct buf state = {.max = SIZE_MAX};
-    json_write(&state, c->known, 0);
-    sign(c, buf_str(&state), mac);
-    buf_addc(&state, '.');
-    buf_addz(&state, mac);
-    jw_kstr(w, "requestState", buf_str(&state));
-    buf_fini(&state);
-}
-
 /// The answers of earlier rounds; NULL: it is not what we gave out.
 static const struct json *read_state(struct mcp_call *c, struct str state)
 {
@@ -57,24 +45,6 @@ static const struct json *read_state(struct mcp_call *c, struct str state)
     bool ours =
         state.p[payload.n] == '.' && str_eq_secret(str_from(state, payload.n + 1), str_of(mac));
     return ours && json_parse(&known, &c->arena, payload, NULL, NULL) == 0 ? known : NULL;
-}
-
-static struct json *merge(struct arena *a, const struct json *old, const struct json *new)
-{
-    struct json *all = arena_calloc(a, 1, sizeof *all);
-    all->type = JSON_OBJ;
-    all->members = arena_calloc(a, (old != NULL ? old->n : 0) + new->n + 1, sizeof *all->members);
-    json_foreach_member (m, old) {
-        if (json_get_str(new, m->key) == NULL) {
-            all->members[all->n++] = *m;
-        }
-    }
-    json_foreach_member (m, new) {
-        if (m->value.type == JSON_OBJ) { // an answer is a result, and results are objects
-            all->members[all->n++] = *m;
-        }
-    }
-    return all;
 }
 
 bool mcp_ask__read(struct mcp_call *c)
@@ -99,7 +69,21 @@ bool mcp_ask__read(struct mcp_call *c)
             "'requestState' is not what this server gave out; send the request without it");
         return false;
     }
-    c->known = merge(&c->arena, old, responses != NULL ? responses : &none);
+    struct json *all = arena_calloc(&c->arena, 1, sizeof *all);
+    size_t n = old->n + (responses != NULL ? responses->n : 0);
+    *all = (struct json){.type = JSON_OBJ,
+                         .members = arena_calloc(&c->arena, n + 1, sizeof *all->members)};
+    json_foreach_member (m, old) {
+        if (json_get_str(responses, m->key) == NULL) {
+            all->members[all->n++] = *m;
+        }
+    }
+    json_foreach_member (m, responses) {
+        if (m->value.type == JSON_OBJ) { // an answer is a result, and results are objects
+            all->members[all->n++] = *m;
+        }
+    }
+    c->known = all;
     return true;
 }
 
@@ -178,7 +162,13 @@ static void on_ending(void *arg)
         struct jw *w = mcp_call__begin(c);
         jw_kstrz(w, "resultType", "input_required");
         jw_kvalue(w, "inputRequests", c->needed);
-        write_state(c, w);
+        char mac[SHA256_HEX];
+        struct buf state = {.max = SIZE_MAX};
+        json_write(&state, c->known, 0);
+        sign(c, buf_str(&state), mac);
+        buf_addf(&state, ".%s", mac);
+        jw_kstr(w, "requestState", buf_str(&state));
+        buf_fini(&state);
         mcp_call__end(c);
     }
     mcp_call__stop(c);
@@ -269,21 +259,6 @@ static struct mcp_question *find_question(struct mcp_session *x, const struct js
     return NULL;
 }
 
-/// All answers as one object; NULL: some are missing.
-static const struct json *all_answers(struct mcp_call *c)
-{
-    struct json *all = arena_calloc(&c->arena, 1, sizeof *all);
-    all->type = JSON_OBJ;
-    all->members = arena_calloc(&c->arena, c->questions.n, sizeof *all->members);
-    vec_foreach (q, &c->questions) {
-        if (q->answer == NULL) {
-            return NULL;
-        }
-        all->members[all->n++] = (struct json_member){q->key, *q->answer};
-    }
-    return all;
-}
-
 void mcp_ask__answered(struct mcp_session *x, const struct rpc_message *m)
 {
     struct mcp_call *c;
@@ -300,11 +275,16 @@ void mcp_ask__answered(struct mcp_session *x, const struct rpc_message *m)
         return;
     }
     q->answer = json_clone(&c->arena, m->result);
-    const struct json *all = all_answers(c);
-    if (all != NULL) {
-        mcp_ask__drop(c);
-        ask->answered(ask, all, NULL);
+    struct json all = {.type = JSON_OBJ};
+    all.members = arena_calloc(&c->arena, c->questions.n, sizeof *all.members);
+    vec_foreach (it, &c->questions) {
+        if (it->answer == NULL) {
+            return; // until all have come
+        }
+        all.members[all.n++] = (struct json_member){it->key, *it->answer};
     }
+    mcp_ask__drop(c);
+    ask->answered(ask, json_clone(&c->arena, &all), NULL);
 }
 
 // ---- telling ----------------------------------------------------------------------------------------

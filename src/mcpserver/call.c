@@ -171,24 +171,6 @@ struct mcp_call *mcp_call__find(struct mcp_session *x, const struct json *id)
     return NULL;
 }
 
-/// Who calls, what it wants to hear meanwhile.
-static void read_meta(struct mcp_call *c)
-{
-    const struct json *meta = json_get(c->params, "_meta");
-    const struct json *token = json_get(meta, "progressToken");
-    c->progress_token =
-        token != NULL && (token->type == JSON_STR || token->type == JSON_INT) ? token : NULL;
-    if (!c->modern) {
-        c->client = c->post->session->client;
-        c->level = c->post->session->level;
-        return;
-    }
-    int level = mcp__level(json_str(json_get(meta, MCP_META "logLevel"), ""));
-    c->client = mcp_session__client(&c->arena, json_get(meta, MCP_META "clientInfo"),
-                                    json_get(meta, MCP_META "clientCapabilities"));
-    c->level = level >= 0 ? level : (int)ARRAY_LEN(mcp__levels);
-}
-
 void mcp_call__start(struct mcp_post *p, const struct rpc_message *m)
 {
     struct mcpserver *s = p->server;
@@ -204,7 +186,19 @@ void mcp_call__start(struct mcp_post *p, const struct rpc_message *m)
     c->id = json_clone(&c->arena, m->id);
     c->params = json_clone(&c->arena, m->params); // the call may outlive the POST
     c->method = mcp_method__find(m->method, c->modern);
-    read_meta(c);
+    const struct json *meta = json_get(c->params, "_meta");
+    const struct json *token = json_get(meta, "progressToken");
+    c->progress_token =
+        token != NULL && (token->type == JSON_STR || token->type == JSON_INT) ? token : NULL;
+    if (c->modern) {
+        int level = mcp__level(json_get_text(meta, MCP_META "logLevel"));
+        c->client = mcp_session__client(&c->arena, json_get(meta, MCP_META "clientInfo"),
+                                        json_get(meta, MCP_META "clientCapabilities"));
+        c->level = level >= 0 ? level : (int)ARRAY_LEN(mcp__levels);
+    } else {
+        c->client = p->session->client;
+        c->level = p->session->level;
+    }
     if (s->n_calls > MCP_CALLS) {
         mcp_call__fail(c, RPC_INTERNAL_ERROR, NULL, "more than %d calls are under way", MCP_CALLS);
     } else if (c->method == NULL) {

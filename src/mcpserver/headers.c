@@ -1,4 +1,4 @@
-// Headers of the stateless era that repeat what the body says, so that what lies between can route without reading it.
+// Headers of the stateless era that repeat what the body says, so that what is between can route without reading it.
 //
 //     Mcp-Method, Mcp-Name       the method, and the tool, prompt or resource
 //     Mcp-Param-H                a parameter that its schema marks with "x-mcp-header": "H"
@@ -44,20 +44,6 @@ static bool text_of(struct arena *a, const struct json *v, struct str *out)
     return true;
 }
 
-static bool fits(const struct mount_call *m, struct arena *a, const struct json_member *property,
-                 const struct json *arguments)
-{
-    struct str name = json_get_text(&property->value, "x-mcp-header");
-    const struct json *v = json_get_str(arguments, property->key);
-    struct str value;
-    if (name.n == 0) {
-        return true;
-    }
-    struct str header = mount_header(m, arena_printf(a, "mcp-param-" STR_FMT, STR_ARG(name)));
-    bool given = v != NULL && text_of(a, v, &value);
-    return given ? header.p != NULL && mcp_headers__say(header, value) : header.p == NULL;
-}
-
 bool mcp_headers__fit(struct mcpserver *s, const struct mcp_view *v, const struct mount_call *m,
                       const struct rpc_message *msg, struct arena *a)
 {
@@ -70,10 +56,17 @@ bool mcp_headers__fit(struct mcpserver *s, const struct mcp_view *v, const struc
     }
     const struct json *schema = json_get(gen_item_read_about(it, a), "input_schema");
     const struct json *properties = json_get(schema, "properties");
+    bool fit = true;
     json_foreach_member (p, properties) {
-        if (!fits(m, a, p, json_get(msg->params, "arguments"))) {
-            return false;
+        struct str marked = json_get_text(&p->value, "x-mcp-header"), value;
+        if (marked.n != 0) {
+            const struct json *arg = json_get_str(json_get(msg->params, "arguments"), p->key);
+            struct str header =
+                mount_header(m, arena_printf(a, "mcp-param-" STR_FMT, STR_ARG(marked)));
+            bool given = arg != NULL && text_of(a, arg, &value);
+            fit = fit &&
+                  (given ? header.p != NULL && mcp_headers__say(header, value) : header.p == NULL);
         }
     }
-    return true;
+    return fit;
 }

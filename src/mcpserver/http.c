@@ -43,14 +43,9 @@ static void refuse_request(struct mount_call *m, const struct rpc_message *msg, 
     buf_fini(&body);
 }
 
-static int find_version(struct str version)
+static ptrdiff_t find_version(struct str version)
 {
-    for (int i = 0; mcp__versions[i] != NULL; i++) {
-        if (str_eqz(version, mcp__versions[i])) {
-            return i;
-        }
-    }
-    return -1;
+    return str_lookup(version, mcp__versions, str_count(mcp__versions));
 }
 
 // ---- the stateless era ------------------------------------------------------------------------------
@@ -59,21 +54,6 @@ static int find_version(struct str version)
 static bool is_modern(struct str version)
 {
     return version.n != 0 && find_version(version) < 0;
-}
-
-static const char *unsupported(struct arena *a, struct str version)
-{
-    struct buf data = {.max = 4096};
-    struct jw w = {.out = &data};
-    jw_obj(&w);
-    jw_karr(&w, "supported");
-    jw_strz(&w, MCP_MODERN_VERSION);
-    jw_end_arr(&w);
-    jw_kstr(&w, "requested", (struct str){version.p, MIN(version.n, 100)});
-    jw_end_obj(&w);
-    char *text = arena_strdup(a, buf_str(&data));
-    buf_fini(&data);
-    return text;
 }
 
 /// Do headers and `_meta` agree, and do we know the version? Else the request is answered.
@@ -101,8 +81,15 @@ static bool check_modern(struct mcpserver *s, const struct mcp_view *v, struct m
         refuse_request(m, msg, MCP_HEADER_MISMATCH, NULL,
                        "the header MCP-Protocol-Version is not the version in '_meta'");
     } else if (!str_eqz(version, MCP_MODERN_VERSION)) {
-        refuse_request(m, msg, MCP_UNSUPPORTED_VERSION, unsupported(a, version),
+        struct buf data = {.max = 4096};
+        struct jw w = {.out = &data};
+        jw_obj(&w);
+        jw_kstrs(&w, "supported", (const char *const[]){MCP_MODERN_VERSION}, 1);
+        jw_kstr(&w, "requested", (struct str){version.p, MIN(version.n, 100)});
+        jw_end_obj(&w);
+        refuse_request(m, msg, MCP_UNSUPPORTED_VERSION, buf_z(&data),
                        "this version of the protocol is not supported");
+        buf_fini(&data);
     } else if (!mcp_headers__fit(s, v, m, msg, a)) {
         refuse_request(m, msg, MCP_HEADER_MISMATCH, NULL,
                        "the headers Mcp-Param-* are not what the arguments say");
@@ -146,22 +133,12 @@ static struct mcp_session *open_session(struct mcpserver *s, struct mcp_view *v,
         refuse_request(m, msg, RPC_INVALID_PARAMS, NULL, "'protocolVersion' is missing");
         return NULL;
     }
-    int known = find_version(version->s);
+    ptrdiff_t known = find_version(version->s);
     struct mcp_session *x = mcp_session__new(s, v, known >= 0 ? (size_t)known : 0, msg->params);
     if (x == NULL) {
         mcp_http__refuse_rpc(m, 503, RPC_INTERNAL_ERROR, "too many sessions");
     }
     return x;
-}
-
-static void take_notification(struct mcp_session *x, const struct rpc_message *msg)
-{
-    if (x != NULL && str_eqz(msg->method, "notifications/cancelled")) {
-        struct mcp_call *c = mcp_call__find(x, json_get(msg->params, "requestId"));
-        if (c != NULL && !str_eqz(str_of(c->method->name), "initialize")) {
-            mcp_call__cancel(c);
-        }
-    }
 }
 
 // ---- POST ------------------------------------------------------------------------------------------------
@@ -176,7 +153,14 @@ static void run_packet(struct mcp_post *p, const struct rpc_packet *packet)
         struct jw w;
         switch (msg->kind) {
         case RPC_REQUEST: mcp_call__start(p, msg); break;
-        case RPC_NOTIFICATION: take_notification(p->session, msg); break;
+        case RPC_NOTIFICATION:
+            if (p->session != NULL && str_eqz(msg->method, "notifications/cancelled")) {
+                struct mcp_call *c = mcp_call__find(p->session, json_get(msg->params, "requestId"));
+                if (c != NULL && strcmp(c->method->name, "initialize") != 0) {
+                    mcp_call__cancel(c);
+                }
+            }
+            break;
         case RPC_RESULT:
         case RPC_ERROR:
             if (p->session != NULL) {

@@ -18,20 +18,6 @@ static void write_as(struct jw *w, const struct json *about, const char *key, co
     }
 }
 
-/// A schema of an object, whatever else it says.
-static void write_schema(struct jw *w, const struct json *schema)
-{
-    jw_kobj(w, "inputSchema");
-    if (json_get(schema, "type") == NULL) {
-        jw_kstrz(w, "type", "object");
-    }
-    json_foreach_member (m, schema) {
-        jw_key_str(w, m->key);
-        jw_value(w, &m->value);
-    }
-    jw_end_obj(w);
-}
-
 static void write_tools(struct mcpserver *s, const struct mcp_view *v, struct arena *a,
                         struct jw *w)
 {
@@ -43,7 +29,16 @@ static void write_tools(struct mcpserver *s, const struct mcp_view *v, struct ar
         jw_kstr(w, "name", tools[i].name);
         write_as(w, about, "title", "title");
         write_as(w, about, "description", "description");
-        write_schema(w, json_get(about, "input_schema"));
+        const struct json *schema = json_get(about, "input_schema");
+        jw_kobj(w, "inputSchema"); // of an object, whatever else it says
+        if (json_get(schema, "type") == NULL) {
+            jw_kstrz(w, "type", "object");
+        }
+        json_foreach_member (m, schema) {
+            jw_key_str(w, m->key);
+            jw_value(w, &m->value);
+        }
+        jw_end_obj(w);
         write_as(w, about, "output_schema", "outputSchema");
         write_as(w, about, "annotations", "annotations");
         jw_end_obj(w);
@@ -75,18 +70,6 @@ static void write_prompt(const struct gen *g, const struct gen_item *it, const s
     jw_end_obj(w);
 }
 
-static void write_resource(const struct gen_item *it, const struct json *about, bool is_template,
-                           struct jw *w)
-{
-    jw_obj(w);
-    jw_kstrz(w, is_template ? "uriTemplate" : "uri", gen_item_name(it));
-    write_as(w, about, "name", "name");
-    write_as(w, about, "title", "title");
-    write_as(w, about, "description", "description");
-    write_as(w, about, "mimeType", "mimeType");
-    jw_end_obj(w);
-}
-
 bool mcp_lists__has(const struct mcpserver *s, const struct mcp_view *v, const struct gen_item *it,
                     enum gen_kind kind)
 {
@@ -108,27 +91,15 @@ static void write_items(const struct mcpserver *s, const struct mcp_view *v, str
         if (which == MCP_PROMPTS) {
             write_prompt(g, it, about, w);
         } else if (is_template == (which == MCP_TEMPLATES) && gen_item_is_plain(g, it)) {
-            write_resource(it, about, is_template, w);
+            jw_obj(w);
+            jw_kstrz(w, is_template ? "uriTemplate" : "uri", gen_item_name(it));
+            write_as(w, about, "name", "name");
+            write_as(w, about, "title", "title");
+            write_as(w, about, "description", "description");
+            write_as(w, about, "mimeType", "mimeType");
+            jw_end_obj(w);
         }
     }
-}
-
-static char *make(struct mcpserver *s, const struct mcp_view *v, enum mcp_list which)
-{
-    struct gen_engine *engine = api_engine(s->o.api);
-    struct gen *g = engine != NULL ? gen_current(engine) : NULL;
-    struct arena a = {0};
-    struct buf text = {.max = SIZE_MAX};
-    struct jw w = {.out = &text};
-    jw_arr(&w);
-    if (g != NULL && which == MCP_TOOLS) {
-        write_tools(s, v, &a, &w);
-    } else if (g != NULL) {
-        write_items(s, v, g, which, &a, &w);
-    }
-    jw_end_arr(&w);
-    arena_fini(&a);
-    return buf_take(&text, NULL);
 }
 
 void mcp_lists__free(struct mcp_view *v)
@@ -152,7 +123,18 @@ struct str mcp_lists__text(struct mcpserver *s, struct mcp_view *v, enum mcp_lis
         v->lists_config = s->o.config->now;
     }
     if (v->lists[which] == NULL) {
-        v->lists[which] = make(s, v, which);
+        struct arena a = {0};
+        struct buf text = {.max = SIZE_MAX};
+        struct jw w = {.out = &text};
+        jw_arr(&w);
+        if (g != NULL && which == MCP_TOOLS) {
+            write_tools(s, v, &a, &w);
+        } else if (g != NULL) {
+            write_items(s, v, g, which, &a, &w);
+        }
+        jw_end_arr(&w);
+        arena_fini(&a);
+        v->lists[which] = buf_take(&text, NULL);
     }
     return str_of(v->lists[which]);
 }

@@ -76,7 +76,7 @@ struct mcp_event {
     size_t n;
 };
 
-/// Messages to a client in order. Who lost the connection resumes behind the last event it saw.
+/// Messages to a client in order. Who lost the connection resumes after the last event it saw.
 struct mcp_stream {
     struct mcp_link link;
     struct mcp_session *session;
@@ -128,7 +128,7 @@ void mcp_stream__put(struct mcp_stream *st, struct str message);
 void mcp_stream__put_once(struct mcp_stream *st, struct str message);
 /// Nothing follows.
 void mcp_stream__complete(struct mcp_stream *st);
-/// Let `m` read, behind event `after` (UINT64_MAX: behind what was written to anybody).
+/// Let `m` read, after event `after` (UINT64_MAX: after what was written to anybody).
 void mcp_stream__attach(struct mcp_stream *st, struct mount_call *m, uint64_t after);
 /// The stream and event that a Last-Event-ID names; NULL: there is none (any more).
 struct mcp_stream *mcp_session__resume(struct mcp_session *x, struct str last_event_id,

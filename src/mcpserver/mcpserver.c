@@ -25,22 +25,17 @@ static void on_gone(void *server, struct mount_call *m)
     }
 }
 
-static bool has_reader(const struct mcp_session *x)
-{
-    bool read = x->own.m != NULL;
-    for (const struct mcp_stream *st = x->streams; st != NULL; st = st->next) {
-        read = read || st->m != NULL;
-    }
-    return read || x->n_posts != 0;
-}
-
 static void on_sweep(void *arg)
 {
     struct mcpserver *s = arg;
     uint64_t now = loop_now(s->o.loop);
     for (struct mcp_session *x = s->sessions, *next; x != NULL; x = next) {
         next = x->next;
-        if (has_reader(x)) {
+        bool read = x->own.m != NULL || x->n_posts != 0;
+        for (const struct mcp_stream *st = x->streams; st != NULL; st = st->next) {
+            read = read || st->m != NULL;
+        }
+        if (read) {
             x->used_ms = now;
         } else if (now - x->used_ms >= MCP_SESSION_MS) {
             mcp_session__free(x);

@@ -64,23 +64,18 @@ static struct json *new_object(struct arena *a, size_t n)
 
 // ---- prompts ----------------------------------------------------------------------------------------
 
-/// A content block: what is a text already, or a block as it is.
-static void write_block(struct jw *w, const struct json *v)
-{
-    if (v != NULL && v->type == JSON_STR) {
-        mcp_call__text(w, v->s);
-    } else {
-        jw_value(w, v);
-    }
-}
-
 static void write_message(struct jw *w, const struct json *v)
 {
     const struct json *content = json_get(v, "content");
     jw_obj(w);
     jw_kstr(w, "role", json_str(json_get(v, "role"), "user"));
     jw_key(w, "content");
-    write_block(w, content != NULL ? content : v);
+    content = content != NULL ? content : v;
+    if (content != NULL && content->type == JSON_STR) {
+        mcp_call__text(w, content->s);
+    } else { // a block as it is
+        jw_value(w, content);
+    }
     jw_end_obj(w);
 }
 

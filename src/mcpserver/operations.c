@@ -2,7 +2,7 @@
 //
 // Offered are those that the table opens to Lua in the hub (OP_LUA) and that [mcp_server] operations names. Decisions
 // on trust and permission, secrets and the token have no such mark, so no setting can offer them; parameters that only
-// a person may set are left out as they are for plugins.
+// a user may set are left out as they are for plugins.
 
 #include "api/op.h"
 #include "config/config.h"
@@ -21,16 +21,6 @@ static bool is_offered(const struct mcpserver *s, const struct op *op)
         }
     }
     return false;
-}
-
-static void write_name(struct jw *w, const struct op *op)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s%s", PREFIX, op->name);
-    for (char *p = name; *p != '\0'; p++) {
-        *p = (char)(*p == '.' ? '_' : *p);
-    }
-    jw_kstrz(w, "name", name);
 }
 
 static void write_schema(struct jw *w, const struct op *op)
@@ -64,8 +54,13 @@ void mcp_operations__list(struct mcpserver *s, struct jw *w)
         if (!is_offered(s, op)) {
             continue;
         }
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", PREFIX, op->name);
+        for (char *p = name; *p != '\0'; p++) {
+            *p = (char)(*p == '.' ? '_' : *p);
+        }
         jw_obj(w);
-        write_name(w, op);
+        jw_kstrz(w, "name", name);
         jw_kstrz(w, "description", op->help);
         write_schema(w, op);
         jw_kobj(w, "annotations");

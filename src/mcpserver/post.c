@@ -30,18 +30,6 @@ struct mcp_post *mcp_post__new(struct mcpserver *s, struct mcp_view *view,
     return p;
 }
 
-static void post_free(struct mcp_post *p)
-{
-    assert(p->open == 0 && p->m == NULL && p->view->refs != 0);
-    if (p->session != NULL) {
-        p->session->n_posts--;
-    }
-    p->view->refs--;
-    buf_fini(&p->answers);
-    arena_fini(&p->arena);
-    free(p);
-}
-
 static void send_frame(struct mcp_post *p, struct str message)
 {
     struct buf frame = {.max = SIZE_MAX};
@@ -72,7 +60,14 @@ static void finish(struct mcp_post *p)
         mount_reply(m, p->batch ? 200 : p->status, "application/json", p->headers,
                     buf_str(&p->answers));
     }
-    post_free(p);
+    assert(p->open == 0 && p->view->refs != 0);
+    if (p->session != NULL) {
+        p->session->n_posts--;
+    }
+    p->view->refs--;
+    buf_fini(&p->answers);
+    arena_fini(&p->arena);
+    free(p);
 }
 
 void mcp_post__answer(struct mcp_post *p, int status, struct str message)

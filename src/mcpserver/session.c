@@ -4,7 +4,7 @@
 //                            └─ a stream for each POST that is answered with more than one message
 //
 // Every event has an id "STREAM-NUMBER". The last ones of each stream are kept: a reader that comes back names the
-// last id that it saw and goes on behind it. What nobody has read yet is kept as well, so a list that changes
+// last id that it saw and continues after it. What nobody has read yet is kept as well, so a list that changes
 // between a client's handshake and its GET is not missed.
 //
 // Invariants:
@@ -132,19 +132,6 @@ void mcp_stream__complete(struct mcp_stream *st)
     forget_streams(st->session);
 }
 
-/// Clients of the newest revision get an id at once, so that they can come back whenever the connection is lost.
-static void prime(struct mcp_stream *st, struct mount_call *m)
-{
-    struct buf frame = {.max = 128};
-    if (st->session->version != 0) {
-        return;
-    }
-    buf_addf(&frame, "id: %llu-%llu\nretry: %d\ndata: \n\n", (unsigned long long)st->id,
-             (unsigned long long)st->written, RETRY_MS);
-    mount_send(m, buf_str(&frame));
-    buf_fini(&frame);
-}
-
 void mcp_stream__attach(struct mcp_stream *st, struct mount_call *m, uint64_t after)
 {
     hang_up(st); // a second reader takes the place of the first
@@ -154,7 +141,14 @@ void mcp_stream__attach(struct mcp_stream *st, struct mount_call *m, uint64_t af
     mount_set_data(m, &st->link);
     mount_stream(m, "X-Accel-Buffering: no\r\n");
     st->m = m;
-    prime(st, m);
+    if (st->session->version ==
+        0) { // the newest revision: an id at once, to come back whenever the connection is lost
+        struct buf frame = {.max = 128};
+        buf_addf(&frame, "id: %llu-%llu\nretry: %d\ndata: \n\n", (unsigned long long)st->id,
+                 (unsigned long long)st->written, RETRY_MS);
+        mount_send(m, buf_str(&frame));
+        buf_fini(&frame);
+    }
     pump(st);
     if (st->complete) {
         hang_up(st);

@@ -6,16 +6,6 @@
 #include "agent/agent.h"
 #include "mcpserver/mcp_int.h"
 
-/// The result as an object: what the tool gives as such, or the table that it returned. NULL: it is none.
-static const struct json *structure_of(struct mcp_call *c, const struct agent_tool_answer *r)
-{
-    struct json *v = NULL;
-    if (r->structured == NULL && json_parse(&v, &c->arena, r->output, NULL, NULL) < 0) {
-        return NULL;
-    }
-    return r->structured != NULL ? r->structured : v->type == JSON_OBJ ? v : NULL;
-}
-
 static void write_answer(struct mcp_call *c, const struct agent_tool_answer *r)
 {
     struct jw *w = mcp_call__begin(c);
@@ -31,27 +21,19 @@ static void write_answer(struct mcp_call *c, const struct agent_tool_answer *r)
         }
         jw_end_arr(w);
     }
-    const struct json *structured = c->structured && r->success ? structure_of(c, r) : NULL;
-    if (structured != NULL) {
+    const struct json *structured =
+        r->structured; // as an object: of the tool, or the table that it returned
+    struct json *v = NULL;
+    if (structured == NULL && c->structured && r->success &&
+        json_parse(&v, &c->arena, r->output, NULL, NULL) == 0 && v->type == JSON_OBJ) {
+        structured = v;
+    }
+    if (structured != NULL && c->structured && r->success) {
         jw_kvalue(w, "structuredContent", structured);
     }
     if (!r->success) {
         jw_kbool(w, "isError", true);
     }
-    mcp_call__end(c);
-}
-
-static void write_refusal(struct mcp_call *c, const struct agent_no *no)
-{
-    if (no->problem == PROBLEM_NOT_FOUND) {
-        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "%s", no->detail);
-        return;
-    }
-    struct jw *w = mcp_call__begin(c);
-    jw_karr(w, "content");
-    mcp_call__text(w, str_of(no->detail));
-    jw_end_arr(w);
-    jw_kbool(w, "isError", true);
     mcp_call__end(c);
 }
 
@@ -63,8 +45,15 @@ static void on_tool(void *arg, const struct agent_tool_answer *r, const struct a
         mcp_ask__drop(c);
         if (r != NULL) {
             write_answer(c, r);
+        } else if (no->problem == PROBLEM_NOT_FOUND) {
+            mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "%s", no->detail);
         } else {
-            write_refusal(c, no);
+            struct jw *w = mcp_call__begin(c);
+            jw_karr(w, "content");
+            mcp_call__text(w, str_of(no->detail));
+            jw_end_arr(w);
+            jw_kbool(w, "isError", true);
+            mcp_call__end(c);
         }
     }
     if (!c->starting) {
