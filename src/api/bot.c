@@ -48,7 +48,7 @@ static void ask(struct api *api, struct op_call *c, bots_fn *fn, const struct bo
     struct bot_op *o = arena_alloc(c->arena, sizeof *o);
     *o = *as;
     o->call = c;
-    fn(api->bots, c->params, answer, o);
+    bots_ask(api->bots, fn, c->params, answer, o);
 }
 
 #define ASK(id, fn)                                                                                \

@@ -162,7 +162,7 @@ static void make_run(struct opening *o)
     if (o->call->api->bots == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
     } else {
-        bots_terminal(o->call->api->bots, params, on_worktree, o);
+        bots_ask(o->call->api->bots, bots_terminal, params, on_worktree, o);
     }
 }
 
@@ -264,7 +264,7 @@ void op_PTY_NEW(struct api *api, struct op_call *c)
     } else if (api->bots == NULL) {
         op_fail(c, PROBLEM_STOPPING, NULL, "the hub starts or stops");
     } else {
-        bots_terminal_past(api->bots, c->params, on_past, c);
+        bots_ask(api->bots, bots_terminal_past, c->params, on_past, c);
     }
 }
 

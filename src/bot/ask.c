@@ -14,6 +14,11 @@
 
 #include "base/path.h"
 
+void bots_ask(struct bots *b, bots_fn *op, const struct json *params, bots_text_cb *cb, void *arg)
+{
+    op(ask__new(b, params, cb, arg));
+}
+
 struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = xcalloc(1, sizeof *a);
@@ -28,7 +33,7 @@ struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb
     return a;
 }
 
-static void ask_free(struct ask *a)
+void ask__drop(struct ask *a)
 {
     struct bots *b = a->b;
     if (a->free_data != NULL) {
@@ -58,28 +63,15 @@ const char *ask__z(struct ask *a, const char *key)
 void ask__set(struct ask *a, const char *key, struct str value)
 {
     struct json v = {.type = JSON_STR, .s = arena_str(&a->arena, value)};
-    struct json_member *all = arena_calloc(&a->arena, a->params->n + 1, sizeof *all);
-    size_t n = 0;
-    json_foreach_member (m, a->params) {
-        if (!str_eqz(m->key, key)) {
-            all[n++] = *m;
-        }
-    }
-    all[n++] = (struct json_member){.key = str_of(key), .value = v};
-    a->params->members = all;
-    a->params->n = (uint32_t)n;
+    a->params = json_with(&a->arena, a->params, str_of(key), &v);
 }
 
 struct json *ask__without(const struct ask *a, struct arena *in, const char *const *keys, size_t n)
 {
     struct json *out = json_clone(in, a->params);
-    uint32_t kept = 0;
-    json_foreach_member (m, out) {
-        if (str_lookup(m->key, keys, n) < 0) {
-            out->members[kept++] = *m;
-        }
+    for (size_t i = 0; i < n; i++) {
+        out = json_with(in, out, str_of(keys[i]), NULL);
     }
-    out->n = kept;
     return out;
 }
 
@@ -88,7 +80,7 @@ struct json *ask__without(const struct ask *a, struct arena *in, const char *con
 void ask__answer(struct ask *a)
 {
     a->cb(a->arg, buf_str(&a->out), a->run != NULL ? a->run : a->name, NULL);
-    ask_free(a);
+    ask__drop(a);
 }
 
 void ask__answer_list(struct ask *a)
@@ -102,18 +94,16 @@ void ask__answer_list(struct ask *a)
 void ask__refuse(struct ask *a, const struct agent_no *no)
 {
     a->cb(a->arg, STR_NULL, NULL, no);
-    ask_free(a);
-}
-
-void ask__drop(struct ask *a)
-{
-    ask_free(a);
+    ask__drop(a);
 }
 
 void ask__fail(struct ask *a, const struct err *e)
 {
     struct agent_no no;
     bots__no_err(&no, e);
+    if (e == &a->e && a->hint != NULL) {
+        snprintf(no.hint, sizeof no.hint, "%s", a->hint);
+    }
     if (a->named && no.problem == PROBLEM_CONFLICT) {
         no.problem = PROBLEM_NAME_TAKEN;
     }
@@ -170,18 +160,19 @@ void ask__work(struct ask *a, ask_fn *work, ask_fn *then)
 
 // ---- where --------------------------------------------------------------------------------------
 
-static int read_workspace(struct ask *a)
+static void read_workspace(struct ask *a) // on the lane
 {
-    const char *home = a->b->o.hub->home->dir;
+    const char *home = a->b->home;
     const char *project = ask__z(a, "project");
     enum workspace_how how = a->flags & WHERE_MAKE ? WORKSPACE_MAKE : WORKSPACE_LOOK;
-    if (project != NULL) {
-        return workspace_of_slug(&a->ws, home, a->name, project, how, &a->e);
-    }
     struct workspace_project p = {.path = a->git.main_root != NULL ? a->git.main_root : a->real,
                                   .common = a->git.common,
-                                  .sh = store_shelf(a->b->o.hub->store)};
-    return p.path != NULL ? workspace_of_path(&a->ws, home, a->name, &p, how, &a->e) : 0;
+                                  .sh = a->b->shelf};
+    if (project != NULL) {
+        a->rc = workspace_of_slug(&a->ws, home, a->name, project, how, &a->e);
+    } else if (p.path != NULL) {
+        a->rc = workspace_of_path(&a->ws, home, a->name, &p, how, &a->e);
+    }
 }
 
 static void read_where(struct ask *a) // on the lane
@@ -197,24 +188,9 @@ static void read_where(struct ask *a) // on the lane
         a->real = arena_strdup(&a->arena, str_of(real));
     }
     a->has_catalog = true;
-    a->rc = catalog_read(&a->catalog, a->b->o.hub->home->dir, a->real, a->name, &a->e);
+    a->rc = catalog_read(&a->catalog, a->b->home, a->real, a->name, &a->e);
     if (a->rc == 0 && a->name != NULL && a->flags & WHERE_SPACE && !(a->flags & WHERE_MAKE)) {
-        a->rc = read_workspace(a);
-    }
-}
-
-static void make_space(struct ask *a) // on the lane
-{
-    a->rc = read_workspace(a);
-}
-
-/// Only now: a name that is no bot's leaves nothing behind.
-static void on_judged(struct ask *a)
-{
-    if (a->flags & WHERE_MAKE) {
-        ask__work(a, make_space, a->located);
-    } else {
-        a->located(a);
+        read_workspace(a);
     }
 }
 
@@ -222,17 +198,15 @@ static void judge(struct ask *a)
 {
     struct err e = {0};
     catalog_judge(&a->catalog, a->b->o.hub->trust);
-    if (a->name == NULL) {
-        on_judged(a);
-        return;
-    }
-    int rc = catalog_find(&a->catalog, str_of(a->name), &a->bot, &e);
+    int rc = a->name != NULL ? catalog_find(&a->catalog, str_of(a->name), &a->bot, &e) : 0;
     bool left = rc == ERR_NOT_FOUND && a->flags & WHERE_LEFT && a->ws.exists;
     if (rc < 0 && !left) {
         ask__fail(a, &e);
-        return;
+    } else if (a->flags & WHERE_MAKE) { // only now: a name that is no bot's leaves nothing behind
+        ask__work(a, read_workspace, a->located);
+    } else {
+        a->located(a);
     }
-    on_judged(a);
 }
 
 void ask__keep_look(struct ask *a, const struct git_look *r)
@@ -257,40 +231,24 @@ static void on_look(void *arg, int status, const struct err *e, const struct git
     ask__work(a, read_where, judge);
 }
 
-/// Names that may not be, before anything is looked at.
-static bool check_names(struct ask *a, struct agent_no *no)
+void ask__locate(struct ask *a, unsigned flags, ask_fn *then)
 {
     struct err e = {0};
     struct str project = ask__str(a, "project"), dir = ask__str(a, "working_dir");
-    a->name = ask__z(a, "bot");
-    if (a->name != NULL && bot_name_check(str_of(a->name), &e) < 0) {
-        agent_no_set(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
-    } else if (project.p != NULL && slug_check(project, &e) < 0) {
-        agent_no_set(no, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
-    } else if (dir.p != NULL && (!str_starts(dir, "/") || memchr(dir.p, '\0', dir.n) != NULL)) {
-        agent_no_set(no, PROBLEM_INVALID_BODY, NULL, "'working_dir' must be an absolute path");
-    } else if (a->flags & WHERE_SPACE && project.p == NULL && dir.p == NULL) {
-        agent_no_set(no, PROBLEM_INVALID_BODY, NULL,
-                     "'working_dir' or 'project' must say which one");
-    } else {
-        return true;
-    }
-    return false;
-}
-
-void ask__locate(struct ask *a, unsigned flags, ask_fn *then)
-{
-    struct agent_no no;
-    a->flags = flags;
+    bool look = flags & WHERE_GIT || (flags & WHERE_SPACE && project.p == NULL);
     assert(then != NULL && a->located == NULL);
-    if (!check_names(a, &no)) {
-        ask__refuse(a, &no);
-        return;
-    }
+    a->flags = flags;
+    a->name = ask__z(a, "bot");
     a->dir = ask__z(a, "working_dir");
     a->located = then;
-    bool look = flags & WHERE_GIT || (flags & WHERE_SPACE && ask__str(a, "project").p == NULL);
-    if (a->dir == NULL || !look) {
+    if ((a->name != NULL && bot_name_check(str_of(a->name), &e) < 0) ||
+        (project.p != NULL && slug_check(project, &e) < 0)) {
+        ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
+    } else if (dir.p != NULL && (!str_starts(dir, "/") || memchr(dir.p, '\0', dir.n) != NULL)) {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL, "'working_dir' must be an absolute path");
+    } else if (flags & WHERE_SPACE && project.p == NULL && dir.p == NULL) {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL, "'working_dir' or 'project' must say which one");
+    } else if (a->dir == NULL || !look) {
         ask__work(a, read_where, judge);
     } else if (a->b->git == NULL) {
         a->git.status = a->b->git_fault.code;

@@ -7,10 +7,9 @@
 // One operation under way: its parameters, where it takes place, its answer. It goes from the loop to the
 // lane and back as often as it needs, and ends with exactly one of ask__answer(), ask__fail(), ask__no().
 //
-//     a = ask__new(b, params, cb, arg);
 //     ask__locate(a, WHERE_SPACE, then);      then(a): a->bot, a->ws
-//     ask__work(a, work, then);                           work(a) on the lane sets a->rc and a->e
-//     ask__answer(a);                                     with what was written to a->w
+//     ask__work(a, work, then);               work(a) on the lane sets a->rc and a->e, or writes to a->w
+//     ask__answer(a);                         with what was written to a->w
 
 enum where_flag {
     WHERE_SPACE = 1, // a workspace is needed: `working_dir` or `project` must name one
@@ -27,7 +26,6 @@ struct where_git {
     bool bare;
 };
 
-struct ask;
 typedef void ask_fn(struct ask *a);
 
 struct ask {
@@ -42,6 +40,7 @@ struct ask {
     int rc;            // of the last work
     bool named;        // ERR_CONFLICT means NAME_TAKEN
     struct err e;
+    const char *hint; // that goes with `e`; NULL: none
     struct buf out;
     struct jw w; // onto `out`
     // where, see ask__locate()
@@ -73,7 +72,7 @@ const char *ask__z(struct ask *a,
 
 /// Keep in a->git what git says of a directory.
 void ask__keep_look(struct ask *a, const struct git_look *r);
-/// Let a parameter be another text; copied.
+/// Let a parameter be another text; copied. `key` is a constant.
 void ask__set(struct ask *a, const char *key, struct str value);
 
 /// A copy of the parameters without those that `keys` name, in `in`.

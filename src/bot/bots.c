@@ -107,16 +107,11 @@ static void on_idle(void *arg)
     done(b->done_arg);
 }
 
-static void check_idle(struct bots *b)
+void bots__check_idle(struct bots *b)
 {
     if (is_over(b) && b->idle_task == NULL) {
-        b->idle_task = loop_defer(b->o.hub->loop, on_idle, b);
+        b->idle_task = loop_defer(b->loop, on_idle, b);
     }
-}
-
-void bots__run_gone(struct bots *b)
-{
-    check_idle(b);
 }
 
 void bots__hold(struct bots *b)
@@ -128,16 +123,14 @@ void bots__release(struct bots *b)
 {
     assert(b->n_held != 0);
     b->n_held--;
-    check_idle(b);
+    bots__check_idle(b);
 }
 
 static void open_git(struct bots *b)
 {
     char *tmp = xasprintf("%s/git", b->o.hub->home->state);
-    struct git_config c = {.loop = b->o.hub->loop,
-                           .home = b->o.hub->home->dir,
-                           .runtime = b->o.hub->home->runtime,
-                           .tmp_dir = tmp};
+    struct git_config c = {
+        .loop = b->loop, .home = b->home, .runtime = b->o.hub->home->runtime, .tmp_dir = tmp};
     if (git_open(&b->git, &c, &b->git_fault) < 0) {
         b->git = NULL;
         log_warn(LOG_BOT, "git=failed reason=%s", LOGQ(str_of(b->git_fault.msg)).z);
@@ -154,10 +147,13 @@ struct bots *bots_open(const struct bots_opts *o)
                             .ended = bots__ended,
                             .arg = b};
     b->o = *o;
-    assert(o->hub->loop != NULL && o->agent != NULL && o->fleet != NULL);
-    b->lane = lane_open(o->hub->loop, "bots", THREADS);
-    b->index = runs_index_new(o->hub->home->dir);
-    map_init(&b->busy);
+    b->home = o->hub->home->dir;
+    b->loop = o->hub->loop;
+    b->store = o->hub->store;
+    b->shelf = store_shelf(b->store);
+    assert(b->loop != NULL && o->agent != NULL && o->fleet != NULL);
+    b->lane = lane_open(b->loop, "bots", THREADS);
+    b->index = runs_index_new(b->home);
     open_git(b);
     agent_set_kit(o->agent, &kit);
     bots__join_fleet(b);
@@ -179,7 +175,7 @@ void bots_stop(struct bots *b, loop_fn *done, void *arg)
     for (size_t i = b->runs.n; i-- > 0;) { // one may end inside, and leave the list
         run_stop(b->runs.p[i], false);
     }
-    check_idle(b);
+    bots__check_idle(b);
 }
 
 void bots_close(struct bots *b, loop_fn *done, void *arg)
@@ -188,7 +184,7 @@ void bots_close(struct bots *b, loop_fn *done, void *arg)
     b->closing = true;
     b->done = done;
     b->done_arg = arg;
-    check_idle(b);
+    bots__check_idle(b);
 }
 
 void bots_free(struct bots *b)

@@ -9,11 +9,10 @@
 //                                                                                │
 //     a person: bots_run_diff, bots_run_apply, bots_run_merge, bots_run_discard <┘
 //
-// One service, on the loop thread. Every operation takes the parameters of its row in proto/ops.def,
-// checked for names and types, borrowed for the call, and answers once with a JSON text or with `no`;
-// the answer may come from inside the call where something is refused. docs/internals/bots.md tells
-// how a run goes.
+// One service, on the loop thread. bots_ask() begins one of the operations below; docs/internals/bots.md
+// tells how a run goes.
 
+struct ask;
 struct bots;
 struct watcher;
 
@@ -51,8 +50,11 @@ void bots_free(struct bots *b); // after agent_free(); NULL is allowed
 
 /// A JSON text, or `no`. `name` is that of the bot, or of the run that was started; NULL: of neither.
 typedef void bots_text_cb(void *arg, struct str json, const char *name, const struct agent_no *no);
-/// An operation; see the top.
-typedef void bots_fn(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg);
+/// An operation, for bots_ask() alone.
+typedef void bots_fn(struct ask *a);
+/// Begin an operation with the parameters of its row in proto/ops.def, checked for names and types and borrowed for the
+/// call. `cb` gets the answer, once; it may come from inside the call where something is refused.
+void bots_ask(struct bots *b, bots_fn *op, const struct json *params, bots_text_cb *cb, void *arg);
 
 // ---- bots ---------------------------------------------------------------------------------------
 

@@ -42,9 +42,9 @@ static void write_rows(struct ask *a)
     ask__answer_list(a);
 }
 
-void bots_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_list(struct ask *a)
 {
-    ask__locate(ask__new(b, params, cb, arg), 0, write_rows);
+    ask__locate(a, 0, write_rows);
 }
 
 // ---- one ----------------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ static size_t count_sessions(const char *space)
 static void read_shown(struct ask *a) // on the lane
 {
     struct shown *s = a->data;
-    struct shelf *sh = store_shelf(a->b->o.hub->store);
-    skillset_read(&s->skills, sh, a->b->o.hub->home->dir, a->bot, a->real);
+    struct shelf *sh = a->b->shelf;
+    skillset_read(&s->skills, sh, a->b->home, a->bot, a->real);
     if (a->ws.dir == NULL) {
         return;
     }
@@ -151,9 +151,8 @@ static void show(struct ask *a)
     ask__work(a, read_shown, write_shown);
 }
 
-void bots_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_show(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     bool placed = ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL;
     ask__locate(a, placed ? WHERE_SPACE : 0, show);
 }
@@ -161,10 +160,9 @@ void bots_show(struct bots *b, const struct json *params, bots_text_cb *cb, void
 /// It is as it should be: read it again and show it.
 static void reshow(struct ask *a)
 {
-    struct bots *b = a->b;
     struct json_member m = {.key = STR("bot"), .value = {.type = JSON_STR, .s = str_of(a->name)}};
     struct json one = {.type = JSON_OBJ, .n = 1, .members = &m};
-    bots_show(b, &one, a->cb, a->arg);
+    bots_ask(a->b, bots_show, &one, a->cb, a->arg);
     ask__drop(a);
 }
 
@@ -180,15 +178,17 @@ static const struct json *keys_of(struct ask *a)
 
 static void create(struct ask *a) // on the lane
 {
-    const char *home = a->b->o.hub->home->dir;
+    const char *home = a->b->home;
     const struct json *keys = keys_of(a);
+    char *trash = NULL;
     a->rc = catalog_create(home, a->name, ask__str(a, "description"), ask__str(a, "instructions"),
                            &a->e);
     if (a->rc == 0 && keys != NULL &&
         (a->rc = catalog_patch(home, a->name, keys, STR_NULL, &a->e)) < 0 &&
-        catalog_delete(home, a->name, false, NULL, NULL) < 0) {
+        catalog_delete(home, a->name, false, &trash, NULL) < 0) {
         err_prefix(&a->e, "the bot was made, but");
     }
+    free(trash);
 }
 
 /// The parameter `key` is the name of a bot that need not be there. False: it cannot be one, and was refused.
@@ -203,9 +203,8 @@ static bool take_name(struct ask *a, const char *key)
     return true;
 }
 
-void bots_create(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_create(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     if (take_name(a, "name")) {
         a->named = true;
         ask__work(a, create, reshow);
@@ -214,8 +213,7 @@ void bots_create(struct bots *b, const struct json *params, bots_text_cb *cb, vo
 
 static void patch(struct ask *a) // on the lane
 {
-    a->rc = catalog_patch(a->b->o.hub->home->dir, a->name, keys_of(a), ask__str(a, "instructions"),
-                          &a->e);
+    a->rc = catalog_patch(a->b->home, a->name, keys_of(a), ask__str(a, "instructions"), &a->e);
 }
 
 static void patch_found(struct ask *a)
@@ -228,9 +226,9 @@ static void patch_found(struct ask *a)
     }
 }
 
-void bots_patch(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_patch(struct ask *a)
 {
-    ask__locate(ask__new(b, params, cb, arg), 0, patch_found);
+    ask__locate(a, 0, patch_found);
 }
 
 static void on_rescanned(void *arg, int status, const struct err *e)
@@ -246,52 +244,42 @@ static void on_rescanned(void *arg, int status, const struct err *e)
 /// Files of sessions were put there or taken away: lists know of it before the answer is given.
 static void rescan(struct ask *a, const char *dir)
 {
-    store_rescan(a->b->o.hub->store, str_of(dir), on_rescanned, a);
-}
-
-static bool wants_history(const struct ask *a)
-{
-    return json_bool(json_get(a->params, "history"), false);
+    store_rescan(a->b->store, str_of(dir), on_rescanned, a);
 }
 
 static void remove_bot(struct ask *a) // on the lane
 {
-    char *where = NULL, *dir = xasprintf("%s/bots/%s", a->b->o.hub->home->dir, a->name);
-    struct shelf *sh = store_shelf(a->b->o.hub->store);
-    if (sh != NULL && wants_history(a) &&
-        path_exists(dir)) { // a file that goes to the trash with the rest
-        char *file = xasprintf("%s/store-%lld.jsonl", dir, (long long)time_wall_ms());
-        a->rc = shelf_drop_bot(sh, a->name, file, &a->e);
-        free(file);
+    char *where = NULL;
+    const char *dir = arena_printf(&a->arena, "%s/bots/%s", a->b->home, a->name);
+    bool history = json_bool(json_get(a->params, "history"), false);
+    if (a->b->shelf != NULL && history && path_exists(dir)) {
+        // a file that goes to the trash with the rest
+        const char *file =
+            arena_printf(&a->arena, "%s/store-%lld.jsonl", dir, (long long)time_wall_ms());
+        a->rc = shelf_drop_bot(a->b->shelf, a->name, file, &a->e);
     }
-    free(dir);
-    if (a->rc < 0) {
-        return;
-    }
-    a->rc = catalog_delete(a->b->o.hub->home->dir, a->name, wants_history(a), &where, &a->e);
     if (a->rc == 0) {
-        a->data = where;
-        a->free_data = free;
+        a->rc = catalog_delete(a->b->home, a->name, history, &where, &a->e);
     }
+    jw_obj(&a->w);
+    jw_kstrz(&a->w, "deleted", a->name);
+    jw_kstrz(&a->w, "history", history ? "trash" : "kept");
+    jw_kstrz(&a->w, "trash", where);
+    jw_end_obj(&a->w);
+    free(where);
 }
 
 static void removed(struct ask *a)
 {
-    jw_obj(&a->w);
-    jw_kstrz(&a->w, "deleted", a->name);
-    jw_kstrz(&a->w, "history", wants_history(a) ? "trash" : "kept");
-    jw_kstrz(&a->w, "trash", a->data);
-    jw_end_obj(&a->w);
     rescan(a, arena_printf(&a->arena, "bots/%s/", a->name));
 }
 
-void bots_delete(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_delete(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     if (!take_name(a, "bot")) {
         return;
     }
-    vec_foreach (r, &b->runs) {
+    vec_foreach (r, &a->b->runs) {
         const struct record *rec = run_record(*r);
         if (strcmp(rec->bot, a->name) == 0) {
             ask__no(a, PROBLEM_CONFLICT, NULL, "'%s' runs: `afloat runs stop %s` first", a->name,
@@ -304,30 +292,21 @@ void bots_delete(struct bots *b, const struct json *params, bots_text_cb *cb, vo
 
 // ---- import -------------------------------------------------------------------------------------
 
-static void free_report(void *data)
-{
-    import_report_fini(data);
-    free(data);
-}
-
 static void import(struct ask *a) // on the lane
 {
-    a->rc = import_openbot(a->data, store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir,
-                           ask__z(a, "path"), ask__z(a, "as"), &a->e);
+    struct import_report r = {0};
+    a->rc = import_openbot(&r, a->b->shelf, a->b->home, ask__z(a, "path"), ask__z(a, "as"), &a->e);
+    import_write(&r, &a->w);
+    import_report_fini(&r);
 }
 
 static void imported(struct ask *a)
 {
-    import_write(a->data, &a->w);
     rescan(a, "bots/");
 }
 
-void bots_import(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_import(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
-    a->data = xmalloc(sizeof(struct import_report));
-    a->free_data = free_report;
-    import_report_init(a->data);
     if (!str_starts(ask__str(a, "path"), "/")) {
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "'path' must be an absolute path");
         return;

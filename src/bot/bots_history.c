@@ -20,17 +20,6 @@ static bool take_number(struct ask *a, const char *key, int64_t fallback, int64_
 
 // ---- list ---------------------------------------------------------------------------------------
 
-static void write_tokens(struct jw *w, const struct history_row *r)
-{
-    jw_key(w, "tokens");
-    jw_obj(w);
-    jw_key(w, "input_tokens");
-    r->input_tokens < 0 ? jw_null(w) : jw_int(w, r->input_tokens);
-    jw_key(w, "output_tokens");
-    r->output_tokens < 0 ? jw_null(w) : jw_int(w, r->output_tokens);
-    jw_end_obj(w);
-}
-
 static void write_row(struct jw *w, const struct history_row *r)
 {
     char when[TIME_TEXT];
@@ -47,7 +36,12 @@ static void write_row(struct jw *w, const struct history_row *r)
     jw_ktext(w, "end_reason", r->end_reason);
     jw_ktext(w, "branch", r->branch);
     jw_kint(w, "command_count", r->commands);
-    write_tokens(w, r);
+    jw_kobj(w, "tokens");
+    jw_key(w, "input_tokens");
+    r->input_tokens < 0 ? jw_null(w) : jw_int(w, r->input_tokens);
+    jw_key(w, "output_tokens");
+    r->output_tokens < 0 ? jw_null(w) : jw_int(w, r->output_tokens);
+    jw_end_obj(w);
     jw_end_obj(w);
 }
 
@@ -59,8 +53,7 @@ static void on_page(void *arg, int status, const struct history_page *p, const s
         return;
     }
     jw_kstrz(w, "project", a->ws.slug);
-    jw_key(w, "sessions");
-    jw_arr(w);
+    jw_karr(w, "sessions");
     for (size_t i = 0; i < p->n; i++) {
         write_row(w, &p->rows[i]);
     }
@@ -74,14 +67,14 @@ static void list(struct ask *a)
 {
     int64_t limit;
     if (take_number(a, "limit", DEFAULT_LIST, LONGEST_LIST, &limit)) {
-        history_list(a->b->o.hub->store, str_of(a->ws.rel), ask__str(a, "cursor"),
+        history_list(a->b->store, str_of(a->ws.rel), ask__str(a, "cursor"),
                      limit != 0 ? (size_t)limit : LONGEST_LIST, on_page, a);
     }
 }
 
-void bots_history_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_history_list(struct ask *a)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_LEFT | WHERE_SPACE, list);
+    ask__locate(a, WHERE_LEFT | WHERE_SPACE, list);
 }
 
 // ---- show ---------------------------------------------------------------------------------------
@@ -89,7 +82,6 @@ void bots_history_list(struct bots *b, const struct json *params, bots_text_cb *
 static void read_session(struct ask *a) // on the lane
 {
     const struct history_row *row = a->data;
-    struct shelf *sh = store_shelf(a->b->o.hub->store);
     struct json *meta = NULL;
     struct buf view = {.max = SIZE_MAX};
     struct history_wish wish = {.offset = (uint64_t)json_int(json_get(a->params, "offset"), 0),
@@ -106,11 +98,8 @@ static void read_session(struct ask *a) // on the lane
             jw_value(&a->w, &m->value);
         }
     }
-    a->rc = history_view(&view, sh, row->dir.p, &wish, &a->e);
+    a->rc = history_view(&view, &a->w, a->b->shelf, row->dir.p, &wish, &a->e);
     jw_kstr(&a->w, "view", buf_str(&view));
-    if (a->rc == 0) {
-        a->rc = history_view_write(&a->w, sh, row->dir.p, &a->e);
-    }
     jw_end_obj(&a->w);
     buf_fini(&view);
 }
@@ -123,8 +112,7 @@ static void on_found(void *arg, int status, const struct history_page *p, const 
         return;
     }
     struct history_row *row = arena_calloc(&a->arena, 1, sizeof *row);
-    row->dir = str_of(
-        arena_printf(&a->arena, "%s/" STR_FMT, a->b->o.hub->home->dir, STR_ARG(p->rows[0].dir)));
+    row->dir = str_of(arena_printf(&a->arena, "%s/" STR_FMT, a->b->home, STR_ARG(p->rows[0].dir)));
     row->meta = arena_str(&a->arena, p->rows[0].meta);
     a->data = row; // all that is needed of it
     ask__work(a, read_session, ask__answer);
@@ -134,11 +122,11 @@ static void show(struct ask *a)
 {
     int64_t n;
     if (take_number(a, "offset", 0, INT64_MAX, &n) && take_number(a, "limit", 0, INT64_MAX, &n)) {
-        history_find(a->b->o.hub->store, str_of(a->ws.rel), ask__str(a, "id"), on_found, a);
+        history_find(a->b->store, str_of(a->ws.rel), ask__str(a, "id"), on_found, a);
     }
 }
 
-void bots_history_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_history_show(struct ask *a)
 {
-    ask__locate(ask__new(b, params, cb, arg), WHERE_LEFT | WHERE_SPACE, show);
+    ask__locate(a, WHERE_LEFT | WHERE_SPACE, show);
 }

@@ -26,7 +26,11 @@ struct run;
 
 struct bots {
     struct bots_opts o;
-    struct lane *lane; // for files
+    const char *home; // of o.hub, like the next three
+    struct loop *loop;
+    struct store *store;
+    struct shelf *shelf; // NULL: hubs share nothing
+    struct lane *lane;   // for files
     struct runs_index *index;
     struct git *git; // NULL: `git_fault` says why
     struct err git_fault;
@@ -49,8 +53,8 @@ void bots__release(struct bots *b);
 /// The problem that fits the code of `e`.
 void bots__no_err(struct agent_no *no, const struct err *e);
 
-/// A run has left the list.
-void bots__run_gone(struct bots *b);
+/// Something that bots_stop() or bots_close() waits for is over: perhaps it was the last.
+void bots__check_idle(struct bots *b);
 /// The live run of that id; NULL when there is none.
 struct run *bots__run_of(struct bots *b, struct str run_id);
 /// Is it live, and not only about to be told that its record is written?

@@ -1,32 +1,10 @@
-// What a bot remembers of a workspace, for people; models have a tool (tools.c).
+// What a bot remembers of a workspace, for people; models have a tool (tools.c). Each operation is one function on
+// the lane, which also writes the answer.
 
 #include "bot/ask.h"
 #include "bot/memory.h"
 
-/// One of the five operations while it works.
-struct remembering {
-    struct memory memory;
-    char note[300]; // what was set aside
-    size_t removed;
-};
-
-static void free_remembering(void *data)
-{
-    struct remembering *m = data;
-    memory_fini(&m->memory);
-    free(m);
-}
-
-static void begin(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg,
-                  unsigned flags, ask_fn *work, ask_fn *then)
-{
-    struct ask *a = ask__new(b, params, cb, arg);
-    a->data = xcalloc(1, sizeof(struct remembering));
-    a->free_data = free_remembering;
-    ask__locate_work(a, WHERE_SPACE | flags, work, then);
-}
-
-/// Begin the answer; the caller writes what is its own.
+/// Begin the answer; the caller writes its own members.
 static struct jw *open_answer(struct ask *a)
 {
     jw_obj(&a->w);
@@ -34,118 +12,103 @@ static struct jw *open_answer(struct ask *a)
     return &a->w;
 }
 
-static void close_answer(struct ask *a)
+/// End it, with `note` unless that is empty.
+static void close_answer(struct ask *a, const char *note)
 {
-    struct remembering *m = a->data;
-    const char *note = m->memory.note[0] != '\0' ? m->memory.note : m->note;
     if (note[0] != '\0') {
         jw_kstrz(&a->w, "note", note);
     }
     jw_end_obj(&a->w);
-    ask__answer(a);
 }
 
-static void load(struct ask *a) // on the lane
+static void list(struct ask *a) // on the lane
 {
-    struct remembering *m = a->data;
-    a->rc = memory_load(&m->memory, store_shelf(a->b->o.hub->store), a->ws.dir, &a->e);
-}
-
-// ---- list, get ----------------------------------------------------------------------------------
-
-static void listed(struct ask *a)
-{
-    struct remembering *m = a->data;
-    memory_write(&m->memory, open_answer(a));
-    close_answer(a);
-}
-
-void bots_memory_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
-{
-    begin(b, params, cb, arg, WHERE_LEFT, load, listed);
-}
-
-static void got(struct ask *a)
-{
-    struct remembering *m = a->data;
-    struct str key = ask__str(a, "key");
-    const struct memory_entry *it = memory_find(&m->memory, key);
-    if (it == NULL) {
-        ask__no(a, PROBLEM_NOT_FOUND, "`afloat memory BOT` shows all of it",
-                "'%s' remembers no '%.*s' in '%s'", a->name, (int)MIN(key.n, (size_t)MEMORY_KEY),
-                key.p, a->ws.slug);
-        return;
+    struct memory m;
+    a->rc = memory_load(&m, a->b->shelf, a->ws.dir, &a->e);
+    struct jw *w = open_answer(a);
+    jw_kobj(w, "entries");
+    vec_foreach (it, &m.list) {
+        jw_key_str(w, it->key);
+        jw_value(w, it->value);
     }
+    jw_end_obj(w);
+    close_answer(a, m.note);
+    memory_fini(&m);
+}
+
+void bots_memory_list(struct ask *a)
+{
+    ask__locate_work(a, WHERE_SPACE | WHERE_LEFT, list, ask__answer);
+}
+
+static void get(struct ask *a) // on the lane
+{
+    struct memory m;
+    struct str key = ask__str(a, "key");
+    a->rc = memory_load(&m, a->b->shelf, a->ws.dir, &a->e);
+    const struct memory_entry *it = memory_find(&m, key);
+    if (it != NULL) {
+        struct jw *w = open_answer(a);
+        jw_kstr(w, "key", it->key);
+        jw_kvalue(w, "value", it->value);
+        close_answer(a, m.note);
+    } else if (a->rc == 0) {
+        a->hint = "`afloat memory BOT` shows all of it";
+        a->rc = err_set(&a->e, ERR_NOT_FOUND, "'%s' remembers no '%.*s' in '%s'", a->name,
+                        (int)MIN(key.n, (size_t)MEMORY_KEY), key.p, a->ws.slug);
+    }
+    memory_fini(&m);
+}
+
+void bots_memory_get(struct ask *a)
+{
+    ask__locate_work(a, WHERE_SPACE | WHERE_LEFT, get, ask__answer);
+}
+
+static void set(struct ask *a) // on the lane
+{
+    struct str key = ask__str(a, "key"), value = ask__str(a, "value");
+    char note[MEMORY_NOTE] = "";
+    a->rc = memory_set(a->b->shelf, a->ws.dir, key, value, note, &a->e);
     struct jw *w = open_answer(a);
-    jw_kstr(w, "key", it->key);
-    jw_key(w, "value");
-    jw_value(w, it->value);
-    close_answer(a);
+    jw_kstr(w, "key", key);
+    jw_kstr(w, "value", value);
+    close_answer(a, note);
 }
 
-void bots_memory_get(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_memory_set(struct ask *a)
 {
-    begin(b, params, cb, arg, WHERE_LEFT, load, got);
+    ask__locate_work(a, WHERE_SPACE | WHERE_MAKE, set, ask__answer);
 }
 
-// ---- set, remove, clear -------------------------------------------------------------------------
-
-static void do_set(struct ask *a) // on the lane
+static void take_out(struct ask *a) // on the lane
 {
-    struct remembering *m = a->data;
-    a->rc = memory_set(store_shelf(a->b->o.hub->store), a->ws.dir, ask__str(a, "key"),
-                       ask__str(a, "value"), m->note, &a->e);
-}
-
-static void was_set(struct ask *a)
-{
+    struct str key = ask__str(a, "key");
+    char note[MEMORY_NOTE] = "";
+    a->rc = memory_remove(a->b->shelf, a->ws.dir, key, note, &a->e);
     struct jw *w = open_answer(a);
-    jw_kstr(w, "key", ask__str(a, "key"));
-    jw_kstr(w, "value", ask__str(a, "value"));
-    close_answer(a);
-}
-
-void bots_memory_set(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
-{
-    begin(b, params, cb, arg, WHERE_MAKE, do_set, was_set);
-}
-
-static void do_remove(struct ask *a) // on the lane
-{
-    struct remembering *m = a->data;
-    a->rc = memory_remove(store_shelf(a->b->o.hub->store), a->ws.dir, ask__str(a, "key"), m->note,
-                          &a->e);
-}
-
-static void was_removed(struct ask *a)
-{
-    struct jw *w = open_answer(a);
-    jw_kstr(w, "key", ask__str(a, "key"));
+    jw_kstr(w, "key", key);
     jw_kbool(w, "removed", true);
-    close_answer(a);
+    close_answer(a, note);
 }
 
-void bots_memory_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_memory_remove(struct ask *a)
 {
-    begin(b, params, cb, arg, WHERE_LEFT, do_remove, was_removed);
+    ask__locate_work(a, WHERE_SPACE | WHERE_LEFT, take_out, ask__answer);
 }
 
-static void do_clear(struct ask *a) // on the lane
+static void clear(struct ask *a) // on the lane
 {
-    struct remembering *m = a->data;
-    struct shelf *sh = store_shelf(a->b->o.hub->store);
-    bool there = a->ws.exists || sh != NULL;
-    a->rc = there ? memory_clear(sh, a->ws.dir, &m->removed, m->note, &a->e) : 0;
+    size_t n = 0;
+    char note[MEMORY_NOTE] = "";
+    if (a->ws.exists || a->b->shelf != NULL) {
+        a->rc = memory_clear(a->b->shelf, a->ws.dir, &n, note, &a->e);
+    }
+    jw_kint(open_answer(a), "removed", (int64_t)n);
+    close_answer(a, note);
 }
 
-static void was_cleared(struct ask *a)
+void bots_memory_clear(struct ask *a)
 {
-    struct remembering *m = a->data;
-    jw_kint(open_answer(a), "removed", (int64_t)m->removed);
-    close_answer(a);
-}
-
-void bots_memory_clear(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
-{
-    begin(b, params, cb, arg, WHERE_LEFT, do_clear, was_cleared);
+    ask__locate_work(a, WHERE_SPACE | WHERE_LEFT, clear, ask__answer);
 }

@@ -9,17 +9,16 @@ static void free_set(void *data)
     free(data);
 }
 
-static void read_set(struct ask *a) // on the lane
-{
-    skillset_read(a->data, store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir, a->bot,
-                  a->real);
-}
-
-static void begin_read(struct ask *a, ask_fn *then)
+/// a->data becomes a skillset: all zeros until read_set().
+static void hold_set(struct ask *a)
 {
     a->data = xcalloc(1, sizeof(struct skillset));
     a->free_data = free_set;
-    ask__work(a, read_set, then);
+}
+
+static void read_set(struct ask *a) // on the lane
+{
+    skillset_read(a->data, a->b->shelf, a->b->home, a->bot, a->real);
 }
 
 static void write_row(struct jw *w, const struct skillset_item *it)
@@ -30,7 +29,7 @@ static void write_row(struct jw *w, const struct skillset_item *it)
     jw_kstr(w, "path", it->skill->file);
 }
 
-// ---- list ---------------------------------------------------------------------------------------
+// ---- list, show ---------------------------------------------------------------------------------
 
 static void listed(struct ask *a)
 {
@@ -39,41 +38,29 @@ static void listed(struct ask *a)
     skillset_judge(s, a->b->o.hub->trust);
     skillset_add_shipped(s);
     jw_obj(w);
-    jw_key(w, "skills");
-    jw_arr(w);
+    jw_karr(w, "skills");
     vec_foreach (it, &s->list) {
         jw_obj(w);
         write_row(w, it);
         jw_end_obj(w);
     }
     jw_end_arr(w);
-    jw_key(w, "diagnostics");
-    jw_arr(w);
+    jw_kint(w, "untrusted", (int64_t)s->untrusted);
+    jw_karr(w, "diagnostics");
     vec_foreach (d, &s->skills.faults) {
         jw_obj(w);
         jw_kstr(w, "path", d->file);
         jw_kstr(w, "message", d->message);
         jw_end_obj(w);
     }
-    jw_end_arr(w);
-    jw_kint(w, "untrusted", (int64_t)s->untrusted);
-    jw_key(w, "next");
-    jw_null(w);
-    jw_end_obj(w);
-    ask__answer(a);
+    ask__answer_list(a);
 }
 
-static void list(struct ask *a)
+void bots_skill_list(struct ask *a)
 {
-    begin_read(a, listed);
+    hold_set(a);
+    ask__locate_work(a, 0, read_set, listed);
 }
-
-void bots_skill_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
-{
-    ask__locate(ask__new(b, params, cb, arg), 0, list);
-}
-
-// ---- show ---------------------------------------------------------------------------------------
 
 static void shown(struct ask *a)
 {
@@ -93,53 +80,46 @@ static void shown(struct ask *a)
     ask__answer(a);
 }
 
-static void show(struct ask *a)
+void bots_skill_show(struct ask *a)
 {
-    begin_read(a, shown);
-}
-
-void bots_skill_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
-{
-    ask__locate(ask__new(b, params, cb, arg), 0, show);
+    hold_set(a);
+    ask__locate_work(a, 0, read_set, shown);
 }
 
 // ---- save, remove -------------------------------------------------------------------------------
 
-static void do_save(struct ask *a) // on the lane
+static void save(struct ask *a) // on the lane
 {
     struct skillset_new n = {.name = ask__str(a, "name"),
                              .description = ask__str(a, "description"),
                              .body = ask__str(a, "body")};
-    a->rc = skillset_save(store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir, a->name, &n,
-                          NULL, &a->e);
+    a->rc = skillset_save(a->b->shelf, a->b->home, a->name, &n, &a->e);
+    if (a->rc == 0) {
+        read_set(a);
+    }
 }
 
-void bots_skill_save(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_skill_save(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     struct err e = {0};
     if (skillset_name_check(ask__str(a, "name"), &e) < 0) {
         ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
     } else {
-        ask__locate_work(a, 0, do_save, show);
+        hold_set(a);
+        ask__locate_work(a, 0, save, shown);
     }
 }
 
-static void do_remove(struct ask *a) // on the lane
+static void drop(struct ask *a) // on the lane
 {
-    a->rc = skillset_remove(store_shelf(a->b->o.hub->store), a->b->o.hub->home->dir, a->name,
-                            ask__str(a, "name"), &a->e);
-}
-
-static void removed(struct ask *a)
-{
+    struct str name = ask__str(a, "name");
+    a->rc = skillset_remove(a->b->shelf, a->b->home, a->name, name, &a->e);
     jw_obj(&a->w);
-    jw_kstr(&a->w, "removed", ask__str(a, "name"));
+    jw_kstr(&a->w, "removed", name);
     jw_end_obj(&a->w);
-    ask__answer(a);
 }
 
-void bots_skill_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_skill_remove(struct ask *a)
 {
-    ask__locate_work(ask__new(b, params, cb, arg), 0, do_remove, removed);
+    ask__locate_work(a, 0, drop, ask__answer);
 }

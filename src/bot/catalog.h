@@ -69,6 +69,6 @@ int catalog_patch(const char *home, const char *name, const struct json *keys,
 
 /// Move the bot to `trash/`: config.md and skills/, its workspaces stay; with `history` everything.
 /// None of its runs may be going on; after `history` store_rescan() of "bots/<bot>/" forgets its sessions.
-/// ERR_NOT_FOUND. `*where` (may be NULL) is the directory in the trash; caller frees.
+/// ERR_NOT_FOUND. `*where` is the directory in the trash; caller frees, NULL on failure.
 int catalog_delete(const char *home, const char *name, bool history, char **where,
                    struct err *e) MUST_CHECK;

@@ -125,32 +125,21 @@ static int say_missing(const char *home, const char *name, struct err *e)
 
 // ---- patch --------------------------------------------------------------------------------------
 
-static int read_config(const char *home, const char *name, struct buf *out, struct err *e)
-{
-    int rc = bot_name_check(str_of(name), e);
-    if (rc == 0) {
-        char *path = config_path(home, name);
-        rc = path_read(path, out, e);
-        free(path);
-    }
-    return rc == -ENOENT ? say_missing(home, name, e) : rc;
-}
-
 int catalog_patch(const char *home, const char *name, const struct json *keys,
                   struct str instructions, struct err *e)
 {
     struct buf old = {.max = BOT_CONFIG_BYTES}, text = {.max = SIZE_MAX};
     struct err why = {0};
-    int rc = read_config(home, name, &old, &why);
+    char *path = config_path(home, name);
+    int rc = bot_name_check(str_of(name), &why);
+    rc = rc == 0 ? path_read(path, &old, &why) : rc;
+    rc = rc == -ENOENT ? say_missing(home, name, &why) : rc;
     rc = rc == 0 ? bot_config_edit(&text, buf_str(&old), keys, instructions, &why) : rc;
     rc = rc == 0 ? check_text(buf_str(&text), name, &why) : rc;
-    if (rc == 0) {
-        char *path = config_path(home, name);
-        rc = path_write_atomic(path, buf_str(&text), 0600, &why);
-        free(path);
-    }
+    rc = rc == 0 ? path_write_atomic(path, buf_str(&text), 0600, &why) : rc;
     buf_fini(&text);
     buf_fini(&old);
+    free(path);
     return rc == 0 ? 0 : err_set(e, rc, "%s", why.msg);
 }
 
@@ -181,21 +170,18 @@ static int trash_parts(const char *home, const char *name, const char *dir, char
 int catalog_delete(const char *home, const char *name, bool history, char **where, struct err *e)
 {
     char *dir = xasprintf("%s/bots/%s", home, name), *file = config_path(home, name);
-    char *to = NULL;
     int rc = bot_name_check(str_of(name), e);
+    *where = NULL;
     if (rc == 0 && !path_exists(history ? dir : file)) {
         rc = say_missing(home, name, e);
+    } else if (rc == 0) {
+        rc = history ? trash_move(home, name, dir, where, e)
+                     : trash_parts(home, name, dir, where, e);
     }
-    if (rc == 0) {
-        rc = history ? trash_move(home, name, dir, &to, e) : trash_parts(home, name, dir, &to, e);
-    }
-    if (where != NULL && rc == 0) {
-        *where = to;
-        to = NULL;
-    } else if (where != NULL) {
+    if (rc < 0) {
+        free(*where);
         *where = NULL;
     }
-    free(to);
     free(file);
     free(dir);
     return rc;

@@ -47,7 +47,7 @@ static void learning_free(struct learning *l)
 static void write_instructions(struct learning *l)
 {
     struct buf text = {.max = BOT_PROMPT_BYTES};
-    char *skills = xasprintf("%s/bots/%s/skills", l->b->o.hub->home->dir, l->bot);
+    char *skills = xasprintf("%s/bots/%s/skills", l->b->home, l->bot);
     struct bot_prompt p = {.instructions = l->found->config.instructions,
                            .project = l->project,
                            .skills = l->skills.list.p,
@@ -83,8 +83,7 @@ static void on_skills(void *arg)
 static void read_skills(void *arg) // on the lane
 {
     struct learning *l = arg;
-    skillset_read(&l->skills, store_shelf(l->b->o.hub->store), l->b->o.hub->home->dir, l->found,
-                  l->dir);
+    skillset_read(&l->skills, l->b->shelf, l->b->home, l->found, l->dir);
 }
 
 static void on_read(void *arg)
@@ -102,9 +101,9 @@ static void on_read(void *arg)
 static void read_bot(void *arg) // on the lane
 {
     struct learning *l = arg;
-    l->rc = catalog_read(&l->catalog, l->b->o.hub->home->dir, l->dir, l->bot, &l->e);
+    l->rc = catalog_read(&l->catalog, l->b->home, l->dir, l->bot, &l->e);
     if (l->rc == 0 && !l->in_run) {
-        l->rc = memory_load(&l->memory, store_shelf(l->b->o.hub->store), l->space, &l->e);
+        l->rc = memory_load(&l->memory, l->b->shelf, l->space, &l->e);
     }
 }
 
@@ -123,7 +122,7 @@ void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *
                            .done = done,
                            .arg = done_arg};
     char *rel = str_dup(path_dir(role->dir));
-    l->space = path_join(b->o.hub->home->dir, rel);
+    l->space = path_join(b->home, rel);
     free(rel);
     bots__hold(b);
     work_submit(b->lane, 0, read_bot, on_read, l);
@@ -190,7 +189,7 @@ static void open_session(struct ask *a)
 static void take_number(struct ask *a) // on the lane
 {
     struct opening *o = a->arg;
-    a->rc = history_number_take(store_shelf(a->b->o.hub->store), a->ws.dir, &o->number, &a->e);
+    a->rc = history_number_take(a->b->shelf, a->ws.dir, &o->number, &a->e);
 }
 
 static void located(struct ask *a)

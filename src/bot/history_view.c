@@ -40,39 +40,22 @@ bool history_section_parse(struct str name, enum history_section *out)
 
 // ---- the events ---------------------------------------------------------------------------------
 
+/// Texts lie in the arena.
 struct call {
-    char *command; // of a shell: what was typed; else tool and input
-    char *error;   // NULL: none
+    const char *command; // of a shell: what was typed; else tool and input
+    const char *error;   // NULL: none
     bool is_shell, done, success;
     int64_t duration_ms;
 };
 
 struct replay {
+    struct arena arena;
+    struct history_row row; // its metadata
     vec(struct call) calls;
     struct map open; // call_id -> index + 1, as a pointer
     struct buf said;
     struct buf pieces; // of a message that has not completed
 };
-
-static void replay_init(struct replay *r)
-{
-    *r = (struct replay){0};
-    map_init(&r->open);
-    buf_init(&r->said, HISTORY_VIEW_BYTES);
-    buf_init(&r->pieces, HISTORY_VIEW_BYTES);
-}
-
-static void replay_fini(struct replay *r)
-{
-    vec_foreach (c, &r->calls) {
-        free(c->command);
-        free(c->error);
-    }
-    vec_fini(&r->calls);
-    map_fini(&r->open);
-    buf_fini(&r->said);
-    buf_fini(&r->pieces);
-}
 
 static void say(struct replay *r, struct str text)
 {
@@ -89,24 +72,6 @@ static struct str field(const struct json *ev, const char *name)
     return json_str(json_get(ev, name), "");
 }
 
-static void on_delta(struct replay *r, const struct json *ev)
-{
-    buf_adds(&r->pieces, field(ev, "text"));
-}
-
-static void on_aborted(struct replay *r, const struct json *ev)
-{
-    (void)ev;
-    buf_clear(&r->pieces);
-}
-
-static void on_message(struct replay *r, const struct json *ev)
-{
-    if (str_eqz(field(ev, "role"), "assistant")) {
-        say(r, field(ev, "text"));
-    }
-}
-
 static void on_called(struct replay *r, const struct json *ev)
 {
     struct call c = {.is_shell = str_eqz(field(ev, "tool"), "shell")};
@@ -120,7 +85,7 @@ static void on_called(struct replay *r, const struct json *ev)
         buf_addc(&line, ' ');
         history_write_line(&line, buf_str(&json), COMMAND_CHARS);
     }
-    c.command = str_dup(buf_str(&line));
+    c.command = arena_strdup(&r->arena, buf_str(&line));
     buf_fini(&json);
     buf_fini(&line);
     vec_push(&r->calls, c);
@@ -137,113 +102,79 @@ static void on_completed(struct replay *r, const struct json *ev)
     c->done = true;
     c->success = json_bool(json_get(ev, "success"), false);
     c->duration_ms = json_int(json_get(ev, "duration_ms"), 0);
-    c->error = field(ev, "error").n != 0 ? str_dup(field(ev, "error")) : NULL;
+    c->error = field(ev, "error").n != 0 ? arena_strdup(&r->arena, field(ev, "error")) : NULL;
 }
 
 static void on_line(struct replay *r, struct str line)
 {
-    static const struct {
-        const char *type;
-        void (*take)(struct replay *r, const struct json *ev);
-    } takes[] = {{"message.delta", on_delta},
-                 {"message.aborted", on_aborted},
-                 {"message.completed", on_message},
-                 {"tool.called", on_called},
-                 {"tool.completed", on_completed}};
     struct arena a = {0};
-    struct json *ev;
-    struct json_opts opts = {.dup = JSON_DUP_LAST};
-    if (json_parse(&ev, &a, line, &opts, NULL) == 0) {
-        for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
-            if (str_eqz(field(ev, "type"), takes[i].type)) {
-                takes[i].take(r, ev);
-            }
-        }
+    struct json *ev = NULL;
+    int rc = json_parse(&ev, &a, line, &(struct json_opts){.dup = JSON_DUP_LAST}, NULL);
+    struct str type = rc == 0 ? field(ev, "type") : STR_NULL;
+    if (str_eqz(type, "message.delta")) {
+        buf_adds(&r->pieces, field(ev, "text"));
+    } else if (str_eqz(type, "message.aborted")) {
+        buf_clear(&r->pieces);
+    } else if (str_eqz(type, "message.completed") && str_eqz(field(ev, "role"), "assistant")) {
+        say(r, field(ev, "text"));
+    } else if (str_eqz(type, "tool.called")) {
+        on_called(r, ev);
+    } else if (str_eqz(type, "tool.completed")) {
+        on_completed(r, ev);
     }
     arena_fini(&a);
 }
 
 // ---- the files ----------------------------------------------------------------------------------
 
-/// Move to where the last HISTORY_VIEW_BYTES begin; the line that is cut there is no event.
-static int seek_to_end(int fd)
+/// What a home has of the session; of the journal the last HISTORY_VIEW_BYTES, where the line that is cut is no event.
+/// -ENOENT without metadata and journal.
+static int read_files(const char *dir, struct buf *meta, struct buf *lines, struct err *e)
 {
+    char *about = path_join(dir, "metadata.json"), *path = path_join(dir, "events.jsonl");
+    bool has_meta = path_read(about, meta, NULL) == 0;
     struct stat st;
-    if (fstat(fd, &st) < 0) {
-        return -errno;
-    }
-    off_t from = st.st_size > HISTORY_VIEW_BYTES ? st.st_size - HISTORY_VIEW_BYTES : 0;
-    return S_ISREG(st.st_mode) && lseek(fd, from, SEEK_SET) >= 0 ? 0 : -EINVAL;
-}
-
-static int read_all(int fd, struct buf *out)
-{
-    for (;;) {
-        char *room = buf_reserve(out, 64 * 1024);
-        ssize_t n = room != NULL ? read(fd, room, 64 * 1024) : 0;
-        if (n > 0) {
-            buf_grow(out, (size_t)n);
-        } else if (n == 0 || errno != EINTR) {
-            return n == 0 ? 0 : -errno;
-        }
-    }
-}
-
-static int read_events(const char *dir, struct buf *out, struct err *e)
-{
-    char *path = path_join(dir, "events.jsonl");
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    int rc = fd < 0 ? -errno : seek_to_end(fd);
-    rc = rc == 0 ? read_all(fd, out) : rc;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), rc = fd < 0 ? -errno : 0;
     if (fd >= 0) {
+        lseek(fd, -HISTORY_VIEW_BYTES,
+              SEEK_END); // fails, and stays at the start, where there is less
+        rc = path_read_fd(fd, lines, &st);
         close(fd);
     }
     if (rc < 0) {
         err_set(e, rc, "cannot read '%s': %s", path, err_text(rc));
     }
     free(path);
-    return rc;
-}
-
-/// What a home has of the session. ERR_NOT_FOUND without metadata and journal.
-static int read_files(const char *dir, struct buf *meta, struct buf *lines, struct err *e)
-{
-    char *path = path_join(dir, "metadata.json");
-    bool has_meta = path_read(path, meta, NULL) == 0;
-    int rc = read_events(dir, lines, e);
-    free(path);
+    free(about);
     return rc == -ENOENT && has_meta ? 0 : rc;
 }
 
-struct session {
-    struct arena arena;
-    struct history_row row;
-    struct replay replay;
-};
-
-static void session_fini(struct session *s)
+static void replay_fini(struct replay *r)
 {
-    replay_fini(&s->replay);
-    arena_fini(&s->arena);
+    vec_fini(&r->calls);
+    map_fini(&r->open);
+    buf_fini(&r->said);
+    buf_fini(&r->pieces);
+    arena_fini(&r->arena);
 }
 
-/// The caller ends `s` in any case.
-static int session_read(struct session *s, struct shelf *sh, const char *dir, struct err *e)
+/// The caller ends `r` in any case.
+static int replay_read(struct replay *r, struct shelf *sh, const char *dir, struct err *e)
 {
     struct buf meta = {.max = META_BYTES}, lines = {.max = SIZE_MAX};
     struct err why = {0};
-    s->arena = (struct arena){0};
-    replay_init(&s->replay);
+    *r =
+        (struct replay){.said = {.max = HISTORY_VIEW_BYTES}, .pieces = {.max = HISTORY_VIEW_BYTES}};
     int rc = sh != NULL ? shelf_session(sh, dir, HISTORY_VIEW_BYTES, &meta, &lines, &why)
                         : read_files(dir, &meta, &lines, &why);
-    struct store_row row = {.id = arena_str(&s->arena, path_base(str_of(dir))),
-                            .meta = arena_str(&s->arena, buf_str(&meta))};
-    s->row = history_row_of(&row, &s->arena);
+    struct store_row row = {.id = arena_str(&r->arena, path_base(str_of(dir))),
+                            .meta = arena_str(&r->arena, buf_str(&meta))};
+    r->row = history_row_of(&row, &r->arena);
     struct str rest = buf_str(&lines);
     while (rc == 0 && rest.n != 0) {
-        on_line(&s->replay, str_cut(&rest, '\n'));
+        on_line(r, str_cut(&rest, '\n'));
     }
-    say(&s->replay, buf_str(&s->replay.pieces));
+    say(r, buf_str(&r->pieces));
     buf_fini(&lines);
     buf_fini(&meta);
     return rc == -ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no session in '%s'", dir)
@@ -262,8 +193,9 @@ static void write_fact(struct buf *out, const char *name, struct str text)
     }
 }
 
-static void write_header(struct buf *out, const struct history_row *r, size_t calls)
+static void write_header(struct buf *out, const struct replay *replay)
 {
+    const struct history_row *r = &replay->row;
     buf_addf(out, "# Session %llu (" STR_FMT ")\n\n", (unsigned long long)r->number,
              STR_ARG(r->id));
     write_fact(out, "Model", r->model);
@@ -272,7 +204,8 @@ static void write_header(struct buf *out, const struct history_row *r, size_t ca
     write_fact(out, "Action", r->action);
     write_fact(out, "Ended", r->end_reason);
     write_fact(out, "Branch", r->branch);
-    buf_addf(out, "- Duration: %llds, commands: %zu\n", (long long)r->duration_secs, calls);
+    buf_addf(out, "- Duration: %llds, commands: %zu\n", (long long)r->duration_secs,
+             replay->calls.n);
 }
 
 static void write_commands(struct buf *out, const struct replay *r)
@@ -287,13 +220,6 @@ static void write_commands(struct buf *out, const struct replay *r)
         }
         buf_addf(out, "] (%lldms)\n", (long long)c->duration_ms);
     }
-}
-
-static void write_response(struct buf *out, const struct replay *r)
-{
-    buf_addz(out, "\n## Full Response\n");
-    buf_adds(out, buf_str(&r->said));
-    buf_addc(out, '\n');
 }
 
 /// The lines [first, last) of `text`, counted from 0.
@@ -327,46 +253,44 @@ static void write_page(struct buf *out, struct str text, const struct history_wi
     buf_addc(out, '\n');
 }
 
-int history_view(struct buf *out, struct shelf *sh, const char *dir, const struct history_wish *w,
-                 struct err *e)
+static void write_members(struct jw *w, const struct replay *r)
 {
-    struct session s;
+    jw_karr(w, "commands");
+    vec_foreach (c, &r->calls) {
+        jw_obj(w);
+        jw_kstrz(w, "command", c->command);
+        jw_kbool(w, "done", c->done);
+        jw_kbool(w, "success", c->success);
+        jw_kstrz(w, "error", c->error);
+        jw_kint(w, "duration_ms", c->duration_ms);
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
+    jw_kstr(w, "response", buf_str(&r->said));
+}
+
+int history_view(struct buf *out, struct jw *members, struct shelf *sh, const char *dir,
+                 const struct history_wish *w, struct err *e)
+{
+    struct replay r;
     struct buf text = {.max = SIZE_MAX};
-    int rc = session_read(&s, sh, dir, e);
+    int rc = replay_read(&r, sh, dir, e);
     if (rc == 0) {
-        write_header(&text, &s.row, s.replay.calls.n);
+        write_header(&text, &r);
         if (w->section != HISTORY_RESPONSE) {
-            write_commands(&text, &s.replay);
+            write_commands(&text, &r);
         }
         if (w->section != HISTORY_COMMANDS) {
-            write_response(&text, &s.replay);
+            buf_addz(&text, "\n## Full Response\n");
+            buf_adds(&text, buf_str(&r.said));
+            buf_addc(&text, '\n');
         }
         write_page(out, buf_str(&text), w);
     }
-    buf_fini(&text);
-    session_fini(&s);
-    return rc;
-}
-
-int history_view_write(struct jw *w, struct shelf *sh, const char *dir, struct err *e)
-{
-    struct session s;
-    int rc = session_read(&s, sh, dir, e);
-    if (rc == 0) {
-        jw_key(w, "commands");
-        jw_arr(w);
-        vec_foreach (c, &s.replay.calls) {
-            jw_obj(w);
-            jw_kstrz(w, "command", c->command);
-            jw_kbool(w, "done", c->done);
-            jw_kbool(w, "success", c->success);
-            jw_kstrz(w, "error", c->error);
-            jw_kint(w, "duration_ms", c->duration_ms);
-            jw_end_obj(w);
-        }
-        jw_end_arr(w);
-        jw_kstr(w, "response", buf_str(&s.replay.said));
+    if (rc == 0 && members != NULL) {
+        write_members(members, &r);
     }
-    session_fini(&s);
+    buf_fini(&text);
+    replay_fini(&r);
     return rc;
 }

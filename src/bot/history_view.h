@@ -31,10 +31,7 @@ enum { HISTORY_VIEW_BYTES = 32 << 20, HISTORY_LIMIT = 50 };
 /// Write the session of the directory `dir` (absolute): the last `limit` lines before `offset`, and when
 /// there are others `[lines a-b of n] Earlier content: offset=...`. Lines of the journal that are no events
 /// are passed over; of a session above HISTORY_VIEW_BYTES its end is shown.
-/// ERR_NOT_FOUND when there is neither metadata nor journal.
-int history_view(struct buf *out, struct shelf *sh, const char *dir, const struct history_wish *w,
-                 struct err *e) MUST_CHECK;
-
-/// `commands: [{command, done, success, error, duration_ms}], response: "..."` for GET
-/// /bots/{bot}/history/{id}, into an object that is open. On failure nothing was written.
-int history_view_write(struct jw *w, struct shelf *sh, const char *dir, struct err *e) MUST_CHECK;
+/// `members` (may be NULL) gets `commands: [{command, done, success, error, duration_ms}], response: "..."`, into an
+/// object that is open. ERR_NOT_FOUND when there is neither metadata nor journal; on failure nothing was written.
+int history_view(struct buf *out, struct jw *members, struct shelf *sh, const char *dir,
+                 const struct history_wish *w, struct err *e) MUST_CHECK;

@@ -36,11 +36,6 @@ static const char *const outcome_names[] = {
 
 // ---- the report ---------------------------------------------------------------------------------
 
-void import_report_init(struct import_report *r)
-{
-    *r = (struct import_report){0};
-}
-
 void import_report_fini(struct import_report *r)
 {
     vec_foreach (it, &r->items) {

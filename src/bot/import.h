@@ -29,13 +29,11 @@ struct import_item {
     char *message;    // NULL: nothing to say
 };
 
-/// The caller's storage. Sessions that were kept are counted, not listed.
+/// The caller's storage; all zeros is an empty report. Sessions that were kept are counted, not listed.
 struct import_report {
     vec(struct import_item) items;
     size_t counts[IMPORT_OUTCOME_COUNT];
 };
-/// An empty report. The caller ends it with import_report_fini().
-void import_report_init(struct import_report *r);
 /// Free what it holds.
 void import_report_fini(struct import_report *r);
 

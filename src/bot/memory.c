@@ -20,8 +20,6 @@
 #include "base/utf8.h"
 #include "bot/workspace.h"
 
-enum { NOTE = 300 };
-
 /// The text as it was read. Strings of `root` point into `text`.
 struct file {
     struct shelf *sh;
@@ -88,7 +86,7 @@ static int file_read(struct file *f, struct err *e)
 }
 
 /// Give a damaged text another name. Under the lock.
-static int set_aside(struct file *f, const struct err *why, char note[NOTE], struct err *e)
+static int set_aside(struct file *f, const struct err *why, char note[MEMORY_NOTE], struct err *e)
 {
     char *kept;
     struct err own = {0};
@@ -97,17 +95,17 @@ static int set_aside(struct file *f, const struct err *why, char note[NOTE], str
         err_set(e, rc, "'%s' is damaged (%s) and cannot be set aside: %s", f->path, why->msg,
                 own.msg);
     } else if (note != NULL) {
-        int n = snprintf(note, NOTE,
+        int n = snprintf(note, MEMORY_NOTE,
                          "the memory was damaged (%.80s) and begins empty; it is kept as '%s'",
                          why->msg, kept);
-        note[utf8_cut(note, (size_t)MIN(n, NOTE - 1), NOTE - 1)] = '\0';
+        note[utf8_cut(note, (size_t)MIN(n, MEMORY_NOTE - 1), MEMORY_NOTE - 1)] = '\0';
     }
     free(kept);
     return rc;
 }
 
 /// Read under the lock; what is damaged is set aside.
-static int file_read_locked(struct file *f, char note[NOTE], struct err *e)
+static int file_read_locked(struct file *f, char note[MEMORY_NOTE], struct err *e)
 {
     struct err why = {0};
     int rc = file_read(f, &why);
@@ -150,7 +148,7 @@ static void take_entries(struct memory *m, const struct json *entries)
 }
 
 /// Read again under the lock, and set aside what is damaged still.
-static int mend(struct file *f, const char *dir, const struct err *damage, char note[NOTE],
+static int mend(struct file *f, const char *dir, const struct err *damage, char note[MEMORY_NOTE],
                 struct err *e)
 {
     struct err why = {0};
@@ -243,7 +241,7 @@ static int apply(struct file *f, void *arg, struct err *e)
 /// What becomes of the memory that was read; writes it.
 typedef int edit_fn(struct file *f, void *arg, struct err *e);
 
-static int edit(struct shelf *sh, const char *dir, char note[NOTE], edit_fn *fn, void *arg,
+static int edit(struct shelf *sh, const char *dir, char note[MEMORY_NOTE], edit_fn *fn, void *arg,
                 struct err *e)
 {
     int rc;
@@ -286,8 +284,8 @@ static int check_value(struct str value, struct err *e)
                : err_set(e, ERR_INVALID, "a value of the memory is text in UTF-8");
 }
 
-int memory_set(struct shelf *sh, const char *dir, struct str key, struct str value, char note[NOTE],
-               struct err *e)
+int memory_set(struct shelf *sh, const char *dir, struct str key, struct str value,
+               char note[MEMORY_NOTE], struct err *e)
 {
     const struct json v = {.type = JSON_STR, .s = value};
     struct change ch = {.key = key, .value = &v};
@@ -296,13 +294,15 @@ int memory_set(struct shelf *sh, const char *dir, struct str key, struct str val
     return rc == 0 ? edit(sh, dir, note, apply, &ch, e) : rc;
 }
 
-int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[NOTE], struct err *e)
+int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[MEMORY_NOTE],
+                  struct err *e)
 {
     struct change ch = {.key = key};
     return edit(sh, dir, note, apply, &ch, e);
 }
 
-int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[NOTE], struct err *e)
+int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[MEMORY_NOTE],
+                 struct err *e)
 {
     struct change ch = {.all = true};
     int rc = edit(sh, dir, note, apply, &ch, e);
@@ -357,16 +357,4 @@ int memory_merge(struct shelf *sh, const char *dir, const struct json *entries,
     struct merging q = {.entries = entries, .m = m};
     *m = (struct memory_merge){0};
     return edit(sh, dir, NULL, merge, &q, e);
-}
-
-void memory_write(const struct memory *m, struct jw *w)
-{
-    jw_key(w, "entries");
-    jw_obj(w);
-    vec_foreach (it, &m->list) {
-        assert(it->value != NULL);
-        jw_key_str(w, it->key);
-        jw_value(w, it->value);
-    }
-    jw_end_obj(w);
 }

@@ -18,6 +18,7 @@ enum {
     MEMORY_VALUE = 64 * 1024, // of a value
     MEMORY_ENTRIES = 1000,
     MEMORY_BYTES = 16 << 20, // of the file
+    MEMORY_NOTE = 300,       // of what a person is told
 };
 
 struct memory_entry {
@@ -30,7 +31,7 @@ struct memory_entry {
 struct memory {
     struct arena arena;
     vec(struct memory_entry) list; // by key
-    char note[300];                // what was set aside, for a person; else empty
+    char note[MEMORY_NOTE];        // what was set aside, for a person; else empty
 };
 
 /// No file is an empty memory. ERR_TOO_LARGE and failed reads leave the file alone.
@@ -41,13 +42,13 @@ const struct memory_entry *memory_find(const struct memory *m, struct str key); 
 /// Set a key to a string. ERR_INVALID for an empty key, control characters in it, or bytes that are not
 /// UTF-8; ERR_TOO_LARGE beyond the limits. On failure the old file is whole. `note` (may be NULL) is as in
 /// struct memory.
-int memory_set(struct shelf *sh, const char *dir, struct str key, struct str value, char note[300],
-               struct err *e) MUST_CHECK;
+int memory_set(struct shelf *sh, const char *dir, struct str key, struct str value,
+               char note[MEMORY_NOTE], struct err *e) MUST_CHECK;
 /// ERR_NOT_FOUND when there is no such key.
-int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[300],
+int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[MEMORY_NOTE],
                   struct err *e) MUST_CHECK;
 /// Take all keys out; `*n` (may be NULL) is how many there were.
-int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[300],
+int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[MEMORY_NOTE],
                  struct err *e) MUST_CHECK;
 
 /// Add what is not there of `entries`, an object: for memory that comes from elsewhere. Nothing that is
@@ -58,6 +59,3 @@ struct memory_merge {
 /// Merge `entries` into the memory at `dir`; `m` counts. Nothing is written when that fails. Blocks.
 int memory_merge(struct shelf *sh, const char *dir, const struct json *entries,
                  struct memory_merge *m, struct err *e) MUST_CHECK;
-
-/// The members of {"entries": {...}} of GET /bots/{bot}/memory, into an object that is open.
-void memory_write(const struct memory *m, struct jw *w);

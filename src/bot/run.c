@@ -53,7 +53,7 @@ void run__go(struct run *r, enum run_step step)
     assert((size_t)step < ARRAY_LEN(steps));
     assert(r->next == NULL && !r->over); // one step after the other
     r->step = step;
-    r->next = loop_defer(r->b->o.hub->loop, on_next, r);
+    r->next = loop_defer(r->b->loop, on_next, r);
 }
 
 void run__end(struct run *r, const char *reason)
@@ -165,7 +165,7 @@ void run__leave(struct run *r)
     r->over = true;
     run__away(r);
     run__back(r); // now, if nobody else has it
-    bots__run_gone(b);
+    bots__check_idle(b);
 }
 
 void run__leave_alone(struct run *r)
@@ -268,7 +268,7 @@ void run__save(struct run *r, store_done *done)
     if (fleet_shared(r->b->o.fleet)) {
         run__save_shared(r, on_saved, s);
     } else {
-        store_doc_put(r->b->o.hub->store, str_of(name), str_of(text), on_saved, s);
+        store_doc_put(r->b->store, str_of(name), str_of(text), on_saved, s);
     }
     free(text);
     free(name);
@@ -278,7 +278,7 @@ void run__alarm(struct run *r, uint64_t ms, timer_cb *cb)
 {
     assert(cb != NULL && !r->over);
     timer_stop(&r->timer);
-    timer_init(&r->timer, r->b->o.hub->loop, cb, r);
+    timer_init(&r->timer, r->b->loop, cb, r);
     timer_start(&r->timer, ms);
 }
 
@@ -294,7 +294,7 @@ void run__lore_free(struct run_lore *l)
 
 struct git_worktree run__worktree(struct run *r)
 {
-    return record_worktree(&r->rec, r->b->o.hub->home->dir, &r->arena);
+    return record_worktree(&r->rec, r->b->home, &r->arena);
 }
 
 const struct bot_config *run__config(const struct run *r)

@@ -34,7 +34,7 @@ static void launch(struct ask *a)
     struct record rec;
     record_init(&rec);
     run__fill_record(a, &rec);
-    rec.started_at = loop_wall(a->b->o.hub->loop);
+    rec.started_at = loop_wall(a->b->loop);
     rec.prompt = record_text(&rec, ask__str(a, "title"));
     rec.options = run__options(a, &rec);
     rec.running = true;

@@ -126,7 +126,7 @@ static void settle(struct run *r)
     bool merge = strcmp(wish, "merge") == 0;
     r->rec.action = merge ? "review" : wish;
     if (strcmp(wish, "discard") == 0) {
-        r->rec.discarded_at = loop_wall(r->b->o.hub->loop);
+        r->rec.discarded_at = loop_wall(r->b->loop);
     }
     run__go(r, RUN_CLOSE);
 }
@@ -170,7 +170,7 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
     } else {
         r->rec.action = "merged";
         r->rec.merged_into = record_text(&r->rec, str_of(t->branch));
-        r->rec.merged_at = loop_wall(r->b->o.hub->loop);
+        r->rec.merged_at = loop_wall(r->b->loop);
         run__go(r, RUN_CLOSE);
     }
     run__back(r);
@@ -321,7 +321,7 @@ void run__record(struct run *r)
         r->rec.summary = vec_last(&r->rec.iterations)->summary;
     }
     r->rec.running = false;
-    r->rec.ended_at = loop_wall(r->b->o.hub->loop);
+    r->rec.ended_at = loop_wall(r->b->loop);
     r->rec.unread = record_text(&r->rec, buf_str(&r->input));
     run__save(r, on_recorded);
     r->rec.running = true; // who asks meanwhile: it can be taken over when that is on the disk

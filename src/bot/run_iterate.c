@@ -136,8 +136,8 @@ void run__gather(struct run *r)
     r->fresh = xcalloc(1, sizeof *r->fresh);
     *g = (struct gathering){.r = r,
                             .l = r->fresh,
-                            .shelf = store_shelf(r->b->o.hub->store),
-                            .home = r->b->o.hub->home->dir,
+                            .shelf = r->b->shelf,
+                            .home = r->b->home,
                             .bot = r->rec.bot,
                             .dir = r->rec.working_dir,
                             .space = r->ws.dir};
@@ -155,7 +155,7 @@ static void on_recent(void *arg, int status, const struct history_page *p, const
     if (status < 0) {
         run__note(r, "the history could not be read: %s", e->msg);
     }
-    char *skills = xasprintf("%s/bots/%s/skills", r->b->o.hub->home->dir, r->rec.bot);
+    char *skills = xasprintf("%s/bots/%s/skills", r->b->home, r->rec.bot);
     struct bot_prompt prompt = {.instructions = c->instructions,
                                 .project = r->rec.project,
                                 .session = l->number,
@@ -183,7 +183,7 @@ void run__recall(struct run *r)
 {
     assert(r->lore != NULL && r->fresh == NULL);
     run__away(r);
-    history_recent(r->b->o.hub->store, str_of(r->ws.rel), BOT_RECENT, STR_NULL, on_recent, r);
+    history_recent(r->b->store, str_of(r->ws.rel), BOT_RECENT, STR_NULL, on_recent, r);
 }
 
 // ---- session ------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ void bots__stepped(void *arg, struct session *s, loop_fn *done, void *done_arg)
             return;
         }
     }
-    loop_defer(b->o.hub->loop, done, done_arg);
+    loop_defer(b->loop, done, done_arg);
 }
 
 static void go_setup(void *arg)

@@ -62,9 +62,9 @@ static void start(struct run *r, const char *cmd)
                                 .network = network,
                                 .working_dir = r->rec.worktree,
                                 .hide = config_strings(b->o.hub->config->now, "sandbox.hide"),
-                                .home = b->o.hub->home->dir,
+                                .home = b->home,
                                 .runtime = b->o.hub->home->runtime};
-    struct tool_env env = {.loop = b->o.hub->loop,
+    struct tool_env env = {.loop = b->loop,
                            .lane = b->lane,
                            .policy = &policy,
                            .environment = environment(r, &a),

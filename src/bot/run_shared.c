@@ -46,7 +46,7 @@ struct shared_save {
 static void save_file(struct shared_save *s)
 {
     char *name = record_name(&s->r->rec);
-    store_doc_put(s->r->b->o.hub->store, str_of(name), str_of(s->text), s->done, s->arg);
+    store_doc_put(s->r->b->store, str_of(name), str_of(s->text), s->done, s->arg);
     free(name);
     free(s->text);
     free(s);
@@ -130,7 +130,7 @@ void run__save_shared(struct run *r, store_done *done, void *arg)
     r->rec.hub = record_text(&r->rec, str_of(fleet_name(f)));
     *s = (struct shared_save){.r = r, .done = done, .arg = arg, .text = record_print(&r->rec)};
     if (r->lost) {
-        loop_defer(r->b->o.hub->loop, refuse_save, s);
+        loop_defer(r->b->loop, refuse_save, s);
     } else if (r->rec.epoch == 0) {
         struct buf env = {.max = SIZE_MAX};
         write_env(r->b, r->env, &env);
@@ -221,7 +221,7 @@ void run__enqueue(struct ask *a, struct record *rec)
 {
     if (!run__has_begun(rec)) {
         run__fill_record(a, rec);
-        rec->started_at = loop_wall(a->b->o.hub->loop);
+        rec->started_at = loop_wall(a->b->loop);
     }
     rec->queued = true;
     rec->running = false;
@@ -351,7 +351,7 @@ char *run__clone_of(const struct bots *b, const char *remote)
     char hash[SHA256_HEX];
     sha256_of(str_of(remote), digest);
     sha256_hex(digest, hash);
-    return xasprintf("%s/clones/%.*s", b->o.hub->home->dir, CLONE_HASH, hash);
+    return xasprintf("%s/clones/%.*s", b->home, CLONE_HASH, hash);
 }
 
 static void begin_here(struct bots *b, struct record *rec, const struct fleet_claim *c)

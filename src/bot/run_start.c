@@ -58,13 +58,12 @@ static void located_last(struct ask *a)
     }
 }
 
-void bots_run(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     const struct json *resume = json_get(a->params, "resume");
     struct err e = {0};
     runs__hold(a);
-    if (b->stopping) {
+    if (a->b->stopping) {
         ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (bot_name_check(ask__str(a, "bot"), &e) < 0) {
         ask__no(a, PROBLEM_INVALID_NAME, NULL, "%s", e.msg);
@@ -77,7 +76,7 @@ void bots_run(struct bots *b, const struct json *params, bots_text_cb *cb, void 
     } else if (resume->type == JSON_BOOL) {
         ask__locate(a, WHERE, located_last);
     } else if (resume->type == JSON_STR && resume->s.n != 0) {
-        if (fleet_shared(b->o.fleet)) {
+        if (fleet_shared(a->b->o.fleet)) {
             runs__find_any_shared(a, resume->s, locate_named);
         } else {
             ask__work(a, find_named, locate_named);
@@ -175,8 +174,8 @@ void run__fill_record(struct ask *a, struct record *rec)
         rec->base =
             record_text(rec, str_of(a->git.head)); // a branch that is still there has no work
         rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, rec->run_id);
-        rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.hub->home->dir,
-                                     a->ws.slug, a->name, rec->run_id);
+        rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->home, a->ws.slug,
+                                     a->name, rec->run_id);
     }
 }
 
@@ -209,8 +208,8 @@ static void relocate(struct ask *a, struct record *rec)
     rec->root = record_text(rec, str_of(a->git.root));
     rec->repository = record_text(rec, str_of(a->git.main_root));
     rec->working_dir = record_text(rec, str_of(a->real));
-    rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->o.hub->home->dir,
-                                 a->ws.slug, a->name, rec->run_id);
+    rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->home, a->ws.slug,
+                                 a->name, rec->run_id);
     if (rec->iterations.n != 0 && vec_last(&rec->iterations)->end_reason[0] == '\0') {
         vec_last(&rec->iterations)->end_reason = "crashed";
     }
@@ -293,8 +292,8 @@ bool run__has_full_access(const struct bots *b, const char *sandbox)
 static void make_space(struct ask *a) // on the lane
 {
     struct workspace_project p = {
-        .path = a->git.main_root, .common = a->git.common, .sh = store_shelf(a->b->o.hub->store)};
-    a->rc = workspace_of_path(&a->ws, a->b->o.hub->home->dir, a->name, &p, WORKSPACE_MAKE, &a->e);
+        .path = a->git.main_root, .common = a->git.common, .sh = a->b->shelf};
+    a->rc = workspace_of_path(&a->ws, a->b->home, a->name, &p, WORKSPACE_MAKE, &a->e);
 }
 
 /// Now: the hub may have begun to stop meanwhile, and would wait for this run without end.
@@ -332,7 +331,7 @@ static void launch(struct ask *a, struct record *rec)
         former = run__reopen(rec);
     } else {
         run__fill_record(a, rec);
-        rec->started_at = rec->started_at != 0 ? rec->started_at : loop_wall(a->b->o.hub->loop);
+        rec->started_at = rec->started_at != 0 ? rec->started_at : loop_wall(a->b->loop);
     }
     rec->running = true;
     rec->queued = false;

@@ -64,7 +64,7 @@ static void launch(struct ask *a)
         record_init(&rec);
         run__fill_record(a, &rec);
         rec.terminal = rec.run_id;
-        rec.started_at = loop_wall(a->b->o.hub->loop);
+        rec.started_at = loop_wall(a->b->loop);
     }
     rec.prompt = command_of(a, &rec);
     rec.options = run__options(a, &rec);
@@ -85,9 +85,8 @@ static void locate_past(struct ask *a)
     ask__locate(a, WHERE_GIT, located);
 }
 
-void bots_terminal(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_terminal(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     if (json_get(a->params, "resume") != NULL) {
         runs__find(a, "resume", locate_past);
     } else {
@@ -102,9 +101,9 @@ static void show_past(struct ask *a)
     }
 }
 
-void bots_terminal_past(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_terminal_past(struct ask *a)
 {
-    runs__find(ask__new(b, params, cb, arg), "resume", show_past);
+    runs__find(a, "resume", show_past);
 }
 
 // ---- from here to its end -----------------------------------------------------------------------

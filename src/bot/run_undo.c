@@ -72,7 +72,7 @@ static void leave(struct run *r)
     r->rec.running = false;
     r->rec.undone = true;
     r->rec.end_reason = "interrupted";
-    r->rec.ended_at = loop_wall(r->b->o.hub->loop);
+    r->rec.ended_at = loop_wall(r->b->loop);
     vec_foreach (w, &r->awaiting) {
         if (!r->stop_wanted) {
             ask__refuse(*w, &r->why);
@@ -128,10 +128,10 @@ void run__unnote(struct run *r)
     char *name = record_name(&r->rec);
     run__away(r);
     if (r->former != NULL) {
-        store_doc_put(r->b->o.hub->store, str_of(name), str_of(r->former), on_restored, r);
+        store_doc_put(r->b->store, str_of(name), str_of(r->former), on_restored, r);
     } else {
         struct unnoting *u = xmalloc(sizeof *u);
-        *u = (struct unnoting){.r = r, .path = path_join(r->b->o.hub->home->dir, name)};
+        *u = (struct unnoting){.r = r, .path = path_join(r->b->home, name)};
         work_submit(r->b->lane, 0, unlink_record, on_unlinked, u);
     }
     free(name);

@@ -206,9 +206,9 @@ static void show(struct ask *a)
     }
 }
 
-void bots_run_show(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_show(struct ask *a)
 {
-    runs__find(ask__new(b, params, cb, arg), "id", show);
+    runs__find(a, "id", show);
 }
 
 static void answer_found(struct ask *a)
@@ -245,9 +245,9 @@ static void stop(struct ask *a)
     run_stop(live, json_bool(json_get(a->params, "force"), false));
 }
 
-void bots_run_stop(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_stop(struct ask *a)
 {
-    runs__find(ask__new(b, params, cb, arg), "id", stop);
+    runs__find(a, "id", stop);
 }
 
 static void say(struct ask *a)
@@ -265,9 +265,8 @@ static void say(struct ask *a)
     }
 }
 
-void bots_run_input(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_input(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     if (str_trim(ask__str(a, "text")).n == 0) {
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "'text' is empty");
         return;

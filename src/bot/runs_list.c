@@ -163,9 +163,8 @@ static void list(struct ask *a)
     ask__work(a, read_list, write_list);
 }
 
-void bots_run_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_list(struct ask *a)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     struct str cursor = ask__str(a, "cursor"), id;
     int64_t limit = json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST), at;
     bool placed = ask__str(a, "bot").p != NULL &&

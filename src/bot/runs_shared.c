@@ -206,7 +206,7 @@ void runs__stop_shared(struct ask *a)
     const struct record *rec = a->data;
     struct ending *w = xcalloc(1, sizeof *w);
     w->a = a;
-    timer_init(&w->timer, a->b->o.hub->loop, look_again, w);
+    timer_init(&w->timer, a->b->loop, look_again, w);
     fleet_run_stop(a->b->o.fleet, str_of(rec->run_id),
                    json_bool(json_get(a->params, "force"), false), on_asked, w);
 }
@@ -243,7 +243,7 @@ static void on_kept(void *arg, int status, const struct err *e)
     if (status < 0) {
         k->done(k->arg, status, e);
     } else {
-        store_doc_put(k->b->o.hub->store, str_of(k->name), str_of(k->text), k->done, k->arg);
+        store_doc_put(k->b->store, str_of(k->name), str_of(k->text), k->done, k->arg);
     }
     free(k->name);
     free(k->text);

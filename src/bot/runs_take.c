@@ -118,7 +118,7 @@ static void fetch_far(struct ask *a, const char *root, const char *common, bool 
 
 static struct git_worktree tree_of(struct ask *a, const struct record *rec)
 {
-    struct git_worktree w = record_worktree(rec, a->b->o.hub->home->dir, &a->arena);
+    struct git_worktree w = record_worktree(rec, a->b->home, &a->arena);
     w.common = a->common != NULL ? a->common : w.common;
     return w;
 }
@@ -222,12 +222,12 @@ static void look_for_project(struct ask *a) // on the lane
     const struct record *rec = a->data;
     struct workspace ws = {0};
     struct workspace_project p = {
-        .path = a->git.main_root, .common = a->git.common, .sh = store_shelf(a->b->o.hub->store)};
+        .path = a->git.main_root, .common = a->git.common, .sh = a->b->shelf};
     if (p.path == NULL) {
         return;
     }
     char *here = workspace_remote(p.common), *there = workspace_address(str_of(rec->remote));
-    a->rc = workspace_of_path(&ws, a->b->o.hub->home->dir, rec->bot, &p, WORKSPACE_LOOK, &a->e);
+    a->rc = workspace_of_path(&ws, a->b->home, rec->bot, &p, WORKSPACE_LOOK, &a->e);
     a->same = (a->rc == 0 && strcmp(ws.slug, rec->project) == 0) ||
               (here != NULL && there != NULL && strcmp(here, there) == 0);
     workspace_fini(&ws);
@@ -399,9 +399,9 @@ static void diff_found(struct ask *a)
     with_branch(a, live != NULL ? run_record(live) : rec, diff_there);
 }
 
-void bots_run_diff(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_diff(struct ask *a)
 {
-    runs__find(ask__new(b, params, cb, arg), "id", diff_found);
+    runs__find(a, "id", diff_found);
 }
 
 // ---- apply --------------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ static void on_applied(void *arg, int status, const struct err *e, const struct 
         refuse(a, e, t, false);
         return;
     }
-    rec->applied_at = loop_wall(a->b->o.hub->loop);
+    rec->applied_at = loop_wall(a->b->loop);
     rec->wants_merge = false;
     done(a);
 }
@@ -428,9 +428,9 @@ static void apply(struct ask *a)
     }
 }
 
-void bots_run_apply(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_apply(struct ask *a)
 {
-    act_on(ask__new(b, params, cb, arg), apply);
+    act_on(a, apply);
 }
 
 // ---- merge --------------------------------------------------------------------------------------
@@ -443,7 +443,7 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
         refuse(a, e, t, true);
         return;
     }
-    rec->merged_at = loop_wall(a->b->o.hub->loop);
+    rec->merged_at = loop_wall(a->b->loop);
     rec->merged_into = record_text(rec, str_of(t->branch));
     rec->action = "merged";
     rec->wants_merge = false;
@@ -460,9 +460,9 @@ static void merge(struct ask *a)
     }
 }
 
-void bots_run_merge(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_merge(struct ask *a)
 {
-    act_on(ask__new(b, params, cb, arg), merge);
+    act_on(a, merge);
 }
 
 // ---- discard ------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ void bots_run_merge(struct bots *b, const struct json *params, bots_text_cb *cb,
 static void discarded(struct ask *a)
 {
     struct record *rec = a->data;
-    rec->discarded_at = loop_wall(a->b->o.hub->loop);
+    rec->discarded_at = loop_wall(a->b->loop);
     rec->action = rec->merged_at != 0 ? rec->action : "discard"; // what is merged stays so
     rec->wants_merge = false;
     done(a);
@@ -521,16 +521,16 @@ static void discard_found(struct ask *a)
     }
 }
 
-void bots_run_discard(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_discard(struct ask *a)
 {
-    runs__find(ask__new(b, params, cb, arg), "id", discard_found);
+    runs__find(a, "id", discard_found);
 }
 
 // ---- delete -------------------------------------------------------------------------------------
 
 static void unlink_record(struct ask *a) // on the lane
 {
-    char *name = record_name(a->data), *path = path_join(a->b->o.hub->home->dir, name);
+    char *name = record_name(a->data), *path = path_join(a->b->home, name);
     if (unlink(path) != 0 && errno != ENOENT) {
         a->rc = err_sys(&a->e, "cannot remove '%s'", path);
     }
@@ -598,7 +598,7 @@ static void delete_found(struct ask *a)
     ask__work(a, look_for_worktree, delete_run);
 }
 
-void bots_run_delete(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_run_delete(struct ask *a)
 {
-    runs__find(ask__new(b, params, cb, arg), "id", delete_found);
+    runs__find(a, "id", delete_found);
 }

@@ -303,14 +303,11 @@ static int put_shared(struct shelf *sh, const char *home, const char *path, cons
 }
 
 int skillset_save(struct shelf *sh, const char *home, const char *bot, const struct skillset_new *n,
-                  char **file, struct err *e)
+                  struct err *e)
 {
     int rc = bot != NULL ? bot_name_check(str_of(bot), e) : 0;
     rc = rc == 0 ? skillset_name_check(n->name, e) : rc;
     rc = rc == 0 ? check_text(n, e) : rc;
-    if (file != NULL) {
-        *file = NULL;
-    }
     if (rc < 0) {
         return rc;
     }
@@ -324,10 +321,6 @@ int skillset_save(struct shelf *sh, const char *home, const char *bot, const str
     } else {
         rc = path_mkdirs(dir, 0700, e);
         rc = rc == 0 ? put_file(home, path, old, buf_str(&text), e) : rc;
-    }
-    if (rc == 0 && file != NULL) {
-        *file = path;
-        path = NULL;
     }
     buf_fini(&text);
     free(old);

@@ -63,9 +63,9 @@ struct skillset_new {
 int skillset_name_check(struct str name, struct err *e) MUST_CHECK;
 /// Write `bots/<bot>/skills/<name>.md`, or `skills/<name>.md` with `bot` NULL, whole; one that is there
 /// is replaced and goes to `trash/`. ERR_INVALID for a bad name, an empty body, or text that is not UTF-8;
-/// ERR_TOO_LARGE. `*file` (may be NULL) is where it went; caller frees.
+/// ERR_TOO_LARGE.
 int skillset_save(struct shelf *sh, const char *home, const char *bot, const struct skillset_new *n,
-                  char **file, struct err *e) MUST_CHECK;
+                  struct err *e) MUST_CHECK;
 /// Move it to `trash/`, NAME.md or NAME/. ERR_NOT_FOUND.
 int skillset_remove(struct shelf *sh, const char *home, const char *bot, struct str name,
                     struct err *e) MUST_CHECK;

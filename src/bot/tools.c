@@ -45,14 +45,14 @@ static struct tool_use *use_new(struct tool_call *c)
     struct tool_use *u = xcalloc(1, sizeof *u);
     buf_init(&u->out, SIZE_MAX);
     u->b = b;
-    u->shelf = store_shelf(b->o.hub->store);
+    u->shelf = b->shelf;
     u->ticket = tool_call_ticket(c);
     u->input = json_clone(&u->arena, tool_call_input(c));
     u->bot = arena_strdup(&u->arena, role->bot);
     u->run_id = arena_strdup(&u->arena, role->run_id);
     u->session = arena_strdup(&u->arena, str_of(agent_session_id(s)));
     u->rel = arena_strdup(&u->arena, path_dir(role->dir));
-    u->space = arena_printf(&u->arena, "%s/%s", b->o.hub->home->dir, u->rel);
+    u->space = arena_printf(&u->arena, "%s/%s", b->home, u->rel);
     bots__hold(b);
     return u;
 }
@@ -137,7 +137,7 @@ static void view(struct tool_use *u) // on the lane
         u->rc = err_set(&u->e, ERR_INVALID, "section is all, response or commands");
         return;
     }
-    u->rc = history_view(&u->out, u->shelf, u->dir, &w, &u->e);
+    u->rc = history_view(&u->out, NULL, u->shelf, u->dir, &w, &u->e);
 }
 
 static void on_found(void *arg, int status, const struct history_page *p, const struct err *e)
@@ -147,15 +147,14 @@ static void on_found(void *arg, int status, const struct history_page *p, const 
         use_fail(u, e->msg);
         return;
     }
-    u->dir =
-        arena_printf(&u->arena, "%s/" STR_FMT, u->b->o.hub->home->dir, STR_ARG(p->rows[0].dir));
+    u->dir = arena_printf(&u->arena, "%s/" STR_FMT, u->b->home, STR_ARG(p->rows[0].dir));
     use_work(u, view);
 }
 
 static void start_history(struct tool_call *c)
 {
     struct tool_use *u = use_new(c);
-    struct store *s = u->b->o.hub->store;
+    struct store *s = u->b->store;
     int64_t number = json_int(json_get(u->input, "session_number"), 0);
     if (str_eqz(input_str(u, "action"), "list")) {
         int64_t limit = json_int(json_get(u->input, "limit"), LISTED);
@@ -221,7 +220,7 @@ static void save(struct tool_use *u) // on the lane
     struct skillset_new n = {.name = input_str(u, "name"),
                              .description = input_str(u, "description"),
                              .body = input_str(u, "body")};
-    u->rc = skillset_save(u->shelf, u->b->o.hub->home->dir, u->bot, &n, NULL, &u->e);
+    u->rc = skillset_save(u->shelf, u->b->home, u->bot, &n, &u->e);
     buf_addf(&u->out, "saved: later sessions have the skill '" STR_FMT "'", STR_ARG(n.name));
 }
 

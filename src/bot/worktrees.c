@@ -54,7 +54,7 @@ static void find_run(struct checkout *it, struct runs_index *x)
 
 static void read_slug(struct checkouts *t, struct bots *b, const char *slug)
 {
-    char *dir = xasprintf("%s/worktrees/%s", b->o.hub->home->dir, slug);
+    char *dir = xasprintf("%s/worktrees/%s", b->home, slug);
     struct folder f = folder_open(dir);
     while (folder_next(&f)) {
         struct stat st;
@@ -79,7 +79,7 @@ static int compare(const void *a, const void *b)
 static void read_trees(struct ask *a) // on the lane
 {
     struct checkouts *t = a->data;
-    char *dir = xasprintf("%s/worktrees", a->b->o.hub->home->dir);
+    char *dir = xasprintf("%s/worktrees", a->b->home);
     struct folder f = folder_open(dir);
     while (folder_next(&f)) {
         if (f.name[0] != '.') {
@@ -92,10 +92,8 @@ static void read_trees(struct ask *a) // on the lane
     free(dir);
 }
 
-static void begin(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg,
-                  ask_fn *then)
+static void begin(struct ask *a, ask_fn *then)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     a->data = xcalloc(1, sizeof(struct checkouts));
     a->free_data = free_trees;
     ask__work(a, read_trees, then);
@@ -108,7 +106,7 @@ static bool is_live(const struct ask *a, const struct checkout *it)
 
 static struct git_worktree worktree_of(struct ask *a, const struct checkout *it)
 {
-    struct git_worktree w = record_worktree(&it->rec, a->b->o.hub->home->dir, &a->arena);
+    struct git_worktree w = record_worktree(&it->rec, a->b->home, &a->arena);
     w.dir = it->path;
     return w;
 }
@@ -132,7 +130,7 @@ static void on_measured(void *arg, int status, const struct err *e, const struct
     jw_kstrz(w, "repository", it->known ? it->rec.repository : NULL);
     jw_kstrz(w, "state", is_live(a, it) ? "live" : "left");
     if (status == 0) {
-        int64_t age = (loop_wall(a->b->o.hub->loop) - m->changed_ms) / 1000;
+        int64_t age = (loop_wall(a->b->loop) - m->changed_ms) / 1000;
         jw_kint(w, "bytes", (int64_t)m->bytes);
         jw_kint(w, "files", (int64_t)m->files);
         jw_kint(w, "age_s", MAX(age, 0));
@@ -170,12 +168,12 @@ static void list(struct ask *a)
     list_next(a);
 }
 
-void bots_worktree_list(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_worktree_list(struct ask *a)
 {
-    if (json_get(params, "repo") != NULL) {
-        bots__list_repository(b, params, cb, arg);
+    if (json_get(a->params, "repo") != NULL) {
+        bots__list_repository(a);
     } else {
-        begin(b, params, cb, arg, list);
+        begin(a, list);
     }
 }
 
@@ -328,7 +326,7 @@ static void clean_next(struct ask *a)
     }
 }
 
-void bots_worktree_clean(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_worktree_clean(struct ask *a)
 {
-    begin(b, params, cb, arg, clean_next);
+    begin(a, clean_next);
 }

@@ -19,16 +19,14 @@
 
 enum { LINE_MAX_BYTES = 8192 }; // of git's own little files
 
-/// Begin an operation on the repository or worktree of the parameter `key`; NULL: it was refused.
-static struct ask *begin(struct bots *b, const struct json *params, const char *key,
-                         bots_text_cb *cb, void *arg)
+/// Begin an operation on the repository or worktree of the parameter `key`; false: it was refused.
+static bool begin(struct ask *a, const char *key)
 {
-    struct ask *a = ask__new(b, params, cb, arg);
     const char *path = ask__z(a, key);
     struct str branch = ask__str(a, "branch");
-    if (b->git == NULL) {
-        ask__fail(a, &b->git_fault);
-    } else if (b->stopping) {
+    if (a->b->git == NULL) {
+        ask__fail(a, &a->b->git_fault);
+    } else if (a->b->stopping) {
         ask__no(a, PROBLEM_STOPPING, NULL, "the hub is stopping");
     } else if (path == NULL || path[0] != '/') {
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "'%s' must be an absolute path", key);
@@ -37,9 +35,9 @@ static struct ask *begin(struct bots *b, const struct json *params, const char *
                 OF_RUNS);
     } else {
         a->dir = path;
-        return a;
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 void bots__tell_worktree(struct bots *b, enum bots_tree what, const char *path, const char *branch,
@@ -76,7 +74,7 @@ static void add(void *arg)
     struct ask *a = arg;
     char slug[SLUG_TEXT];
     const char *branch = ask__z(a, "branch");
-    char *dir = arena_printf(&a->arena, "%s/worktrees/%s/%s", a->b->o.hub->home->dir,
+    char *dir = arena_printf(&a->arena, "%s/worktrees/%s/%s", a->b->home,
                              slug_of(a->git.main_root, slug), branch);
     for (char *p = dir + strlen(dir) - strlen(branch); *p != '\0'; p++) {
         bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
@@ -102,11 +100,10 @@ static void on_repository(void *arg, int status, const struct err *e, const stru
     }
 }
 
-void bots_worktree_create(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_worktree_create(struct ask *a)
 {
-    struct ask *a = begin(b, params, "repo", cb, arg);
-    if (a != NULL) {
-        git_look(b->git, a->dir, on_repository, a);
+    if (begin(a, "repo")) {
+        git_look(a->b->git, a->dir, on_repository, a);
     }
 }
 
@@ -163,11 +160,10 @@ static void on_worktree(void *arg, int status, const struct err *e, const struct
     }
 }
 
-void bots_worktree_remove(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots_worktree_remove(struct ask *a)
 {
-    struct ask *a = begin(b, params, "path", cb, arg);
-    if (a != NULL) {
-        git_look(b->git, a->dir, on_worktree, a);
+    if (begin(a, "path")) {
+        git_look(a->b->git, a->dir, on_worktree, a);
     }
 }
 
@@ -191,11 +187,10 @@ static void on_listed(void *arg, int status, const struct err *e, const struct g
     ask__answer_list(a);
 }
 
-void bots__list_repository(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
+void bots__list_repository(struct ask *a)
 {
-    struct ask *a = begin(b, params, "repo", cb, arg);
-    if (a != NULL) {
-        git_list(b->git, a->dir, on_listed, a);
+    if (begin(a, "repo")) {
+        git_list(a->b->git, a->dir, on_listed, a);
     }
 }
 
@@ -256,7 +251,7 @@ static void find_all(struct bots *b, const char *dir, bool deep)
 void bots__find_worktrees(struct bots *b)
 {
     if (b->o.worktree != NULL) {
-        char *all = path_join(b->o.hub->home->dir, "worktrees");
+        char *all = path_join(b->home, "worktrees");
         find_all(b, all, true);
         free(all);
     }

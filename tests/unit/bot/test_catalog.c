@@ -237,7 +237,8 @@ TEST(a_deleted_bot_keeps_its_history_unless_told)
     snprintf(kept, sizeof kept, "%s/skills/s.md", where);
     CHECK_STR(text_of(kept), "skill");
     free(where);
-    CHECK_INT(catalog_delete(home(), "x", false, NULL, &e), ERR_NOT_FOUND);
+    CHECK_INT(catalog_delete(home(), "x", false, &where, &e), ERR_NOT_FOUND);
+    CHECK(where == NULL);
     CHECK_INT(catalog_create(home(), "x", STR(""), STR("Again."), NULL), 0);
     CHECK_INT(catalog_delete(home(), "x", true, &where, NULL), 0);
     CHECK(!is_there(at("home/bots/x")));
@@ -261,7 +262,9 @@ static void *delete_it(void *arg)
 {
     struct deleter *d = arg;
     pthread_barrier_wait(d->together);
-    d->rc = catalog_delete(d->home, "x", d->history, NULL, NULL);
+    char *where;
+    d->rc = catalog_delete(d->home, "x", d->history, &where, NULL);
+    free(where);
     return NULL;
 }
 

@@ -210,7 +210,7 @@ static void skill_before(void)
 static int skill_run(struct err *e)
 {
     struct skillset_new n = {STR("s"), STR("d"), STR("the new one")};
-    return skillset_save(NULL, at("home"), NULL, &n, NULL, e);
+    return skillset_save(NULL, at("home"), NULL, &n, e);
 }
 
 static void skill_after(bool failed)
@@ -230,8 +230,7 @@ TEST(a_saved_skill_is_the_old_or_the_new)
 
 static int import_run(struct err *e)
 {
-    struct import_report r;
-    import_report_init(&r);
+    struct import_report r = {0};
     int rc = import_openbot(&r, NULL, at("home"), at("open"), NULL, e);
     if (rc == 0 && r.counts[IMPORT_FAILED] != 0) {
         rc = err_set(e, ERR_INVALID, "%zu failed", r.counts[IMPORT_FAILED]);

@@ -41,7 +41,7 @@ static const char *view(enum history_section section, uint64_t offset, uint64_t 
     struct history_wish w = {section, offset, limit};
     buf_fini(&b);
     buf_init(&b, SIZE_MAX);
-    if (history_view(&b, NULL, at("s"), &w, &e) < 0) {
+    if (history_view(&b, NULL, NULL, at("s"), &w, &e) < 0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
     return buf_z(&b);
@@ -85,7 +85,7 @@ TEST(a_session_without_one_of_its_files_is_shown_as_far_as_it_goes)
     CHECK_STR(view(HISTORY_RESPONSE, 0, 0),
               "# Session 0 (s)\n\n- Duration: 0s, commands: 0\n\n## Full Response\n\n");
     buf_init(&b, SIZE_MAX);
-    CHECK_INT(history_view(&b, NULL, at("none"), &w, &e), ERR_NOT_FOUND);
+    CHECK_INT(history_view(&b, NULL, NULL, at("none"), &w, &e), ERR_NOT_FOUND);
     buf_fini(&b);
 }
 
@@ -111,13 +111,12 @@ TEST(of_a_huge_session_the_end_is_shown)
 
 TEST(a_session_is_written_as_json)
 {
-    struct buf b;
-    struct jw w;
+    struct buf b = {.max = SIZE_MAX}, text = {.max = SIZE_MAX};
+    struct jw w = {.out = &b};
     put_session();
-    buf_init(&b, SIZE_MAX);
-    jw_init(&w, &b);
     jw_obj(&w);
-    CHECK_INT(history_view_write(&w, NULL, at("s"), NULL), 0);
+    CHECK_INT(history_view(&text, &w, NULL, at("s"), &(struct history_wish){0}, NULL), 0);
+    buf_fini(&text);
     jw_end_obj(&w);
     CHECK_STR(
         buf_z(&b),

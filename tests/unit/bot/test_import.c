@@ -15,7 +15,7 @@ static struct import_report report;
 static int import(struct err *e)
 {
     import_report_fini(&report);
-    import_report_init(&report);
+    report = (struct import_report){0};
     return import_openbot(&report, NULL, at("home"), at("open"), NULL, e);
 }
 
@@ -93,7 +93,8 @@ static const char *view(const char *id)
     struct history_wish w = {0};
     buf_fini(&b);
     buf_init(&b, SIZE_MAX);
-    if (history_view(&b, NULL, at("home/bots/rev/workspaces/api/history/%s", id), &w, &e) < 0) {
+    if (history_view(&b, NULL, NULL, at("home/bots/rev/workspaces/api/history/%s", id), &w, &e) <
+        0) {
         test_fail(__FILE__, __LINE__, "%s", e.msg);
     }
     return buf_z(&b);

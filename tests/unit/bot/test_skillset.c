@@ -30,10 +30,7 @@ static int save(const char *bot, const char *name, const char *description, cons
                 struct err *e)
 {
     struct skillset_new n = {str_of(name), str_of(description), str_of(body)};
-    char *file = NULL;
-    int rc = skillset_save(NULL, at("home"), bot, &n, &file, e);
-    free(file);
-    return rc;
+    return skillset_save(NULL, at("home"), bot, &n, e);
 }
 
 TEST(a_bots_own_skill_wins_over_the_users_and_that_over_the_projects)
