@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "bot/bots_int.h"
 #include "bot/record.h"
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/runs_index.h"
 #include "config/home.h"
 #include "event/event.h"
@@ -49,8 +49,8 @@ struct run *bots__run_of(struct bots *b, struct str run_id)
 {
     struct run *found = NULL;
     vec_foreach (r, &b->runs) {
-        bool better = found == NULL || run_record(*r)->running; // it may go on already
-        found = better && !run_is_lost(*r) && str_eqz(run_id, run_record(*r)->run_id) ? *r : found;
+        bool better = found == NULL || (*r)->rec.running; // it may go on already
+        found = better && !(*r)->lost && str_eqz(run_id, (*r)->rec.run_id) ? *r : found;
     }
     return found;
 }
@@ -58,7 +58,7 @@ struct run *bots__run_of(struct bots *b, struct str run_id)
 bool bots__is_running(struct bots *b, struct str run_id)
 {
     const struct run *r = bots__run_of(b, run_id);
-    return r != NULL && run_record(r)->running;
+    return r != NULL && r->rec.running;
 }
 
 bool bots__take_run(struct bots *b, struct str run_id)
@@ -76,9 +76,21 @@ void bots__leave_run(struct bots *b, struct str run_id)
     map_remove(&b->busy, run_id);
 }
 
-void bots__emit(struct bots *b, unsigned event, struct str fields)
+struct jw bots__begin_event(const struct record *rec, struct buf *fields)
 {
-    event_emit(b->o.hub->events, str_of(event_infos[event].type), STR_NULL, fields);
+    struct jw w = {.out = fields};
+    buf_init(fields, SIZE_MAX);
+    jw_obj(&w);
+    jw_kstrz(&w, "run_id", rec->run_id);
+    jw_kstrz(&w, "bot", rec->bot);
+    jw_kstrz(&w, "project", rec->project);
+    return w;
+}
+
+void bots__emit(struct bots *b, enum event_id event, struct jw *w)
+{
+    jw_end_obj(w);
+    event_emit_object(b->o.hub->events, event, w->out);
 }
 
 // ---- life ---------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #include "bot/import.h"
 #include "bot/memory.h"
 #include "bot/record.h"
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/skillset.h"
 #include "store/store.h"
 
@@ -280,7 +280,7 @@ void bots_delete(struct ask *a)
         return;
     }
     vec_foreach (r, &a->b->runs) {
-        const struct record *rec = run_record(*r);
+        const struct record *rec = &(*r)->rec;
         if (strcmp(rec->bot, a->name) == 0) {
             ask__no(a, PROBLEM_CONFLICT, NULL, "'%s' runs: `afloat runs stop %s` first", a->name,
                     rec->run_id);

@@ -6,6 +6,7 @@
 #include "bot/turnstile.h"
 #include "git/git.h"
 #include "loop/work.h"
+#include "proto/events.h"
 
 // What the files of the service share.
 //
@@ -22,6 +23,7 @@
 //     worktrees.c      worktrees listed and cleaned           worktrees_user.c  those that no run made
 //     turnstile.c      one at a time for each repository
 
+struct record;
 struct run;
 
 struct bots {
@@ -64,8 +66,9 @@ bool bots__is_running(struct bots *b, struct str run_id);
 bool bots__take_run(struct bots *b, struct str run_id);
 void bots__leave_run(struct bots *b, struct str run_id);
 
-/// Put an event of the run on the stream; `fields` as in event_emit().
-void bots__emit(struct bots *b, unsigned event, struct str fields);
+/// Begin an event of the run of `rec`: the caller adds members to it, then bots__emit() puts it on the stream.
+struct jw bots__begin_event(const struct record *rec, struct buf *fields);
+void bots__emit(struct bots *b, enum event_id event, struct jw *w);
 
 /// bots_worktree_list() with `repo`.
 bots_fn bots__list_repository;

@@ -132,7 +132,8 @@ struct history_ask {
     char *dir; // "bots/.../history/"
     history_page_cb *cb;
     void *arg;
-    size_t want;              // recent
+    bool recent;              // those with a summary alone
+    size_t want;              // rows at most
     char *except;             // recent: a run
     char *which;              // find
     uint64_t number;          // find: 0 when it is none
@@ -148,6 +149,7 @@ static struct history_ask *ask_new(struct store *s, struct str rel, history_page
     q->dir = xasprintf(STR_FMT "/history/", STR_ARG(rel));
     q->cb = cb;
     q->arg = arg;
+    q->want = SIZE_MAX;
     return q;
 }
 
@@ -170,31 +172,26 @@ static void ask_store(struct history_ask *q, struct str id, struct str cursor, s
     store_list(q->store, &f, cursor, limit, cb, q);
 }
 
-/// Parse the rows that `keep` (NULL: all) wants, at most `max`, and answer with them.
-static void answer_rows(struct history_ask *q, const struct store_rows *r, size_t max,
-                        bool (*keep)(const struct history_ask *q, const struct history_row *row))
+static void on_list(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
+    struct history_ask *q = arg;
     struct arena a = {0};
     vec(struct history_row) rows = {0};
-    for (size_t i = 0; i < r->n && rows.n < max; i++) {
+    if (status < 0) {
+        ask_end(q, status, NULL, e);
+        return;
+    }
+    for (size_t i = 0; i < r->n && rows.n < q->want; i++) {
         struct history_row row = history_row_of(&r->rows[i], &a);
-        if (keep == NULL || keep(q, &row)) {
+        bool own = q->except != NULL && str_eqz(row.run_id, q->except);
+        if (!q->recent || (row.summary.n != 0 && !own)) {
             vec_push(&rows, row);
         }
     }
-    struct history_page p = {rows.p, rows.n, keep == NULL ? r->next : STR_NULL};
+    struct history_page p = {rows.p, rows.n, q->recent ? STR_NULL : r->next};
     ask_end(q, 0, &p, NULL);
     vec_fini(&rows);
     arena_fini(&a);
-}
-
-static void on_list(void *arg, int status, const struct store_rows *r, const struct err *e)
-{
-    if (status < 0) {
-        ask_end(arg, status, NULL, e);
-    } else {
-        answer_rows(arg, r, SIZE_MAX, NULL);
-    }
 }
 
 void history_list(struct store *s, struct str rel, struct str cursor, size_t limit,
@@ -203,49 +200,17 @@ void history_list(struct store *s, struct str rel, struct str cursor, size_t lim
     ask_store(ask_new(s, rel, cb, arg), STR_NULL, cursor, limit, on_list);
 }
 
-static bool has_summary(const struct history_ask *q, const struct history_row *row)
-{
-    return row->summary.n != 0 && (q->except == NULL || !str_eqz(row->run_id, q->except));
-}
-
-static void on_recent(void *arg, int status, const struct store_rows *r, const struct err *e)
-{
-    struct history_ask *q = arg;
-    if (status < 0) {
-        ask_end(q, status, NULL, e);
-    } else {
-        answer_rows(q, r, q->want, has_summary);
-    }
-}
-
 void history_recent(struct store *s, struct str rel, size_t n, struct str except,
                     history_page_cb *cb, void *arg)
 {
     struct history_ask *q = ask_new(s, rel, cb, arg);
+    q->recent = true;
     q->want = MIN(n, (size_t)RECENT_MAX);
     q->except = except.n != 0 ? str_dup(except) : NULL;
-    ask_store(q, STR_NULL, STR_NULL, RECENT_LOOK, on_recent);
+    ask_store(q, STR_NULL, STR_NULL, RECENT_LOOK, on_list);
 }
 
 // ---- one of them --------------------------------------------------------------------------------
-
-static void found(struct history_ask *q)
-{
-    struct history_page p = {&q->found, 1, STR_NULL};
-    ask_end(q, 0, &p, NULL);
-}
-
-static void not_found(struct history_ask *q)
-{
-    struct err e = {0};
-    int rc =
-        q->matches > 1
-            ? err_set(&e, ERR_CONFLICT, "%zu sessions begin with '%s': type more of it", q->matches,
-                      q->which)
-            : err_set(&e, ERR_NOT_FOUND,
-                      "there is no session '%s' here; 'afloat history BOT' lists them", q->which);
-    ask_end(q, rc, NULL, &e);
-}
 
 /// True when `r` is the session with the number; one whose id begins so is noted.
 static bool look_at(struct history_ask *q, const struct store_row *r)
@@ -269,34 +234,35 @@ static bool look_at(struct history_ask *q, const struct store_row *r)
 static void on_search(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
     struct history_ask *q = arg;
+    struct err own = {0};
+    bool found = false;
+    for (size_t i = 0; status == 0 && i < r->n && !found; i++) {
+        found = look_at(q, &r->rows[i]);
+    }
     if (status < 0) {
         ask_end(q, status, NULL, e);
-        return;
-    }
-    for (size_t i = 0; i < r->n; i++) {
-        if (look_at(q, &r->rows[i])) {
-            found(q);
-            return;
-        }
-    }
-    if (r->next.n != 0) {
+    } else if (!found && r->next.n != 0) {
         ask_store(q, STR_NULL, r->next, PAGE, on_search);
-    } else if (q->matches == 1) {
-        found(q);
+    } else if (found || q->matches == 1) {
+        ask_end(q, 0, &(struct history_page){&q->found, 1, STR_NULL}, NULL);
+    } else if (q->matches > 1) {
+        err_set(&own, ERR_CONFLICT, "%zu sessions begin with '%s': type more of it", q->matches,
+                q->which);
+        ask_end(q, own.code, NULL, &own);
     } else {
-        not_found(q);
+        err_set(&own, ERR_NOT_FOUND,
+                "there is no session '%s' here; 'afloat history BOT' lists them", q->which);
+        ask_end(q, own.code, NULL, &own);
     }
 }
 
 static void on_exact(void *arg, int status, const struct store_rows *r, const struct err *e)
 {
     struct history_ask *q = arg;
-    if (status == 0 && r->n == 1) {
-        answer_rows(q, r, 1, NULL);
-    } else if (status == 0) {
+    if (status == 0 && r->n == 0) {
         ask_store(q, STR_NULL, STR_NULL, PAGE, on_search);
     } else {
-        ask_end(q, status, NULL, e);
+        on_list(q, status, r, e);
     }
 }
 

@@ -59,13 +59,6 @@ static int read_last(const char *dir, const char *path, uint64_t *last, struct e
     return good ? 0 : gone ? scan_history(dir, last, e) : rc;
 }
 
-static int write_last(const char *path, uint64_t last, struct err *e)
-{
-    char line[NUMBER_BYTES];
-    snprintf(line, sizeof line, "%llu\n", (unsigned long long)last);
-    return path_write_atomic(path, str_of(line), 0600, e);
-}
-
 /// Move the last number on: by one, or to `at_least`.
 static int move_on(struct shelf *sh, const char *dir, uint64_t at_least, uint64_t *out,
                    struct err *e)
@@ -81,7 +74,9 @@ static int move_on(struct shelf *sh, const char *dir, uint64_t at_least, uint64_
     char *path = path_join(dir, "session_number");
     int rc = read_last(dir, path, &last, e);
     uint64_t next = at_least != 0 ? MAX(last, at_least) : last + 1;
-    rc = rc == 0 ? write_last(path, next, e) : rc;
+    char line[NUMBER_BYTES];
+    snprintf(line, sizeof line, "%llu\n", (unsigned long long)next);
+    rc = rc == 0 ? path_write_atomic(path, str_of(line), 0600, e) : rc;
     free(path);
     workspace_unlock(fd);
     *out = next;

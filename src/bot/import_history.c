@@ -40,7 +40,8 @@ struct past {
 };
 
 struct numbers {
-    vec(uint64_t) used;
+    vec(uint64_t) used; // in our history
+    uint64_t last;      // the highest, theirs too
 };
 
 // ---- events -------------------------------------------------------------------------------------
@@ -205,16 +206,11 @@ static void write_events(struct past *r)
 
 // ---- metadata -----------------------------------------------------------------------------------
 
-static void write_time(struct jw *w, const char *key, int64_t ms)
-{
-    char text[TIME_TEXT];
-    jw_kstrz(w, key, time_format(ms, text));
-}
-
 static void write_meta(const struct past *r, const char *label, struct buf *out)
 {
     static const char *const texts[] = {"model", "prompt_summary", "response_summary", "action"};
     struct str slug = str_of(label), bot = str_cut(&slug, '/');
+    char time[TIME_TEXT];
     struct jw w = {.out = out};
     jw_obj(&w);
     jw_kstrz(&w, "session_id", r->id);
@@ -223,8 +219,8 @@ static void write_meta(const struct past *r, const char *label, struct buf *out)
     jw_kstr(&w, "bot", bot);
     jw_kstr(&w, "project", slug);
     jw_kstrz(&w, "state", "ended");
-    write_time(&w, "started_at", r->started_at);
-    write_time(&w, "ended_at", r->ended_at);
+    jw_kstrz(&w, "started_at", time_format(r->started_at, time));
+    jw_kstrz(&w, "ended_at", time_format(r->ended_at, time));
     jw_kint(&w, "duration_secs", (r->ended_at - r->started_at) / 1000);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         jw_kvalue(&w, texts[i], json_get(r->meta, texts[i]));
@@ -245,11 +241,10 @@ static void write_meta(const struct past *r, const char *label, struct buf *out)
 
 static void past_init(struct past *r)
 {
-    *r = (struct past){0};
-    buf_init(&r->meta_text, IMPORT_FILE_BYTES);
-    buf_init(&r->events_text, IMPORT_FILE_BYTES);
-    buf_init(&r->journal, SIZE_MAX);
-    buf_init(&r->said, SIZE_MAX);
+    *r = (struct past){.meta_text = {.max = IMPORT_FILE_BYTES},
+                       .events_text = {.max = IMPORT_FILE_BYTES},
+                       .journal = {.max = SIZE_MAX},
+                       .said = {.max = SIZE_MAX}};
 }
 
 static void past_fini(struct past *r)
@@ -308,14 +303,6 @@ static int read_meta(struct past *r, const char *history, const char *entry, str
     return rc;
 }
 
-static int read_events(struct past *r, const char *history, const char *entry, struct err *e)
-{
-    char *path = xasprintf("%s/%s/events.jsonl", history, entry);
-    int rc = is_legacy(entry) ? 0 : import__read(path, &r->events_text, e);
-    free(path);
-    return rc == -ENOENT ? 0 : rc; // it said nothing
-}
-
 /// Hubs that share a store have numbers that we do not see: there each gets a new one.
 static int choose_number(struct past *r, struct shelf *sh, const char *ours, struct numbers *n,
                          struct err *e)
@@ -371,9 +358,7 @@ static bool is_session(const char *theirs, const char *entry)
 /// Do hubs that share a store have the session of the directory `to`?
 static bool is_shared(struct shelf *sh, const char *to)
 {
-    struct buf meta, none;
-    buf_init(&meta, SIZE_MAX);
-    buf_init(&none, SIZE_MAX);
+    struct buf meta = {.max = SIZE_MAX}, none = {.max = SIZE_MAX};
     bool there = sh != NULL && shelf_session(sh, to, 0, &meta, &none, NULL) == 0;
     buf_fini(&meta);
     buf_fini(&none);
@@ -395,7 +380,12 @@ static void take_session(struct import *im, const char *theirs, const char *ours
         import__note(im, IMPORT_KEPT, "session", full, NULL);
     } else {
         int rc = read_meta(&r, theirs, entry, &e);
-        rc = rc == 0 ? read_events(&r, theirs, entry, &e) : rc;
+        if (rc == 0 && !is_legacy(entry)) {
+            char *events = xasprintf("%s/%s/events.jsonl", theirs, entry);
+            rc = import__read(events, &r.events_text, &e);
+            rc = rc == -ENOENT ? 0 : rc; // it said nothing
+            free(events);
+        }
         rc = rc == 0 ? choose_number(&r, im->shelf, ours, n, &e) : rc;
         rc = rc == 0 ? put_past(&r, history, label, &e) : rc;
         if (rc == 0 && im->shelf != NULL && (rc = shelf_add_session(im->shelf, to, &e)) < 0) {
@@ -410,8 +400,8 @@ static void take_session(struct import *im, const char *theirs, const char *ours
     past_fini(&r);
 }
 
-/// The numbers of the sessions in `history`, ours or theirs.
-static void note_numbers(struct numbers *n, const char *history, uint64_t *last)
+/// The numbers of the sessions in `history`, which is ours or theirs.
+static void note_numbers(struct numbers *n, const char *history, bool ours)
 {
     size_t count;
     char **names = import__list(history, &count);
@@ -421,8 +411,10 @@ static void note_numbers(struct numbers *n, const char *history, uint64_t *last)
         struct err ignored;
         if (is_session(history, names[i]) && read_meta(&r, history, names[i], &ignored) == 0 &&
             r.number != 0) {
-            vec_push(&n->used, r.number);
-            *last = MAX(*last, r.number);
+            n->last = MAX(n->last, r.number);
+            if (ours) {
+                vec_push(&n->used, r.number);
+            }
         }
         past_fini(&r);
     }
@@ -431,31 +423,27 @@ static void note_numbers(struct numbers *n, const char *history, uint64_t *last)
 
 void import__history(struct import *im, const char *theirs, const char *ours, const char *label)
 {
-    struct numbers used = {0}, theirs_used = {0};
+    struct numbers numbers = {0};
     struct err e = {0};
-    uint64_t last = 0;
+    int rc = 0;
     size_t n;
     char **entries = import__list(theirs, &n);
     char *history = path_join(ours, "history");
     if (n != 0) {
-        note_numbers(&used, history, &last);
-        note_numbers(&theirs_used, theirs, &last);
-        int rc = path_mkdirs(history, 0700, &e);
-        rc = rc == 0 && im->shelf == NULL ? history_number_raise(NULL, ours, last, &e) : rc;
-        if (rc < 0) {
-            import__note(im, IMPORT_FAILED, "session", label, "%s", e.msg);
-            import__free_list(entries, n);
-            entries = NULL;
-            n = 0;
-        }
+        note_numbers(&numbers, history, true);
+        note_numbers(&numbers, theirs, false);
+        rc = path_mkdirs(history, 0700, &e);
+        rc = rc == 0 && im->shelf == NULL ? history_number_raise(NULL, ours, numbers.last, &e) : rc;
     }
-    for (size_t i = 0; i < n; i++) {
+    if (rc < 0) {
+        import__note(im, IMPORT_FAILED, "session", label, "%s", e.msg);
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++) {
         if (is_session(theirs, entries[i])) {
-            take_session(im, theirs, ours, entries[i], label, &used);
+            take_session(im, theirs, ours, entries[i], label, &numbers);
         }
     }
     import__free_list(entries, n);
-    vec_fini(&used.used);
-    vec_fini(&theirs_used.used);
+    vec_fini(&numbers.used);
     free(history);
 }

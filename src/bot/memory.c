@@ -122,40 +122,25 @@ static int by_key(const void *a, const void *b)
     return str_cmp(x->key, y->key);
 }
 
-static struct str text_of(struct memory *m, const struct json *v)
-{
-    struct buf b = {.max = SIZE_MAX};
-    if (v->type == JSON_STR) {
-        return v->s;
-    }
-    json_write(&b, v, 0);
-    struct str text = arena_str(&m->arena, buf_str(&b));
-    buf_fini(&b);
-    return text;
-}
-
 static void take_entries(struct memory *m, const struct json *entries)
 {
+    struct buf text = {.max = SIZE_MAX};
     json_foreach_member (it, entries) {
-        struct memory_entry entry = {.key = arena_str(&m->arena, it->key),
-                                     .value = json_clone(&m->arena, &it->value)};
-        entry.text = text_of(m, entry.value);
+        struct json *value = json_clone(&m->arena, &it->value);
+        buf_clear(&text);
+        if (value->type != JSON_STR) {
+            json_write(&text, value, 0);
+        }
+        struct memory_entry entry = {
+            .key = arena_str(&m->arena, it->key),
+            .text = value->type == JSON_STR ? value->s : arena_str(&m->arena, buf_str(&text)),
+            .value = value};
         vec_push(&m->list, entry);
     }
+    buf_fini(&text);
     if (m->list.n != 0) {
         qsort(m->list.p, m->list.n, sizeof *m->list.p, by_key);
     }
-}
-
-/// Read again under the lock, and set aside what is damaged still.
-static int mend(struct file *f, const char *dir, const struct err *damage, char note[MEMORY_NOTE],
-                struct err *e)
-{
-    struct err why = {0};
-    int rc = file_lock(f, dir, &why);
-    return rc < 0 ? err_set(e, rc, "'%s' is damaged (%s) and cannot be set aside: %s", f->path,
-                            damage->msg, why.msg)
-                  : file_read_locked(f, note, e);
 }
 
 int memory_load(struct memory *m, struct shelf *sh, const char *dir, struct err *e)
@@ -165,8 +150,12 @@ int memory_load(struct memory *m, struct shelf *sh, const char *dir, struct err 
     *m = (struct memory){0};
     file_init(&f, sh, dir);
     int rc = file_read(&f, &why);
-    if (rc == ERR_CORRUPT) {
-        rc = mend(&f, dir, &why, m->note, e);
+    if (rc == ERR_CORRUPT) { // read again under the lock, and set aside what is damaged still
+        struct err held = {0};
+        rc = file_lock(&f, dir, &held);
+        rc = rc < 0 ? err_set(e, rc, "'%s' is damaged (%s) and cannot be set aside: %s", f.path,
+                              why.msg, held.msg)
+                    : file_read_locked(&f, m->note, e);
     } else if (rc < 0) {
         err_set(e, rc, "%s", why.msg);
     }
@@ -209,55 +198,16 @@ static int file_save(struct file *f, const struct json *entries, struct err *e)
     return rc;
 }
 
-/// What is asked for; `value` NULL takes the key out, `all` every key.
+/// What is asked for; `value` NULL takes the key out, `all` every key. With `more` its entries that are not there are
+/// added, and nothing else happens.
 struct change {
     struct str key;
     const struct json *value;
     bool all;
     size_t removed;
+    const struct json *more;
+    struct memory_merge *merged;
 };
-
-static int apply(struct file *f, void *arg, struct err *e)
-{
-    struct change *ch = arg;
-    const struct json *entries = json_get(f->root, "entries");
-    const struct json none = {.type = JSON_OBJ};
-    bool there = json_get_str(entries, ch->key) != NULL;
-    size_t n = entries != NULL ? entries->n : 0;
-    if (ch->all) {
-        ch->removed = n;
-        return n == 0 ? 0 : file_save(f, &none, e);
-    }
-    if (ch->value == NULL && !there) {
-        return err_set(e, ERR_NOT_FOUND, "nothing is remembered as '%.*s'", STR_ARG(ch->key));
-    }
-    if (ch->value != NULL && !there && n >= MEMORY_ENTRIES) {
-        return err_set(e, ERR_TOO_LARGE, "the memory is full (%d entries): remove something first",
-                       MEMORY_ENTRIES);
-    }
-    return file_save(f, json_with(&f->arena, entries, ch->key, ch->value), e);
-}
-
-/// What becomes of the memory that was read; writes it.
-typedef int edit_fn(struct file *f, void *arg, struct err *e);
-
-static int edit(struct shelf *sh, const char *dir, char note[MEMORY_NOTE], edit_fn *fn, void *arg,
-                struct err *e)
-{
-    int rc;
-    if (note != NULL) {
-        note[0] = '\0';
-    }
-    do { // another hub that was faster has its change in the text that is read next
-        struct file f;
-        file_init(&f, sh, dir);
-        rc = file_lock(&f, dir, e);
-        rc = rc == 0 ? file_read_locked(&f, note, e) : rc;
-        rc = rc == 0 ? fn(&f, arg, e) : rc;
-        file_fini(&f);
-    } while (rc == ERR_CONFLICT);
-    return rc;
-}
 
 static int check_key(struct str key, struct err *e)
 {
@@ -284,42 +234,15 @@ static int check_value(struct str value, struct err *e)
                : err_set(e, ERR_INVALID, "a value of the memory is text in UTF-8");
 }
 
-int memory_set(struct shelf *sh, const char *dir, struct str key, struct str value,
-               char note[MEMORY_NOTE], struct err *e)
-{
-    const struct json v = {.type = JSON_STR, .s = value};
-    struct change ch = {.key = key, .value = &v};
-    int rc = check_key(key, e);
-    rc = rc == 0 ? check_value(value, e) : rc;
-    return rc == 0 ? edit(sh, dir, note, apply, &ch, e) : rc;
-}
-
-int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[MEMORY_NOTE],
-                  struct err *e)
-{
-    struct change ch = {.key = key};
-    return edit(sh, dir, note, apply, &ch, e);
-}
-
-int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[MEMORY_NOTE],
-                 struct err *e)
-{
-    struct change ch = {.all = true};
-    int rc = edit(sh, dir, note, apply, &ch, e);
-    if (n != NULL) {
-        *n = ch.removed;
-    }
-    return rc;
-}
-
 /// `entries` of the file with those of `more` that it lacks.
-static const struct json *merged(struct arena *a, const struct json *entries,
-                                 const struct json *more, struct memory_merge *m)
+static const struct json *merge(struct arena *a, const struct json *entries,
+                                const struct json *more, struct memory_merge *m)
 {
     size_t n = entries != NULL ? entries->n : 0;
     struct json *out = arena_calloc(a, 1, sizeof *out);
     out->type = JSON_OBJ;
     out->members = arena_calloc(a, n + more->n + 1, sizeof *out->members);
+    *m = (struct memory_merge){0};
     json_foreach_member (it, entries) {
         out->members[out->n++] = *it;
     }
@@ -338,23 +261,78 @@ static const struct json *merged(struct arena *a, const struct json *entries,
     return out;
 }
 
-struct merging {
-    const struct json *entries;
-    struct memory_merge *m;
-};
-
-static int merge(struct file *f, void *arg, struct err *e)
+static int apply(struct file *f, struct change *ch, struct err *e)
 {
-    const struct merging *q = arg;
-    *q->m = (struct memory_merge){0};
-    const struct json *all = merged(&f->arena, json_get(f->root, "entries"), q->entries, q->m);
-    return q->m->added != 0 ? file_save(f, all, e) : 0;
+    const struct json *entries = json_get(f->root, "entries");
+    const struct json none = {.type = JSON_OBJ};
+    bool there = json_get_str(entries, ch->key) != NULL;
+    size_t n = entries != NULL ? entries->n : 0;
+    if (ch->more != NULL) {
+        const struct json *both = merge(&f->arena, entries, ch->more, ch->merged);
+        return ch->merged->added != 0 ? file_save(f, both, e) : 0;
+    }
+    if (ch->all) {
+        ch->removed = n;
+        return n == 0 ? 0 : file_save(f, &none, e);
+    }
+    if (ch->value == NULL && !there) {
+        return err_set(e, ERR_NOT_FOUND, "nothing is remembered as '%.*s'", STR_ARG(ch->key));
+    }
+    if (ch->value != NULL && !there && n >= MEMORY_ENTRIES) {
+        return err_set(e, ERR_TOO_LARGE, "the memory is full (%d entries): remove something first",
+                       MEMORY_ENTRIES);
+    }
+    return file_save(f, json_with(&f->arena, entries, ch->key, ch->value), e);
+}
+
+static int edit(struct shelf *sh, const char *dir, char note[MEMORY_NOTE], struct change *ch,
+                struct err *e)
+{
+    int rc;
+    if (note != NULL) {
+        note[0] = '\0';
+    }
+    do { // another hub that was faster has its change in the text that is read next
+        struct file f;
+        file_init(&f, sh, dir);
+        rc = file_lock(&f, dir, e);
+        rc = rc == 0 ? file_read_locked(&f, note, e) : rc;
+        rc = rc == 0 ? apply(&f, ch, e) : rc;
+        file_fini(&f);
+    } while (rc == ERR_CONFLICT);
+    return rc;
+}
+
+int memory_set(struct shelf *sh, const char *dir, struct str key, struct str value,
+               char note[MEMORY_NOTE], struct err *e)
+{
+    const struct json v = {.type = JSON_STR, .s = value};
+    struct change ch = {.key = key, .value = &v};
+    int rc = check_key(key, e);
+    rc = rc == 0 ? check_value(value, e) : rc;
+    return rc == 0 ? edit(sh, dir, note, &ch, e) : rc;
+}
+
+int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[MEMORY_NOTE],
+                  struct err *e)
+{
+    struct change ch = {.key = key};
+    return edit(sh, dir, note, &ch, e);
+}
+
+int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[MEMORY_NOTE],
+                 struct err *e)
+{
+    struct change ch = {.all = true};
+    int rc = edit(sh, dir, note, &ch, e);
+    *n = ch.removed;
+    return rc;
 }
 
 int memory_merge(struct shelf *sh, const char *dir, const struct json *entries,
                  struct memory_merge *m, struct err *e)
 {
-    struct merging q = {.entries = entries, .m = m};
+    struct change ch = {.more = entries, .merged = m};
     *m = (struct memory_merge){0};
-    return edit(sh, dir, NULL, merge, &q, e);
+    return edit(sh, dir, NULL, &ch, e);
 }

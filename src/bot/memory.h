@@ -47,7 +47,7 @@ int memory_set(struct shelf *sh, const char *dir, struct str key, struct str val
 /// ERR_NOT_FOUND when there is no such key.
 int memory_remove(struct shelf *sh, const char *dir, struct str key, char note[MEMORY_NOTE],
                   struct err *e) MUST_CHECK;
-/// Take all keys out; `*n` (may be NULL) is how many there were.
+/// Take all keys out; `*n` is how many there were.
 int memory_clear(struct shelf *sh, const char *dir, size_t *n, char note[MEMORY_NOTE],
                  struct err *e) MUST_CHECK;
 

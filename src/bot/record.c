@@ -99,17 +99,6 @@ static void take_list(struct record *r, struct record_list *l, const struct json
     }
 }
 
-static void take_iterations(struct record *r, const struct json *doc)
-{
-    json_foreach_item (it, json_get(doc, "iterations")) {
-        struct record_iteration i = {.number = json_int(json_get(it, "number"), 0),
-                                     .session_id = take_text(r, it, "session_id"),
-                                     .end_reason = take_text(r, it, "end_reason"),
-                                     .summary = take_text(r, it, "summary")};
-        vec_push(&r->iterations, i);
-    }
-}
-
 int record_parse(struct record *r, struct str text, struct err *e)
 {
     struct json *doc;
@@ -136,27 +125,19 @@ int record_parse(struct record *r, struct str text, struct err *e)
     r->files = json_int(json_get(doc, "files"), 0);
     r->epoch = json_int(json_get(doc, "epoch"), 0);
     r->options = json_clone(&r->arena, json_get(doc, "options"));
-    take_iterations(r, doc);
+    json_foreach_item (it, json_get(doc, "iterations")) {
+        struct record_iteration i = {.number = json_int(json_get(it, "number"), 0),
+                                     .session_id = take_text(r, it, "session_id"),
+                                     .end_reason = take_text(r, it, "end_reason"),
+                                     .summary = take_text(r, it, "summary")};
+        vec_push(&r->iterations, i);
+    }
     bool whole = record_id_valid(str_of(r->run_id)) && bot_name_valid(str_of(r->bot)) &&
                  slug_valid(str_of(r->project)); // parts of paths, and a file or a store says them
     return whole ? 0 : err_set(e, ERR_CORRUPT, "it is no record of a run");
 }
 
 // ---- writing ------------------------------------------------------------------------------------
-
-static void put_iterations(const struct record *r, struct jw *w)
-{
-    jw_karr(w, "iterations");
-    vec_foreach (it, &r->iterations) {
-        jw_obj(w);
-        jw_kint(w, "number", it->number);
-        jw_kstrz(w, "session_id", it->session_id);
-        jw_ktext(w, "end_reason", str_of(it->end_reason));
-        jw_ktext(w, "summary", str_of(it->summary));
-        jw_end_obj(w);
-    }
-    jw_end_arr(w);
-}
 
 void record_write(const struct record *r, struct jw *w, bool whole)
 {
@@ -187,13 +168,23 @@ void record_write(const struct record *r, struct jw *w, bool whole)
     } else {
         jw_strf(w, "afloat pty new --resume %s", r->run_id);
     }
-    if (whole) {
-#define X(name) jw_kstrs(w, #name, r->name.p, r->name.n);
-        RECORD_LISTS(X)
-#undef X
-        jw_kvalue(w, "options", r->options);
-        put_iterations(r, w);
+    if (!whole) {
+        return;
     }
+#define X(name) jw_kstrs(w, #name, r->name.p, r->name.n);
+    RECORD_LISTS(X)
+#undef X
+    jw_kvalue(w, "options", r->options);
+    jw_karr(w, "iterations");
+    vec_foreach (it, &r->iterations) {
+        jw_obj(w);
+        jw_kint(w, "number", it->number);
+        jw_kstrz(w, "session_id", it->session_id);
+        jw_ktext(w, "end_reason", str_of(it->end_reason));
+        jw_ktext(w, "summary", str_of(it->summary));
+        jw_end_obj(w);
+    }
+    jw_end_arr(w);
 }
 
 char *record_print(const struct record *r)

@@ -199,19 +199,6 @@ void run__note(struct run *r, const char *fmt, ...)
     record_add(&r->rec, &r->rec.notes, str_of(text));
 }
 
-void run__emit(struct run *r, unsigned event, struct str more)
-{
-    struct buf fields = {.max = SIZE_MAX};
-    buf_addf(&fields, "\"run_id\":\"%s\",\"bot\":\"%s\",\"project\":\"%s\"", r->rec.run_id,
-             r->rec.bot, r->rec.project);
-    if (more.n != 0) {
-        buf_addc(&fields, ',');
-        buf_adds(&fields, more);
-    }
-    bots__emit(r->b, event, buf_str(&fields));
-    buf_fini(&fields);
-}
-
 static void on_removed(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
@@ -305,21 +292,6 @@ const struct bot_config *run__config(const struct run *r)
 bool run__is_terminal(const struct run *r)
 {
     return r->rec.terminal[0] != '\0';
-}
-
-const struct record *run_record(const struct run *r)
-{
-    return &r->rec;
-}
-
-bool run_is_lost(const struct run *r)
-{
-    return r->lost;
-}
-
-bool run_is_unsaved(const struct run *r)
-{
-    return r->unsaved;
 }
 
 // ---- stop ---------------------------------------------------------------------------------------

@@ -111,21 +111,15 @@ void run__chat(struct run *r)
                                .branch = str_of(r->rec.branch),
                                .worktree = str_of(r->rec.worktree),
                                .started_in = str_of(r->rec.working_dir)};
-    struct json *params = make_obj(&a->arena, a->params->n + 2);
     struct json *writable = make_arr(&a->arena, (more != NULL ? more->n : 0) + 1);
     make_push(writable, make_strz(r->rec.worktree));
     json_foreach_item (dir, more) {
         make_push(writable, *dir);
     }
-    json_foreach_member (m, a->params) {
-        if (!str_eqz(m->key, "working_dir") && !str_eqz(m->key, "writable")) {
-            params->members[params->n++] = *m;
-        }
-    }
-    make_put(params, "working_dir", make_strz(r->dir));
-    make_put(params, "writable", *writable);
+    ask__set(a, "working_dir", str_of(r->dir));
     run__away(r);
-    bots__open_chat(r->b, params, &place, on_made, r);
+    bots__open_chat(r->b, json_with(&a->arena, a->params, STR("writable"), writable), &place,
+                    on_made, r);
 }
 
 // ---- its end ------------------------------------------------------------------------------------

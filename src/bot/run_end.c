@@ -262,16 +262,13 @@ void run__close(struct run *r)
 
 static void tell_end(struct run *r)
 {
-    struct buf more = {.max = SIZE_MAX};
-    buf_addf(&more, "\"end_reason\":\"%s\",\"wants_merge\":%s,\"action\":", r->rec.end_reason,
-             r->rec.wants_merge ? "true" : "false");
-    struct jw w = {.out = &more};
-    jw_strz(&w, r->rec.action[0] != '\0' ? r->rec.action : NULL);
-    buf_addz(&more, ",\"branch\":");
-    jw_init(&w, &more);
-    jw_strz(&w, r->rec.in_place ? NULL : r->rec.branch);
-    run__emit(r, EVENT_BOT_RUN_ENDED, buf_str(&more));
-    buf_fini(&more);
+    struct buf fields;
+    struct jw w = bots__begin_event(&r->rec, &fields);
+    jw_kstrz(&w, "end_reason", r->rec.end_reason);
+    jw_kbool(&w, "wants_merge", r->rec.wants_merge);
+    jw_ktext(&w, "action", str_of(r->rec.action));
+    jw_kstrz(&w, "branch", r->rec.in_place ? NULL : r->rec.branch);
+    bots__emit(r->b, EVENT_BOT_RUN_ENDED, &w);
 }
 
 static void on_written(void *arg, int status, const struct err *e);

@@ -1,14 +1,15 @@
 #pragma once
 
+#include "bot/ask.h"
 #include "bot/memory.h"
 #include "bot/record.h"
-#include "bot/run.h"
 #include "bot/skillset.h"
 #include "loop/timer.h"
 #include "store/store.h"
 
-// A run from the inside. Its steps, in the order in which a run takes them; each is a function of its own
-// that ends by run__go() to another one. `iterates`: a wish to stop leads from there to KEEP.
+// A run that lives: made by bots_run() or, for what a killed hub left, by recovery; gone when its record says `ended`.
+// Loop thread. Its steps, in the order in which a run takes them; each is a function of its own that ends by run__go()
+// to another one. `iterates`: a wish to stop leads from there to KEEP.
 //
 //     NOTE ─> TREE ─> SHARE ─> SETUP ─> GATHER ─> RECALL ─> SESSION ─> WEIGH ─┬─> REST ─> GATHER
 //                            └──> PTY (a program), CHAT (a conversation) ─────┤
@@ -128,6 +129,27 @@ struct run {
     char *former;  // the record before it was resumed; NULL: it was not
 };
 
+// ---- for the rest of the service ----------------------------------------------------------------
+
+/// Begin the run that `a` asks for, once it is located; answers `a` when the first session is there.
+void run_start(struct ask *a);
+/// Bring in what a killed hub left of a run: its work is committed, its directory goes, it ended as
+/// `crashed`. `rec` is moved.
+void run_recover(struct bots *b, struct record *rec);
+/// End it cleanly; a second call, or `force`, waits no longer than it must.
+void run_stop(struct run *r, bool force);
+/// Answer `a` with the record when the run has ended.
+void run_await(struct run *r, struct ask *a);
+/// Say something to it: `a` is answered.
+void run_say(struct run *r, struct ask *a);
+/// Its model says, in `session`, that the work is done; it ends after this turn. False: that is not the
+/// session whose turn the run waits for.
+bool run_complete(struct run *r, struct str session, struct str summary, struct str action);
+/// Where this hub clones the repository at the address `remote` to; caller frees.
+char *run__clone_of(const struct bots *b, const char *remote);
+
+// ---- for its steps ------------------------------------------------------------------------------
+
 /// Somebody will call back, and did: nothing of the run may be touched behind run__back().
 void run__away(struct run *r);
 void run__back(struct run *r);
@@ -154,7 +176,6 @@ void run__remove_tree(struct run *r, git_done_cb *done);
 void run__save(struct run *r, store_done *done);
 /// A line of rec.notes, once; RUN_NOTES of them at most.
 void run__note(struct run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void run__emit(struct run *r, unsigned event, struct str more);
 /// Its one timer, for `cb` from here on; it may run.
 void run__alarm(struct run *r, uint64_t ms, timer_cb *cb);
 void run__lore_free(struct run_lore *l); // NULL is allowed

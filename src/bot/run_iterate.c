@@ -195,12 +195,7 @@ static bool is_hopeless(struct str code)
     static const char *const codes[] = {"PROVIDER_QUOTA",  "PROVIDER_AUTH",   "PROVIDER_REJECTED",
                                         "PROVIDER_FAILED", "SCENARIO_FAILED", "CONTEXT_OVERFLOW",
                                         "STORE_FAILED",    "STOPPING",        "PLUGIN_UNAVAILABLE"};
-    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
-        if (str_eqz(code, codes[i])) {
-            return true;
-        }
-    }
-    return false;
+    return str_lookup(code, codes, ARRAY_LEN(codes)) >= 0;
 }
 
 static void take_failure(struct run *r, struct str code, struct str message)
@@ -256,21 +251,17 @@ static void on_sent(void *arg, const struct agent_sent *sent, const struct agent
 
 void run__tell_start(struct run *r)
 {
-    struct buf more = {.max = SIZE_MAX};
-    buf_addz(&more, "\"branch\":");
-    struct jw w = {.out = &more};
-    jw_strz(&w, r->rec.in_place ? NULL : r->rec.branch);
-    buf_addz(&more, ",\"worktree\":");
-    jw_init(&w, &more);
-    jw_strz(&w, r->rec.in_place ? NULL : r->rec.worktree);
-    buf_addf(&more, ",\"resumed\":%s", r->former != NULL ? "true" : "false");
-    run__emit(r, EVENT_BOT_RUN_STARTED, buf_str(&more));
-    buf_fini(&more);
+    struct buf fields;
+    struct jw w = bots__begin_event(&r->rec, &fields);
+    jw_kstrz(&w, "branch", r->rec.in_place ? NULL : r->rec.branch);
+    jw_kstrz(&w, "worktree", r->rec.in_place ? NULL : r->rec.worktree);
+    jw_kbool(&w, "resumed", r->former != NULL);
+    bots__emit(r->b, EVENT_BOT_RUN_STARTED, &w);
 }
 
 static void begin_turn(struct run *r, struct session *s)
 {
-    char fields[160];
+    struct buf fields;
     assert(!r->in_turn && r->n_read <= r->input.n);
     struct record_iteration it = {.number = (int64_t)r->lore->number,
                                   .session_id = record_text(&r->rec, str_of(agent_session_id(s))),
@@ -297,9 +288,10 @@ static void begin_turn(struct run *r, struct session *s)
         a->run = r->rec.run_id;
         runs__answer(a, &r->rec);
     }
-    snprintf(fields, sizeof fields, "\"session_id\":\"%s\",\"number\":%lld", r->session,
-             (long long)it.number);
-    run__emit(r, EVENT_BOT_RUN_ITERATION, str_of(fields));
+    struct jw w = bots__begin_event(&r->rec, &fields);
+    jw_kstrz(&w, "session_id", r->session);
+    jw_kint(&w, "number", it.number);
+    bots__emit(r->b, EVENT_BOT_RUN_ITERATION, &w);
     if (r->stop_wanted) {
         run__end(r, "interrupted");
         return;

@@ -326,23 +326,12 @@ static const struct json *params_of(struct arena *a, const struct record *rec, s
                  {"prompt", str_of(rec->prompt)},
                  {"working_dir", str_of(rec->working_dir)},
                  {"project", str_of(rec->project)}};
-    uint32_t n = rec->options != NULL ? rec->options->n : 0;
-    struct json *out = arena_alloc(a, sizeof *out), *vars = NULL;
-    *out = (struct json){.type = JSON_OBJ};
-    out->members = arena_calloc(a, n + ARRAY_LEN(texts) + 1, sizeof *out->members);
-    json_foreach_member (m, rec->options) {
-        if (!str_eqz(m->key, "resume")) {
-            out->members[out->n++] = *m;
-        }
-    }
+    struct json *out = json_with(a, rec->options, STR("resume"), NULL), *vars = NULL;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        out->members[out->n++] = (struct json_member){
-            .key = str_of(texts[i].key), .value = {.type = JSON_STR, .s = texts[i].value}};
+        struct json v = {.type = JSON_STR, .s = texts[i].value};
+        out = json_with(a, out, str_of(texts[i].key), &v);
     }
-    if (json_parse(&vars, a, env, NULL, NULL) == 0) {
-        out->members[out->n++] = (struct json_member){.key = STR("env"), .value = *vars};
-    }
-    return out;
+    return json_parse(&vars, a, env, NULL, NULL) == 0 ? json_with(a, out, STR("env"), vars) : out;
 }
 
 char *run__clone_of(const struct bots *b, const char *remote)

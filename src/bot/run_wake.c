@@ -29,7 +29,7 @@ void run__rest(struct run *r)
 {
     assert(!r->in_turn && !r->resting && run__config(r) != NULL);
     int64_t seconds = run__config(r)->sleep_secs;
-    char fields[64];
+    struct buf fields;
     assert(seconds >= 0);
     r->session[0] = '\0';
     r->complete = false; // said in a turn that failed: the next one says it again
@@ -42,8 +42,9 @@ void run__rest(struct run *r)
         run__wake(r);
         return;
     }
-    snprintf(fields, sizeof fields, "\"seconds\":%lld", (long long)seconds);
-    run__emit(r, EVENT_BOT_RUN_SLEEPING, str_of(fields));
+    struct jw w = bots__begin_event(&r->rec, &fields);
+    jw_kint(&w, "seconds", seconds);
+    bots__emit(r->b, EVENT_BOT_RUN_SLEEPING, &w);
     r->resting = true;
     run__alarm(r, (uint64_t)seconds * 1000, on_time);
 }

@@ -4,7 +4,7 @@
 
 #include "base/path.h"
 #include "base/time.h"
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
 #include "fleet/fleet.h"
@@ -31,22 +31,29 @@ int runs_load(struct record *out, const char *path, struct err *e)
 
 struct search {
     struct str id;
-    char *path; // what was found
-    size_t n;
+    size_t n; // that fit; the last of them is:
+    const struct runs_place *place;
+    char found[RECORD_ID];
     int64_t newest;
 };
+
+static void take(struct search *s, const struct runs_entry *r)
+{
+    s->n++;
+    s->place = r->place;
+    memcpy(s->found, r->id, sizeof s->found);
+}
 
 static bool search_id(void *arg, const struct runs_entry *r)
 {
     struct search *s = arg;
     struct str id = str_of(r->id);
+    bool exact = str_eq(id, s->id);
     if (s->id.n <= id.n && memcmp(s->id.p, id.p, s->id.n) == 0) {
-        free(s->path);
-        s->path = runs_index_path(r->place, r->id);
-        s->n = s->id.n == id.n ? 1 : s->n + 1;
-        return s->id.n != id.n; // the very one
+        s->n = exact ? 0 : s->n; // the others do not count
+        take(s, r);
     }
-    return true;
+    return !exact;
 }
 
 static bool search_session(void *arg, const struct runs_entry *r)
@@ -60,12 +67,10 @@ static bool search_session(void *arg, const struct runs_entry *r)
             found = found || strncmp(it->session_id, s->id.p, s->id.n) == 0;
         }
     }
-    record_fini(&rec);
     if (found) {
-        free(s->path);
-        s->path = xstrdup(path);
-        s->n++;
+        take(s, r);
     }
+    record_fini(&rec);
     free(path);
     return true;
 }
@@ -75,9 +80,8 @@ static bool search_last(void *arg, const struct runs_entry *r)
     struct search *s = arg;
     if (r->readable && r->started_at >= s->newest) {
         s->newest = r->started_at;
-        free(s->path);
-        s->path = runs_index_path(r->place, r->id);
-        s->n = 1;
+        s->n = 0;
+        take(s, r);
     }
     return true;
 }
@@ -85,19 +89,17 @@ static bool search_last(void *arg, const struct runs_entry *r)
 /// Load what was found; one, or an error.
 static int finish(struct search *s, struct record *out, struct err *e)
 {
-    int rc;
     if (s->n == 1) {
-        rc = runs_load(out, s->path, e);
-    } else {
-        record_init(out);
-        rc = s->n == 0
-                 ? err_set(e, ERR_NOT_FOUND, "there is no run '%.*s'; 'afloat runs' lists them",
-                           (int)MIN(s->id.n, (size_t)64), s->id.p)
-                 : err_set(e, ERR_CONFLICT, "%zu runs begin with '%.*s': give more of the id", s->n,
-                           (int)MIN(s->id.n, (size_t)64), s->id.p);
+        char *path = runs_index_path(s->place, s->found);
+        int rc = runs_load(out, path, e);
+        free(path);
+        return rc;
     }
-    free(s->path);
-    return rc;
+    record_init(out);
+    return s->n == 0 ? err_set(e, ERR_NOT_FOUND, "there is no run '%.*s'; 'afloat runs' lists them",
+                               (int)MIN(s->id.n, (size_t)64), s->id.p)
+                     : err_set(e, ERR_CONFLICT, "%zu runs begin with '%.*s': give more of the id",
+                               s->n, (int)MIN(s->id.n, (size_t)64), s->id.p);
 }
 
 int runs_find(struct record *out, struct runs_index *x, const char *bot, struct str id,
@@ -199,10 +201,10 @@ static void show(struct ask *a)
 {
     const struct record *rec = a->data;
     struct run *live = bots__run_of(a->b, str_of(rec->run_id));
-    if (live != NULL && !run_record(live)->running && !run_is_unsaved(live)) {
+    if (live != NULL && !live->rec.running && !live->unsaved) {
         run_await(live, a); // it has ended when that is written
     } else {
-        runs__answer(a, live != NULL ? run_record(live) : rec);
+        runs__answer(a, live != NULL ? &live->rec : rec);
     }
 }
 
@@ -237,8 +239,8 @@ static void stop(struct ask *a)
         read_ended(a);
         return;
     }
-    if (run_is_unsaved(live)) {
-        runs__answer(a, run_record(live));
+    if (live->unsaved) {
+        runs__answer(a, &live->rec);
         return;
     }
     run_await(live, a);

@@ -27,5 +27,6 @@ void runs__say_shared(struct ask *a);
 /// Write a record that has ended: the file here and, where hubs share a store, the table.
 void runs__keep(struct bots *b, const struct record *rec, store_done *done, void *arg);
 
-/// Answer with a record.
+/// Answer with a record; with a page of a list, behind which there are `more`.
 void runs__answer(struct ask *a, const struct record *rec);
+void runs__answer_page(struct ask *a, const struct record *page, size_t n, bool more);

@@ -5,7 +5,7 @@
 // There may be thousands. Only the records of the page are opened. A cursor is the place of the last row, not its number or its file: a run that ended,
 // or is gone, between two pages moves nothing.
 
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/runs.h"
 #include "bot/runs_int.h"
 #include "fleet/fleet.h"
@@ -69,25 +69,18 @@ bool runs__cursor(struct str cursor, int64_t *started_at, struct str *id)
     return true;
 }
 
-/// Where the page begins: behind the place that the cursor names.
-static size_t start_of(const struct listed *l, struct str cursor)
+/// Load the page behind the place that `cursor` names, or the first one.
+static void load_page(struct listed *l, struct str cursor, size_t limit)
 {
-    struct row last = {0};
+    struct row last = {.started_at = INT64_MAX};
     struct str id;
     size_t i = 0;
-    if (!runs__cursor(cursor, &last.started_at, &id)) {
-        return 0;
+    if (runs__cursor(cursor, &last.started_at, &id)) {
+        snprintf(last.id, sizeof last.id, STR_FMT, STR_ARG(id));
     }
-    snprintf(last.id, sizeof last.id, STR_FMT, STR_ARG(id));
     while (i < l->all.n && compare(&l->all.p[i], &last) <= 0) {
         i++;
     }
-    return i;
-}
-
-static void load_page(struct listed *l, struct str cursor, size_t limit)
-{
-    size_t i = start_of(l, cursor);
     for (; i < l->all.n && l->page.n < limit; i++) {
         struct record rec;
         char *path = runs_index_path(l->all.p[i].place, l->all.p[i].id);
@@ -128,28 +121,33 @@ static void read_list(struct ask *a) // on the lane
               (size_t)json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST));
 }
 
-static void write_list(struct ask *a)
+void runs__answer_page(struct ask *a, const struct record *page, size_t n, bool more)
 {
-    const struct listed *l = a->data;
     struct jw *w = &a->w;
+    bool shared = fleet_shared(a->b->o.fleet); // then the rows are as new as what lives here
     jw_obj(w);
     jw_karr(w, "runs");
-    vec_foreach (r, &l->page) {
-        const struct run *live = bots__run_of(a->b, str_of(r->run_id));
+    for (size_t i = 0; i < n; i++) {
+        const struct run *live = shared ? NULL : bots__run_of(a->b, str_of(page[i].run_id));
         jw_obj(w);
-        record_write(live != NULL ? run_record(live) : r, w, false);
+        record_write(live != NULL ? &live->rec : &page[i], w, false);
         jw_end_obj(w);
     }
     jw_end_arr(w);
     jw_key(w, "next");
-    if (l->more && l->page.n != 0) {
-        const struct record *last = vec_last(&l->page);
-        jw_strf(w, "%lld-%s", (long long)last->started_at, last->run_id);
+    if (more && n != 0) {
+        jw_strf(w, "%lld-%s", (long long)page[n - 1].started_at, page[n - 1].run_id);
     } else {
         jw_null(w);
     }
     jw_end_obj(w);
     ask__answer(a);
+}
+
+static void answer_list(struct ask *a)
+{
+    const struct listed *l = a->data;
+    runs__answer_page(a, l->page.p, l->page.n, l->more);
 }
 
 static void list(struct ask *a)
@@ -160,7 +158,7 @@ static void list(struct ask *a)
     }
     a->data = xcalloc(1, sizeof(struct listed));
     a->free_data = free_listed;
-    ask__work(a, read_list, write_list);
+    ask__work(a, read_list, answer_list);
 }
 
 void bots_run_list(struct ask *a)

@@ -2,7 +2,7 @@
 // runs or ran them. What the document says of hub, lease and state is replaced by what the table says.
 
 #include "base/time.h"
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/runs_int.h"
 #include "fleet/fleet.h"
 #include "loop/timer.h"
@@ -84,31 +84,23 @@ void runs__find_last_shared(struct ask *a, ask_fn *then)
 static void on_listed(void *arg, const struct fleet_run *rows, size_t n, const struct err *e)
 {
     struct ask *a = arg;
-    struct jw *w = &a->w;
     size_t limit = (size_t)json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST);
+    vec(struct record) page = {0};
     if (e != NULL) {
         ask__fail(a, e);
         return;
     }
-    struct buf next = {.max = SIZE_MAX};
-    jw_obj(w);
-    jw_karr(w, "runs");
     for (size_t i = 0; i < MIN(n, limit); i++) {
         struct record rec;
         if (take_row(&rec, &rows[i])) {
-            jw_obj(w);
-            record_write(&rec, w, false);
-            jw_end_obj(w);
-            buf_clear(&next);
-            buf_addf(&next, "%lld-%s", (long long)rec.started_at, rec.run_id);
-            record_fini(&rec);
+            vec_push(&page, rec);
         }
     }
-    jw_end_arr(w);
-    jw_kstrz(w, "next", n > limit ? buf_z(&next) : NULL);
-    jw_end_obj(w);
-    buf_fini(&next);
-    ask__answer(a);
+    runs__answer_page(a, page.p, page.n, n > limit);
+    vec_foreach (rec, &page) {
+        record_fini(rec);
+    }
+    vec_fini(&page);
 }
 
 void runs__list_shared(struct ask *a)
@@ -147,23 +139,11 @@ static void ending_free(struct ending *w)
     free(w);
 }
 
-/// One that ended in the queue has no hub that says so.
-static void tell_unbegun(struct ask *a, const struct record *now)
-{
-    const struct record *was = a->data;
-    char fields[400];
-    if (was->queued && !now->running && !now->queued) {
-        snprintf(fields, sizeof fields,
-                 "\"run_id\":\"%s\",\"bot\":\"%s\",\"project\":\"%s\",\"end_reason\":\"%s\"",
-                 now->run_id, now->bot, now->project, now->end_reason);
-        bots__emit(a->b, EVENT_BOT_RUN_ENDED, str_of(fields));
-    }
-}
-
 static void on_row(void *arg, const struct fleet_run *rows, size_t n, const struct err *e)
 {
     struct ending *w = arg;
     struct ask *a = w->a;
+    const struct record *was = a->data;
     struct record rec;
     if (e != NULL || n != 1 || !take_row(&rec, &rows[0])) {
         ending_free(w);
@@ -175,7 +155,12 @@ static void on_row(void *arg, const struct fleet_run *rows, size_t n, const stru
         timer_start(&w->timer, END_POLL_MS);
     } else {
         ending_free(w);
-        tell_unbegun(a, &rec);
+        if (was->queued && !rec.running && !rec.queued) { // it has no hub that says so
+            struct buf fields;
+            struct jw ended = bots__begin_event(&rec, &fields);
+            jw_kstrz(&ended, "end_reason", rec.end_reason);
+            bots__emit(a->b, EVENT_BOT_RUN_ENDED, &ended);
+        }
         runs__answer(a, &rec);
     }
     record_fini(&rec);

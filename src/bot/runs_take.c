@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
 #include "fleet/fleet.h"
@@ -128,7 +128,7 @@ static bool take(struct ask *a, const struct record *rec)
 {
     struct str id = str_of(rec->run_id);
     const struct run *live = bots__run_of(a->b, id);
-    if (live != NULL && run_is_unsaved(live)) {
+    if (live != NULL && live->unsaved) {
         ask__no(a, PROBLEM_CONFLICT, "make room on the disk, then try again",
                 "run '%s' has ended, but its record could not be written yet", rec->run_id);
         return false;
@@ -168,15 +168,6 @@ static void on_session(void *arg, struct session *s, const struct agent_no *no)
     }
 }
 
-static void tell_taken(struct bots *b, const struct record *rec)
-{
-    char fields[400];
-    snprintf(fields, sizeof fields,
-             "\"run_id\":\"%s\",\"bot\":\"%s\",\"project\":\"%s\",\"action\":\"%s\"", rec->run_id,
-             rec->bot, rec->project, rec->action);
-    bots__emit(b, EVENT_BOT_RUN_TAKEN, str_of(fields));
-}
-
 /// The metadata of its last session say the same as the record.
 static void on_written(void *arg, int status, const struct err *e)
 {
@@ -186,7 +177,10 @@ static void on_written(void *arg, int status, const struct err *e)
         bots__leave_run(a->b, str_of(rec->run_id));
         ask__fail(a, e);
     } else {
-        tell_taken(a->b, rec);
+        struct buf fields;
+        struct jw w = bots__begin_event(rec, &fields);
+        jw_kstrz(&w, "action", rec->action);
+        bots__emit(a->b, EVENT_BOT_RUN_TAKEN, &w);
         agent_session_get(a->b->o.agent, str_of(record_last_session(rec)), on_session, a);
     }
 }
@@ -373,7 +367,7 @@ static void diff(struct ask *a)
 {
     const struct record *rec = a->data;
     const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
-    rec = live != NULL ? run_record(live) : rec;
+    rec = live != NULL ? &live->rec : rec;
     struct git_diff_opts o = {.of = tree_of(a, rec), .max_patch = PATCH_BYTES};
     o.of.dir = live != NULL ? o.of.dir : NULL;
     git_diff(a->b->git, &o, on_diff, a);
@@ -396,7 +390,7 @@ static void diff_found(struct ask *a)
 {
     const struct record *rec = a->data;
     const struct run *live = bots__run_of(a->b, str_of(rec->run_id));
-    with_branch(a, live != NULL ? run_record(live) : rec, diff_there);
+    with_branch(a, live != NULL ? &live->rec : rec, diff_there);
 }
 
 void bots_run_diff(struct ask *a)

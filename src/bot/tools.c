@@ -8,7 +8,7 @@
 #include "bot/history.h"
 #include "bot/history_view.h"
 #include "bot/memory.h"
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/skillset.h"
 #include "config/home.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/folder.h"
 #include "base/path.h"
-#include "bot/run.h"
+#include "bot/run_int.h"
 #include "bot/runs_int.h"
 #include "config/home.h"
 #include "git/git.h"
