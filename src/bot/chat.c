@@ -18,7 +18,8 @@
 struct learning {
     struct bots *b;
     struct agent_lore *out;
-    char *bot, *project, *dir, *space;
+    struct arena arena;
+    const char *bot, *project, *dir, *space; // in the arena
     bool in_run;
     struct catalog catalog;
     struct catalog_bot *found;
@@ -36,10 +37,7 @@ static void learning_free(struct learning *l)
     catalog_fini(&l->catalog);
     skillset_fini(&l->skills);
     memory_fini(&l->memory);
-    free(l->bot);
-    free(l->project);
-    free(l->dir);
-    free(l->space);
+    arena_fini(&l->arena);
     free(l);
     bots__release(b);
 }
@@ -47,18 +45,17 @@ static void learning_free(struct learning *l)
 static void write_instructions(struct learning *l)
 {
     struct buf text = {.max = BOT_PROMPT_BYTES};
-    char *skills = xasprintf("%s/bots/%s/skills", l->b->home, l->bot);
     struct bot_prompt p = {.instructions = l->found->config.instructions,
                            .project = l->project,
                            .skills = l->skills.list.p,
                            .n_skills = l->skills.list.n,
-                           .skills_dir = skills,
+                           .skills_dir =
+                               arena_printf(&l->arena, "%s/bots/%s/skills", l->b->home, l->bot),
                            .memory = l->memory.list.p,
                            .n_memory = l->memory.list.n};
     bot_prompt_write_chat(&text, &p);
     l->out->instructions = arena_str(&l->out->skills.arena, buf_str(&text));
     buf_fini(&text);
-    free(skills);
 }
 
 static void on_skills(void *arg)
@@ -113,17 +110,13 @@ void bots__learn(void *arg, struct session *s, struct agent_lore *out, loop_fn *
     struct bots *b = arg;
     const struct agent_role *role = agent_session_role(s);
     struct learning *l = xcalloc(1, sizeof *l);
-    *l = (struct learning){.b = b,
-                           .out = out,
-                           .bot = str_dup(role->bot),
-                           .project = str_dup(role->project),
-                           .dir = xstrdup(agent_session_dir(s)),
-                           .in_run = role->autonomous,
-                           .done = done,
-                           .arg = done_arg};
-    char *rel = str_dup(path_dir(role->dir));
-    l->space = path_join(b->home, rel);
-    free(rel);
+    *l = (struct learning){
+        .b = b, .out = out, .in_run = role->autonomous, .done = done, .arg = done_arg};
+    struct str space = path_dir(role->dir);
+    l->bot = arena_strdup(&l->arena, role->bot);
+    l->project = arena_strdup(&l->arena, role->project);
+    l->dir = arena_strdup(&l->arena, str_of(agent_session_dir(s)));
+    l->space = arena_printf(&l->arena, "%s/" STR_FMT, b->home, STR_ARG(space));
     bots__hold(b);
     work_submit(b->lane, 0, read_bot, on_read, l);
 }

@@ -81,13 +81,15 @@ static bool refuse(struct reader *r, const struct toml *v, const char *key, cons
     return false;
 }
 
-/// A key: where its value goes in struct bot_config, or a function of its own that takes it there.
+/// A key, and where its value goes in struct bot_config.
 struct key {
     const char *name; // in its table
     const char *full; // as messages call it
     bool (*take)(struct reader *r, const struct toml *v, const struct key *k);
     size_t at;
-    int64_t max; // of a number
+    int64_t max;                        // of a number
+    bool (*is_valid)(const char *text); // of take_checked(), with what it wants
+    const char *expected;
 };
 
 static void *member_of(const struct reader *r, const struct key *k)
@@ -183,25 +185,24 @@ static bool take_description(struct reader *r, const struct toml *v, const struc
     return taken;
 }
 
-static bool take_engine(struct reader *r, const struct toml *v, const struct key *k)
+static bool take_checked(struct reader *r, const struct toml *v, const struct key *k)
 {
-    const char *before = r->c->engine;
-    if (take_text(r, v, k) && (r->c->engine == NULL || !bot_name_valid(str_of(r->c->engine)))) {
-        r->c->engine = before;
-        return refuse(r, v, k->full, "\"native\", \"codex\", \"claude\" or a name of [engines]");
+    const char **out = member_of(r, k), *before = *out;
+    if (take_text(r, v, k) && !k->is_valid(*out)) {
+        *out = before;
+        return refuse(r, v, k->full, k->expected);
     }
     return true;
 }
 
-static bool take_sandbox(struct reader *r, const struct toml *v, const struct key *k)
+static bool is_engine(const char *name)
 {
-    const char *before = r->c->sandbox;
-    if (take_text(r, v, k) && !is_sandbox(r->c->sandbox)) {
-        r->c->sandbox = before;
-        return refuse(r, v, k->full,
-                      "\"read-only\", \"workspace-write\" or \"danger-full-access\"");
-    }
-    return true;
+    return name != NULL && bot_name_valid(str_of(name));
+}
+
+static bool is_remote(const char *name)
+{
+    return name == NULL || name[0] != '-'; // git would take it for an option
 }
 
 static bool take_network(struct reader *r, const struct toml *v, const struct key *k)
@@ -234,24 +235,20 @@ static bool take_plugins(struct reader *r, const struct toml *v, const struct ke
                                : refuse(r, v, k->full, "a list of names or \"*\"");
 }
 
-static bool take_remote(struct reader *r, const struct toml *v, const struct key *k)
-{
-    bool taken = take_text(r, v, k);
-    return taken && r->c->remote != NULL && r->c->remote[0] == '-'
-               ? refuse(r, v, k->full, "the name or address of a git remote")
-               : taken;
-}
-
 // ---- the keys -----------------------------------------------------------------------------------
 
-#define AT(member) offsetof(struct bot_config, member)
+#define IN_TABLE(table, key, fn, member)                                                           \
+    .name = (key), .full = table key, .take = (fn), .at = offsetof(struct bot_config, member)
+#define IN_BOT(member, fn)           IN_TABLE("", #member, fn, member)
+#define IN_WORKTREE(key, fn, member) IN_TABLE("worktree.", key, fn, member)
 
 static const struct key of_worktree[] = {
-    {"enabled", "worktree.enabled", take_bool, AT(worktree), 0},
-    {"include", "worktree.include", take_paths, AT(include), 0},
-    {"link", "worktree.link", take_paths, AT(link), 0},
-    {"setup", "worktree.setup", take_names, AT(setup), 0},
-    {"remote", "worktree.remote", take_remote, AT(remote), 0},
+    {IN_WORKTREE("enabled", take_bool, worktree)},
+    {IN_WORKTREE("include", take_paths, include)},
+    {IN_WORKTREE("link", take_paths, link)},
+    {IN_WORKTREE("setup", take_names, setup)},
+    {IN_WORKTREE("remote", take_checked, remote), .is_valid = is_remote,
+     .expected = "the name or address of a git remote"},
 };
 
 static void take_table(struct reader *r, const struct toml *table, const struct key *keys,
@@ -270,19 +267,21 @@ static bool take_worktree(struct reader *r, const struct toml *v, const struct k
 }
 
 static const struct key of_bot[] = {
-    {"description", "description", take_description, AT(description), 0},
-    {"max_iterations", "max_iterations", take_number, AT(max_iterations), ITERATIONS_MAX},
-    {"sleep_secs", "sleep_secs", take_number, AT(sleep_secs), SLEEP_MAX},
-    {"model", "model", take_text, AT(model), 0},
-    {"provider", "provider", take_text, AT(provider), 0},
-    {"engine", "engine", take_engine, AT(engine), 0},
-    {"sandbox", "sandbox", take_sandbox, AT(sandbox), 0},
-    {"network", "network", take_network, AT(network), 0},
-    {"skip_git_check", "skip_git_check", take_bool, AT(skip_git_check), 0},
-    {"worktree", "worktree", take_worktree, AT(worktree), 0},
-    {"merge", "merge", take_merge, AT(merge), 0},
-    {"plugins", "plugins", take_plugins, AT(plugins), 0},
-    {"stop_phrase", "stop_phrase", take_text, AT(stop_phrase), 0},
+    {IN_BOT(description, take_description)},
+    {IN_BOT(max_iterations, take_number), .max = ITERATIONS_MAX},
+    {IN_BOT(sleep_secs, take_number), .max = SLEEP_MAX},
+    {IN_BOT(model, take_text)},
+    {IN_BOT(provider, take_text)},
+    {IN_BOT(engine, take_checked), .is_valid = is_engine,
+     .expected = "\"native\", \"codex\", \"claude\" or a name of [engines]"},
+    {IN_BOT(sandbox, take_checked), .is_valid = is_sandbox,
+     .expected = "\"read-only\", \"workspace-write\" or \"danger-full-access\""},
+    {IN_BOT(network, take_network)},
+    {IN_BOT(skip_git_check, take_bool)},
+    {IN_BOT(worktree, take_worktree)},
+    {IN_BOT(merge, take_merge)},
+    {IN_BOT(plugins, take_plugins)},
+    {IN_BOT(stop_phrase, take_text)},
 };
 
 static void warn_unknown(struct reader *r, const struct toml_member *m, const struct key *keys,

@@ -139,14 +139,6 @@ static bool find_comment(struct str text, size_t from, const char *key, size_t *
 
 // ---- keys ---------------------------------------------------------------------------------------
 
-/// Add a key that its table, which begins behind byte `from`, does not have.
-static int add_key(struct edit *ed, size_t from, const char *key, struct str line)
-{
-    size_t at, end;
-    return find_comment(ed->head, from, key, &at, &end) ? splice(ed, at, end, line)
-                                                        : splice(ed, from, from, line);
-}
-
 /// Set (or with an empty `line` take out) a key of `table`, whose first line begins at `from`.
 static int set_key(struct edit *ed, const struct toml *table, size_t from, const char *key,
                    struct str line)
@@ -155,12 +147,19 @@ static int set_key(struct edit *ed, const struct toml *table, size_t from, const
     toml_foreach (it, table) {
         m = str_eqz(it->key, key) ? it : m;
     }
-    if (m == NULL) {
-        return line.n != 0 ? add_key(ed, from, key, line) : 0;
+    size_t at = from, end = from;
+    if (m != NULL) {
+        at = line_start(ed->head, m->line);
+        int rc = statement_end(ed, m->line, &end);
+        return rc < 0 ? rc : splice(ed, at, end, line);
     }
-    size_t at = line_start(ed->head, m->line), end;
-    int rc = statement_end(ed, m->line, &end);
-    return rc < 0 ? rc : splice(ed, at, end, line);
+    if (line.n == 0) {
+        return 0;
+    }
+    if (!find_comment(ed->head, from, key, &at, &end)) {
+        at = end = from;
+    }
+    return splice(ed, at, end, line);
 }
 
 static int line_of(struct edit *ed, const char *key, const struct json *v, struct str *line)
@@ -178,13 +177,6 @@ static int line_of(struct edit *ed, const char *key, const struct json *v, struc
     *line = arena_str(ed->arena, buf_str(&b));
     buf_fini(&b);
     return rc;
-}
-
-/// True when the table was written as `[name]`, which is where it says it lies.
-static bool has_header(const struct edit *ed, const struct toml *table)
-{
-    struct str rest = str_from(ed->head, line_start(ed->head, table->line));
-    return str_starts(str_trim(front_line(&rest)), "[");
 }
 
 static int set_top(struct edit *ed, const char *key, const struct json *v)
@@ -208,13 +200,15 @@ static int need_worktree(struct edit *ed)
         rc = set_key(ed, ed->doc, 0, "worktree", STR_NULL);
         t = NULL;
     }
-    if (rc == 0 && t == NULL) {
-        rc = splice(ed, ed->head.n, ed->head.n, STR("\n[worktree]\n"));
-    } else if (rc == 0 && !has_header(ed, t)) {
-        rc = err_set(ed->e, ERR_UNSUPPORTED,
-                     "write [worktree] in config.md as a table of its own, then change its keys");
+    if (rc < 0 || t == NULL) {
+        return rc < 0 ? rc : splice(ed, ed->head.n, ed->head.n, STR("\n[worktree]\n"));
     }
-    return rc;
+    struct str rest = str_from(ed->head, line_start(ed->head, t->line));
+    return str_starts(str_trim(front_line(&rest)), "[")
+               ? 0
+               : err_set(
+                     ed->e, ERR_UNSUPPORTED,
+                     "write [worktree] in config.md as a table of its own, then change its keys");
 }
 
 static int set_in_worktree(struct edit *ed, const char *key, const struct json *v)

@@ -6,14 +6,9 @@
 
 #include "bot/prompt.h"
 
-static void write_heading(struct buf *out, const char *text)
-{
-    buf_addf(out, "\n%s\n", text);
-}
-
 static void write_status(struct buf *out, const struct bot_prompt *p)
 {
-    write_heading(out, "## Status");
+    buf_addz(out, "\n## Status\n");
     buf_addf(out, "- Project: %s\n", p->project);
     buf_addf(out, "- Session: %llu\n", (unsigned long long)p->session);
     if (p->branch == NULL) {
@@ -35,7 +30,7 @@ static void write_skills(struct buf *out, const struct bot_prompt *p)
     if (p->n_skills == 0) {
         return;
     }
-    write_heading(out, "## Available Skills");
+    buf_addz(out, "\n## Available Skills\n");
     for (size_t i = 0; i < p->n_skills; i++) {
         const struct skill *sk = p->skills[i].skill;
         buf_addf(out, "\n### " STR_FMT "\n", STR_ARG(sk->name));
@@ -67,7 +62,7 @@ static void write_memory(struct buf *out, const struct bot_prompt *p)
     if (p->n_memory == 0) {
         return;
     }
-    write_heading(out, "## Memory");
+    buf_addz(out, "\n## Memory\n");
     for (size_t i = 0; i < p->n_memory; i++) {
         buf_addf(out, "- **" STR_FMT "**: ", STR_ARG(p->memory[i].key));
         struct str text = str_trim(p->memory[i].text);
@@ -79,7 +74,7 @@ static void write_input(struct buf *out, const struct bot_prompt *p)
 {
     struct str text = str_trim(p->input);
     if (text.n != 0) {
-        write_heading(out, "## User Input");
+        buf_addz(out, "\n## User Input\n");
         write_lines(out, text, "> ", "> ");
     }
 }
@@ -90,7 +85,7 @@ static void write_recent(struct buf *out, const struct bot_prompt *p)
     if (n == 0) {
         return;
     }
-    write_heading(out, "### Recent History");
+    buf_addz(out, "\n### Recent History\n");
     for (size_t i = n; i-- > 0;) {
         buf_addf(out, "- Session %llu: ", (unsigned long long)p->recent[i].number);
         history_write_line(out, p->recent[i].summary, BOT_RECENT_CHARS);
@@ -100,7 +95,7 @@ static void write_recent(struct buf *out, const struct bot_prompt *p)
 
 static void write_instructions(struct buf *out, const struct bot_prompt *p)
 {
-    write_heading(out, "## Instructions");
+    buf_addz(out, "\n## Instructions\n");
     buf_addz(out, "You run by yourself: nobody answers questions while you work. Decide, and say "
                   "what you decided.\n"
                   "- When the task is done, or nothing more can be done, call `session_complete` "
@@ -116,7 +111,7 @@ static void write_instructions(struct buf *out, const struct bot_prompt *p)
 
 static void write_skills_system(struct buf *out, const struct bot_prompt *p)
 {
-    write_heading(out, "## Skills System");
+    buf_addz(out, "\n## Skills System\n");
     buf_addf(out,
              "%zu skill%s loaded; they are read again before each session. Your own are stored in "
              "`%s`, one Markdown file each.\n"

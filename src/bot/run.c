@@ -371,6 +371,14 @@ static void answer_taken(struct ask *a, const char *how)
     ask__answer(a);
 }
 
+void run__add_input(struct run *r, struct str text)
+{
+    if (r->input.n != 0 && text.n != 0) {
+        buf_addc(&r->input, '\n');
+    }
+    buf_adds(&r->input, text);
+}
+
 static void queue_input(struct run *r, struct ask *a)
 {
     struct str text = ask__str(a, "text");
@@ -383,10 +391,7 @@ static void queue_input(struct run *r, struct ask *a)
         ask__no(a, PROBLEM_TOO_LARGE, NULL, "more than %d bytes wait to be read", RUN_INPUT);
         return;
     }
-    if (r->input.n != 0) {
-        buf_addc(&r->input, '\n');
-    }
-    buf_adds(&r->input, text);
+    run__add_input(r, text);
     answer_taken(a, "queued");
     if (r->resting) {
         run__wake(r);

@@ -176,6 +176,8 @@ void run__remove_tree(struct run *r, git_done_cb *done);
 void run__save(struct run *r, store_done *done);
 /// A line of rec.notes, once; RUN_NOTES of them at most.
 void run__note(struct run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/// Add a line to what was said to it and not read yet.
+void run__add_input(struct run *r, struct str text);
 /// Its one timer, for `cb` from here on; it may run.
 void run__alarm(struct run *r, uint64_t ms, timer_cb *cb);
 void run__lore_free(struct run_lore *l); // NULL is allowed

@@ -98,13 +98,13 @@ static void on_skills(void *arg)
     run__back(r);
 }
 
-/// Without memory or a number there is no iteration.
-static void fail_gathering(struct run *r, const struct err *e)
+/// Without memory, a number or a session there is no iteration.
+static void fail_iteration(struct run *r, const struct agent_no *no)
 {
     if (r->starter != NULL) {
-        run__abort_err(r, e);
+        run__abort(r, no);
     } else {
-        r->rec.error = record_text(&r->rec, str_of(e->msg));
+        r->rec.error = record_text(&r->rec, str_of(no->detail));
         run__end(r, "failed");
     }
 }
@@ -115,7 +115,9 @@ static void on_lore(void *arg)
     struct run *r = g->r;
     struct err e = {0};
     if (g->rc < 0) {
-        fail_gathering(r, &g->e);
+        struct agent_no no;
+        bots__no_err(&no, &g->e);
+        fail_iteration(r, &no);
         free(g);
         run__back(r);
         return;
@@ -304,11 +306,8 @@ static void begin_turn(struct run *r, struct session *s)
 static void on_made(void *arg, struct session *s, const struct agent_no *no)
 {
     struct run *r = arg;
-    if (s == NULL && r->starter != NULL) {
-        run__abort(r, no);
-    } else if (s == NULL) {
-        r->rec.error = record_text(&r->rec, str_of(no->detail));
-        run__end(r, "failed");
+    if (s == NULL) {
+        fail_iteration(r, no);
     } else {
         begin_turn(r, s);
     }

@@ -461,10 +461,7 @@ static void on_wanted(void *arg, struct str id, unsigned stops, struct str said,
     }
     if (said.n != 0 && heard > r->heard) {
         r->heard = heard;
-        if (r->input.n != 0) {
-            buf_addc(&r->input, '\n');
-        }
-        buf_adds(&r->input, said);
+        run__add_input(r, said);
         run__save(r, NULL);
         if (r->resting) {
             run__wake(r);

@@ -255,14 +255,6 @@ static bool may_start(struct ask *a, const struct record *rec, struct agent_no *
     return false;
 }
 
-static void add_input(struct buf *out, struct str s)
-{
-    if (out->n != 0 && s.n != 0) {
-        buf_addc(out, '\n');
-    }
-    buf_adds(out, s);
-}
-
 struct run *run__begin(struct ask *a, struct record *rec, char *former)
 {
     struct run *r = run__new(a->b, rec);
@@ -346,8 +338,8 @@ static void launch(struct ask *a, struct record *rec)
     r->lore->catalog = a->catalog;
     r->lore->bot = bot;
     a->has_catalog = false;
-    add_input(&r->input, str_of(r->rec.unread));
-    add_input(&r->input, a->taken && former != NULL ? str_of(continued) : ask__str(a, "prompt"));
+    run__add_input(r, str_of(r->rec.unread));
+    run__add_input(r, a->taken && former != NULL ? str_of(continued) : ask__str(a, "prompt"));
     r->rec.unread = "";
 }
 

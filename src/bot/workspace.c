@@ -30,19 +30,7 @@
 #include "base/vec.h"
 #include "bot/config.h"
 
-enum {
-    NAMES = 5,
-    CLAIM_BYTES = 64 * 1024,
-    CONFIG_BYTES = 1 << 20,
-    LOCK_MS = 5000,
-    LOCK_STEP_MS = 2
-};
-
-static const char *name_of(const char *path, int i, char out[SLUG_TEXT])
-{
-    static const unsigned digits[NAMES] = {0, 8, 16, 32, SLUG_HASH_MAX};
-    return i == 0 ? slug_of(path, out) : slug_taken(path, digits[i], out);
-}
+enum { CLAIM_BYTES = 64 * 1024, CONFIG_BYTES = 1 << 20, LOCK_MS = 5000, LOCK_STEP_MS = 2 };
 
 static void set_names(struct workspace *w, const char *home, const char *bot, const char *slug)
 {
@@ -214,9 +202,11 @@ static int search(struct workspace *w, const char *home, const char *bot,
                   const struct workspace_project *p, const char *remote, bool take,
                   enum workspace_how how, struct err *e)
 {
-    for (int i = 0; i < NAMES; i++) {
+    static const unsigned digits[] = {0, 8, 16, 32, SLUG_HASH_MAX}; // of each name, in order
+    for (size_t i = 0; i < ARRAY_LEN(digits); i++) {
         char slug[SLUG_TEXT];
-        set_names(w, home, bot, name_of(p->path, i, slug));
+        set_names(w, home, bot,
+                  i == 0 ? slug_of(p->path, slug) : slug_taken(p->path, digits[i], slug));
         int whose = read_claim(w, NULL, p->path, NULL, e);
         if (whose == CLAIM_OURS || (take && whose == CLAIM_NONE)) {
             whose = claim_all(w, p, remote, whose, how, e);

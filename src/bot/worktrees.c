@@ -14,7 +14,7 @@
 
 /// One directory, with the record of its run where there is one.
 struct checkout {
-    char *path, *slug, *name;
+    char *path, *slug;
     bool known; // `rec` is its run's
     struct record rec;
     bool removed;
@@ -32,7 +32,6 @@ static void free_trees(void *data)
     vec_foreach (it, &t->all) {
         free(it->path);
         free(it->slug);
-        free(it->name);
         record_fini(&it->rec);
     }
     vec_fini(&t->all);
@@ -42,9 +41,8 @@ static void free_trees(void *data)
 // ---- what is there ------------------------------------------------------------------------------
 
 /// BOT-ID: the run is found by its id.
-static void find_run(struct checkout *it, struct runs_index *x)
+static void find_run(struct checkout *it, struct str name, struct runs_index *x)
 {
-    struct str name = str_of(it->name);
     record_init(&it->rec);
     if (name.n > RECORD_ID && name.p[name.n - RECORD_ID] == '-') {
         struct str id = str_from(name, name.n - (RECORD_ID - 1));
@@ -64,8 +62,7 @@ static void read_slug(struct checkouts *t, struct bots *b, const char *slug)
             continue;
         }
         it.slug = xstrdup(slug);
-        it.name = xstrdup(f.name);
-        find_run(&it, b->index);
+        find_run(&it, str_of(f.name), b->index);
         vec_push(&t->all, it);
     }
     free(dir);
