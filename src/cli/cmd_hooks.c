@@ -14,16 +14,6 @@ static const char *const events[] = {"PreToolUse",   "PostToolUse", "UserPromptS
                                      "SessionStart", "SessionEnd",  "Stop",
                                      "PreCompact",   "Notification"};
 
-static bool is_known(struct str event)
-{
-    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
-        if (str_eqz(event, events[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// A text as TOML has it; JSON's escapes are TOML's.
 static void add_member(struct cli *c, const char *key, struct str value)
 {
@@ -64,7 +54,7 @@ static bool add_hook(struct cli *c, struct str event, const struct json *matcher
 static size_t add_event(struct cli *c, struct str event, const struct json *entries)
 {
     size_t n = 0;
-    if (!is_known(event)) {
+    if (str_lookup(event, events, ARRAY_LEN(events)) < 0) {
         out_note(&c->out, "left out: there is no event '" STR_FMT "' here", STR_ARG(event));
         return 0;
     }

@@ -31,14 +31,6 @@ int cmd_hub(struct cli *c)
 
 // ---- start and status ----------------------------------------------------------------------
 
-/// Problems of modules and plugins, under the table. An older hub does not know the operation.
-static void print_troubles(struct cli *c)
-{
-    struct arena arena = {0};
-    report_print_problems(&c->out, ask_quietly(c, OP_RELOAD_LAST, NULL, 0, TROUBLES_MS, &arena));
-    arena_fini(&arena);
-}
-
 static void show_health(struct cli *c, const struct client_answer *a)
 {
     const struct layout health = {
@@ -107,17 +99,19 @@ static int tell_absence(struct cli *c)
 int cmd_status(struct cli *c)
 {
     struct client_answer a;
+    int code = EXIT_OK;
     client_answer_init(&a);
-    bool up = ask_health(c, &a);
-    if (up) {
+    if (ask_health(c, &a)) {
         ask_note_build(c, &a);
-    }
-    int code = up ? EXIT_OK : a.status > 299 ? ask_problem(c, &a) : tell_absence(c);
-    if (up) {
         show_health(c, &a);
-    }
-    if (up && !c->json) {
-        print_troubles(c);
+        if (!c->json) { // problems of modules and plugins; an older hub does not know the operation
+            struct arena arena = {0};
+            report_print_problems(&c->out,
+                                  ask_quietly(c, OP_RELOAD_LAST, NULL, 0, TROUBLES_MS, &arena));
+            arena_fini(&arena);
+        }
+    } else {
+        code = a.status > 299 ? ask_problem(c, &a) : tell_absence(c);
     }
     client_answer_fini(&a);
     return code;

@@ -166,20 +166,6 @@ static int read_old(struct install *in, struct err *e)
     return path_read(in->path, &in->old, e);
 }
 
-static int confirm(struct install *in, struct err *e)
-{
-    char *question =
-        xasprintf("Add Afloat to the MCP servers of %s in %s?", in->client->title, in->path);
-    char *needs = xasprintf(
-        "this changes '%s' and needs a yes on a terminal; 'afloat mcp install %s --print' shows "
-        "what to add by hand",
-        in->path, in->client->name);
-    int rc = cli__confirm(in->c, question, needs, e);
-    free(question);
-    free(needs);
-    return rc;
-}
-
 static int replace(struct install *in, struct err *e)
 {
     assert(in->path != NULL);
@@ -244,7 +230,14 @@ int cmd_mcp_install(struct cli *c)
         if (rc == 0 && str_eq(buf_str(&in.old), buf_str(&in.new))) {
             out_note(&c->out, "%s has Afloat already, in %s", in.client->title, in.path);
         } else if (rc == 0) {
-            rc = confirm(&in, &e);
+            const char *question = arena_printf(&a, "Add Afloat to the MCP servers of %s in %s?",
+                                                in.client->title, in.path);
+            const char *needs = arena_printf(
+                &a,
+                "this changes '%s' and needs a yes on a terminal; 'afloat mcp install %s --print' "
+                "shows what to add by hand",
+                in.path, in.client->name);
+            rc = cli__confirm(c, question, needs, &e);
             rc = rc == 0 ? replace(&in, &e) : rc;
         }
     }

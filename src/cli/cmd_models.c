@@ -54,13 +54,6 @@ static int make_session(struct cli *c, struct arena *arena, const char **id)
     return code;
 }
 
-static void remove_session(struct cli *c, const char *id, struct arena *arena)
-{
-    const struct json *v;
-    struct ask_param params[] = {{"id", id}, {"purge", "true"}};
-    sessions__ask(c, OP_SESSION_END, params, ARRAY_LEN(params), arena, &v);
-}
-
 int models__of(struct cli *c, const char *name, bool keys, struct arena *arena,
                const struct json **out)
 {
@@ -72,18 +65,9 @@ int models__of(struct cli *c, const char *name, bool keys, struct arena *arena,
         code = ask_value(c, OP_PROVIDER_MODELS, params, ARRAY_LEN(params), arena, out);
     }
     if (session != NULL) {
-        remove_session(c, session, arena);
-    }
-    return code;
-}
-
-static int list_models(struct cli *c, const char *name, bool keys, struct arena *arena)
-{
-    const struct json *v = NULL;
-    int code = models__of(c, name, keys, arena, &v);
-    json_foreach_item (model, json_get(v, "models")) {
-        out_text(&c->out, json_str(model, ""));
-        out_add(&c->out, STR("\n"));
+        const struct json *ended;
+        struct ask_param params[] = {{"id", session}, {"purge", "true"}};
+        sessions__ask(c, OP_SESSION_END, params, ARRAY_LEN(params), arena, &ended);
     }
     return code;
 }
@@ -93,10 +77,15 @@ int cmd_models(struct cli *c)
     struct arena arena = {0};
     struct buf keys = {.max = 64 << 10};
     const char *name = args_word(&c->args, 0);
+    const struct json *v = NULL;
     int code = sent_write_keys(c, &keys);
     if (code == EXIT_OK) {
-        code = name != NULL ? list_models(c, name, keys.n != 0, &arena)
+        code = name != NULL ? models__of(c, name, keys.n != 0, &arena, &v)
                             : list_providers(c, buf_z(&keys), &arena);
+    }
+    json_foreach_item (model, json_get(v, "models")) {
+        out_text(&c->out, json_str(model, ""));
+        out_add(&c->out, STR("\n"));
     }
     buf_fini(&keys);
     arena_fini(&arena);

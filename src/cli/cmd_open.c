@@ -44,14 +44,12 @@ void open_browser(struct cli *c, const char *url)
 
 int cmd_open(struct cli *c)
 {
-    struct client_answer a;
     struct arena arena = {0};
+    const struct json *v;
     bool ssh = is_set("SSH_CONNECTION");
     char *here = getcwd(NULL, 0); // NULL is well: the page then asks for a directory
     struct ask_param params[] = {{"ssh", ssh ? "true" : NULL}, {"working_dir", here}};
-    client_answer_init(&a);
-    int code = ask_op(c, OP_HUB_OPEN, params, ARRAY_LEN(params), &a);
-    const struct json *v = code == EXIT_OK ? ask_json(c, &arena, &a) : NULL;
+    int code = ask_parsed(c, OP_HUB_OPEN, params, ARRAY_LEN(params), &arena, &v);
     struct str url = json_get_text(v, "url");
     long long port = (long long)json_int(json_get(v, "port"), 0);
     if (v != NULL && !c->json) {
@@ -73,6 +71,5 @@ int cmd_open(struct cli *c)
     }
     free(here);
     arena_fini(&arena);
-    client_answer_fini(&a);
-    return code == EXIT_OK && v == NULL ? EXIT_FAILED : code;
+    return code;
 }

@@ -253,19 +253,17 @@ static int print_tests(struct cli *c, const struct json *tests)
 int cmd_plugin_test(struct cli *c)
 {
     struct arena arena = {0};
-    struct client_answer a;
+    const struct json *v;
     int code;
     char *path = find_path(c, args_word(&c->args, 0), &code);
     if (path == NULL) {
         return code;
     }
     struct ask_param params[] = {{"path", path}, {"test", "true"}};
-    client_answer_init(&a);
-    code = ask_op(c, OP_PLUGIN_VALIDATE, params, ARRAY_LEN(params), &a);
+    code = ask_parsed(c, OP_PLUGIN_VALIDATE, params, ARRAY_LEN(params), &arena, &v);
     if (code == EXIT_OK) {
-        code = print_tests(c, json_get(ask_json(c, &arena, &a), "tests"));
+        code = print_tests(c, json_get(v, "tests"));
     }
-    client_answer_fini(&a);
     arena_fini(&arena);
     free(path);
     return code;

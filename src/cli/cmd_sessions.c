@@ -47,18 +47,13 @@ static bool add_match(const struct json *row, void *arg)
     return p->n < 2;
 }
 
-/// Is it a whole id of the hub's?
-static bool is_whole(const char *id)
-{
-    return strlen(id) == 12 && strspn(id, "0123456789abcdef") == 12;
-}
-
 int sessions__resolve(struct cli *c, const char *given, char *out, size_t size)
 {
     struct prefix p = {.given = given};
     assert(size >= sizeof p.found);
     int code = given[0] != '\0' ? sessions__each(c, add_match, &p) : EXIT_OK;
-    if (code == EXIT_OK && p.n == 0 && is_whole(given)) { // of a subagent: these are not listed
+    bool whole = strlen(given) == 12 && strspn(given, "0123456789abcdef") == 12;
+    if (code == EXIT_OK && p.n == 0 && whole) { // of a subagent: these are not listed
         snprintf(out, size, "%s", given);
         return EXIT_OK;
     }

@@ -81,8 +81,7 @@ static int find_data(struct uninstall *u)
 
 static void write_list(struct jw *w, const char *key, const char *const *paths, size_t n)
 {
-    jw_key(w, key);
-    jw_arr(w);
+    jw_karr(w, key);
     for (size_t i = 0; i < n; i++) {
         if (paths[i] != NULL) {
             jw_strz(w, paths[i]);
@@ -102,8 +101,7 @@ static void tell(const struct uninstall *u, bool dry)
         jw_kbool(&w, "dry_run", dry);
         write_list(&w, "programs", (const char *const *)u->files.p, n);
         write_list(&w, "data", data, ARRAY_LEN(data));
-        jw_key(&w, "left");
-        u->how != NULL ? jw_strz(&w, u->how) : jw_null(&w);
+        jw_kstrz(&w, "left", u->how);
         jw_end_obj(&w);
         out_add(&u->c->out, STR("\n"));
         return;

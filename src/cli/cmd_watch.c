@@ -27,11 +27,7 @@ static void print_fields(struct out *o, const struct json *v)
 {
     static const char *const shown[] = {"id", "ts", "type"};
     json_foreach_member (m, v) {
-        bool done = false;
-        for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
-            done = done || str_eqz(m->key, shown[i]);
-        }
-        if (!done) {
+        if (str_lookup(m->key, shown, ARRAY_LEN(shown)) < 0) {
             struct buf text = {.max = CLIENT_EVENT_MAX};
             json_write(&text, &m->value, 0);
             out_add(o, STR(" "));

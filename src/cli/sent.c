@@ -57,10 +57,15 @@ const char *sent_cut_provider(struct cli *c, struct arena *arena, const char **m
     return found;
 }
 
-static void write_model(struct cli *c, struct jw *w)
+void sent_write_choices(struct cli *c, struct jw *w)
 {
-    const char *model = args_value(&c->args, FLAG_MODEL);
-    const char *provider = args_value(&c->args, FLAG_PROVIDER);
+    static const struct {
+        enum flag_id flag;
+        const char *key;
+    } texts[] = {{FLAG_SANDBOX, "sandbox"}, {FLAG_PERMISSION, "permission"}},
+      numbers[] = {{FLAG_MAX_STEPS, "max_steps"}, {FLAG_MAX_COST, "max_cost"}};
+    const struct args *a = &c->args;
+    const char *model = args_value(a, FLAG_MODEL), *provider = args_value(a, FLAG_PROVIDER);
     struct arena arena = {0};
     if (model != NULL && provider == NULL) {
         provider = sent_cut_provider(c, &arena, &model);
@@ -72,30 +77,6 @@ static void write_model(struct cli *c, struct jw *w)
         jw_kstrz(w, "model", model);
     }
     arena_fini(&arena);
-}
-
-static void write_list(struct jw *w, const char *key, struct str names)
-{
-    jw_key(w, key);
-    jw_arr(w);
-    while (names.n != 0) {
-        struct str name = str_trim(str_cut(&names, ','));
-        if (name.n != 0) {
-            jw_str(w, name);
-        }
-    }
-    jw_end_arr(w);
-}
-
-void sent_write_choices(struct cli *c, struct jw *w)
-{
-    static const struct {
-        enum flag_id flag;
-        const char *key;
-    } texts[] = {{FLAG_SANDBOX, "sandbox"}, {FLAG_PERMISSION, "permission"}},
-      numbers[] = {{FLAG_MAX_STEPS, "max_steps"}, {FLAG_MAX_COST, "max_cost"}};
-    const struct args *a = &c->args;
-    write_model(c, w);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         if (args_has(a, texts[i].flag)) {
             jw_kstrz(w, texts[i].key, args_value(a, texts[i].flag));
@@ -111,7 +92,15 @@ void sent_write_choices(struct cli *c, struct jw *w)
         }
     }
     if (args_has(a, FLAG_PLUGINS) || args_has(a, FLAG_NO_PLUGINS)) {
-        write_list(w, "plugins",
-                   args_has(a, FLAG_NO_PLUGINS) ? STR_NULL : str_of(args_value(a, FLAG_PLUGINS)));
+        bool none = args_has(a, FLAG_NO_PLUGINS);
+        struct str names = none ? STR_NULL : str_of(args_value(a, FLAG_PLUGINS));
+        jw_karr(w, "plugins");
+        while (names.n != 0) {
+            struct str name = str_trim(str_cut(&names, ','));
+            if (name.n != 0) {
+                jw_str(w, name);
+            }
+        }
+        jw_end_arr(w);
     }
 }

@@ -42,15 +42,6 @@ static const struct json *find_value(const struct json *row, struct str path)
     return row;
 }
 
-static bool is_given(const struct args *a, struct str flag)
-{
-    bool found = false;
-    vec_foreach (g, &a->flags) {
-        found = found || str_eqz(flag, flags[g->id].name);
-    }
-    return found;
-}
-
 /// Append the value of `path`, the first part of what stands between braces.
 static void add_path(const struct cli *c, struct buf *out, struct str path, const struct json *row,
                      struct str key)
@@ -70,7 +61,11 @@ static void add_path(const struct cli *c, struct buf *out, struct str path, cons
     } else if (str_starts(path, "=")) {
         json_write(out, find_value(row, str_from(path, 1)), 0);
     } else if (str_starts(path, "-")) {
-        buf_addz(out, is_given(&c->args, str_from(path, 1)) ? "true" : "");
+        bool given = false;
+        vec_foreach (g, &c->args.flags) {
+            given = given || str_eqz(str_from(path, 1), flags[g->id].name);
+        }
+        buf_addz(out, given ? "true" : "");
     } else {
         add_value(out, find_value(row, path));
     }
@@ -233,13 +228,6 @@ static void add_size(struct buf *out, double n)
     buf_addf(out, unit == 0 ? "%.0f %s" : "%.1f %s", n, units[unit]);
 }
 
-static void add_file(struct buf *out, const char *path)
-{
-    char *folded = path_fold_home(path, getenv("HOME"));
-    buf_addz(out, folded);
-    free(folded);
-}
-
 /// The head of a column as the name of a member.
 static void add_own_name(struct buf *out, const char *head)
 {
@@ -273,7 +261,9 @@ static void make_cell(struct cli *c, struct buf *out, const struct column *col,
     if (col->kind == CELL_TIME && c->out.terminal) {
         add_time(out, buf_str(&text));
     } else if (col->kind == CELL_PATH && c->out.terminal) {
-        add_file(out, buf_z(&text));
+        char *folded = path_fold_home(buf_z(&text), getenv("HOME"));
+        buf_addz(out, folded);
+        free(folded);
     } else if ((col->kind == CELL_SIZE || col->kind == CELL_SPAN) && text.n != 0) {
         (col->kind == CELL_SIZE ? add_size : add_span)(out, strtod(buf_z(&text), NULL));
     } else {
