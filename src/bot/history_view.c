@@ -29,13 +29,9 @@ static const char *const section_names[] = {
 
 bool history_section_parse(struct str name, enum history_section *out)
 {
-    for (size_t i = 0; i < ARRAY_LEN(section_names); i++) {
-        if (str_eqz(name, section_names[i])) {
-            *out = (enum history_section)i;
-            return true;
-        }
-    }
-    return false;
+    ptrdiff_t i = str_lookup(name, section_names, ARRAY_LEN(section_names));
+    *out = i >= 0 ? (enum history_section)i : *out;
+    return i >= 0;
 }
 
 // ---- the events ---------------------------------------------------------------------------------

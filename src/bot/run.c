@@ -117,37 +117,37 @@ void run__back(struct run *r)
     }
 }
 
-/// One path while it is found out what it is.
-struct looking {
+struct path_ask {
     struct run *r;
     char *path;
-    bool is_dir;
-    void (*found)(struct run *r, const char *path, bool is_dir);
+    bool (*ask)(const char *path);
+    void (*then)(struct run *r, const char *path, bool answer);
+    bool answer;
 };
 
-static void look(void *arg) // on the lane
+static void ask_path(void *arg) // on the lane
 {
-    struct looking *l = arg;
-    l->is_dir = path_is_dir(l->path);
+    struct path_ask *q = arg;
+    q->answer = q->ask(q->path);
 }
 
-static void on_looked(void *arg)
+static void on_path(void *arg)
 {
-    struct looking *l = arg;
-    struct run *r = l->r;
-    l->found(r, l->path, l->is_dir);
-    free(l->path);
-    free(l);
+    struct path_ask *q = arg;
+    struct run *r = q->r;
+    q->then(r, q->path, q->answer);
+    free(q->path);
+    free(q);
     run__back(r);
 }
 
-void run__look(struct run *r, char *path,
-               void (*found)(struct run *r, const char *path, bool is_dir))
+void run__ask_path(struct run *r, char *path, bool (*ask)(const char *path),
+                   void (*then)(struct run *r, const char *path, bool answer))
 {
-    struct looking *l = xmalloc(sizeof *l);
-    *l = (struct looking){.r = r, .path = path, .found = found};
+    struct path_ask *q = xmalloc(sizeof *q);
+    *q = (struct path_ask){.r = r, .path = path, .ask = ask, .then = then};
     run__away(r);
-    work_submit(r->b->lane, 0, look, on_looked, l);
+    work_submit(r->b->lane, 0, ask_path, on_path, q);
 }
 
 void run__leave(struct run *r)

@@ -234,14 +234,13 @@ static const char *const reasons[] = {"complete", "limit", "interrupted", "faile
 static void on_session(void *arg, struct session *s, const struct agent_no *no)
 {
     struct run *r = arg;
-    struct agent_end end = {.reason = "failed", .action = str_of(r->rec.action)};
+    struct agent_end end = {.action = str_of(r->rec.action)};
     if (s == NULL) {
         on_closed(r, NULL, no);
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) { // constants: the session keeps the pointer
-        end.reason = strcmp(reasons[i], r->rec.end_reason) == 0 ? reasons[i] : end.reason;
-    }
+    ptrdiff_t i = str_lookup(str_of(r->rec.end_reason), reasons, ARRAY_LEN(reasons));
+    end.reason = i >= 0 ? reasons[i] : "failed"; // constants: the session keeps the pointer
     end.summary = str_of(r->complete ? r->rec.summary : "");
     agent_session_close(s, &end, on_closed, r);
 }

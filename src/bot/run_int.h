@@ -153,9 +153,10 @@ char *run__clone_of(const struct bots *b, const char *remote);
 /// Somebody will call back, and did: nothing of the run may be touched behind run__back().
 void run__away(struct run *r);
 void run__back(struct run *r);
-/// Is `path` a directory? `found` is told on the loop, after run__away() and before run__back(); `path` is freed after it.
-void run__look(struct run *r, char *path,
-               void (*found)(struct run *r, const char *path, bool is_dir));
+/// Ask `path` something that may block: `ask` on the lane, then `then` on the loop, after run__away() and before
+/// run__back(). `path` is freed after it.
+void run__ask_path(struct run *r, char *path, bool (*ask)(const char *path),
+                   void (*then)(struct run *r, const char *path, bool answer));
 /// Not in the list any more; gone when the last callback came. Who waits for it was answered.
 void run__leave(struct run *r);
 /// The hub stops and the run goes on without it: leave, and tell who waits for its end.

@@ -391,7 +391,8 @@ static void find_dir(struct run *r)
 {
     const char *below = path_below(r->rec.root, r->rec.working_dir);
     bool inside = below != NULL && below[0] != '\0';
-    run__look(r, inside ? path_join(r->rec.worktree, below) : xstrdup(r->rec.worktree), on_dir);
+    run__ask_path(r, inside ? path_join(r->rec.worktree, below) : xstrdup(r->rec.worktree),
+                  path_is_dir, on_dir);
 }
 
 static void take_added(struct run *r, const struct git_added *g)

@@ -91,26 +91,16 @@ static void leave(struct run *r)
     }
 }
 
-/// Taking the record away, on the lane.
-struct unnoting {
-    struct run *r;
-    char *path;
-};
-
-static void unlink_record(void *arg) // on the lane
+static bool unlink_record(const char *path) // on the lane
 {
-    struct unnoting *u = arg;
-    unlink(u->path);
+    return unlink(path) == 0;
 }
 
-static void on_unlinked(void *arg)
+static void on_unlinked(struct run *r, const char *path, bool gone)
 {
-    struct unnoting *u = arg;
-    struct run *r = u->r;
-    free(u->path);
-    free(u);
+    (void)path;
+    (void)gone; // else recovery ends it at the next start
     leave(r);
-    run__back(r);
 }
 
 static void on_restored(void *arg, int status, const struct err *e)
@@ -126,13 +116,11 @@ void run__unnote(struct run *r)
 {
     run__unnote_shared(r);
     char *name = record_name(&r->rec);
-    run__away(r);
     if (r->former != NULL) {
+        run__away(r);
         store_doc_put(r->b->store, str_of(name), str_of(r->former), on_restored, r);
     } else {
-        struct unnoting *u = xmalloc(sizeof *u);
-        *u = (struct unnoting){.r = r, .path = path_join(r->b->home, name)};
-        work_submit(r->b->lane, 0, unlink_record, on_unlinked, u);
+        run__ask_path(r, path_join(r->b->home, name), unlink_record, on_unlinked);
     }
     free(name);
 }

@@ -94,7 +94,7 @@ void run__watch(struct run *r)
         }
         char *z = str_dup(path);
         char *joined = path_join(r->rec.working_dir, z);
-        run__look(r, path_clean(joined), watch);
+        run__ask_path(r, path_clean(joined), path_is_dir, watch);
         free(joined);
         free(z);
     }

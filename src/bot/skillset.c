@@ -35,13 +35,6 @@ const char *skill_origin_name(enum skill_origin o)
 
 // ---- reading ------------------------------------------------------------------------------------
 
-/// NAME of `skills/NAME.md`, whose directory is `dir`; empty: it is none.
-static struct str stem_of(struct str name)
-{
-    struct str base = path_base(name);
-    return str_ends(base, ".md") ? (struct str){base.p, base.n - 3} : STR_NULL;
-}
-
 /// Those of a directory: what hubs have in common first.
 static void read_place(struct skills *s, struct shelf *sh, const char *dir)
 {
@@ -51,23 +44,13 @@ static void read_place(struct skills *s, struct shelf *sh, const char *dir)
         skills_add_fault(s, dir, e.msg);
     }
     for (size_t i = 0; i < shared.n; i++) {
-        struct str name = stem_of(str_of(shared.list[i].name));
-        if (name.n != 0) {
+        struct str name = path_base(str_of(shared.list[i].name));
+        if (str_ends(name, ".md") && name.n > strlen(".md")) {
+            name.n -= strlen(".md");
             skills_add(s, shared.list[i].name, name, shared.list[i].text);
         }
     }
     skills_read(s, dir, "skills", false);
-}
-
-static void read_own(struct skillset *s, struct shelf *sh, const char *home,
-                     const struct catalog_bot *bot)
-{
-    char *dir = xasprintf("%s/bots/%s/skills", home, bot->name);
-    read_place(&s->skills, sh, dir);
-    if (bot->origin == BOT_OF_PROJECT) {
-        skills_read_tree(&s->skills, &bot->tree, bot->dir, "skills/");
-    }
-    free(dir);
 }
 
 void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
@@ -76,7 +59,12 @@ void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
     *s = (struct skillset){0};
     skills_init(&s->skills);
     if (bot != NULL) {
-        read_own(s, sh, home, bot);
+        char *own = xasprintf("%s/bots/%s/skills", home, bot->name);
+        read_place(&s->skills, sh, own);
+        if (bot->origin == BOT_OF_PROJECT) {
+            skills_read_tree(&s->skills, &bot->tree, bot->dir, "skills/");
+        }
+        free(own);
     }
     s->n_bot = s->skills.list.n;
     char *user = path_join(home, "skills");
@@ -90,11 +78,6 @@ void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
     free(user);
 }
 
-static enum skill_origin origin_of(const struct skillset *s, size_t i)
-{
-    return i < s->n_bot ? SKILL_OF_BOT : i < s->n_user ? SKILL_OF_USER : SKILL_OF_PROJECT;
-}
-
 static int by_name(const void *a, const void *b)
 {
     const struct skillset_item *x = a, *y = b;
@@ -106,7 +89,9 @@ void skillset_judge(struct skillset *s, const struct trust *t)
     assert(s->list.n == 0 && s->n_bot <= s->n_user && s->n_user <= s->skills.list.n);
     for (size_t i = 0; i < s->skills.list.n; i++) {
         const struct skill *sk = &s->skills.list.p[i];
-        enum skill_origin origin = origin_of(s, i);
+        enum skill_origin origin = i < s->n_bot    ? SKILL_OF_BOT
+                                   : i < s->n_user ? SKILL_OF_USER
+                                                   : SKILL_OF_PROJECT;
         bool trusted = origin != SKILL_OF_PROJECT ||
                        trust_ask(t, &s->place, TRUST_SKILL, sk->path.p, sk->hash) != TRUST_NO;
         if (!trusted) {
@@ -198,13 +183,6 @@ static char *find_file(struct shelf *sh, const char *dir, struct str name)
     return file;
 }
 
-/// What is to be moved when a skill goes: its file, or the directory of its SKILL.md.
-static char *entry_of(const char *file)
-{
-    struct str s = str_of(file);
-    return str_dup(str_ends(s, "/SKILL.md") ? path_dir(s) : s);
-}
-
 /// Room in the trash for what is called like `file`; `*kept` is its path, caller frees.
 static int make_room(const char *home, const char *file, char **kept, struct err *e)
 {
@@ -238,10 +216,11 @@ static int keep_text(const char *home, const char *name, struct str text, struct
     return rc;
 }
 
-/// To the trash with it.
+/// Move a skill to the trash: its file, or the directory of its SKILL.md.
 static int drop_file(const char *home, const char *file, struct err *e)
 {
-    char *entry = entry_of(file), *where;
+    struct str s = str_of(file);
+    char *entry = str_dup(str_ends(s, "/SKILL.md") ? path_dir(s) : s), *where;
     int rc = trash_move(home, "skill", entry, &where, e);
     free(where);
     free(entry);
