@@ -119,6 +119,11 @@ void import__drop(const char *path)
     }
 }
 
+static const char *join(struct import *im, const char *dir, const char *name)
+{
+    return arena_printf(&im->arena, "%s/%s", dir, name);
+}
+
 // ---- skills -------------------------------------------------------------------------------------
 
 static int write_tree(const struct tree *t, const char *dir, struct err *e)
@@ -136,14 +141,15 @@ static int write_tree(const struct tree *t, const char *dir, struct err *e)
 }
 
 /// A directory is made beside and renamed, so that it is there whole or not at all.
-static int put_tree(struct shelf *sh, const struct tree *t, const char *dir, const char *name,
+static int put_tree(struct import *im, const struct tree *t, const char *dir, const char *name,
                     struct err *e)
 {
-    char *to = path_join(dir, name);
-    char *temp = xasprintf("%s/.import-%s", dir, name);
+    const char *to = join(im, dir, name);
+    const char *temp = arena_printf(&im->arena, "%s/.import-%s", dir, name);
     import__drop(temp); // of an import that was killed
-    bool shared = sh != NULL && t->is_file;
-    int rc = shared ? shelf_write(sh, to, t->files.p[0].bytes, 0, e) : path_mkdirs(dir, 0700, e);
+    bool shared = im->shelf != NULL && t->is_file;
+    int rc =
+        shared ? shelf_write(im->shelf, to, t->files.p[0].bytes, 0, e) : path_mkdirs(dir, 0700, e);
     if (rc == 0 && t->is_file && !shared) {
         rc = path_write_new(to, t->files.p[0].bytes, 0600, e);
     } else if (rc == 0 && !shared) {
@@ -153,8 +159,6 @@ static int put_tree(struct shelf *sh, const struct tree *t, const char *dir, con
         }
         import__drop(temp);
     }
-    free(temp);
-    free(to);
     return rc;
 }
 
@@ -181,11 +185,10 @@ static void take_skill(struct import *im, const char *from, const char *to, cons
 {
     struct tree t;
     struct err e = {0};
-    char *theirs = path_join(from, name), *ours = path_join(to, name);
+    const char *theirs = join(im, from, name), *ours = join(im, to, name);
     struct stat st;
-    struct buf has;
+    struct buf has = {.max = SKILL_BYTES};
     int64_t rev;
-    buf_init(&has, SKILL_BYTES);
     int shared = im->shelf != NULL ? shelf_read(im->shelf, ours, &has, &rev, NULL) : -ENOENT;
     buf_fini(&has);
     if (path_exists(ours) || shared == 0 || shared == ERR_TOO_LARGE) {
@@ -196,7 +199,7 @@ static void take_skill(struct import *im, const char *from, const char *to, cons
         import__note(im, IMPORT_FAILED, "skill", label, "%s", e.msg);
     } else {
         struct err fault = t.files.n != 0 ? skill_fault(&t) : (struct err){.msg = "it is empty"};
-        int rc = t.files.n != 0 ? put_tree(im->shelf, &t, to, name, &e) : 0;
+        int rc = t.files.n != 0 ? put_tree(im, &t, to, name, &e) : 0;
         const char *why = rc < 0 ? e.msg : fault.msg;
         enum import_outcome good = fault.msg[0] != '\0' ? IMPORT_WARNED : IMPORT_TAKEN;
         enum import_outcome bad = rc == ERR_CONFLICT ? IMPORT_KEPT : IMPORT_FAILED;
@@ -204,8 +207,6 @@ static void take_skill(struct import *im, const char *from, const char *to, cons
                      why[0] != '\0' && bad != IMPORT_KEPT ? "%s" : NULL, why);
         tree_fini(&t);
     }
-    free(ours);
-    free(theirs);
 }
 
 /// `bot` is NULL for those of all bots.
@@ -214,13 +215,9 @@ static void take_skills(struct import *im, const char *from, const char *to, con
     size_t n;
     char **names = import__list(from, &n);
     for (size_t i = 0; i < n; i++) {
-        char *path = path_join(from, names[i]);
-        if (str_ends(str_of(names[i]), ".md") || import__is_dir(path)) {
-            char *label = bot != NULL ? path_join(bot, names[i]) : xstrdup(names[i]);
-            take_skill(im, from, to, names[i], label);
-            free(label);
+        if (str_ends(str_of(names[i]), ".md") || import__is_dir(join(im, from, names[i]))) {
+            take_skill(im, from, to, names[i], bot != NULL ? join(im, bot, names[i]) : names[i]);
         }
-        free(path);
     }
     import__free_list(names, n);
 }
@@ -292,7 +289,7 @@ static void take_config(struct import *im, const char *from, const char *to, con
 {
     struct buf text = {.max = BOT_CONFIG_BYTES};
     struct err e = {0};
-    char *theirs = path_join(from, "config.md"), *ours = path_join(to, "config.md");
+    const char *theirs = join(im, from, "config.md"), *ours = join(im, to, "config.md");
     int rc = path_exists(theirs) ? import__read(theirs, &text, &e) : 0;
     if (path_exists(ours)) {
         import__note(im, IMPORT_KEPT, "bot", bot, NULL);
@@ -308,8 +305,6 @@ static void take_config(struct import *im, const char *from, const char *to, con
                      message[0] != '\0' ? "%s" : NULL, message);
     }
     buf_fini(&text);
-    free(ours);
-    free(theirs);
 }
 
 // ---- memory -------------------------------------------------------------------------------------
@@ -363,32 +358,23 @@ static void take_memory(struct import *im, const char *theirs, const char *ours,
 static void take_workspace(struct import *im, const char *from, const char *to, const char *bot,
                            const char *slug)
 {
-    char *theirs = xasprintf("%s/workspaces/%s", from, slug);
-    char *ours = xasprintf("%s/workspaces/%s", to, slug);
-    char *label = path_join(bot, slug);
+    const char *theirs = arena_printf(&im->arena, "%s/workspaces/%s", from, slug);
+    const char *ours = arena_printf(&im->arena, "%s/workspaces/%s", to, slug);
+    const char *label = join(im, bot, slug);
     if (!slug_valid(str_of(slug))) {
         import__note(im, IMPORT_FAILED, "memory", label, "'%s' cannot be a workspace's name", slug);
     } else if (import__is_dir(theirs)) {
-        char *memory = path_join(theirs, "memory.json");
-        char *global = path_join(from, "memory.json");
-        char *history = path_join(theirs, "history");
-        take_memory(im, memory, ours, label);
-        take_memory(im, global, ours, label);
-        import__history(im, history, ours, label);
-        free(history);
-        free(global);
-        free(memory);
+        take_memory(im, join(im, theirs, "memory.json"), ours, label);
+        take_memory(im, join(im, from, "memory.json"), ours, label);
+        import__history(im, join(im, theirs, "history"), ours, label);
     }
-    free(label);
-    free(ours);
-    free(theirs);
 }
 
 /// The bot that is called `theirs` there, as `name`.
 static void take_bot(struct import *im, const char *theirs, const char *name)
 {
-    char *from = xasprintf("%s/bots/%s", im->from, theirs);
-    char *to = xasprintf("%s/bots/%s", im->home, name);
+    const char *from = arena_printf(&im->arena, "%s/bots/%s", im->from, theirs);
+    const char *to = arena_printf(&im->arena, "%s/bots/%s", im->home, name);
     struct err e = {0};
     if (!import__is_dir(from)) {
         import__note(im, IMPORT_FAILED, "bot", name, "it is no directory of its own");
@@ -397,57 +383,43 @@ static void take_bot(struct import *im, const char *theirs, const char *name)
                      "%s; rename its directory, or import it alone with --as NAME", e.msg);
     } else {
         size_t n;
-        char *skills = path_join(from, "skills"), *our_skills = path_join(to, "skills");
-        char *spaces = path_join(from, "workspaces"), *global = path_join(from, "memory.json");
-        char **slugs = import__list(spaces, &n);
+        char **slugs = import__list(join(im, from, "workspaces"), &n);
         take_config(im, from, to, name);
-        take_skills(im, skills, our_skills, name);
+        take_skills(im, join(im, from, "skills"), join(im, to, "skills"), name);
         for (size_t i = 0; i < n; i++) {
             take_workspace(im, from, to, name, slugs[i]);
         }
-        if (n == 0 && path_exists(global)) {
+        if (n == 0 && path_exists(join(im, from, "memory.json"))) {
             import__note(im, IMPORT_FAILED, "memory", name,
                          "it belongs to no workspace: afloat memory %s set KEY VALUE", name);
         }
         import__free_list(slugs, n);
-        free(global);
-        free(spaces);
-        free(our_skills);
-        free(skills);
     }
-    free(to);
-    free(from);
 }
 
 static int take_all(struct import *im, const char *as, struct err *e)
 {
     size_t n;
-    char *bots = path_join(im->from, "bots");
-    char *skills = path_join(im->from, "skills"), *ours = path_join(im->home, "skills");
-    char **names = import__list(bots, &n);
+    char **names = import__list(join(im, im->from, "bots"), &n);
     int rc = as == NULL || n == 1
                  ? 0
                  : err_set(e, ERR_INVALID, "a name can be given to one bot, and there are %zu", n);
     if (rc == 0) {
-        take_skills(im, skills, ours, NULL);
+        take_skills(im, join(im, im->from, "skills"), join(im, im->home, "skills"), NULL);
     }
     for (size_t i = 0; i < n && rc == 0; i++) {
         take_bot(im, names[i], as != NULL ? as : names[i]);
     }
     import__free_list(names, n);
-    free(ours);
-    free(skills);
-    free(bots);
     return rc;
 }
 
 int import_openbot(struct import_report *r, struct shelf *sh, const char *home, const char *from,
                    const char *as, struct err *e)
 {
-    struct import im = {sh, home, from, r};
-    char *bots = path_join(from, "bots"), *skills = path_join(from, "skills");
-    char *state = path_join(home, "state");
-    int rc = import__is_dir(bots) || import__is_dir(skills)
+    struct import im = {.shelf = sh, .home = home, .from = from, .report = r};
+    const char *state = join(&im, home, "state");
+    int rc = import__is_dir(join(&im, from, "bots")) || import__is_dir(join(&im, from, "skills"))
                  ? path_mkdirs(state, 0700, e)
                  : err_set(e, ERR_NOT_FOUND,
                            "'%s' is no home of openbot: it has neither bots/ nor skills/", from);
@@ -456,9 +428,7 @@ int import_openbot(struct import_report *r, struct shelf *sh, const char *home, 
         rc = take_all(&im, as, e);
         workspace_unlock(fd);
     }
-    free(state);
-    free(skills);
-    free(bots);
+    arena_fini(&im.arena);
     return fd < 0 ? fd : rc;
 }
 

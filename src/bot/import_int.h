@@ -11,6 +11,7 @@ struct import {
     struct shelf *shelf; // NULL: everything goes into files
     const char *home, *from;
     struct import_report *report;
+    struct arena arena; // of paths; those of single sessions are freed one by one
 };
 
 /// Note what became of `name` ("a" or "a/b"); `fmt` may be NULL.
