@@ -132,6 +132,7 @@ static void run_command(struct running *c, struct str full)
         }
     }
     jw_end_arr(&w);
+    jw_kstrz(&w, "working_dir", c->s->dir);
     jw_end_obj(&w);
     acp__call(c->s->acp, "POST", path, buf_str(&body), on_output, c);
     buf_fini(&body);

@@ -311,7 +311,7 @@ struct tool_run *agent_tool_run(struct agent *a, struct str name, const struct j
 void agent_tool_cancel(struct tool_run *r);
 
 /// agent_host.enter and leave for a caller that is no session. `done` gets the real path (NULL: there is no such
-/// directory, and nothing to leave).
+/// directory, or the agent stops, and there is nothing to leave). The agent stops only after `done`.
 void agent_enter(struct agent *a, const char *dir, void (*done)(void *arg, const char *real_dir),
                  void *arg);
 void agent_leave(struct agent *a, const char *real_dir);

@@ -321,10 +321,36 @@ void agent_tool_cancel(struct tool_run *r)
     }
 }
 
+struct entering {
+    struct agent *agent;
+    void (*done)(void *arg, const char *real_dir);
+    void *arg;
+};
+
+static void on_arrived(void *arg, const char *real_dir)
+{
+    struct entering e = *(struct entering *)arg;
+    free(arg);
+    e.done(e.arg, real_dir);
+    agent__release(e.agent);
+}
+
+static void on_stopping(void *arg)
+{
+    on_arrived(arg, NULL);
+}
+
 void agent_enter(struct agent *a, const char *dir, void (*done)(void *arg, const char *real_dir),
                  void *arg)
 {
-    a->o.host.enter(a->o.host.arg, dir, done, arg);
+    struct entering *e = xmalloc(sizeof *e);
+    *e = (struct entering){.agent = a, .done = done, .arg = arg};
+    agent__hold(a);
+    if (a->stopping) {
+        loop_defer(a->o.hub->loop, on_stopping, e);
+    } else {
+        a->o.host.enter(a->o.host.arg, dir, on_arrived, e);
+    }
 }
 
 void agent_leave(struct agent *a, const char *real_dir)

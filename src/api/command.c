@@ -1,7 +1,9 @@
 // Commands that plugins contribute: list them, run one.
 
+#include "agent/agent.h"
 #include "api/handlers.h"
 #include "api/plugin_int.h"
+#include "hook/args.h"
 
 void op_COMMAND_LIST(struct api *api, struct op_call *c)
 {
@@ -29,10 +31,23 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
 }
 
 struct command_run {
+    struct api *api;
     struct op_call *call;
+    char *dir; // entered; NULL: none
+    struct hook_ctx ctx;
     struct gen *gen; // pinned
     struct gen_call target;
 };
+
+static void run_free(struct command_run *r)
+{
+    if (r->dir != NULL &&
+        r->api->plugins != NULL) { // else the hub stops: there is nothing to leave
+        agent_leave(r->api->agent, r->dir);
+    }
+    free(r->dir);
+    free(r);
+}
 
 static void on_output(struct gen_call *target, int status, const struct json *output,
                       const struct err *e)
@@ -48,29 +63,62 @@ static void on_output(struct gen_call *target, int status, const struct json *ou
         op_end_obj(r->call, 200);
     }
     gen_unpin(r->gen);
-    free(r);
+    run_free(r);
 }
 
-void op_COMMAND_RUN(struct api *api, struct op_call *c)
+static void run(struct command_run *r)
 {
     static const struct json none = {.type = JSON_ARR};
+    struct op_call *c = r->call;
     struct str name = api__name(c);
-    struct gen *g = api__current(api, c);
-    if (g == NULL) {
-        return;
-    }
-    struct gen_item *it = gen_item_find(g, GEN_COMMAND, name);
-    if (it == NULL) {
+    struct gen *g = api__current(r->api, c);
+    struct gen_item *it = g != NULL ? gen_item_find(g, GEN_COMMAND, name) : NULL;
+    if (g != NULL && it == NULL) {
         op_fail(c, PROBLEM_NOT_FOUND, "`afloat x` lists them", "there is no command '%.*s'",
                 (int)MIN(name.n, 100), name.p);
+    }
+    if (it == NULL) {
+        run_free(r); // answered
         return;
     }
     const struct json *args = json_get(c->params, "args");
     const struct gen_target *face = gen_item_face(it);
-    struct command_run *r = xcalloc(1, sizeof *r);
-    r->call = c;
     r->gen = gen_pin(g);
-    r->target =
-        (struct gen_call){.input = args != NULL ? args : &none, .done = on_output, .arg = r};
+    r->ctx.working_dir = str_of(r->dir);
+    r->target = (struct gen_call){.input = args != NULL ? args : &none,
+                                  .ctx = r->dir != NULL ? &r->ctx : NULL,
+                                  .done = on_output,
+                                  .arg = r};
     face->call(gen_item_data(it), &r->target);
+}
+
+static void on_entered(void *arg, const char *real_dir)
+{
+    struct command_run *r = arg;
+    if (real_dir == NULL) {
+        op_fail(r->call, PROBLEM_INVALID_BODY, NULL,
+                "'working_dir' is not a directory that exists");
+        run_free(r);
+        return;
+    }
+    r->dir = xstrdup(real_dir);
+    run(r);
+}
+
+/// The project of the working directory is entered first: the command may be one of its plugins'.
+void op_COMMAND_RUN(struct api *api, struct op_call *c)
+{
+    struct str dir = json_str(json_get(c->params, "working_dir"), "");
+    if (dir.n != 0 && dir.p[0] != '/') {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'working_dir' has to be an absolute path");
+        return;
+    }
+    struct command_run *r = xcalloc(1, sizeof *r);
+    r->api = api;
+    r->call = c;
+    if (dir.n == 0 || api->agent == NULL) {
+        run(r);
+    } else {
+        agent_enter(api->agent, arena_strdup(c->arena, dir), on_entered, r);
+    }
 }

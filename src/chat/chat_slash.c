@@ -440,8 +440,13 @@ static void run_contributed(struct chat *t, struct str name, struct str arg)
         out_error(&t->c->out, "there is no command '/" STR_FMT "'; /help lists them",
                   STR_ARG(name));
     } else if (code == EXIT_OK) {
-        struct ask_param params[] = {{"name", arena_strdup(&arena, json_get_text(command, "name"))},
-                                     {"args", args_as_json(&arena, arg)}};
+        const struct json *row =
+            ask_quietly(t->c, OP_SESSION_SHOW, &(struct ask_param){"id", t->id}, 1, 0, &arena);
+        struct str dir = json_get_text(row, "working_dir");
+        struct ask_param params[] = {
+            {"name", arena_strdup(&arena, json_get_text(command, "name"))},
+            {"args", args_as_json(&arena, arg)},
+            {"working_dir", dir.n != 0 ? arena_strdup(&arena, dir) : NULL}};
         code = ask_value(t->c, OP_COMMAND_RUN, params, ARRAY_LEN(params), &arena, &v);
         if (code == EXIT_OK) {
             show_output(t->c, v);

@@ -248,7 +248,8 @@ def test_a_session_is_listed_loaded_with_its_past_and_goes_on(edit, work):
 def test_commands_are_offered_and_run(edit, home, work):
     (home.dir / "plugins").mkdir(exist_ok=True)
     (home.dir / "plugins" / "greeter.lua").write_text(
-        'command { name = "hello", description = "greets", run = function(args) return "hi " .. table.concat(args, "+") end }')
+        'command { name = "hello", description = "greets", run = function(args) return "hi " .. table.concat(args, "+") end }\n'
+        'command { name = "where", run = function(args, ctx) return ctx.working_dir end }')
     home.ok("reload")
     e = edit([{"text": "a model's answer"}])
     e.new()
@@ -256,6 +257,7 @@ def test_commands_are_offered_and_run(edit, home, work):
     names = {c["name"]: c["description"] for c in update["availableCommands"]}
     assert names["greeter:hello"] == "greets" and "compact" in names
     assert e.prompt("/greeter:hello big world") == "end_turn" and e.said() == "hi big+world"
+    assert e.prompt("/greeter:where") == "end_turn" and e.said().endswith(str(work))
     assert e.prompt("/no such command") == "end_turn" and e.said().endswith("a model's answer")
     assert e.prompt("/compact") == "end_turn"
 

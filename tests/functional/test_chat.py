@@ -345,6 +345,7 @@ def test_slash_commands_of_the_session(home, hub, script, place):
     (home.dir / "plugins" / "greeter.lua").write_text(
         'command { name = "hello", description = "greets",'
         ' run = function(args) return "hi " .. table.concat(args, "+") end }\n'
+        'command { name = "where", run = function(args, ctx) return "works in " .. ctx.working_dir end }\n'
         'tool { name = "wave", description = "waves", run = function() return "waved" end }\n')
     home.ok("reload")
     t = Terminal(home, "chat", "--color", "never", cwd=place)
@@ -352,6 +353,9 @@ def test_slash_commands_of_the_session(home, hub, script, place):
     first = newest(home)["id"]
     t.type("/hello big world\r")
     t.read(rb"hi big\+world")
+    t.prompt()
+    t.type("/where\r")
+    t.read(rb"works in " + str(place).encode())
     t.prompt()
     t.type("/help\r")
     t.read(rb"/greeter:hello +greets")

@@ -130,7 +130,8 @@ def count(args, ctx):
     n = state.get("n", 0) + 1
     state.set("n", n)
     store.set("n", n)
-    return {"state": n, "store": store.get("n"), "keys": store.keys(), "args": args, "version": VERSION}
+    return {"state": n, "store": store.get("n"), "keys": store.keys(), "args": args,
+            "dir": ctx.working_dir, "version": VERSION}
 
 VERSION = 1
 
@@ -242,11 +243,12 @@ tool({ name: "waits", description: "waits", input: { s: "number" }, async run(ct
 route("GET", "/hi/:name", req => ({ hi: req.params.name, q: req.query.q ?? null, loud: loud() }));
 route("POST", "/echo", async req => response({ status: 201, headers: { "X-Seen": req.headers["x-mine"] ?? "none" }, body: req.body }));
 route("GET", "/nothing", () => {});
-command({ name: "count", description: "counts", async run(args) {
+command({ name: "count", description: "counts", async run(args, ctx) {
   const n = state.get("n", 0) + 1;
   state.set("n", n);
   await store.set("n", n);
-  return { state: n, store: await store.get("n"), keys: await store.keys(), args, version: VERSION };
+  return { state: n, store: await store.get("n"), keys: await store.keys(), args,
+    dir: ctx.working_dir, version: VERSION };
 } });
 const
 VERSION = 1;
@@ -311,6 +313,7 @@ def test_tools_routes_and_commands_of_a_host(every):
     assert every.http("GET", "/api/plugins/every/nothing").status == 204
     assert "every" in every.json("every:plugins")["output"]
     assert "NOT_FOUND" in every.ok("every:refused") or "no such operation" in every.ok("every:refused")
+    assert every.json("every:count", cwd=every.dir)["output"]["dir"] == str(every.dir)
     every.ok("every:emit")
     retry(lambda: "heard 7" in every.ok("plugin", "logs", "every"))
 

@@ -443,6 +443,26 @@ def test_commands_by_both_spellings(demo):
     assert "demo:hello" in demo.ok("x")
 
 
+def test_a_command_knows_where_its_client_works(home, start_hub, tmp_path):
+    put(home, "p.lua", "command { name = 'where', run = function(args, ctx) return ctx.working_dir or 'nowhere' end }")
+    start_hub()
+    assert home.ok("p:where", cwd=tmp_path) == f"{tmp_path}\n"
+    assert call(home, "POST", "/command/p:where", {"working_dir": str(tmp_path / ".")})[1]["output"] == str(tmp_path)
+    assert call(home, "POST", "/command/p:where", {})[1]["output"] == "nowhere"
+    for wrong in ("relative", str(tmp_path / "missing")):
+        status, got = call(home, "POST", "/command/p:where", {"working_dir": wrong})
+        assert (status, got["code"]) == (400, "INVALID_BODY") and "'working_dir'" in got["detail"], got
+
+
+def test_a_command_of_a_project_serves_whoever_works_there(home, start_hub, tmp_path):
+    (tmp_path / ".afloat/plugins").mkdir(parents=True)
+    (tmp_path / ".afloat/plugins/near.lua").write_text("command { name = 'hi', run = function() return 'near' end }")
+    home.ok("trust", str(tmp_path))
+    start_hub()
+    assert home.cli("near:hi", cwd=home.dir).returncode == 3
+    assert home.ok("near:hi", cwd=tmp_path) == "near\n"
+
+
 def test_a_flag_of_a_plugin_is_a_feature(demo):
     assert not call(demo, "GET", "/api/plugins/demo/hi/x")[1]["loud"]
     flags = {f["name"]: f for f in call(demo, "GET", "/feature")[1]["features"]}

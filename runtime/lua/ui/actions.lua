@@ -222,6 +222,13 @@ local function run_op(state, op, params)
   show(state, op, answer)
 end
 
+-- A command of a plugin, for somebody who works where the chosen session does.
+local function run_command(state, command)
+  local s = state.session
+  command.working_dir = s and (s.worktree or s.working_dir) or state.project
+  run_op(state, "command.run", command)
+end
+
 -- What of an operation's parameters is known here: which session, terminal, run or plugin it is about.
 local function known(state, op)
   local noun, out = op.name:match("^(%a+)%."), {}
@@ -335,7 +342,7 @@ return {
     if not id then return end
     local kind, name = id:match("^(%a+):(.+)$")
     if kind == "action" then return afloat.run(name, state) end
-    if kind == "command" then return run_op(state, "command.run", { name = name }) end
+    if kind == "command" then return run_command(state, { name = name }) end
     local op = find_op(name)
     local have, missing = known(state, op), 0
     for _, p in ipairs(op.params) do
@@ -351,9 +358,7 @@ return {
     state.tui.input.op = text
     popup(state, "op")
   end },
-  ["command.run"] = { hidden = true, desc = "run a command of a plugin", run = function(state, command)
-    run_op(state, "command.run", command)
-  end },
+  ["command.run"] = { hidden = true, desc = "run a command of a plugin", run = run_command },
   ["shell.ended"] = { hidden = true, desc = "take over what a command printed", run = shell_ended },
   ["op.run"] = { hidden = true, desc = "run the operation with these values", run = function(state)
     local op = find_op(state.tui.asked_op)

@@ -131,7 +131,8 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
   const running = row?.state === "running" || row?.state === "waiting";
   const lost = useStore(lostSession) === id && id !== null && !row;
   const ended = row?.state === "ended" || lost;
-  const found = useSuggestions(text, caret, row?.worktree ?? row?.working_dir ?? dir ?? null);
+  const here = row?.worktree ?? row?.working_dir ?? dir ?? null;
+  const found = useSuggestions(text, caret, here);
   const list = hidden ? [] : found;
   const active = list[Math.min(chosen, list.length - 1)];
 
@@ -171,7 +172,7 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
     write(""); // at once: the next message can be typed while this one is on its way
     setPast(-1);
     try {
-      const ran = slash && await runCommand(slash[1]!, slash[2] ?? "");
+      const ran = slash && await runCommand(slash[1]!, slash[2] ?? "", here);
       if (ran && !ran.prompt) { toast(ran.output || "done"); return; }
       if (slash && !ran) {
         toast(`There is no command /${slash[1]}`, "warning");

@@ -134,7 +134,7 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
     void call("command.list", {}).then((c) => setServer(c.commands.map((one) => ({
       id: `x:${one.name}`, title: one.name, group: "Plugin commands", detail: one.description ?? "",
       run: async () => {
-        const answer = await call("command.run", { name: one.name, args: [] });
+        const answer = await call("command.run", { name: one.name, args: [], working_dir: dir ?? undefined });
         toast(typeof answer.output === "string" ? answer.output || "done" : JSON.stringify(answer.output));
       },
     }))), () => undefined);

@@ -25,7 +25,7 @@ export interface Params {
   "tool.enable": { name: string };
   "tool.disable": { name: string };
   "command.list": {  };
-  "command.run": { name: string; args?: readonly unknown[] };
+  "command.run": { name: string; args?: readonly unknown[]; working_dir?: string };
   "mcp.list": {  };
   "mcp.read": { name: string; uri: string };
   "mcp.complete": { name: string; prompt?: string; words?: readonly unknown[]; word?: string; uri?: string };

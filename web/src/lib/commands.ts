@@ -31,11 +31,11 @@ async function find(name: string, fresh: boolean): Promise<Command | undefined> 
   return all.find((c) => c.name === name) ?? (short.length === 1 ? short[0] : undefined);
 }
 
-/** Run it with the words of `rest`. Null: there is no such command. */
-export async function runCommand(name: string, rest: string): Promise<{ output: string; prompt: boolean } | null> {
+/** Run it with the words of `rest` for somebody who works in `dir`. Null: there is no such command. */
+export async function runCommand(name: string, rest: string, dir: string | null): Promise<{ output: string; prompt: boolean } | null> {
   const command = await find(name, true);
   if (!command) return null;
-  const { output } = await call("command.run", { name: command.name, args: rest.split(/\s+/).filter((w) => w !== "") });
+  const { output } = await call("command.run", { name: command.name, args: rest.split(/\s+/).filter((w) => w !== ""), working_dir: dir ?? undefined });
   return { output: typeof output === "string" ? output : JSON.stringify(output), prompt: command.prompt };
 }
 
