@@ -7,7 +7,8 @@
 // serve. What serves is in `now`; it is written down, so that after a restart only what differs from
 // before is a change. Versions are named by hash; their files are in state/versions/ (past_keep.c).
 //
-// Registrations after load make generations too; they are stepped over and not written down.
+// Registrations after load make generations too. They are listed; undo steps over them. They may come at any rate, so
+// they are counted apart when old records go, and are written down only with the next change.
 
 #include <assert.h>
 
@@ -291,18 +292,30 @@ bool past__is_change(const struct past *r)
     return (was != NULL && was->n != 0) || (chosen != NULL && chosen->n != 0);
 }
 
-/// Records beyond the last ten changes go, and so do more than fifty in all.
+static bool is_registration(struct str trigger)
+{
+    return str_eqz(trigger, "register");
+}
+
+/// Records beyond the last ten changes go, and so do more than fifty registrations and more than fifty others.
 static void trim(struct plugins *ps)
 {
-    size_t changes = 0, keep = 0;
-    for (; keep < ps->past.n && keep < RECORDS_KEPT && changes < CHANGES_KEPT; keep++) {
-        changes += past__is_change(ps->past.p[keep]);
+    size_t changes = 0, kept = 0, seen[2] = {0};
+    bool prune = false;
+    for (size_t i = 0; i < ps->past.n; i++) {
+        struct past *r = ps->past.p[i];
+        bool other = !is_registration(json_str(json_get(r->json, "trigger"), ""));
+        if (changes < CHANGES_KEPT && seen[other]++ < RECORDS_KEPT) {
+            changes += past__is_change(r);
+            ps->past.p[kept++] = r;
+        } else {
+            prune = prune || other;
+            record_free(r);
+        }
     }
-    if (ps->past.n > keep) {
+    ps->past.n = kept;
+    if (prune) {
         past__prune_soon(ps);
-    }
-    while (ps->past.n > keep) {
-        record_free(vec_pop(&ps->past));
     }
 }
 
@@ -322,17 +335,15 @@ void past__committed(const struct gen_committed *c, void *arg)
     } lists[] = {{"added", c->added, c->n_added},
                  {"changed", c->changed, c->n_changed},
                  {"removed", c->removed, c->n_removed}};
+    bool change = !is_registration(str_of(c->trigger));
     ps->number = c->generation;
-    if (strcmp(c->trigger, "register") == 0) {
-        return;
-    }
     // what the first start of a home brings is no change that could be undone
     ps->fresh = ps->fresh && (ps->past.n == 0 || strcmp(c->trigger, "start") == 0);
     struct jw w = {.out = &b};
     jw_obj(&w);
     jw_kint(&w, "id", (int64_t)++ps->last_id);
     jw_kint(&w, "generation", (int64_t)c->generation);
-    jw_kint(&w, "to", (int64_t)ps->undo_to);
+    jw_kint(&w, "to", change ? (int64_t)ps->undo_to : 0);
     jw_kint(&w, "at", time_wall_ms());
     jw_kstrz(&w, "trigger", c->trigger);
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
@@ -349,14 +360,19 @@ void past__committed(const struct gen_committed *c, void *arg)
         }
     }
     jw_end_obj(&w);
-    jw_key(&w, "chosen");
-    past__note_choices(ps, &w, ps->fresh);
+    if (change) {
+        jw_key(&w, "chosen");
+        past__note_choices(ps, &w, ps->fresh);
+    }
     jw_end_obj(&w);
     vec_reserve(&ps->past, ps->past.n + 1);
     memmove(ps->past.p + 1, ps->past.p, ps->past.n * sizeof *ps->past.p);
     ps->past.p[0] = record_new(&b);
     ps->past.n++;
     trim(ps);
+    if (!change) {
+        return;
+    }
     // The document names every plugin: with very many, writing it with each commit would make saves slow. A hub that
     // is killed before it is written finds what it served in the files, unless they changed too; an answer that tells
     // of a commit waits for it (plugins_await_saved()). What an undo holds is nowhere else.

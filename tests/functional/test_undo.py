@@ -204,3 +204,28 @@ def test_a_plugin_that_was_switched_off_stays_on_after_undo_and_a_save(home, sta
     assert ask(home, "p")["v"] == 1
     plug(home, "p", answer(2))
     assert reload(home)["ok"] and ask(home, "p")["v"] == 2 and rows(home)["p"]["state"] == "loaded"
+
+
+def test_generations_of_registrations_are_listed_and_stepped_over(home, start_hub):
+    plug(home, "p", answer(1))
+    plug(home, "late", """
+        local n = 0
+        command { name = 'more', run = function()
+          n = n + 1
+          tool { name = 'late' .. n, run = function() end }
+        end }""")
+    start_hub()
+    for n in range(2, 5):
+        plug(home, "p", answer(n))
+        reload(home)
+        for _ in range(60 if n == 3 else 1):
+            call(home, "POST", "/command/late:more", {})
+    got = call(home, "GET", "/generations")[1]
+    numbers = [g["generation"] for g in got["generations"]]
+    registered = [g for g in got["generations"] if g["trigger"] == "register"]
+    assert got["current"] == numbers[0] and numbers == sorted(numbers, reverse=True)
+    assert len(registered) == 50, "the oldest are dropped, and take no change with them"
+    assert not any(g["added"] or g["changed"] or g["removed"] or g["choices"] for g in registered)
+    assert call(home, "GET", f"/generations/{numbers[0]}")[1]["set"].keys() == {"p", "late"}
+    assert undo(home)["changed"] == ["p"] and ask(home, "p")["v"] == 3
+    assert undo(home)["changed"] == ["p"] and ask(home, "p")["v"] == 2
