@@ -218,6 +218,10 @@ typedef void agent_done_cb(void *arg, const struct agent_no *no);
 /// belongs to no bot.
 void agent_session_new(struct agent *a, const struct json *params, const struct agent_role *role,
                        agent_session_cb *cb, void *arg);
+/// Would agent_session_new() refuse these parameters? `cb` gets no session; `no` NULL: it would not, as far as can be
+/// said before the session's project is entered.
+void agent_session_check(struct agent *a, const struct json *params, const struct agent_role *role,
+                         agent_session_cb *cb, void *arg);
 /// Find a session, in memory or in the store.
 void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg);
 /// Change the settings in `params`, those of PATCH /session/{id}.

@@ -16,7 +16,8 @@ struct creation {
     unsigned asked; // SESSION_ASKED_...
     // a fork, whose past is still to be copied: session_fork.c tells the host that it was made
     bool copy;
-    struct err why; // why its event could not be written, while its files are removed again
+    bool only_asked; // agent_session_check(): nothing is made
+    struct err why;  // why its event could not be written, while its files are removed again
     agent_session_cb *cb;
     void *arg;
 };
@@ -160,6 +161,10 @@ static void create(struct creation *c)
 {
     const struct session *s = c->s;
     assert(s->working_dir != NULL && s->chosen);
+    if (c->only_asked) {
+        creation_refuse(c, NULL);
+        return;
+    }
     work_submit(s->agent->files, work_mount_key(s->working_dir), choose_mode, on_mode, c);
 }
 
@@ -238,14 +243,28 @@ static struct session *new_with_id(struct agent *a)
     return agent__session_new(a, str_of(id));
 }
 
-void agent_session_new(struct agent *a, const struct json *params, const struct agent_role *role,
-                       agent_session_cb *cb, void *arg)
+static void begin(struct agent *a, const struct json *params, const struct agent_role *role,
+                  bool only_asked, agent_session_cb *cb, void *arg)
 {
     struct session *s = new_with_id(a);
     if (role != NULL) {
         agent__session_set_role(s, role);
     }
-    agent__find_places(a, params, on_places, creation_new(s, cb, arg));
+    struct creation *c = creation_new(s, cb, arg);
+    c->only_asked = only_asked;
+    agent__find_places(a, params, on_places, c);
+}
+
+void agent_session_new(struct agent *a, const struct json *params, const struct agent_role *role,
+                       agent_session_cb *cb, void *arg)
+{
+    begin(a, params, role, false, cb, arg);
+}
+
+void agent_session_check(struct agent *a, const struct json *params, const struct agent_role *role,
+                         agent_session_cb *cb, void *arg)
+{
+    begin(a, params, role, true, cb, arg);
 }
 
 /// Create `s`, whose settings are those of another session.

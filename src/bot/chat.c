@@ -174,7 +174,6 @@ static void open_session(struct ask *a)
     role.project = str_of(a->ws.slug);
     role.dir = str_of(dir);
     role.number = (int64_t)o->number;
-    add_settings(a);
     agent_session_new(a->b->o.agent, a->params, &role, on_made, o);
     free(dir);
 }
@@ -185,13 +184,27 @@ static void take_number(struct ask *a) // on the lane
     a->rc = history_number_take(a->b->shelf, a->ws.dir, &o->number, &a->e);
 }
 
+static void on_checked(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct ask *a = arg;
+    (void)s;
+    if (no != NULL) {
+        ask__refuse(a, no);
+    } else {
+        ask__work(a, take_number, open_session);
+    }
+}
+
+/// A number that was taken is used up, so what can be refused is refused before.
 static void located(struct ask *a)
 {
     if (a->bot->status < 0) {
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "%s", a->bot->err.msg);
-    } else {
-        ask__work(a, take_number, open_session);
+        return;
     }
+    add_settings(a);
+    agent_session_check(a->b->o.agent, a->params, &(struct agent_role){.bot = str_of(a->name)},
+                        on_checked, a);
 }
 
 void bots__open_chat(struct bots *b, const struct json *params, const struct agent_role *place,

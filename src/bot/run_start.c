@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "agent/make.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "bot/run_int.h"
@@ -343,6 +344,46 @@ static void launch(struct ask *a, struct record *rec)
     r->rec.unread = "";
 }
 
+static void on_checked(void *arg, struct session *s, const struct agent_no *no)
+{
+    struct ask *a = arg;
+    struct agent_no changed;
+    (void)s;
+    if (no != NULL) {
+        ask__refuse(a, no);
+    } else if (!may_start(a, a->data, &changed)) {
+        ask__refuse(a, &changed);
+    } else {
+        launch(a, a->data);
+    }
+}
+
+/// A run makes a branch and uses up a session number before it has a session, so what a session would be refused for
+/// is refused before.
+static void check_session(struct ask *a)
+{
+    const struct bot_config *c = &a->bot->config;
+    const struct json *env = json_get(a->params, "env");
+    struct json *params = make_obj(&a->arena, 6);
+    const struct {
+        const char *key, *value;
+    } texts[] = {{"working_dir", a->real},
+                 {"provider", c->provider},
+                 {"model", c->model},
+                 {"engine", c->engine},
+                 {"sandbox", c->sandbox}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (texts[i].value != NULL) {
+            make_put(params, texts[i].key, make_strz(texts[i].value));
+        }
+    }
+    if (env != NULL) {
+        make_put(params, "env", *env);
+    }
+    agent_session_check(a->b->o.agent, params, &(struct agent_role){.bot = str_of(a->name)},
+                        on_checked, a);
+}
+
 void run_start(struct ask *a)
 {
     struct record *rec = a->data;
@@ -358,7 +399,7 @@ void run_start(struct ask *a)
     } else if (run__must_wait(a)) {
         run__enqueue(a, rec);
     } else {
-        launch(a, rec);
+        check_session(a);
     }
 }
 

@@ -171,6 +171,16 @@ def test_defect_12_a_provider_that_refuses_ends_the_run_at_once(rig):
     assert len(check_ended(rig.only(), "failed")["iterations"]) <= 3
 
 
+@pytest.mark.parametrize("how", [("--engine", "nosuch"), ("--engine", "codex"), ("--provider", "nosuch")])
+def test_a_refused_run_or_chat_uses_up_no_session_number(rig, repo, how):
+    rig.bot()
+    for command in (("run", "worker", "hi"), ("chat", "hi", "--bot", "worker")):
+        done = rig.home.cli(*command, *how, cwd=repo.root)
+        assert done.returncode in (1, 2, 3) and how[1] in done.stderr, done.stderr
+    assert repo.git("branch", "--list", "afloat/*") == ""
+    assert rig.run([say("done")]).metadata()["session_number"] == 1
+
+
 def test_one_failed_turn_is_not_the_end(cold, start_hub):
     rig = cold
     rig.bot(keys="sleep_secs = 0\nmax_iterations = 3\n")
