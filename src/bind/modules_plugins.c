@@ -106,6 +106,24 @@ static struct inside *inside_new(struct version *v, const char *name)
     return in;
 }
 
+/// A function is run under the name that it has here: one that it says itself comes too late.
+static void check_name(const struct inside *in, const char *name)
+{
+    struct str said = json_str(json_get(in->v.head.metadata, "name"), name);
+    if (!str_eqz(said, name)) {
+        char *message = xasprintf("its code says the name '%.*s'; '%s' counts, its name in "
+                                  "plugins{...}",
+                                  (int)MIN(said.n, PLUGIN_NAME_MAX), said.p, name);
+        gen_unit_note(in->v.unit, &(struct gen_diag){.code = DIAG_NAME_MISMATCH,
+                                                     .origin = origin,
+                                                     .path = in->code.path,
+                                                     .message = message,
+                                                     .hint = "give a table with the name, or put "
+                                                             "it into a file of its own"});
+        free(message);
+    }
+}
+
 /// The value at `idx` is a plugin: run it for a unit of its own.
 static void install_inside(lua_State *L, struct version *v, const char *number, int idx)
 {
@@ -130,6 +148,8 @@ static void install_inside(lua_State *L, struct version *v, const char *number, 
     struct outcome o = {.name = xstrdup(name), .unit = in->v.unit};
     if (plugin__run_value(&in->v, L, idx, &o.fault) < 0) {
         o.unit = NULL; // it is not put, and so goes when the stage ends
+    } else {
+        check_name(in, name);
     }
     vec_push(&installs_of(v)->inside, o);
 }
