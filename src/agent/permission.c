@@ -45,7 +45,8 @@ static struct permit_call call_of(const struct tool_call *c)
                                 .input = json_get(call, "input"),
                                 .working_dir = dir != NULL ? dir : "/",
                                 .session = s != NULL ? agent__session_root(s)->id : "",
-                                .file = c->file};
+                                .file = c->file,
+                                .writes = c->writes};
 }
 
 // ---- decided without a question -----------------------------------------------------------------
@@ -322,7 +323,7 @@ static void ask_or_deny(struct tool_call *c, const char *by)
     }
 }
 
-/// Decide: on_permission has run and c->file is known.
+/// Decide: on_permission has run, c->file and c->writes are known.
 static void judge(struct tool_call *c)
 {
     const struct book_project *project = c->site->rules;
@@ -353,32 +354,40 @@ static void judge(struct tool_call *c)
     }
 }
 
-/// Looks up the real path of the file of a call, on a thread: a dead network mount never answers.
+/// Looks up the real paths of the files of a call, on a thread: a dead network mount never answers.
 struct call_look {
     struct tool_call *c; // NULL: it was cancelled
     struct agent *agent;
-    char *file;
+    vec(char *) files; // of its redirections; the first is its file if it names one
 };
 
-static void find_file(void *arg)
+static void find_files(void *arg)
 {
     struct call_look *l = arg;
-    char *real = path_real(l->file);
-    free(l->file);
-    l->file = real;
+    vec_foreach (it, &l->files) {
+        char *real = path_real(*it);
+        free(*it);
+        *it = real;
+    }
 }
 
-static void on_file(void *arg)
+static void on_files(void *arg)
 {
     struct call_look *l = arg;
     struct agent *a = l->agent;
     struct tool_call *c = l->c;
     if (c != NULL) {
+        bool named = c->file != NULL;
+        const char **real = arena_calloc(c->site->arena, l->files.n + 1, sizeof *real);
+        for (size_t i = 0; i < l->files.n; i++) {
+            real[i] = arena_strdup(c->site->arena, str_of(l->files.p[i]));
+        }
         c->look = NULL;
-        c->file = arena_strdup(c->site->arena, str_of(l->file));
+        c->file = named ? real[0] : NULL;
+        c->writes = named ? real + 1 : real;
         judge(c);
     }
-    free(l->file);
+    vec_fini_each(&l->files, free);
     free(l);
     agent__release(a);
 }
@@ -403,15 +412,23 @@ static void on_permission(struct pipe *p, void *arg)
     }
     const struct permit_call call = call_of(c);
     c->file = rules_file(&call, c->site->arena);
-    if (c->file == NULL) {
+    c->writes = rules_writes(&call, c->site->arena);
+    if (c->file == NULL && c->writes == NULL) {
         judge(c);
         return;
     }
     assert(c->look == NULL);
-    c->look = xmalloc(sizeof *c->look);
-    *c->look = (struct call_look){.c = c, .agent = a, .file = xstrdup(c->file)};
+    struct call_look *l = c->look = xcalloc(1, sizeof *l);
+    l->c = c;
+    l->agent = a;
+    if (c->file != NULL) {
+        vec_push(&l->files, xstrdup(c->file));
+    }
+    for (const char *const *w = c->writes; w != NULL && *w != NULL; w++) {
+        vec_push(&l->files, xstrdup(*w));
+    }
     agent__hold(a);
-    work_submit(a->tools, work_mount_key(c->file), find_file, on_file, c->look);
+    work_submit(a->tools, work_mount_key(l->files.p[0]), find_files, on_files, l);
 }
 
 void tool_call__permit(struct tool_call *c)

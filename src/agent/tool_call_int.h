@@ -103,8 +103,9 @@ struct tool_call {
     struct redact_stream secrets; // finds them in the progress
     bool telling;                 // a piece of progress is being written
     // what it waits for
-    struct call_look *look; // for the real path of its file, see permission.c; NULL: none
+    struct call_look *look; // for the real paths of its files, see permission.c; NULL: none
     const char *file;       // the file that it names, without links as far as it exists; NULL: none
+    const char *const *writes; // the files that the redirections of a command write; NULL: none
     enum ask_kind asking;
     const char *asked_by; // the plugin that wants the question; NULL: none
     char ask_id[ASK_ID];
@@ -202,7 +203,7 @@ void tool_call__ask(struct tool_call *c);
 void tool_call__ask_user(struct tool_call *c);
 /// Can the user be asked?
 bool tool_call__can_ask(const struct tool_call *c);
-/// The call is cancelled: stop looking for the real path of its file.
+/// The call is cancelled: stop looking for the real paths of its files.
 void tool_call__stop_looking(struct tool_call *c);
 /// The call is cancelled: its question gets no answer.
 void tool_call__stop_asking(struct tool_call *c);

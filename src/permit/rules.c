@@ -238,6 +238,39 @@ const char *rules_file(const struct permit_call *c, struct arena *a)
     return file;
 }
 
+const char *const *rules_writes(const struct permit_call *c, struct arena *a)
+{
+    const struct permit_tool *tool = find_tool(c->tool);
+    const char *cwd = tool->kind == KIND_COMMAND ? rules_file(c, a) : NULL;
+    struct cmdline line = {0};
+    size_t n = 0;
+    if (tool->kind == KIND_COMMAND) {
+        cmdline_parse(&line, a, json_str(json_get(c->input, tool->member), ""));
+    }
+    const char **files = arena_calloc(a, line.n_writes + 1, sizeof *files);
+    for (size_t i = 0; i < line.n_writes; i++) {
+        struct str to = line.writes[i].text;
+        if (!line.writes[i].dynamic && !str_eqz(to, "/dev/null") && str_index(to, '\0') < 0) {
+            const char *said = arena_strdup(a, to);
+            char *full = path_join(cwd != NULL ? cwd : c->working_dir, said);
+            files[n++] = arena_strdup(a, str_of(full));
+            free(full);
+        }
+    }
+    return n != 0 ? files : NULL;
+}
+
+/// Do all redirections stay in `root`, links followed?
+static bool writes_stay(const char *const *writes, struct str root)
+{
+    for (; writes != NULL && *writes != NULL; writes++) {
+        if (!match_is_inside(str_of(*writes), root, root) && strcmp(*writes, "/dev/null") != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /// `file` relative to the working directory; NULL: it is outside.
 static const char *below(const char *working_dir, const char *file)
 {
@@ -286,7 +319,7 @@ static void read_subject(struct subject *s, const struct permit_call *c, struct 
     } else if (s->tool->kind == KIND_COMMAND) {
         s->cwd = c->file != NULL ? str_of(c->file) : root;
         cmdline_parse(&s->line, a, s->text);
-        s->plain = match_is_plain(&s->line, s->cwd, root);
+        s->plain = match_is_plain(&s->line, s->cwd, root) && writes_stay(c->writes, root);
     }
 }
 

@@ -43,7 +43,8 @@ struct permit_call {
     const struct json *input;
     const char *working_dir; // real path
     const char *session;
-    const char *file; // path_real() of rules_file(), which blocks; NULL: it names none
+    const char *file;          // path_real() of rules_file(), which blocks; NULL: it names none
+    const char *const *writes; // the same of rules_writes()
 };
 
 /// An answer that a user can give, and what it covers, in words.
@@ -55,6 +56,9 @@ struct permit_offer {
 /// The file that a call names, or the directory that a command asks to run in, an absolute path in the arena, as its tool
 /// opens it; NULL: it names none, or it cannot be one.
 const char *rules_file(const struct permit_call *c, struct arena *a);
+/// The files that the redirections of a command write, absolute paths in the arena, NULL at the end; NULL: there are none
+/// whose names can be read, or they go to /dev/null.
+const char *const *rules_writes(const struct permit_call *c, struct arena *a);
 
 /// An empty list.
 void rules_init(struct rules *r);

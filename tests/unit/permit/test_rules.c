@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +49,14 @@ static struct permit_call call_of(const char *tool, const struct json *input)
     char *real = file != NULL ? path_real(file) : NULL;
     c.file = real != NULL ? arena_strdup(&arena, str_of(real)) : NULL;
     free(real);
+    const char *const *writes = rules_writes(&c, &arena);
+    const char **found = arena_calloc(&arena, str_count(writes) + 1, sizeof *found);
+    for (size_t i = 0; writes != NULL && writes[i] != NULL; i++) {
+        real = path_real(writes[i]);
+        found[i] = arena_strdup(&arena, str_of(real));
+        free(real);
+    }
+    c.writes = found;
     return c;
 }
 
@@ -185,6 +194,35 @@ TEST(a_command_is_covered_only_where_its_directory_really_is_inside)
     CHECK_INT(judge("shell", input_of("cmd", "ls", "in/link")), PERMIT_NONE);
     CHECK_INT(judge("shell", input_of("cmd", "ls", "in/link/..")), PERMIT_NONE);
     CHECK_INT(judge("shell", input_of("cmd", "ls", "..")), PERMIT_NONE);
+    end();
+}
+
+TEST(a_redirection_is_covered_only_where_its_file_really_is_inside)
+{
+    static const struct {
+        const char *target, *cwd;
+        bool fits;
+    } rows[] = {{"new", NULL, true},        {"in/new", NULL, true},    {"out/x", NULL, false},
+                {"out/new/x", NULL, false}, {"file", NULL, false},     {"null", NULL, true},
+                {"back/in/x", NULL, true},  {"x", "in", true},         {"../out/x", "in", false},
+                {"/dev/null", NULL, true},  {"out/../x", NULL, false}, {"'file'", NULL, false}};
+    static const char *const links[][2] = {
+        {"/etc", "out"}, {"/etc/hosts", "file"}, {"/dev/null", "null"}, {".", "back"}};
+    begin();
+    char path[512], cmd[64];
+    snprintf(path, sizeof path, "%s/in", test_dir());
+    CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+        snprintf(path, sizeof path, "%s/%s", test_dir(), links[i][1]);
+        CHECK_INT(symlink(links[i][0], path), 0);
+    }
+    add(&config, PERMIT_ALLOW, "shell", "ls *");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        snprintf(cmd, sizeof cmd, "ls a > %s", rows[i].target);
+        if ((judge("shell", input_of("cmd", cmd, rows[i].cwd)) == PERMIT_ALLOW) != rows[i].fits) {
+            test_fail(__FILE__, __LINE__, "%s", cmd);
+        }
+    }
     end();
 }
 
