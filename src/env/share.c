@@ -75,6 +75,8 @@ struct env_guest {
     vec(char *) mine;        // variables that its user changed
     vec(struct guest_ask) asks;
     struct timer patience;
+    unsigned held; // by those who answer it
+    bool gone;     // freed: its memory goes when nobody holds it
 };
 
 // ---- environments ----------------------------------------------------------------------------
@@ -213,25 +215,46 @@ static void apply(struct env_guest *g, const struct env_result *r, const char *c
 
 // ---- answers ---------------------------------------------------------------------------------
 
+static void release(struct env_guest *g)
+{
+    assert(g->held != 0);
+    if (--g->held == 0 && g->gone) {
+        free(g);
+    }
+}
+
 static void answer(void *arg)
 {
     struct env_guest *g = arg;
-    size_t n = g->asks.n; // a callback may ask again, or forget other asks
+    size_t n =
+        g->asks
+            .n; // a callback may ask again, forget other asks, or free the guest, and with it all asks
     timer_stop(&g->patience);
+    g->held++;
     for (; n != 0 && g->asks.n != 0; n--) {
         struct guest_ask ask = g->asks.p[0];
         vec_remove(&g->asks, 0);
         ask.done(ask.arg, environ_of(g));
     }
+    release(g);
 }
 
-/// Answer all guests of a place; also when the coordinator found nothing changed.
+/// Answer all guests of a place; also when the coordinator found nothing changed. The last one may take the place along.
 static void answer_all(void *arg)
 {
-    struct env_place *p = arg;
-    for (size_t i = 0; i < p->guests.n; i++) {
-        answer(p->guests.p[i]);
+    const struct env_place *p = arg;
+    vec(struct env_guest *) guests = {0};
+    vec_foreach (g, &p->guests) {
+        (*g)->held++;
+        vec_push(&guests, *g);
     }
+    vec_foreach (g, &guests) {
+        if (!(*g)->gone) {
+            answer(*g);
+        }
+        release(*g);
+    }
+    vec_fini(&guests);
 }
 
 /// Bring the guest up to date with its place: its result, and, if that is news, its failure.
@@ -465,7 +488,9 @@ void env_guest_free(struct env_guest *g)
     forget_place(g);
     vec_fini(&g->asks);
     free(g->dir);
-    free(g);
+    g->gone = true;
+    g->held++;
+    release(g);
 }
 
 void env_guest_move(struct env_guest *g, const char *dir, const char *const *base)

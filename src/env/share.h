@@ -11,7 +11,7 @@
 //     guest ──┘
 //
 // All of it belongs to the loop thread. Callbacks are never made from inside a call; they may ask and
-// forget, and must not move or free a guest.
+// forget. Those of asks may free guests, the others must not; none may move one.
 
 struct env_share;
 struct env_guest;

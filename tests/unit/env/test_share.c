@@ -397,3 +397,36 @@ TEST(whatever_cannot_be_read_an_answer_comes_once_and_a_save_mends_it)
     printf("points that failed: %lu\n", failed);
     CHECK(failed != 0);
 }
+
+static struct env_guest *leaving[3];
+
+/// The first answer frees its own guest and another one, the next one the last.
+static void free_some(void *arg, const char *const *vars)
+{
+    (void)vars;
+    rig.answered++;
+    for (int i = 0; i < 3; i++) {
+        if (arg == &leaving[i] || i == 1) {
+            env_guest_free(leaving[i]);
+            leaving[i] = NULL;
+        }
+    }
+}
+
+TEST(an_answer_may_free_guests_and_their_place)
+{
+    rig_open(&hand_builder);
+    char *dir = put_project("p", "");
+    for (int i = 0; i < 3; i++) {
+        leaving[i] = come(dir, "X=1", "g");
+        env_guest_ask(leaving[i], free_some, &leaving[i]);
+        env_guest_ask(leaving[i], free_some, &leaving[i]);
+    }
+    wait_for(&hand.started, 1);
+    hand_end("1", 0);
+    wait_for(&rig.answered, 2);
+    test_loop_settle(&rig.loop);
+    CHECK_INT(rig.answered, 2);
+    rig_close();
+    free(dir);
+}
