@@ -173,6 +173,15 @@ static void write_end(void *arg)
     }
 }
 
+/// Git keeps no more of a mode than whether the file is executable. What a command wrote into in place has the rest still.
+static void keep_mode(struct rewind_change *c)
+{
+    bool both = c->before.kind == KEPT_FILE && c->after.kind == KEPT_FILE;
+    if (both && (c->before.mode & 0100) == (c->after.mode & 0100)) {
+        c->before.mode = c->after.mode;
+    }
+}
+
 /// Fill in what was clean before, from where git wrote it out, and clear that up.
 static void take_extracted(void *arg)
 {
@@ -190,6 +199,7 @@ static void take_extracted(void *arg)
                 kept_put(NULL, fd, c.path, &absent, &e) < 0) {
                 rewind__note(j, "some files could not be kept");
             }
+            keep_mode(&c);
         }
         if (!kept_same(&c.before, &c.after) || c.before.kind == KEPT_NOT) {
             j->changes.p[n++] = c;

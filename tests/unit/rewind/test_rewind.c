@@ -250,6 +250,22 @@ TEST(what_commands_did_goes_back)
     }
 }
 
+TEST(a_private_file_stays_private)
+{
+    begin();
+    rig_sh("cd repo; chmod 600 one; chmod 700 two; git config core.filemode true; git add two; git "
+           "commit -qm two");
+    const char *before = tree();
+    command("echo changed >one; echo changed >two");
+    check_back("t1", before);
+    command("echo changed >two; chmod 640 two");
+    CHECK_INT(go_back("t3", false, false), 0);
+    CHECK_STR(rig_out("cd repo; cat two; stat -c %%a one two"),
+              rig_out("cd repo; git show HEAD:two; "
+                      "echo 600; echo 755"));
+    end();
+}
+
 TEST(commands_of_several_turns_go_back_one_by_one)
 {
     const char *states[6];
