@@ -154,7 +154,8 @@ static const char *judge(struct tool_job *c, struct tool_result *r)
 {
     const struct proc_exit *x = &c->exit;
     if (!x->launched) {
-        if (x->no_box != 0 && box_explain(x->no_box, -x->code, &c->why) == ERR_UNSUPPORTED) {
+        if (x->no_box != 0 &&
+            box_explain(x->no_box, -x->code, BOX_INSTEAD, &c->why) == ERR_UNSUPPORTED) {
             r->problem = "SANDBOX_UNAVAILABLE";
         }
         return c->why.msg;

@@ -81,7 +81,7 @@ static void on_exit_cb(struct proc *p, const struct proc_exit *x, void *arg)
     char text[480];
     (void)p;
     if (!x->launched && x->no_box != 0) {
-        box_explain(x->no_box, -x->code, &v->e);
+        box_explain(x->no_box, -x->code, BOX_INSTEAD, &v->e);
         fail(v, PROBLEM_INTERNAL, v->e.msg);
     } else if (!x->launched) {
         fail(v, PROBLEM_INTERNAL, x->why);

@@ -80,11 +80,18 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
     }
 }
 
+/// The message for one that ran out of time. Caller frees.
+static char *late(const struct exec *x)
+{
+    return xasprintf("exec: '%s' ran out of time after %g s", x->spec.shown,
+                     (double)x->spec.timeout_ms / 1000);
+}
+
 static int push_exit(lua_State *L, const struct exec *x, const struct proc_exit *how)
 {
     if (!how->launched && how->no_box != 0) {
         struct err e = {0};
-        box_explain(how->no_box, -how->code, &e);
+        box_explain(how->no_box, -how->code, "leave 'sandbox' out", &e);
         return args_fail(L, "exec: cannot start '%s': %s", x->spec.shown, e.msg);
     }
     if (how->limit != 0) {
@@ -98,8 +105,11 @@ static int push_exit(lua_State *L, const struct exec *x, const struct proc_exit 
                          how->why != NULL ? how->why : err_text(how->code));
     }
     if (x->timed_out) {
-        return args_fail(L, "exec: '%s' ran out of time after %g s", x->spec.shown,
-                         (double)x->spec.timeout_ms / 1000);
+        char *text = late(x);
+        lua_pushnil(L);
+        lua_pushstring(L, text);
+        free(text);
+        return 2;
     }
     struct exec_result r = {how->code, how->signal, buf_str(&x->out), buf_str(&x->err)};
     return x->push(L, &r);
@@ -121,9 +131,14 @@ static const struct proc_cb callbacks = {.on_output = on_output, .on_exit = on_e
 static void on_timeout(void *arg)
 {
     struct exec *x = arg;
-    assert(x->p != NULL);
     x->timed_out = true;
-    proc_end(x->p, GRACE_MS);
+    if (x->p != NULL) {
+        proc_end(x->p, GRACE_MS);
+    } else { // its box is still being made, in a directory that may never answer: on_box() frees it
+        char *text = late(x);
+        bind__op_fail(&x->op, text);
+        free(text);
+    }
 }
 
 static void exec_cancel(struct bind_op *op)
@@ -160,9 +175,6 @@ static int spawn(struct exec *x, struct err *e)
     if (spec->stdin_text.p != NULL) {
         proc_write(x->p, spec->stdin_text);
         proc_close_stdin(x->p);
-    }
-    if (spec->timeout_ms != 0) {
-        timer_start(&x->timer, spec->timeout_ms);
     }
     return 0;
 }
@@ -218,6 +230,9 @@ static void plan_box(struct exec *x, const struct bind *b)
 static int exec_start(struct bind_op *op, struct err *e)
 {
     struct exec *x = container_of(op, struct exec, op);
+    if (x->spec.timeout_ms != 0) {
+        timer_start(&x->timer, x->spec.timeout_ms);
+    }
     if (!x->spec.boxed) {
         return spawn(x, e);
     }

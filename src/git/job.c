@@ -204,7 +204,7 @@ static int judge(struct git_job *j, const struct proc_exit *x)
         return j->step_status; // by us, and reported already
     }
     if (!x->launched && x->no_box != 0) {
-        return box_explain(x->no_box, -x->code, e);
+        return box_explain(x->no_box, -x->code, BOX_INSTEAD, e);
     }
     if (!x->launched && x->code == UV_ENOENT) {
         return err_set(e, ERR_UNSUPPORTED, "cannot run '%s': %s; is git installed?",

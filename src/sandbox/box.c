@@ -413,7 +413,7 @@ char *box_map(const struct box *b, const char *path)
     return mapped;
 }
 
-int box_explain(int kind, int errnum, struct err *e)
+int box_explain(int kind, int errnum, const char *instead, struct err *e)
 {
     bool moved = errnum == ENOENT || errnum == ELOOP || errnum == ENOTDIR;
     if (kind == LAUNCH_NO_MOUNT && moved) { // the sandbox itself works
@@ -421,12 +421,12 @@ int box_explain(int kind, int errnum, struct err *e)
                        "a file or directory of the sandbox was moved or replaced just now; nothing "
                        "was run");
     }
-    static const char ways[] = "allow it (see 'afloat doctor') or use the sandbox mode "
-                               "danger-full-access";
     const char *what = kind == LAUNCH_NO_NAMESPACE  ? "the kernel allows no user namespace here"
                        : kind == LAUNCH_NO_MOUNT    ? "the kernel refuses a mount"
                        : kind == LAUNCH_NO_LANDLOCK ? "the kernel has no Landlock"
                                                     : "the kernel refuses a system call filter";
-    return err_set(e, ERR_UNSUPPORTED, "no sandbox: %s (%s); nothing was run: %s", what,
-                   strerror(errnum), ways);
+    return err_set(e, ERR_UNSUPPORTED,
+                   "no sandbox: %s (%s); nothing was run: allow it (see 'afloat "
+                   "doctor') or %s",
+                   what, strerror(errnum), instead);
 }

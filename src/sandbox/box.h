@@ -75,8 +75,9 @@ char *box_map(const struct box *b, const char *path);
 
 /// What the launcher said when it could not make a box, with the ways out: "the kernel allows no
 /// user namespaces here (Operation not permitted): ...". Into `e`, code ERR_UNSUPPORTED; or ERR_CONFLICT when only
-/// something that it was to mount was moved.
-int box_explain(int kind, int errnum, struct err *e);
+/// something that it was to mount was moved. `instead` is what else the user can do.
+int box_explain(int kind, int errnum, const char *instead, struct err *e);
+#define BOX_INSTEAD "use the sandbox mode danger-full-access"
 
 /// Make a box and run /bin/true in it. Blocks, with a loop of its own: for a program that is not the
 /// hub. ERR_UNSUPPORTED with the cause when there is none to be had.

@@ -33,7 +33,7 @@ static int run(struct loop *l, const struct box *b, struct err *e)
         return rc;
     }
     if (probe.exit.no_box != 0) {
-        return box_explain(probe.exit.no_box, -probe.exit.code, e);
+        return box_explain(probe.exit.no_box, -probe.exit.code, BOX_INSTEAD, e);
     }
     return probe.exit.launched && probe.exit.code == 0
                ? 0

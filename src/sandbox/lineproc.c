@@ -94,7 +94,7 @@ static void on_exit_cb(struct proc *proc, const struct proc_exit *x, void *arg)
     if (e.code != 0) {
         // we have ended it, and said why
     } else if (!x->launched && x->no_box != 0) {
-        box_explain(x->no_box, -x->code, &e);
+        box_explain(x->no_box, -x->code, BOX_INSTEAD, &e);
     } else if (!x->launched) {
         err_set(&e, x->code, "%s", x->why);
     } else if (x->limit != 0) {

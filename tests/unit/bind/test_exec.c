@@ -1,7 +1,9 @@
 #include <errno.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "bind/bind_int.h"
 #include "sandbox/bpf_int.h"
 #include "unit/bind/rig.h"
 
@@ -153,8 +155,38 @@ TEST(without_landlock_nothing_is_run_in_a_sandbox)
                      rig_path("ws")));
     CHECK(strstr(buf_z(&rig.said), "nil exec: cannot start 'touch': no sandbox: the kernel has no "
                                    "Landlock") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "or leave 'sandbox' out") != NULL);
+    CHECK(strstr(buf_z(&rig.said), "danger-full-access") == NULL);
     CHECK(rig_said("false"));
     rig_close();
+}
+
+static void hold_lane(void *arg)
+{
+    sem_wait(arg);
+}
+
+static void lane_is_free(void *arg)
+{
+    (void)arg;
+}
+
+TEST(the_time_to_make_a_sandbox_counts)
+{
+    sem_t go;
+    rig_open();
+    CHECK_INT(mkdir(rig_path("ws"), 0755), 0);
+    CHECK_INT(sem_init(&go, 0, 0), 0);
+    // as if the directory were on a mount that does not answer
+    work_submit(rig.bind->files, work_mount_key(rig_path("ws")), hold_lane, lane_is_free, &go);
+    rig_load("a", rig_code("exec({cmd = 'touch', args = {'ran'}, cwd = '%s', sandbox = true, "
+                           "timeout_s = 0.05}, function(...) say('ended', ...) end)",
+                           rig_path("ws")));
+    rig_wait("ended nil exec: 'touch' ran out of time after 0.05 s");
+    sem_post(&go);
+    rig_run("say('end')");
+    rig_close();
+    sem_destroy(&go);
 }
 
 TEST(code_that_leaves_while_its_sandbox_is_made_is_forgotten)

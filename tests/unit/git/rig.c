@@ -181,7 +181,7 @@ static void on_probed(struct proc *p, const struct proc_exit *x, void *arg)
     (void)p;
     rig.calls++;
     if (x->no_box != 0) {
-        box_explain(x->no_box, -x->code, e);
+        box_explain(x->no_box, -x->code, BOX_INSTEAD, e);
     }
 }
 

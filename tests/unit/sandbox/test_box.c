@@ -42,9 +42,9 @@ TEST(modes_have_names)
 TEST(a_moved_directory_does_not_count_as_a_kernel_without_sandbox)
 {
     struct err e = {0};
-    CHECK_INT(box_explain(LAUNCH_NO_MOUNT, ENOENT, &e), ERR_CONFLICT);
+    CHECK_INT(box_explain(LAUNCH_NO_MOUNT, ENOENT, BOX_INSTEAD, &e), ERR_CONFLICT);
     CHECK(strstr(e.msg, "moved or replaced") != NULL && strstr(e.msg, "nothing was run") != NULL);
-    CHECK_INT(box_explain(LAUNCH_NO_MOUNT, EPERM, &e), ERR_UNSUPPORTED);
+    CHECK_INT(box_explain(LAUNCH_NO_MOUNT, EPERM, BOX_INSTEAD, &e), ERR_UNSUPPORTED);
 }
 
 TEST(questions_are_answered_by_the_innermost_rule)

@@ -623,7 +623,7 @@ static void check_not_run(int kind, const char *says)
     CHECK_INT(boxed.cmd.exit.no_box, kind);
     CHECK(!boxed_exists("ws/ran"));
     CHECK(!boxed_exists("ws/.git"));
-    CHECK_INT(box_explain(kind, -boxed.cmd.exit.code, &e), ERR_UNSUPPORTED);
+    CHECK_INT(box_explain(kind, -boxed.cmd.exit.code, BOX_INSTEAD, &e), ERR_UNSUPPORTED);
     CHECK(strstr(e.msg, says) != NULL);
     CHECK(strstr(e.msg, "danger-full-access") != NULL);
     boxed.policy.mode = BOX_FULL_ACCESS;
