@@ -135,6 +135,9 @@ static void push_state(struct ui *ui, lua_State *L)
     set_note(t, L);
     value_set_int(L, "generation", t->model.generation);
     value_set_str(L, "project", t->o->project);
+    if (getenv("HOME") != NULL) {
+        value_set_str(L, "user_home", getenv("HOME"));
+    }
     value_set_str(L, "version", t->o->version);
     value_set_str(L, "shell", getenv("SHELL") != NULL ? getenv("SHELL") : "/bin/sh");
     value_set_bool(L, "lost", t->model.lost);

@@ -1120,3 +1120,11 @@ def test_a_terminal_of_another_encoding_gets_ascii(home, tmp_path):
         pass  # the terminal is closed
     assert process.wait() == 0
     assert all(byte < 0x80 for byte in seen), seen
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_directories_below_the_home_are_shown_with_a_tilde(tui, below):
+    home = str(tui.dir.parent) if below else str(tui.dir)[:-1]  # a name that only begins alike is not below it
+    t = tui(cols=120, env={"HOME": home})
+    t.shows("begin a session in ~/w" if below else "begin a session in")
+    assert ("~/w" in t.status()) == below and (str(tui.dir) in t.status()) != below, t.status()

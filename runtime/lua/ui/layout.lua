@@ -17,6 +17,13 @@ local function cost(usage)
   return string.format(usd < 1 and "$%.4f" or "$%.2f", usd)
 end
 
+-- A directory as people write it: `~` in place of the home.
+local function short(state, dir)
+  local home = state.user_home or "/"
+  if home == "/" or (dir .. "/"):sub(1, #home + 1) ~= home .. "/" then return dir end
+  return "~" .. dir:sub(#home + 1)
+end
+
 -- A terminal by its name, by what its program calls it, or by its program.
 local function pty_title(p)
   for _, text in ipairs { p.name or "", p.title or "", p.cmd or "" } do
@@ -188,7 +195,7 @@ local function conversation(state)
       type = "pane", title = "Afloat",
       child = { type = "text", style = "dim", text = {
         { text = "Afloat " .. (state.version or "") .. "\n\n", style = "bold accent" },
-        { text = "Ctrl+N   begin a session in " .. state.project .. "\n" },
+        { text = "Ctrl+N   begin a session in " .. short(state, state.project) .. "\n" },
         { text = "t        open a terminal; it outlives this screen\n" },
         { text = "Ctrl+P   all commands\n" },
         { text = "Tab      go to the next part of the screen\n" },
@@ -333,8 +340,8 @@ local function find(state)
   for word in (state.tui.input.find or ""):lower():gmatch("%S+") do words[#words + 1] = word end
   for _, s in ipairs(afloat.sessions(state)) do
     local mark = marks[s.state] or marks.idle
-    local where = (s.started_at or ""):sub(1, 10) .. "  " .. (s.started_in or s.working_dir or "") .. "  " .. s.id
-    local text, fits = (session_title(state, s) .. " " .. where):lower(), #items < 200
+    local where = (s.started_at or ""):sub(1, 10) .. "  " .. short(state, s.started_in or s.working_dir or "") .. "  " .. s.id
+    local text, fits = (session_title(state, s) .. " " .. where .. " " .. (s.started_in or s.working_dir or "")):lower(), #items < 200
     for _, word in ipairs(words) do fits = fits and text:find(word, 1, true) ~= nil end
     if fits then items[#items + 1] = { id = s.id, mark = mark[1], style = mark[2], text = session_title(state, s), secondary = where } end
   end
@@ -535,7 +542,7 @@ local function status(state)
       add(s.branch)
     end
     add(state.env)
-    add(s and (s.started_in or s.worktree and state.project or s.working_dir) or state.project)
+    add(short(state, s and (s.started_in or s.worktree and state.project or s.working_dir) or state.project))
   end
   return { type = "status", left = left, right = (state.note or state.lost) and "" or hints(state) }
 end
