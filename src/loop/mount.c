@@ -6,6 +6,9 @@
 //     36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw
 //           device     mount point, with space, tab, newline and backslash as \ooo
 //
+// So the table is read on the loop thread, once per job: the kernel asks no file system for a line of it, and
+// twenty lines take about 0.1 ms.
+//
 // The key is made of the device, so that bind mounts of one file system share it. Symbolic links are not
 // followed: a link into a dead mount gets the key of where the link is.
 
