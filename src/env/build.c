@@ -38,13 +38,15 @@ struct env_build {
     struct arena arena;
     struct env_vars base, now;
     struct env_spec spec;
-    bool reading; // the job is on the lane
+    bool on_lane; // a job is
     bool cancelled;
     struct err read_err; // of the job
     int read_rc;
     char *path;              // PATH for a delegate that only evaluates; NULL: as it is
     struct env_child *child; // what runs now
     const struct env_delegate *delegate;
+    char *copy;           // of the root, which nix evaluates in its store; NULL: not known yet
+    struct buf evaluated; // files of the project, one a line, that no text names
     struct env_wire wire;
     struct str answer; // of the delegate
     struct err fault;  // of the delegate, kept while its watch list is asked for
@@ -56,7 +58,7 @@ struct env_build {
 
 static void build_free(struct env_build *b)
 {
-    assert(!b->reading);
+    assert(!b->on_lane);
     env_spec_fini(&b->spec);
     env_wire_fini(&b->wire);
     env_vars_fini(&b->base);
@@ -64,6 +66,7 @@ static void build_free(struct env_build *b)
     vec_fini(&b->messages);
     vec_fini(&b->functions);
     vec_fini(&b->inputs);
+    buf_fini(&b->evaluated);
     arena_fini(&b->arena);
     free(b->tail);
     free(b->root);
@@ -114,10 +117,60 @@ static void add_input(struct env_build *b, const char *path, enum env_kind kind,
     b->o.on_input(&in, b->o.arg);
 }
 
-static void on_line(struct str line, void *arg)
+static bool on_line(struct str line, void *arg)
 {
     struct env_build *b = arg;
     b->o.on_log(line, b->o.arg);
+    return true;
+}
+
+static bool is_allowed(const struct env_build *b, const char *path)
+{
+    bool allowed = !b->spec.exact;
+    for (size_t i = 0; i < b->spec.allowed.n && !allowed; i++) {
+        allowed = strcmp(b->spec.allowed.p[i], path) == 0;
+    }
+    for (size_t i = 0; i < b->spec.allowed.n && !allowed; i++) { // nix resolves links
+        char *real = realpath(b->spec.allowed.p[i], NULL);
+        allowed = real != NULL && strcmp(real, path) == 0;
+        free(real);
+    }
+    return allowed;
+}
+
+/// nix evaluates a copy of the project, beginning with its flake.nix; other files are those of its inputs.
+static void note_evaluated(struct env_build *b, const char *file)
+{
+    if (b->copy == NULL && str_eqz(path_base(str_of(file)), "flake.nix")) {
+        b->copy = arena_strdup(&b->arena, path_dir(str_of(file)));
+    }
+    const char *rel = b->copy != NULL ? path_below(b->copy, file) : NULL;
+    const char *path = rel != NULL ? env__path(&b->arena, b->root, rel) : NULL;
+    if (path == NULL) {
+        return;
+    }
+    if (!env_spec_has_read(&b->spec, path)) {
+        add_input(b, path, ENV_FILE, false);
+        buf_addf(&b->evaluated, "%s\n", path);
+    }
+    if (b->fault.code == 0 && !is_allowed(b, path)) {
+        err_set(&b->fault, ERR_DENIED,
+                "'%s' is evaluated, and it is not among the trusted files: write its path as a "
+                "literal, or follow the project ('afloat trust --follow')",
+                rel);
+        env_child_kill(b->child);
+    }
+}
+
+static bool on_nix_line(struct str line, void *arg)
+{
+    struct env_build *b = arg;
+    struct str file = b->delegate->traces ? env_nix_evaluated(line) : STR_NULL;
+    if (file.n == 0) {
+        return on_line(line, arg);
+    }
+    note_evaluated(b, arena_strdup(&b->arena, file));
+    return false;
 }
 
 // Start a program in the environment that was built so far, in its box unless it only evaluates.
@@ -147,7 +200,7 @@ static int run(struct env_build *b, const char *const *argv, bool side, struct s
                                .keep_stdout = !side,
                                .side_channel = side,
                                .input = input,
-                               .on_line = on_line,
+                               .on_line = evaluates ? on_nix_line : on_line,
                                .on_side = on_side,
                                .on_end = then,
                                .arg = b};
@@ -297,6 +350,43 @@ static void on_dump_end(const struct env_child_end *end, void *arg)
     read_delegate(b);
 }
 
+/// Where programs of the project may store files. Best effort: a project may be read-only.
+static void make_state(const struct env_build *b)
+{
+    char *dir = path_join(b->root, ".afloat/state"), *ignore = path_join(dir, ".gitignore");
+    if (access(dir, F_OK) != 0 && path_mkdirs(dir, 0755, NULL) == 0) {
+        (void)!path_write_atomic(ignore, STR("*\n"), 0644, NULL);
+    }
+    free(ignore);
+    free(dir);
+}
+
+// On a worker. Sandboxed commands must not write what runs here (trust__env_names); of files that no text names only
+// we know.
+static void list_evaluated(void *arg)
+{
+    struct env_build *b = arg;
+    char *list = path_join(b->root, ".afloat/state/evaluated");
+    if (b->evaluated.n == 0) {
+        unlink(list);
+    } else {
+        make_state(b);
+        (void)!path_write_atomic(list, buf_str(&b->evaluated), 0644, NULL);
+    }
+    free(list);
+}
+
+static void on_evaluated_listed(void *arg)
+{
+    struct env_build *b = arg;
+    b->on_lane = false;
+    if (b->cancelled) {
+        build_free(b);
+    } else {
+        read_delegate(b);
+    }
+}
+
 static void on_delegate_end(const struct env_child_end *end, void *arg)
 {
     struct env_build *b = arg;
@@ -304,13 +394,16 @@ static void on_delegate_end(const struct env_child_end *end, void *arg)
     b->child = NULL;
     b->answer = arena_str(&b->arena, end->out);
     b->tail = str_dup(end->tail);
-    if (end->code != 0) {
+    if (end->code != 0 && b->fault.code == 0) {
         err_set(&b->fault, end->code, "%s", end->why);
     }
     const char *watches =
         strcmp(b->delegate->name, "direnv") == 0 ? env_direnv_watches(&b->arena, b->answer) : NULL;
     const char *const argv[] = {"direnv", "show_dump", watches, NULL};
-    if (watches == NULL || run(b, argv, false, STR_NULL, on_dump_end, NULL, &e) != 0) {
+    if (b->delegate->traces && b->fault.code == 0 && !b->spec.exact) {
+        b->on_lane = true;
+        work_submit(b->o.lane, work_mount_key(b->root), list_evaluated, on_evaluated_listed, b);
+    } else if (watches == NULL || run(b, argv, false, STR_NULL, on_dump_end, NULL, &e) != 0) {
         read_delegate(b);
     }
 }
@@ -330,13 +423,7 @@ static void read_files(void *arg)
         return;
     }
     if (s->described && (s->script != NULL || s->tasks.n != 0)) {
-        // where programs of the project may store files; best effort: a project may be read-only
-        char *dir = path_join(b->root, ".afloat/state"), *ignore = path_join(dir, ".gitignore");
-        if (access(dir, F_OK) != 0 && path_mkdirs(dir, 0755, NULL) == 0) {
-            (void)!path_write_atomic(ignore, STR("*\n"), 0644, NULL);
-        }
-        free(ignore);
-        free(dir);
+        make_state(b);
     }
     if (s->wary && s->delegate != NULL) { // PATH without directories of the project
         size_t n, kept = 0;
@@ -355,7 +442,7 @@ static void read_files(void *arg)
 static void on_files_read(void *arg)
 {
     struct env_build *b = arg;
-    b->reading = false;
+    b->on_lane = false;
     if (b->cancelled) {
         build_free(b);
         return;
@@ -394,7 +481,8 @@ static struct env_build *build_start(const struct env_build_opts *o)
     env_vars_add_environ(&b->base, o->base);
     env_vars_copy(&b->now, &b->base);
     env_wire_init(&b->wire);
-    b->reading = true;
+    b->evaluated.max = SIZE_MAX;
+    b->on_lane = true;
     work_submit(o->lane, work_mount_key(b->root), read_files, on_files_read, b);
     return b;
 }
@@ -405,14 +493,14 @@ static void build_cancel(struct env_build *b)
     if (b->child != NULL) {
         env_child_drop(b->child);
     }
-    if (!b->reading) {
+    if (!b->on_lane) {
         build_free(b);
     }
 }
 
 static bool build_runs_programs(const struct env_build *b)
 {
-    return !b->reading && (b->spec.delegate != NULL || b->spec.script != NULL);
+    return !b->on_lane && (b->spec.delegate != NULL || b->spec.script != NULL);
 }
 
 const struct env_builder env_builder = {

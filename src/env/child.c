@@ -78,10 +78,9 @@ static void end_line(struct env_child *c, struct buf *line)
     if (c->tail.n > 2 * (size_t)TAIL_MAX) { // seldom: each time all of it moves
         buf_drop(&c->tail, c->tail.n - TAIL_MAX);
     }
-    buf_adds(&c->tail, text);
-    buf_addc(&c->tail, '\n');
-    if (c->o.on_line != NULL && !c->dropped) {
-        c->o.on_line(text, c->o.arg);
+    if (c->o.on_line == NULL || c->dropped || c->o.on_line(text, c->o.arg)) {
+        buf_adds(&c->tail, text);
+        buf_addc(&c->tail, '\n');
     }
     buf_clear(line);
 }

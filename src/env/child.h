@@ -28,12 +28,13 @@ struct env_child_opts {
     const char *const *argv; // read during the call only, like env and cwd
     const char *const *env;
     const char *cwd;
-    const struct box *box;                       // NULL: none
-    uint64_t timeout_ms;                         // 0: none
-    bool keep_stdout;                            // stdout is data; else it is shown like stderr
-    bool side_channel;                           // descriptor 3 is a pipe to `on_side`
-    struct str input;                            // what it reads; empty: nothing
-    void (*on_line)(struct str line, void *arg); // a line it printed, without newline; may be NULL
+    const struct box *box; // NULL: none
+    uint64_t timeout_ms;   // 0: none
+    bool keep_stdout;      // stdout is data; else it is shown like stderr
+    bool side_channel;     // descriptor 3 is a pipe to `on_side`
+    struct str input;      // what it reads; empty: nothing
+    /// A line it printed, without newline; false: it is no text for a message. May be NULL.
+    bool (*on_line)(struct str line, void *arg);
     /// Bytes from descriptor 3. A negative code ends the child, with `e` as the reason.
     int (*on_side)(struct str bytes, void *arg, struct err *e);
     void (*on_end)(const struct env_child_end *end, void *arg); // once; the child is freed after it

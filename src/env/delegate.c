@@ -4,6 +4,9 @@
 //     mise     {"NAME": "value"}
 //     nix      {"variables": {"NAME": {"type": "exported", "value": "..."}}}; devenv the same
 //
+// nix also prints `evaluating file '...'`, since a path that is put together at run time is an input too. That
+// takes an evaluation: from its cache nix answers without one, so it does without the cache.
+//
 // Of nix only exported variables count, except those that stdenv sets for its builders. The PATH of a nix
 // shell is complete; here it goes in front of the user's, as with every other provider.
 
@@ -62,7 +65,6 @@ static int read_flat(struct env_vars *vars, const char *who, struct str text, st
 }
 
 static int read_nix(struct env_vars *vars, const char *who, struct str text, struct err *e)
-
 {
     struct arena a = {0};
     struct json *doc;
@@ -100,10 +102,22 @@ static const char *const mise_inputs[] = {"mise.toml",      ".mise.toml",       
                                           ".tool-versions", ".config/mise.toml", NULL};
 
 static const struct env_delegate delegates[] = {
-    {"direnv", {"direnv", "export", "json", NULL}, direnv_inputs, read_flat, false},
-    {"devenv", {"devenv", "print-dev-env", "--json", NULL}, devenv_inputs, read_nix, true},
-    {"nix", {"nix", "print-dev-env", "--json", NULL}, nix_inputs, read_nix, true},
-    {"mise", {"mise", "env", "--json", NULL}, mise_inputs, read_flat, false},
+    {.name = "direnv",
+     .argv = {"direnv", "export", "json"},
+     .inputs = direnv_inputs,
+     .read = read_flat},
+    {.name = "devenv",
+     .argv = {"devenv", "print-dev-env", "--json"},
+     .inputs = devenv_inputs,
+     .read = read_nix,
+     .evaluates = true},
+    {.name = "nix",
+     .argv = {"nix", "print-dev-env", "--json", "-v", "--option", "eval-cache", "false"},
+     .inputs = nix_inputs,
+     .read = read_nix,
+     .evaluates = true,
+     .traces = true},
+    {.name = "mise", .argv = {"mise", "env", "--json"}, .inputs = mise_inputs, .read = read_flat},
 };
 
 static bool is_function_name(struct str name)
@@ -150,6 +164,13 @@ struct str env_nix_hook(struct arena *a, struct str answer)
     struct str text = arena_str(a, buf_str(&out));
     buf_fini(&out);
     return text;
+}
+
+struct str env_nix_evaluated(struct str line)
+{
+    static const char begin[] = "evaluating file '";
+    bool is = str_starts(line, begin) && str_ends(line, "'") && line.n >= sizeof begin;
+    return is ? (struct str){line.p + sizeof begin - 1, line.n - sizeof begin} : STR_NULL;
 }
 
 const struct env_delegate *env_delegate_find(const char *name)

@@ -7,16 +7,20 @@
 
 struct env_delegate {
     const char *name;
-    const char *argv[6];
+    const char *argv[8];
     const char *const *inputs; // NULL-terminated, relative to the root: watched whatever it says
     /// Read `text`, the output of `who`, into `vars` (which hold the environment it was started with).
     int (*read)(struct env_vars *vars, const char *who, struct str text, struct err *e);
     bool evaluates; // it runs no program of the project's but in a sandbox of its own
+    bool traces;    // it prints which files it evaluates, see env_nix_evaluated()
 };
 
 /// nix and devenv only: the bash text that their shells run at the start, `shellHook` (devenv: enterShell)
 /// with the functions and the builder's variables it may use; in the arena, empty when there is none.
 struct str env_nix_hook(struct arena *a, struct str answer);
+
+/// nix only: the path of the file that it evaluates, as this line on stderr says; empty: the line says something else.
+struct str env_nix_evaluated(struct str line);
 
 /// The delegate of that name, or NULL.
 const struct env_delegate *env_delegate_find(const char *name);

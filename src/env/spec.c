@@ -130,7 +130,7 @@ static void note_source(const char *rel, void *arg)
 {
     struct env_spec *s = arg;
     const char *path = env__path(&s->arena, s->root, rel);
-    if (find_input(s, path) == NULL && s->inputs.n < SOURCES_MAX) {
+    if (find_input(s, path) == NULL && s->inputs.n < SOURCES_MAX && !path_is_dir(path)) {
         (void)note_code(s, path, NULL);
     }
 }
@@ -322,6 +322,11 @@ static int choose_delegate(struct spec_reading *r)
             "'direnv allow'",
             s->root);
     }
+    if (!automatic && strcmp(r->provider, "nix") == 0 && access(s->delegate_file, F_OK) != 0) {
+        // nix would look for one further up, which nobody has trusted
+        return err_set(r->e, ERR_INVALID, "provider \"nix\" needs a file 'flake.nix' in '%s'",
+                       s->root);
+    }
     if (s->delegate != NULL && strcmp(s->delegate, "devenv") == 0) {
         (void)note_code(s, env__path(&s->arena, s->root, "devenv.yaml"), NULL);
     }
@@ -436,4 +441,10 @@ void env_spec_add_input(struct env_spec *s, const char *path)
     if (like.kind != ENV_MISSING) {
         note_target(s, path, &like);
     }
+}
+
+bool env_spec_has_read(const struct env_spec *s, const char *path)
+{
+    const struct env_input *in = find_input(s, path);
+    return in != NULL && in->hashed;
 }

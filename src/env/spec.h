@@ -54,3 +54,5 @@ int env_spec_eval(const struct env_spec *s, struct env_vars *vars, struct err *e
 
 /// Note `path` as an input, as it is on disk now but without a hash. Blocks.
 void env_spec_add_input(struct env_spec *s, const char *path);
+/// Was the file read, and not only named as one to watch?
+bool env_spec_has_read(const struct env_spec *s, const char *path);

@@ -8,10 +8,11 @@ struct env_exec {
     struct env_exec_opts o;
 };
 
-static void on_line(struct str line, void *arg)
+static bool on_line(struct str line, void *arg)
 {
     struct env_exec *x = arg;
     x->o.on_line(line, x->o.arg);
+    return true;
 }
 
 static void on_end(const struct env_child_end *end, void *arg)

@@ -27,7 +27,7 @@
 #include "trust/sources.h"
 #include "trust/trust_int.h"
 
-enum { MOST_FILES = 256, SOURCED_MAX = 1 << 20 };
+enum { MOST_FILES = 256, COMPUTED_MAX = 1 << 20 };
 
 struct env_member {
     const char *name; // clean, relative to the root
@@ -273,6 +273,26 @@ void trust__env_tokens(const struct tree *t, void (*each)(void *arg, const char 
     }
 }
 
+/// What the last build ran and no text names, one path a line: files that its script sourced
+/// (runtime/env/provider.bash), or that nix evaluated (env/build.c).
+static void each_computed(const char *root, const char *list,
+                          void (*each)(void *arg, const char *path), void *arg)
+{
+    struct buf text = {.max = COMPUTED_MAX};
+    char *file = path_join(root, list);
+    struct str rest = path_read(file, &text, NULL) == 0 ? buf_str(&text) : STR_NULL;
+    for (size_t i = 0; i < MOST_FILES && rest.n != 0; i++) {
+        struct str line = str_cut(&rest, '\n');
+        char *path = str_dup(line);
+        if (path[0] == '/' && strlen(path) == line.n) {
+            each(arg, path);
+        }
+        free(path);
+    }
+    buf_fini(&text);
+    free(file);
+}
+
 void trust__env_names(const char *root, void (*each)(void *arg, const char *path), void *arg)
 {
     struct tree t = {0};
@@ -285,20 +305,8 @@ void trust__env_names(const char *root, void (*each)(void *arg, const char *path
     }
     vec_fini(&c.members);
     tree_fini(&t);
-    // what the script sourced when it ran last (runtime/env/provider.bash), one path a line
-    struct buf text = {.max = SOURCED_MAX};
-    char *file = path_join(root, ".afloat/state/sourced");
-    struct str rest = path_read(file, &text, NULL) == 0 ? buf_str(&text) : STR_NULL;
-    for (size_t i = 0; i < MOST_FILES && rest.n != 0; i++) {
-        struct str line = str_cut(&rest, '\n');
-        char *path = str_dup(line);
-        if (path[0] == '/' && strlen(path) == line.n) {
-            each(arg, path);
-        }
-        free(path);
-    }
-    buf_fini(&text);
-    free(file);
+    each_computed(root, ".afloat/state/sourced", each, arg);
+    each_computed(root, ".afloat/state/evaluated", each, arg);
 }
 
 int trust_env_read(struct tree *t, const char *root, struct err *e)

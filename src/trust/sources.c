@@ -1,12 +1,12 @@
 // Which files does a file of an environment read in its turn?
 //
 //     env.sh, .envrc     source lib.sh   . ./lib.sh   source "${BASH_SOURCE%/*}/lib.sh"
-//     flake.nix, *.nix   import ./shell.nix, ./modules (its default.nix)
+//     flake.nix, *.nix   import ./shell.nix, ./modules (its default.nix), self + "/shell.nix"
 //     devenv.yaml        imports: - ./backend (its devenv.nix)
 //
 // Trust in the first file would be worthless if the others could change. They are found in the text, without
-// running or evaluating anything: a script that builds a path at run time hides it, and has to be checked when
-// it runs (runtime/env/provider.bash does that).
+// running or evaluating anything: a path that is put together at run time is hidden, and has to be checked then
+// (runtime/env/provider.bash does that for scripts, env/build.c for what nix evaluates).
 //
 // This is no parser. It may take a word in a comment or in a text for a name; then one more file counts, which
 // does no harm.
@@ -132,40 +132,58 @@ static bool is_path_char(char c)
     return isalnum((unsigned char)c) || strchr("._-+/", c) != NULL;
 }
 
-/// The next word that begins with ./ or ../
-static bool next_path(struct source_scan *s, struct str *out)
+/// Does a path begin at `s->at`? `*dir` is where from: ./ and ../ from the file itself, as `./. + "/x.nix"` does;
+/// `self + "/x.nix"` and `"${self}/x.nix"` from the root.
+static bool begins_path(const struct source_scan *s, struct str *dir)
 {
-    for (; s->at < s->text.n; s->at++) {
-        struct str rest = str_from(s->text, s->at);
-        bool inside = s->at != 0 && is_path_char(s->text.p[s->at - 1]);
-        if (inside || (!str_starts(rest, "./") && !str_starts(rest, "../"))) {
-            continue;
-        }
-        size_t n = 0;
-        while (n < rest.n && is_path_char(rest.p[n])) {
-            n++;
-        }
-        *out = (struct str){rest.p, n};
-        s->at += n;
-        return true;
+    static const char *const self[] = {"self + \"", "self.outPath + \"", "self}", "self.outPath}"};
+    static const char *const here[] = {"./. + \"", "./.}"};
+    struct str rest = str_from(s->text, s->at), before = {s->text.p, s->at};
+    *dir = own_dir(s);
+    if (before.n != 0 && is_path_char(before.p[before.n - 1])) {
+        return false;
     }
-    return false;
+    bool begins = str_starts(rest, "./") || str_starts(rest, "../");
+    for (size_t i = 0; rest.p[0] == '/' && i < ARRAY_LEN(here); i++) {
+        begins |= str_ends(before, here[i]);
+    }
+    for (size_t i = 0; rest.p[0] == '/' && i < ARRAY_LEN(self); i++) {
+        bool found = str_ends(before, self[i]);
+        *dir = found ? STR_NULL : *dir;
+        begins |= found;
+    }
+    return begins;
 }
 
-/// Paths without an ending are directories, in which `file` is meant.
+static bool next_path(struct source_scan *s, struct str *dir, struct str *out)
+{
+    while (s->at < s->text.n && !begins_path(s, dir)) {
+        s->at++;
+    }
+    size_t begin = s->at;
+    while (s->at < s->text.n && is_path_char(s->text.p[s->at])) {
+        s->at++;
+    }
+    *out = (struct str){s->text.p + begin, s->at - begin};
+    while (out->n != 0 && out->p[0] == '/') {
+        *out = str_from(*out, 1);
+    }
+    return begin < s->text.n;
+}
+
+/// A path without an ending may be a file, or a directory in which `file` is meant.
 static void scan_paths(struct source_scan *s, const char *file)
 {
-    struct str path;
-    while (next_path(s, &path)) {
+    struct str path, dir;
+    while (next_path(s, &dir, &path)) {
         struct str base = path_base(path);
         if (base.n == 0 || str_eqz(base, ".") || str_eqz(base, "..")) {
             continue; // the project itself: `src = ./.`
         }
-        if (str_index(base, '.') >= 0) {
-            tell(s, own_dir(s), path);
-        } else {
+        tell(s, dir, path);
+        if (str_index(base, '.') < 0) {
             char *inside = xasprintf(STR_FMT "/%s", STR_ARG(path), file);
-            tell(s, own_dir(s), str_of(inside));
+            tell(s, dir, str_of(inside));
             free(inside);
         }
     }

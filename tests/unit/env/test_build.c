@@ -272,7 +272,7 @@ TEST(nix_and_devenv_are_delegates)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         rig_open();
         fake(rows[i][0],
-             "test \"$*\" = 'print-dev-env --json' && cat recorded.json; echo evaluating >&2");
+             "test \"$1 $2\" = 'print-dev-env --json' && cat recorded.json; echo evaluating >&2");
         rig_write(rows[i][1], "{ }");
         rig_write("recorded.json", nix_recorded);
         rig_write(".afloat/env.toml", "[env]\nGREETING = '${GREETING} over'\n");
@@ -339,6 +339,25 @@ TEST(what_a_flake_imports_is_an_input)
     CHECK_STR(rig_get(rig_build(), "A"), "1");
     CHECK(rig_input(rig.result, "shell.nix", ENV_FILE));
     rig_write("mods/default.nix", "2");
+    rig_wait(&rig.ready, 2);
+    CHECK_STR(rig_get(rig.result, "A"), "2");
+    rig_close();
+}
+
+TEST(a_file_that_only_nix_knows_to_be_imported_is_an_input)
+{
+    rig_open();
+    fake("nix", "from=/nix/store/abc-source; echo \"evaluating file '$from/flake.nix'\" >&2\n"
+                "echo \"evaluating file '$from/mods/one.nix'\" >&2\n"
+                "echo \"evaluating file '/nix/store/def-source/flake.nix'\" >&2; echo other >&2\n"
+                "printf '{\"variables\":{\"A\":{\"type\":\"exported\",\"value\":\"%s\"}}}' "
+                "\"$(cat mods/one.nix)\"");
+    rig_write("flake.nix", "import (./mods + name)");
+    rig_write("mods/one.nix", "1");
+    CHECK_STR(rig_get(rig_build(), "A"), "1");
+    CHECK(rig_input(rig.result, "mods/one.nix", ENV_FILE));
+    CHECK_STR(buf_z(&rig.log), "other\n");
+    rig_write("mods/one.nix", "2");
     rig_wait(&rig.ready, 2);
     CHECK_STR(rig_get(rig.result, "A"), "2");
     rig_close();

@@ -147,6 +147,49 @@ TEST(a_script_cannot_source_what_nobody_has_looked_at)
     finish();
 }
 
+TEST(nix_cannot_evaluate_what_nobody_has_looked_at)
+{
+    begin();
+    char *program = rig_path("bin/nix"), *ran = rig_path("ran");
+    rig_write("bin/nix",
+              "#!/bin/sh\nfor f in flake.nix lib/a.nix link.nix mods/b.nix; do\n"
+              "  echo \"evaluating file '/store/x-source/$f'\" >&2; done\n"
+              "printf '{\"variables\":{\"shellHook\":{\"type\":\"exported\",\"value\":\"%s\"}}}' "
+              "'touch ran'\n");
+    CHECK_INT(chmod(program, 0755), 0);
+    free((void *)(uintptr_t)rig.base[0]);
+    rig.base[0] = xasprintf("PATH=%s/bin:/usr/bin:/bin", rig.root);
+    rig_write("flake.nix", "import ./lib/a.nix ./linked.nix (./mods + file)\n");
+    rig_write("lib/a.nix", "{ }\n");
+    rig_write("link.nix", "{ }\n");
+    rig_write("mods/b.nix", "{ }\n");
+    char *link = rig_path("linked.nix");
+    CHECK_INT(symlink("link.nix", link), 0); // nix names what it leads to
+    CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
+    CHECK(rig_build() == NULL);
+    CHECK_INT(rig.code, ERR_DENIED);
+    CHECK(strstr(rig.error, "'mods/b.nix' is evaluated, and it is not among the trusted files") !=
+          NULL);
+    CHECK(access(ran, F_OK) != 0);
+    CHECK_INT(env_gate_allow(home, rig.root, true, NULL), 0); // followed: it may, and is watched
+    rig_wait(&rig.ready, 1);
+    CHECK(rig_input(rig.result, "mods/b.nix", ENV_FILE));
+    CHECK(access(ran, F_OK) == 0);
+    char *list = rig_path(".afloat/state/evaluated"), *hidden = rig_path("mods/b.nix");
+    struct buf evaluated; // for those who keep sandboxed commands from writing it
+    buf_init(&evaluated, SIZE_MAX);
+    CHECK_INT(path_read(list, &evaluated, NULL), 0);
+    CHECK(strstr(buf_z(&evaluated), hidden) != NULL);
+    CHECK(strstr(buf_z(&evaluated), "lib/a.nix") == NULL); // its name is in a text
+    buf_fini(&evaluated);
+    free(hidden);
+    free(list);
+    free(link);
+    free(ran);
+    free(program);
+    finish();
+}
+
 /// Ask the gate about the project as it is now.
 static int check(struct err *e)
 {

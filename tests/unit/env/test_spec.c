@@ -108,6 +108,7 @@ TEST(faults_of_env_toml_say_where)
         {"script = 'no.sh'", "cannot read script 'no.sh'"},
         {"provider = 'nixx'", "unknown provider 'nixx': auto, toml, script"},
         {"provider = 'script'", "provider \"script\" needs the key 'script'"},
+        {"provider = 'nix'", "provider \"nix\" needs a file 'flake.nix' in '"},
         {"dotenv = ['.bad']", ".bad: line 1: expected NAME=value"},
         {"[[task]]\nname = 'a'", "a task needs 'run' as a text"},
         {"[[task]]\nname = 'a'\nrun = 'x'\nafter = ['b']",

@@ -51,6 +51,17 @@ TEST(what_a_script_sources_is_guarded_by_its_text_and_by_what_it_did)
     free(lines);
 }
 
+TEST(what_nix_evaluated_is_guarded)
+{
+    put("repo/flake.nix", "import ./a.nix (./mods + file)");
+    char *line = xasprintf("%s\n", at("repo/mods/b.nix"));
+    put("repo/.afloat/state/evaluated", line);
+    read_guards(at("repo"));
+    CHECK(has("repo/a.nix") && has("repo/mods/b.nix"));
+    trust_guards_fini(&guards);
+    free(line);
+}
+
 TEST(worktrees_of_a_followed_place_are_guarded)
 {
     put_repo("repo");

@@ -47,11 +47,16 @@ TEST(what_a_script_sources_is_found)
 TEST(what_a_nix_file_imports_is_found_beside_it)
 {
     CHECK_STR(sources("flake.nix", "import ./shell.nix // import ./nix/modules;"),
-              "shell.nix nix/modules/default.nix ");
+              "shell.nix nix/modules nix/modules/default.nix ");
+    CHECK_STR(
+        sources("nix/a.nix", "readFile ./hook; import (self + \"/b.nix\"); \"${self}/c/d.sh\""),
+        "nix/hook nix/hook/default.nix b.nix c/d.sh ");
+    CHECK_STR(sources("nix/a.nix", "import (./. + \"/b.nix\"); \"${./.}/c.nix\"; \"/bin/x.sh\""),
+              "nix/b.nix nix/c.nix ");
     CHECK_STR(sources("nix/shell.nix", "[ ../a.nix ./b.nix ]"), "a.nix nix/b.nix ");
     CHECK_STR(sources("flake.nix", "src = ./.; x = a/./b; y = \"..\"; z = ../.;"), "");
     CHECK_STR(sources("devenv.yaml", "imports:\n  - ./backend\n  - ./x/devenv.nix\n"),
-              "backend/devenv.nix x/devenv.nix ");
+              "backend backend/devenv.nix x/devenv.nix ");
 }
 
 TEST(any_text_is_looked_through)
