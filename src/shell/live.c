@@ -120,10 +120,10 @@ void live__offer(struct live *v)
         free(v->run->failure);
         v->run->failure = NULL;
         live__show(v, STATUS_READY);
+        note_state(v, STATUS_RELOADED);
     }
     v->offered = v->run->result->generation;
     session_poke(v->session);
-    note_state(v, STATUS_RELOADED); // it is shown once the shell has taken it
 }
 
 static void on_retry(void *arg)
@@ -182,11 +182,17 @@ static void on_acked(uint64_t id, int status, void *arg)
     }
 }
 
+void live__reload(struct live *v, bool force)
+{
+    // what failed may succeed now without a changed input: after `git add`, or with a network
+    force |= env_coord_get_state(v->run->coord) == ENV_FAILED;
+    env_coord_reload(v->run->coord, force);
+    v->by_key = true;
+}
+
 static void on_asked(void *arg)
 {
-    struct live *v = arg;
-    env_coord_reload(v->run->coord, false);
-    v->by_key = true;
+    live__reload(arg, false);
 }
 
 // ---- messages of the coordinator -----------------------------------------------------------
@@ -208,16 +214,25 @@ void live__ready(struct live *v)
     live__show(v, v->by_key ? STATUS_RELOADING : STATUS_READY);
     v->by_key = false;
     live__offer(v);
+    if (!v->stuck) {
+        note_state(v, STATUS_RELOADED); // it is shown once the shell has taken it
+    }
     live__watch_tasks(v, true);
     live__answer_waiting(v);
 }
 
 void live__failed(struct live *v)
 {
+    struct buf line = {.max = SIZE_MAX};
     v->by_key = false;
     live__show(v, STATUS_FAILED);
-    note(v, "state",
-         "afloat: the environment failed, the old one stays; 'afloat env error' says why");
+    buf_addz(&line,
+             "afloat: the environment failed, the old one stays; 'afloat env error' says why");
+    if (!v->stuck && v->run->failure_code != ERR_DENIED) {
+        status_render_hint(key_of(), "try again", &line);
+    }
+    note(v, "state", buf_z(&line));
+    buf_fini(&line);
     live__answer_waiting(v);
 }
 

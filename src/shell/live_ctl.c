@@ -171,8 +171,7 @@ static int start_task(struct live *v, struct ctl_call *call, const char *name, s
 
 static void on_reload(struct live *v, struct ctl_call *call, const char *arg)
 {
-    env_coord_reload(v->run->coord, arg != NULL && strcmp(arg, "force") == 0);
-    v->by_key = true;
+    live__reload(v, arg != NULL && strcmp(arg, "force") == 0);
     vec_push(&v->waiting, call);
 }
 

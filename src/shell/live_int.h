@@ -53,6 +53,8 @@ struct live {
 void live__show(struct live *v, enum status_state s);
 /// Have `text` printed at the next prompt, and let the shell look.
 void live__note(struct live *v, const char *text);
+/// Build if an input changed, the last build failed, or with `force`.
+void live__reload(struct live *v, bool force);
 /// Offer the environment that `run` has now.
 void live__offer(struct live *v);
 /// Hand a task to the shell; with `force` whatever its `status` says.

@@ -91,13 +91,19 @@ void status_render_line(const struct status *s, struct buf *out)
 {
     buf_addf(out, "afloat: %s", states[s->state].name);
     add_names(s, out);
-    if (s->state != STATUS_BUILDING) {
+    if (s->state == STATUS_BUILDING) {
+        status_render_hint(s->key, "reload", out);
+    } else { // the shell has it: there is nothing to press
         buf_addz(out, "  in ");
         add_duration(s->duration_ms, out);
     }
+}
+
+void status_render_hint(const char *key, const char *what, struct buf *out)
+{
     buf_addz(out, "  (press ");
-    status_render_key(s->key, out);
-    buf_addz(out, " to reload)");
+    status_render_key(key, out);
+    buf_addf(out, " to %s)", what);
 }
 
 void status_render(const struct status *s, size_t columns, struct buf *out)

@@ -38,8 +38,10 @@ struct status {
     bool plain;      // without colours
 };
 
-/// The state in one short line for the prompt, without a newline.
+/// The state in one short line for the prompt, without a newline; with the key where pressing it helps.
 void status_render_line(const struct status *s, struct buf *out);
+/// What the key does, for the end of such a line: "  (press Ctrl-Alt-R to reload)".
+void status_render_hint(const char *key, const char *what, struct buf *out);
 
 /// The text of the row, at most `columns` wide, with colours; no cursor movement.
 void status_render(const struct status *s, size_t columns, struct buf *out);

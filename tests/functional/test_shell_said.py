@@ -36,11 +36,31 @@ def test_building_and_reloaded_are_one_line_each_at_the_prompt(place, shell):
     (place.project / "hold").unlink()
     retry(lambda: place.ctl("status")["generation"] == 2)
     t.send("\r")
-    t.expect(rb"afloat: reloaded  env.toml  in [^\r]*s  \(press Ctrl-Alt-R to reload\)\r\n")
+    t.expect(rb"afloat: reloaded  env.toml  in [0-9.]+ m?s\r\n")  # nothing is left to press
     t.expect(PROMPT)
     assert ask(t, "printenv FOO") == "two"
     assert place.end(t) == 0
     assert t.seen.count(b"afloat: building") == t.seen.count(b"afloat: reloaded") == 1
+
+
+def test_what_failed_is_tried_again_by_the_key(place, shell):
+    """No input has changed: only the user knows that it may succeed now."""
+    place.write('script = "env.sh"\n')
+    place.write('test -e there || { echo "not there" >&2; exit 1; }; export FOO=one\n', "env.sh")
+    (place.project / "there").touch()
+    place.trust()
+    t = place.enter(shell=shell)
+    (place.project / "there").unlink()
+    place.write('test -e there || { echo "not there" >&2; exit 1; }; export FOO=two\n', "env.sh")
+    retry(lambda: place.ctl("status")["state"] == "failed")
+    t.send("\r")
+    t.expect(rb"'afloat env error' says why  \(press Ctrl-Alt-R to try again\)\r\n")
+    assert ask(t, "printenv FOO") == "one"
+    t.expect(PROMPT)
+    (place.project / "there").touch()
+    t.send(b"\x1b\x12")
+    assert retry(lambda: ask(t, "printenv FOO") == "two")
+    assert place.end(t) == 0
 
 
 def test_a_build_that_writes_its_own_input_is_named(place):
@@ -205,6 +225,7 @@ def test_a_task_runs_again_when_its_inputs_change(place, shell):
     place.write("3\n", "in/a.txt")
     assert retry(lambda: ask(t, "printenv FROM") == "3")
     assert b"afloat: task t done again" in t.seen
+    assert b"reloaded" not in t.seen  # no file of the environment has changed
     place.write("x\n", "own.txt")
     def told():
         ask(t, "true")

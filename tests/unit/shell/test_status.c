@@ -62,6 +62,7 @@ TEST(at_the_prompt_a_state_is_one_plain_line)
     status_render_line(&s, &line);
     CHECK(strncmp(buf_z(&line), "afloat: building  x\\x1b[2Jy", 25) == 0);
     CHECK(strchr(buf_z(&line), '\033') == NULL && strchr(buf_z(&line), '\n') == NULL);
+    CHECK(strstr(buf_z(&line), "  (press Ctrl-Alt-R to reload)") != NULL);
     buf_clear(&line);
     s = (struct status){.state = STATUS_RELOADED,
                         .key = "\\e\\C-r",
@@ -69,7 +70,7 @@ TEST(at_the_prompt_a_state_is_one_plain_line)
                         .n_changed = 1,
                         .duration_ms = 12};
     status_render_line(&s, &line);
-    CHECK_STR(buf_z(&line), "afloat: reloaded  env.toml  in 12 ms  (press Ctrl-Alt-R to reload)");
+    CHECK_STR(buf_z(&line), "afloat: reloaded  env.toml  in 12 ms"); // nothing is left to press
     buf_fini(&line);
 }
 
