@@ -393,7 +393,7 @@ static void on_delegate_end(const struct env_child_end *end, void *arg)
     struct err e = {0};
     b->child = NULL;
     b->answer = arena_str(&b->arena, end->out);
-    b->tail = str_dup(end->tail);
+    b->tail = str_dup(b->fault.code == 0 ? end->tail : STR_NULL); // we have ended it: no news
     if (end->code != 0 && b->fault.code == 0) {
         err_set(&b->fault, end->code, "%s", end->why);
     }

@@ -49,12 +49,13 @@ static bool is_same(const struct env_spec *s, const struct tree *t)
 // Where trust is kept for `root`: its repository, or itself.
 static int place_of(struct trust_place *p, const char *home, const char *root, struct err *e)
 {
-    int rc = trust_place_of(p, home, root, e);
+    struct err why = {0};
+    int rc = trust_place_of(p, home, root, &why);
     if (rc == ERR_NOT_FOUND) {
         *p = (struct trust_place){.root = xstrdup(root), .place = xstrdup(root)};
-        rc = 0;
+        return 0;
     }
-    return rc;
+    return rc == 0 ? 0 : err_set(e, rc, "%s", why.msg);
 }
 
 static enum trust_answer ask(const char *home, const struct env_spec *s, const struct tree *tree,
