@@ -540,13 +540,11 @@ void channel__open(struct fleet *f)
     assert(f->shared && f->plugins.chosen != NULL);
     f->channel.choices = -1;
     timer_init(&f->channel.poll, f->o.loop, channel__look, f);
-    store_on_ring(f->o.store, channel__look, f);
     work_submit(f->lane, 0, load_work, on_loaded, job_new(f, 0));
 }
 
 void channel__close(struct fleet *f)
 {
-    store_on_ring(f->o.store, NULL, NULL);
     timer_stop(&f->channel.poll);
     rollout__stop(f, "the hub is stopping");
 }

@@ -56,6 +56,7 @@ struct fleet {
     uint64_t looks;   // asked for
     uint64_t renewed; // when the last look that was answered was asked for, ms
     bool looking;     // between a tick and its last answer
+    bool again;       // something rang meanwhile
     bool open;        // runs are taken
     bool draining;    // as of the last look
     size_t n_asked;   // answers that are still to come
@@ -98,3 +99,4 @@ int64_t rollout__previous(const struct fleet *f, int64_t number, int64_t now);
 // lease.c
 void lease__add(struct fleet *f, struct str id, int64_t epoch);
 void lease__drop(struct fleet *f, struct str id);
+void lease__look(struct fleet *f); // now: there may be a run to take, or a wish for one

@@ -1,6 +1,7 @@
 // The runs that this hub holds, and taking more.
 //
-//     every POLL_MS:  names of bots here (lane) ──> run_look ──> run_claim ──> runner.claimed, and again
+//     a ring, room, or every POLL_MS:
+//       names of bots here (lane) ──> run_look ──> run_claim ──> runner.claimed, and again
 //                                                     │
 //                          held here and not there: lost <─┴─> held there and not here: given back
 //
@@ -164,9 +165,9 @@ static void on_looked(void *arg, const struct pg_result *r, const struct err *e)
 static void on_claimed(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct fleet *f = arg;
-    bool found = e == NULL && pg_rows(r) == 1;
-    f->looking = false;
-    if (found) {
+    bool again = f->again;
+    f->looking = f->again = false;
+    if (e == NULL && pg_rows(r) == 1) {
         struct fleet_claim c = {.id = pg_get(r, 0, 0),
                                 .epoch = pg_get_int(r, 0, 1),
                                 .body = pg_get(r, 0, 2),
@@ -174,9 +175,10 @@ static void on_claimed(void *arg, const struct pg_result *r, const struct err *e
                                 .lost = pg_get_bool(r, 0, 4)};
         lease__add(f, c.id, c.epoch);
         f->runner.claimed(f->runner.arg, &c);
+        again = again || find(f, c.id) != NULL; // else it was given back: not at once again
     }
     if (f->open) {
-        timer_start(&f->tick, found ? 0 : POLL_MS);
+        timer_start(&f->tick, again ? 0 : POLL_MS);
     }
     fleet__answered(f);
 }
@@ -248,6 +250,26 @@ static void on_tick(void *arg)
     timer_start(&f->tick, POLL_MS);
 }
 
+void lease__look(struct fleet *f)
+{
+    f->again = f->looking; // its answer may be older than the reason to look
+    if (f->open && !f->looking) {
+        timer_start(&f->tick, 0);
+    }
+}
+
+static void on_ring(void *arg, struct str what)
+{
+    struct fleet *f = arg;
+    bool runs = str_eqz(what, "runs");
+    if (runs || what.n == 0) {
+        lease__look(f);
+    }
+    if (!runs) {
+        channel__look(f);
+    }
+}
+
 void fleet_take_runs(struct fleet *f)
 {
     if (f->shared && !f->open) {
@@ -256,6 +278,7 @@ void fleet_take_runs(struct fleet *f)
         timer_init(&f->tick, f->o.loop, on_tick, f);
         timer_start(&f->tick, 0);
         channel__open(f);
+        store_on_ring(f->o.store, on_ring, f);
     }
 }
 
@@ -264,6 +287,7 @@ void fleet_stop_taking(struct fleet *f)
     if (f->open) {
         f->open = false;
         timer_stop(&f->tick);
+        store_on_ring(f->o.store, NULL, NULL);
         channel__close(f);
     }
 }

@@ -104,6 +104,7 @@ static void on_written(void *arg, const struct pg_result *r, const struct err *e
         e = &own;
     } else if (e == NULL && q.ends) {
         lease__drop(q.f, str_of(q.id));
+        lease__look(q.f); // there is room for the next
     }
     if (q.done != NULL) {
         q.done(q.arg, e != NULL ? e->code : 0, e);

@@ -14,7 +14,7 @@ bool store_hub(struct store *s, struct store_hub *out)
     return true;
 }
 
-void store_on_ring(struct store *s, loop_fn *cb, void *arg)
+void store_on_ring(struct store *s, store_ring_cb *cb, void *arg)
 {
     if (store_shared(s)) {
         struct pg_store *p = pg_store_of(s);

@@ -292,10 +292,13 @@ static void on_notify(void *arg, struct str payload)
 {
     struct pg_store *p = arg;
     uint64_t id = 0;
-    if (!str_to_u64(payload, &id) && p->ring != NULL) {
-        p->ring(p->ring_arg);
+    bool counts = str_to_u64(payload, &id);
+    if (counts || payload.n == 0) {
+        pg_stream_heard(p, id);
     }
-    pg_stream_heard(p, id);
+    if (!counts && p->ring != NULL) {
+        p->ring(p->ring_arg, payload);
+    }
 }
 
 static void on_state(void *arg, const struct err *why)

@@ -43,7 +43,7 @@ struct pg_store {
     struct loop_task *close_task;
     struct timer beat, care;
     struct shelf *shelf; // texts of bots
-    loop_fn *ring;       // store_on_ring(); NULL: nobody listens
+    store_ring_cb *ring; // store_on_ring(); NULL: nobody listens
     void *ring_arg;
 
     struct map sessions; // struct pg_session by id

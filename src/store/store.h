@@ -267,9 +267,11 @@ struct store_hub {
 };
 /// False for a store in files.
 bool store_hub(struct store *s, struct store_hub *out);
-/// Call `cb` whenever a function of the database rang for what is not on the stream (`afloat.ring`), or may have:
-/// rings can be lost, so look now and then as well. One listener; NULL ends it. A store in files never rings.
-void store_on_ring(struct store *s, loop_fn *cb, void *arg);
+/// A function of the database rang for `what`, which is not on the stream; an empty `what`: it may have rung for anything.
+typedef void store_ring_cb(void *arg, struct str what);
+/// Call `cb` whenever the database rings. Rings can be lost, so look now and then as well. One listener; NULL ends
+/// it. A store in files never rings.
+void store_on_ring(struct store *s, store_ring_cb *cb, void *arg);
 
 // ---- check --------------------------------------------------------------------------------
 

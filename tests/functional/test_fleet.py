@@ -203,6 +203,50 @@ def test_the_command_waits_with_a_queued_run_and_shows_it(team, repo):
     assert row(made["anvil"].home, waiting["run_id"])["hub"] == "bellows"
 
 
+LOOKS = """
+    CREATE TABLE looks (hub text, at timestamptz DEFAULT clock_timestamp());
+    CREATE TABLE taken (hub text, at timestamptz DEFAULT clock_timestamp());
+    CREATE FUNCTION note_look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO looks (hub) VALUES (NEW.name); RETURN NULL; END $$;
+    CREATE FUNCTION note_taken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO taken (hub) VALUES (NEW.hub); RETURN NULL; END $$;
+    CREATE TRIGGER note AFTER UPDATE OF generation ON afloat.hubs FOR EACH ROW EXECUTE FUNCTION note_look();
+    CREATE TRIGGER note AFTER UPDATE OF hub ON afloat.runs FOR EACH ROW EXECUTE FUNCTION note_taken();
+"""
+
+
+def pauses_before_claims(database):
+    """Of each run that was taken from the queue: the seconds between the look that took it and the look before. A hub
+    without a reason to look does so half a second after the last, never earlier."""
+    return [float(x) for x in database.sql("""SELECT extract(epoch FROM max(two.at) - min(two.at)) FROM taken t CROSS JOIN LATERAL
+        (SELECT l.at FROM looks l WHERE l.hub = t.hub AND l.at < t.at ORDER BY l.at DESC LIMIT 2) AS two GROUP BY t.at HAVING count(*) = 2""").split()]
+
+
+def test_a_hub_with_room_takes_a_queued_run_at_once(team, repo, database):
+    made = rigs(team, repo, "anvil", "bellows")
+    made["anvil"].home.ok("hubs", "label", "bellows", "gpu")
+    database.sql(LOOKS)
+    for _ in range(4):
+        run = made["anvil"].start(DONE, on="gpu")
+        retry(lambda: row(made["anvil"].home, run.id)["state"] == "ended", 60)
+    pauses = pauses_before_claims(database)
+    assert len(pauses) >= 3 and min(pauses) < 0.5, pauses
+
+
+def test_a_queued_run_starts_at_once_when_another_one_ends(team, repo, database):
+    rig = rigs(team, repo, "anvil", more="max_runs = 1\n")["anvil"]
+    first = rig.start([gate(), *DONE])
+    first.at_gate()
+    waiting = [rig.start(DONE) for _ in range(3)]
+    assert all(row(rig.home, r.id)["state"] == "queued" for r in waiting)
+    database.sql(LOOKS)
+    first.open_gate()
+    for run in waiting:
+        retry(lambda: row(rig.home, run.id)["state"] == "ended", 60)
+    pauses = pauses_before_claims(database)
+    assert len(pauses) >= 3 and min(pauses) < 0.5, pauses
+
+
 def test_a_draining_hub_passes_its_runs_on(team, repo):
     made = rigs(team, repo, "anvil", "bellows")
     first = made["anvil"].start([gate(), *DONE])

@@ -1,6 +1,7 @@
 -- Runs that the earlier schema cannot hold stay as they are in its columns.
 
 DROP FUNCTION afloat.bot_remove(text, boolean);
+DROP FUNCTION afloat.ring(text);
 DROP FUNCTION afloat.hub_rows();
 DROP FUNCTION afloat.run_say(text, text, bigint);
 DROP FUNCTION afloat.run_stop(text, integer);

@@ -30,6 +30,11 @@ CREATE INDEX runs_held ON afloat.runs (owner, hub, hub_epoch) WHERE state = 'run
 CREATE INDEX runs_busy ON afloat.runs (project, owner) WHERE state = 'running';
 CREATE INDEX runs_newest ON afloat.runs (owner, started_at DESC, id DESC);
 
+-- Something for the hubs to look at that is not on the stream, whose doorbell carries numbers only. 'runs': one waits
+-- in the queue, or something is wanted of one at work.
+CREATE FUNCTION afloat.ring(p_what text) RETURNS void LANGUAGE sql AS
+$$ SELECT pg_notify(afloat.channel(), p_what) $$;
+
 -- A run begins: on this hub, or in the queue. One that has ended begins again. The answer is its epoch; 0: it
 -- waits in the queue; NULL: it has not ended.
 CREATE FUNCTION afloat.run_add(p_id text, p_hub text, p_hub_epoch bigint, p_here boolean, p_bot text,
@@ -53,6 +58,9 @@ BEGIN
     IF NOT FOUND THEN -- sent again, or it has not ended
         SELECT * INTO r FROM afloat.runs WHERE owner = current_user AND id = p_id
             AND body = p_body AND (hub IS NULL OR (hub = p_hub AND hub_epoch = p_hub_epoch));
+    END IF;
+    IF r.state = 'queued' THEN
+        PERFORM afloat.ring('runs');
     END IF;
     RETURN CASE WHEN r.state = 'queued' THEN 0 ELSE r.epoch END;
 END $$;
@@ -196,6 +204,7 @@ $$;
 
 -- Ask for the end of a run, wherever it is. One that waits in the queue ends here.
 CREATE FUNCTION afloat.run_stop(p_id text, p_n integer) RETURNS void LANGUAGE sql AS $$
+    SELECT afloat.ring('runs');
     UPDATE afloat.runs SET stops = greatest(stops, p_n) WHERE owner = current_user AND id = p_id
         AND state = 'running';
     UPDATE afloat.runs SET state = 'ended', ended_at = clock_timestamp(), body = (body::jsonb ||
@@ -206,6 +215,7 @@ $$;
 
 -- Say something to a run, once: a request that comes twice has the token of the first. False: the run has ended.
 CREATE FUNCTION afloat.run_say(p_id text, p_text text, p_token bigint) RETURNS boolean LANGUAGE sql AS $$
+    SELECT afloat.ring('runs');
     WITH told AS (
         UPDATE afloat.runs SET
                 said = CASE WHEN p_token = ANY (tokens) THEN said ELSE array_append(said, p_text) END,

@@ -50,13 +50,9 @@ CREATE TABLE afloat.plugin_hubs (
     PRIMARY KEY (owner, hub)
 );
 
--- Something for the hubs to look at; the stream's doorbell carries numbers only.
-CREATE FUNCTION afloat.ring() RETURNS void LANGUAGE sql AS
-$$ SELECT pg_notify(afloat.channel(), 'look') $$;
-
 CREATE FUNCTION afloat.document_rings() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM afloat.ring();
+    PERFORM afloat.ring('plugins');
     RETURN NULL;
 END $$;
 CREATE TRIGGER documents_ring AFTER INSERT OR UPDATE ON afloat.documents
@@ -138,7 +134,7 @@ BEGIN
     UPDATE afloat.plugin_hubs h SET turn = p_number FROM afloat.plugin_channels c
         WHERE h.owner = afloat.plugin_owner() AND h.hub = p_hub AND c.owner = h.owner AND c.next = p_number;
     given := FOUND;
-    PERFORM afloat.ring();
+    PERFORM afloat.ring('plugins');
     RETURN given;
 END $$;
 
@@ -159,7 +155,7 @@ BEGIN
         AND b.added_at < clock_timestamp() - interval '1 hour' AND NOT EXISTS (
             SELECT FROM afloat.plugin_sets s, jsonb_array_elements(s.body::jsonb) AS x
             WHERE s.owner = b.owner AND x ->> 'hash' = b.hash);
-    PERFORM afloat.ring();
+    PERFORM afloat.ring('plugins');
     RETURN ended;
 END $$;
 
@@ -167,7 +163,7 @@ END $$;
 CREATE FUNCTION afloat.plugin_say(p_hub text, p_number bigint, p_answer text) RETURNS void LANGUAGE sql AS $$
     UPDATE afloat.plugin_hubs SET number = p_number, answer = p_answer
         WHERE owner = afloat.plugin_owner() AND hub = p_hub;
-    SELECT afloat.ring()
+    SELECT afloat.ring('plugins')
 $$;
 
 -- The hubs of this user, as a roll-out sees them.
