@@ -6,9 +6,10 @@
 // on from there. A push that fails is a note of the run and tried again after the next step; the run
 // continues, since its worktree has everything.
 //
-// A remote may never answer. Each command of git has its time (git/), a stop by force ends the push at once,
-// a hub that stops gives it a few seconds, and neither asks such a remote again. The branch is in the user's
-// repository, and the next push of the run carries what this one did not.
+// A remote may never answer. A push has two minutes, and those of later steps a few seconds until one arrives,
+// so a dead remote does not stop the run. A stop by force ends the push at once, a hub that stops gives it a few
+// seconds, and neither asks such a remote again. The branch is in the user's repository, and the next push of the
+// run carries what this one did not.
 //
 // Invariants:
 //   - one push at a time, and git pushes nothing while the work is kept: after a turn that was abandoned, KEEP
@@ -23,6 +24,11 @@
 #include "base/log.h"
 #include "bot/run_int.h"
 #include "git/git.h"
+
+enum {
+    PUSH_MS = 120000,
+    SILENT_MS = 15000, // after a push that the remote did not answer
+};
 
 #define NOT_THERE "its work is not on the remote"
 
@@ -104,6 +110,8 @@ static void on_pushed(void *arg, int status, const struct err *e, const struct g
     }
 }
 
+/// A step waits for its push, and a remote that was silent before is likely to be silent again. The last push of
+/// a run (not `live`) has all the time: no other follows that could carry the work.
 static void push(struct run *r, bool live, loop_fn *done, void *arg)
 {
     assert(r->push.done == NULL && done != NULL); // one after the other
@@ -119,6 +127,7 @@ static void push(struct run *r, bool live, loop_fn *done, void *arg)
     r->push.done = done;
     r->push.arg = arg;
     r->push.job = git_push(r->b->git, &o, on_pushed, r);
+    git_set_patience(r->push.job, live && r->push.silent ? SILENT_MS : PUSH_MS);
     git_set_umask(r->push.job, r->umask);
 }
 

@@ -52,6 +52,9 @@ void git_cancel(struct git_job *j);
 /// The caller stops soon: a command that waits for a remote has `ms` from now on, and so has each later one.
 void git_hurry(struct git *g, uint64_t ms);
 
+/// How long each of its commands may wait for a remote, for a job that was just started; else as long as any command.
+void git_set_patience(struct git_job *j, uint64_t ms);
+
 /// The umask of its commands, for a job that was just started; else that of proc_umask().
 void git_set_umask(struct git_job *j, mode_t mask);
 

@@ -93,7 +93,8 @@ struct git_job {
     struct proc *proc;
     struct timer limit;
     mode_t umask;
-    int status; // the first failure
+    uint64_t patience_ms; // of a command that talks to a remote
+    int status;           // the first failure
     struct err err;
     struct err step_err; // of the step under way, also on the lane
     int step_status;

@@ -182,16 +182,16 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 
 static uint64_t limit_of(const struct git_job *j)
 {
-    return j->cmd.far ? j->git->far_ms : j->git->timeout_ms;
+    return j->cmd.far ? MIN(j->git->far_ms, j->patience_ms) : j->git->timeout_ms;
 }
 
 static void on_limit(void *arg)
 {
     struct git_job *j = arg;
-    j->step_status =
-        err_set(&j->step_err, ERR_TIMEOUT,
-                j->cmd.far ? "the remote took longer than %llu s" : "git took longer than %llu s",
-                (unsigned long long)(limit_of(j) / 1000));
+    j->step_status = err_set(&j->step_err, ERR_TIMEOUT,
+                             j->cmd.far ? "the remote did not answer within %llu s"
+                                        : "git took longer than %llu s",
+                             (unsigned long long)(limit_of(j) / 1000));
     proc_end(j->proc, GRACE_MS);
 }
 
@@ -337,6 +337,7 @@ void *job__new(struct git *g, size_t size, const struct git_step *steps,
     j->undo = undo;
     j->report = report;
     j->umask = proc_umask();
+    j->patience_ms = UINT64_MAX;
     timer_init(&j->limit, g->loop, on_limit, j);
     j->next = g->jobs;
     j->link = &g->jobs;
@@ -540,9 +541,14 @@ void git_hurry(struct git *g, uint64_t ms)
     g->far_ms = MIN(g->far_ms, ms);
     for (struct git_job *j = g->jobs; j != NULL; j = j->next) {
         if (j->proc != NULL && j->cmd.far && j->step_status == 0) {
-            timer_start(&j->limit, g->far_ms);
+            timer_start(&j->limit, limit_of(j));
         }
     }
+}
+
+void git_set_patience(struct git_job *j, uint64_t ms)
+{
+    j->patience_ms = ms;
 }
 
 void git_set_umask(struct git_job *j, mode_t mask)

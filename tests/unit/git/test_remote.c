@@ -223,6 +223,20 @@ TEST(a_push_that_arrived_without_an_answer_is_replaced_by_the_next_one)
     rig_end();
 }
 
+TEST(a_push_waits_for_its_remote_as_long_as_it_was_told)
+{
+    begin();
+    block("pre-receive");
+    start_push(NULL, NULL);
+    git_set_patience(rig.job, 50);
+    CHECK_INT(rig_wait(), ERR_TIMEOUT);
+    CHECK_STR(rig.err.msg, "the remote did not answer within 0 s");
+    unblock("pre-receive");
+    start_push(NULL, NULL); // that was for one job
+    CHECK_OK(rig_wait());
+    rig_end();
+}
+
 TEST(a_remote_that_never_answers_has_little_time_in_a_hurry)
 {
     begin();
@@ -235,7 +249,7 @@ TEST(a_remote_that_never_answers_has_little_time_in_a_hurry)
             git_hurry(rig.git, 50);
         }
         CHECK_INT(rig_wait(), ERR_TIMEOUT);
-        CHECK_STR(rig.err.msg, "the remote took longer than 0 s");
+        CHECK_STR(rig.err.msg, "the remote did not answer within 0 s");
         // also the hook, which ignores SIGTERM
         CHECK_STR(rig_out("p=$(cat far.git/began) && test ! -d \"/proc/$p\" || echo alive"), "");
         unblock("pre-receive");
