@@ -6,6 +6,7 @@ directory, and the only way in is a Unix socket there.
 import os
 import pathlib
 import pwd
+import select
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,21 @@ class Server:
         """SIGINT: fast; SIGQUIT: at once, as after a crash."""
         self.process.send_signal(signum)
         self.process.wait(timeout=120)
+
+    def kill(self):
+        """kill -9 of the postmaster, then of all processes that it had."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        self.process.send_signal(signal.SIGSTOP)  # it starts no more of them
+        gone = [os.pidfd_open(int(pid)) for pid in children.read_text().split()]
+        self.process.kill()
+        self.process.wait()
+        for fd in gone:
+            try:
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            select.select([fd], [], [], 60)
+            os.close(fd)
 
     def sql(self, database, text, user="boss"):
         """The rows that a statement gives, as lines of text."""

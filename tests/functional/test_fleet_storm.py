@@ -1,4 +1,4 @@
-"""Five hubs on one PostgreSQL while hubs are killed and stopped, the server restarts, connections break and the network is slow, all at random.
+"""Five hubs on one PostgreSQL while hubs are killed and stopped, the server restarts or crashes, connections break and the network is slow, all at random.
 
 The server itself keeps the history: triggers note who held each run and session under which epoch, and who wrote
 each event. From that, from what was acknowledged and from a ledger that the tools write outside of all worktrees:
@@ -23,6 +23,7 @@ from team_rig import LEASE_S, Proxy, Reader, Team
 from test_many_hubs import check_history
 
 ROUNDS = 30 if LOOPS == 1 else 50 * LOOPS
+CRASHES = 8 * LOOPS
 NAMES = ["anvil", "bellows", "crucible", "dies", "ember"]
 STEPS = 3
 
@@ -57,6 +58,7 @@ class Storm:
         self.scratch = tmp_path
         self.proxies, self.rigs = {}, {}
         self.away = {}  # hubs that cannot work now: {name: (when it ends, what ends it)}
+        self.kinds = [self.kill, self.pause, self.part, self.cut, self.slow, self.restart, self.crash]
         self.made = collections.Counter()  # faults by kind
         self.acknowledged, self.said, self.runs = [], [], []
         self.numbers, self.stop = itertools.count(), threading.Event()
@@ -156,14 +158,21 @@ class Storm:
         self.leave(name, 1.0, lambda: setattr(proxy, "delay", 0.0))
 
     def restart(self, name):
-        self.postgres.stop(self.dice.choice([signal.SIGINT, signal.SIGQUIT]))
+        self.postgres.stop()
+        self.postgres.start()
+
+    def crash(self, name):
+        """The server forgets what it has committed without waiting for its disk (`afloat.hurry()`)."""
+        if self.dice.random() < 0.5:
+            self.postgres.stop(signal.SIGQUIT)
+        else:
+            self.postgres.kill()
         self.postgres.start()
 
     def fault(self, round):
-        kinds = [self.kill, self.pause, self.part, self.cut, self.slow, self.restart]
-        if round % len(kinds) == 0:
-            self.order = self.dice.sample(kinds, len(kinds))  # each kind as often as the others
-        kind = self.order[round % len(kinds)]
+        if round % len(self.kinds) == 0:
+            self.order = self.dice.sample(self.kinds, len(self.kinds))  # each kind as often as the others
+        kind = self.order[round % len(self.kinds)]
         busy = self.busy in self.live() and self.dice.random() < 0.7  # the hub that has just begun a run
         kind(self.busy if busy else self.dice.choice(self.live()))
         self.made[kind.__name__] += 1
@@ -264,15 +273,25 @@ def storm(database, postgres, tmp_path):
     s.close()
 
 
-def test_five_hubs_lose_double_and_repeat_nothing_whatever_breaks(storm, record_property):
-    for number in range(ROUNDS):
+def rage(storm, rounds, record_property):
+    """So many rounds, then the check; how many runs moved to another hub."""
+    for number in range(rounds):
         storm.round(number)
         print(f"round {number}: {dict(storm.made)}")
     storm.settle()
     storm.stop.set()
     moved = storm.check()
     storm.check_reader()
-    faults = sum(storm.made.values())
-    assert faults == ROUNDS and len(storm.made) == 6 and moved > 0 and len(storm.said) > ROUNDS // 4
-    record_property("counted", f"{ROUNDS} rounds, {faults} faults {dict(storm.made)}, {len(storm.runs)} runs of which {moved} moved, "
+    assert set(storm.made) == {k.__name__ for k in storm.kinds} and storm.made.total() == rounds and len(storm.said) > rounds // 4
+    record_property("counted", f"{rounds} rounds, faults {dict(storm.made)}, {len(storm.runs)} runs of which {moved} moved, "
                     f"{len(storm.acknowledged)} events and {len(storm.said)} messages acknowledged")
+    return moved
+
+
+def test_five_hubs_lose_double_and_repeat_nothing_whatever_breaks(storm, record_property):
+    assert rage(storm, ROUNDS, record_property) > 0
+
+
+def test_a_server_that_crashes_again_and_again_loses_nothing(storm, record_property):
+    storm.kinds = [storm.crash]
+    rage(storm, CRASHES, record_property)
