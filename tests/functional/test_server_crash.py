@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-from bots import DONE, FILES, Repo, Rig, shell
+from bots import DONE, FILES, Repo, Rig, say, shell
 from conftest import retry
 from team_rig import Proxy, Team
 from test_agent import Session, call
@@ -44,6 +44,14 @@ def hubs(lazy, database):
     for name in list(team.hubs):
         team.hubs.pop(name).close()
     proxy.close()
+    team.close()
+
+
+@pytest.fixture
+def team_of_one(database):
+    team = Team(database)
+    yield team, team.start("a")
+    print(*team.homes["a"].log.read_text().splitlines()[-30:], sep="\n")  # shown when the test failed
     team.close()
 
 
@@ -120,3 +128,19 @@ def test_a_claim_of_a_run_that_the_server_forgot_is_worth_nothing(hubs, lazy, da
     steps = ledger.read_text().split()
     assert len(steps) == len(set(steps)), "a step ran twice"
     record_property("counted", f"{forgotten} crashes behind a claim")
+
+
+def test_a_hub_outlives_a_server_that_lost_what_was_committed(team_of_one, database, tmp_path):
+    """As a copy does that was behind when it took over."""
+    team, hub = team_of_one
+    s = Session(hub, tmp_path / "work", [shell("touch began; until [ -e go ]; do sleep 0.05; done"), say("done")])
+    s.send()
+    retry((s.dir / "began").exists)
+    database.sql(f"DELETE FROM afloat.events WHERE session = '{s.id}' AND seq > 1; UPDATE afloat.sessions SET last_seq = 1 WHERE id = '{s.id}'")
+    (s.dir / "go").touch()
+    retry(lambda: f"event=turn.failed lost: \"the server has lost events of session '{s.id}' after 1" in hub.log.read_text())
+    assert s.call("GET")["id"] == s.id
+    team.kill("a")
+    team.start("a")
+    s.send("again")  # the model begins anew: it has heard nothing yet
+    s.wait_for("turn.completed")

@@ -297,6 +297,9 @@ BEGIN
         IF first_seq IS NOT NULL THEN
             RETURN;
         END IF;
+    ELSIF s.last_seq < p_known THEN -- a copy of the server that was behind took over, or its disk lost them
+        PERFORM afloat.refuse('AF409', format('the server has lost events of session ''%s'' after %s; restart the hub to'
+            ' continue from there', p_session, s.last_seq));
     END IF;
     first_seq := s.last_seq + 1;
     UPDATE afloat.sessions x SET last_seq = s.last_seq + n, updated_at = greatest(s.started_at, afloat.now_ms()),
