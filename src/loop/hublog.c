@@ -1,6 +1,7 @@
 // The hub's log: file, ring and event stream behind one sink.
 //
 //     any thread: log_x() ── lock ──> sink ──┬─> write(2) to hub.log, rotated by size
+//                                            ├─> systemd's journal, where it started the hub: life and troubles
 //                                            ├─> ring of the last lines (GET /logs)
 //                                            └─> waiting list ── uv_async ──> loop: emit (`log` events)
 //
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +34,7 @@ struct line {
 struct hublog {
     pthread_mutex_t lock;
     char *path;
+    bool journal; // stderr is systemd's
     int fd;
     size_t size, max_bytes;
     struct line ring[RING];
@@ -86,6 +89,37 @@ static void append_file(struct hublog *h, struct str line)
     free(whole);
 }
 
+// ---- systemd's journal ---------------------------------------------------------------------
+
+/// systemd names the device and inode of the stream that it gave a service (systemd.exec(5)).
+static bool stderr_is_journal(void)
+{
+    const char *text = getenv("JOURNAL_STREAM");
+    struct stat st;
+    char named[64];
+    if (text == NULL || fstat(STDERR_FILENO, &st) < 0) {
+        return false;
+    }
+    snprintf(named, sizeof named, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    return strcmp(named, text) == 0;
+}
+
+/// When the hub came and went, and what went wrong; the rest is in the file alone. The journal adds the time, and
+/// takes the level as a number (sd-daemon(3)).
+static void tell_journal(enum log_level level, enum log_component c, struct str line)
+{
+    static const int priority[] = {[LOG_ERROR] = 3, [LOG_WARN] = 4, [LOG_INFO] = 6};
+    if (level > LOG_INFO || (level == LOG_INFO && c != LOG_HUB)) {
+        return;
+    }
+    str_cut(&line, ' ');
+    str_cut(&line, ' ');
+    char *whole = xasprintf("<%d>" STR_FMT "\n", priority[level], STR_ARG(line));
+    // a journal that is behind must not hold us up: the line is in the file
+    send(STDERR_FILENO, whole, strlen(whole), MSG_DONTWAIT | MSG_NOSIGNAL);
+    free(whole);
+}
+
 // ---- ring and stream -----------------------------------------------------------------------
 
 static void keep(struct hublog *h, enum log_level level, enum log_component c, struct str line)
@@ -115,6 +149,9 @@ static void on_line(void *arg, enum log_level level, enum log_component componen
     struct hublog *h = arg;
     pthread_mutex_lock(&h->lock);
     append_file(h, line);
+    if (h->journal) {
+        tell_journal(level, component, line);
+    }
     keep(h, level, component, line);
     wait_for_loop(h, level, component, line);
     pthread_mutex_unlock(&h->lock);
@@ -160,6 +197,7 @@ int hublog_open(struct hublog **out, const char *path, size_t max_bytes, struct 
     struct hublog *h = xcalloc(1, sizeof *h);
     h->path = xstrdup(path);
     h->max_bytes = max_bytes;
+    h->journal = stderr_is_journal();
     open_file(h);
     if (h->fd < 0) {
         int rc = err_sys(e, "cannot open the log '%s'", path);

@@ -4,7 +4,8 @@
 #include "base/log.h"
 #include "loop/loop.h"
 
-// Where the hub's log goes: a rotated file, a ring of the last lines in memory, the event stream.
+// Where the hub's log goes: a rotated file, a ring of the last lines in memory, the event stream; warnings, errors and
+// the hub's own lines also to systemd's journal if stderr is that.
 
 struct hublog;
 

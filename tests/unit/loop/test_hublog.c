@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,51 @@ TEST(a_log_that_cannot_be_opened_when_it_is_rotated_goes_on_later)
     free(away);
     free(path);
     free(dir);
+}
+
+/// Log some lines with a socket as stderr that `named` calls the journal; what came out of it.
+static void log_to_socket(bool named, char *out, size_t size)
+{
+    char *path = log_path(), name[64];
+    int pair[2], before = dup(STDERR_FILENO);
+    struct hublog *h;
+    struct stat st;
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    dup2(pair[1], STDERR_FILENO);
+    fstat(STDERR_FILENO, &st);
+    snprintf(name, sizeof name, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + !named);
+    setenv("JOURNAL_STREAM", name, 1);
+    int rc = hublog_open(&h, path, 1 << 20, NULL);
+    log_set_level(LOG_INFO);
+    log_info(LOG_HUB, "ready pid=1");
+    log_info(LOG_HTTP, "method=GET");
+    log_warn(LOG_HTTP, "slow=yes");
+    log_error(LOG_STORE, "disk=full");
+    hublog_close(h);
+    unsetenv("JOURNAL_STREAM");
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(pair[1]);
+    CHECK_INT(rc, 0);
+    CHECK_INT(count_lines(path), 4);
+    ssize_t n = recv(pair[0], out, size - 1, 0);
+    out[n > 0 ? n : 0] = '\0';
+    close(pair[0]);
+    free(path);
+}
+
+TEST(the_journal_of_systemd_gets_the_hubs_life_and_what_went_wrong)
+{
+    char said[1000];
+    log_to_socket(true, said, sizeof said);
+    CHECK_STR(said, "<6>hub ready pid=1\n<4>http slow=yes\n<3>store disk=full\n");
+}
+
+TEST(another_stderr_than_the_journal_gets_no_lines)
+{
+    char said[1000];
+    log_to_socket(false, said, sizeof said);
+    CHECK_STR(said, "");
 }
 
 static void write_lines(struct hublog *h, size_t limit, struct buf *out)
