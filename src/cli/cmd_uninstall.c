@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/vec.h"
 #include "cli/show.h"
+#include "client/holder.h"
 
 enum { LIST_MAX = 1 << 20 };
 
@@ -22,6 +23,7 @@ struct uninstall {
     char *dir;         // of the program that runs
     vec(char *) files; // of an installation, absolute; children before their directories
     const char *how;   // why the programs stay; NULL: they go
+    bool systemd;      // listens for the hub
     char *data, *run;  // home and runtime directory; NULL: they stay
     struct err e;
 };
@@ -95,6 +97,10 @@ static void tell(const struct uninstall *u, bool dry)
     const char *const data[] = {u->data, u->run};
     size_t n = u->how == NULL ? u->files.n : 0;
     struct jw w;
+    if (u->systemd) {
+        out_note(&u->c->out, "systemd still listens for the hub: run "
+                             "'systemctl --user disable --now afloat.socket'");
+    }
     if (u->c->json) {
         jw_init(&w, &u->c->out.data);
         jw_obj(&w);
@@ -163,7 +169,7 @@ static int remove_programs(struct uninstall *u)
 
 int cmd_uninstall(struct cli *c)
 {
-    struct uninstall u = {.c = c};
+    struct uninstall u = {.c = c, .systemd = holder_is_systemd(&c->home)};
     bool dry = args_has(&c->args, FLAG_DRY_RUN);
     find_programs(&u);
     int rc = args_has(&c->args, FLAG_DATA) ? find_data(&u) : 0;

@@ -70,13 +70,18 @@ int holder_look(const struct home *h, struct err *e)
         h->dir, owner);
 }
 
-bool holder_is_dormant(const struct home *h)
+bool holder_is_systemd(const struct home *h)
 {
     struct stat st;
     char *link = path_join(h->runtime, HOLDER_SYSTEMD);
     bool listens = lstat(link, &st) == 0;
     free(link);
-    return listens && holder_find(h) == 0;
+    return listens;
+}
+
+bool holder_is_dormant(const struct home *h)
+{
+    return holder_is_systemd(h) && holder_find(h) == 0;
 }
 
 int holder_wait_gone(pid_t pid, uint64_t deadline_ns)

@@ -13,10 +13,12 @@ pid_t holder_find(const struct home *h);
 /// user, and nothing can be said about its hub.
 int holder_look(const struct home *h, struct err *e) MUST_CHECK;
 
-/// Is there no hub, but systemd listens in its place, so that a connection would start one? The unit afloat.socket
-/// makes HOLDER_SYSTEMD in the runtime directory, a link to the socket that is there as long as it listens.
-bool holder_is_dormant(const struct home *h);
+/// Does systemd listen for the hub? The unit afloat.socket makes HOLDER_SYSTEMD in the runtime directory, a link to the
+/// socket that is there as long as it listens.
+bool holder_is_systemd(const struct home *h);
 #define HOLDER_SYSTEMD "systemd.sock"
+/// Is there no hub, but systemd listens in its place, so that a connection would start one?
+bool holder_is_dormant(const struct home *h);
 
 /// Wait until process `pid` is gone: 0, ERR_TIMEOUT at `deadline_ns` (0 is never) or -EINTR.
 int holder_wait_gone(pid_t pid, uint64_t deadline_ns) MUST_CHECK;

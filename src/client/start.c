@@ -297,8 +297,10 @@ static char *last_line(const char *path, bool (*fits)(struct str line))
 int start_hub(const struct home *h, struct start_result *out, struct err *e)
 {
     struct starting s = {.home = h, .lock = -1, .spawned = -1};
-    *out = (struct start_result){.already = listening(h)};
-    if (out->already) {
+    bool dormant = holder_is_dormant(h); // systemd listens: our connection starts the hub
+    bool up = listening(h);
+    *out = (struct start_result){.already = up && !dormant};
+    if (up) {
         return 0;
     }
     int rc = home_prepare(h, e);
