@@ -10,7 +10,7 @@ export PREFIX DESTDIR
 
 PARTS := $(wildcard src/*/meson.build tests/unit/*/meson.build)
 
-.PHONY: all run install uninstall deb reproducible test-fresh test test-build lint soak bench fuzz clean web screenshots setup-build setup-test setup-bench
+.PHONY: all run install uninstall deb reproducible test-fresh test-systemd test test-build lint soak bench fuzz clean web screenshots setup-build setup-test setup-bench
 
 all: build/build.ninja
 	@$(NINJA) -C build
@@ -35,6 +35,11 @@ reproducible: setup-build web
 # the README's commands in a fresh Debian, with the time that each takes; SUITE=1 runs the tests there, too
 test-fresh:
 	@tools/test-fresh
+
+# the package in a booted Debian: socket, stop, restart, upgrade, crash, logout, removal
+test-systemd: deb
+	@scripts/setup systemd
+	@tools/test-systemd
 
 test: test-build
 	@tools/run-tests quick
