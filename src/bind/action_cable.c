@@ -70,16 +70,6 @@ static int command(const struct channel *ch, const char *name, const char *data)
 
 // ---- hearing ------------------------------------------------------------------------------------
 
-static void on_welcome(struct cable *c)
-{
-    c->welcome = true;
-    c->wait_ms = FIRST_MS;
-    bind__post_event(&c->reg, "open", 0, STR(""), false);
-    for (const struct channel *ch = c->channels; ch != NULL; ch = ch->next) {
-        (void)command(ch, "subscribe", NULL); // a connection that breaks is made again
-    }
-}
-
 static void on_channel(struct cable *c, const struct json *v, bool rejected)
 {
     struct str identifier = json_str(json_get(v, "identifier"), "");
@@ -109,7 +99,12 @@ static void on_message(void *arg, struct str bytes, bool binary)
     if (!binary && json_parse(&v, &a, bytes, NULL, NULL) == 0) {
         struct str type = json_str(json_get(v, "type"), "");
         if (str_eqz(type, "welcome")) {
-            on_welcome(c);
+            c->welcome = true;
+            c->wait_ms = FIRST_MS;
+            bind__post_event(&c->reg, "open", 0, STR(""), false);
+            for (const struct channel *ch = c->channels; ch != NULL; ch = ch->next) {
+                (void)command(ch, "subscribe", NULL); // a connection that breaks is made again
+            }
         } else if (str_eqz(type, "disconnect")) {
             c->closed = c->closed || !json_bool(json_get(v, "reconnect"), true);
         } else if (str_eqz(type, "reject_subscription")) {

@@ -235,27 +235,6 @@ static struct json *merge(const struct record_type *t, const struct json *was,
     return out;
 }
 
-/// The value at `idx` as JSON in `scratch`; NULL with rc 0: it is what was there.
-static int read_answer(const struct agent_args *f, const struct hook_args *a, lua_State *L, int idx,
-                       struct arena *scratch, const struct json **out, struct err *e)
-{
-    size_t last = a->n - 1;
-    *out = NULL;
-    if (a->n == 0 || !record_is(L, idx, f->ids[last])) {
-        struct json *v;
-        int rc = value_read(&v, scratch, L, idx, e);
-        *out = v;
-        return rc;
-    }
-    const struct json *values[RECORD_FIELDS] = {0};
-    uint64_t changed;
-    int rc = record_read(vm_of(L), f->ids[last], scratch, values, &changed, e);
-    if (rc == 0 && changed != 0) {
-        *out = merge(type_of(a, last), a->values[last], values, changed, scratch);
-    }
-    return rc;
-}
-
 // ---- all of them ----------------------------------------------------------------------------------
 
 int agent_args_push(struct agent_args *f, lua_State *L, struct bind *b, const struct hook_args *a)
@@ -281,9 +260,20 @@ enum hook_answer agent_args_take(struct agent_args *f, struct hook_run *run, lua
 {
     struct hook_args *a = run->args;
     struct err e = {0};
-    const struct json *v;
+    struct json *v = NULL; // stays NULL when it is what was there
     struct arena scratch = {0};
-    int rc = read_answer(f, a, L, idx, &scratch, &v, &e);
+    int rc;
+    if (a->n != 0 && record_is(L, idx, f->ids[a->n - 1])) {
+        const struct json *values[RECORD_FIELDS] = {0};
+        size_t last = a->n - 1;
+        uint64_t changed;
+        rc = record_read(vm_of(L), f->ids[last], &scratch, values, &changed, &e);
+        if (rc == 0 && changed != 0) {
+            v = merge(type_of(a, last), a->values[last], values, changed, &scratch);
+        }
+    } else {
+        rc = value_read(&v, &scratch, L, idx, &e);
+    }
     if (rc == 0 && v != NULL) {
         rc = hook_args_take(a, v, &e);
     }

@@ -43,16 +43,6 @@ static void question_free(struct question *q)
     free(q);
 }
 
-/// It is under way. The clock of the call stands still while there is any.
-static void question_add(struct question *q, struct agent_ctx *c)
-{
-    if (c->questions == NULL && c->call != NULL) {
-        bind__call_rest(c->call, true);
-    }
-    q->ctx = c;
-    list_add(&c->questions, q);
-}
-
 static void question_remove(struct question *q)
 {
     struct agent_ctx *c = q->ctx;
@@ -127,7 +117,11 @@ static int ask(lua_State *L, const struct json *requests, const char *only, cons
         return rc == 0 ? push_answers(L, answers, only) : args_fail(L, "%s: %s", who, e.msg);
     }
     q->only = only != NULL ? xstrdup(only) : NULL;
-    question_add(q, c);
+    if (c->questions == NULL && c->call != NULL) { // its clock stands still while there is any
+        bind__call_rest(c->call, true);
+    }
+    q->ctx = c;
+    list_add(&c->questions, q);
     lua_settop(L, 0);
     return bind__op_begin(L, &q->op, 1, on_cancel);
 }

@@ -209,9 +209,17 @@ static void on_box(void *arg)
     }
 }
 
-/// What the box has in common with that of a session's tools: what is hidden, what is guarded, and the limits.
-static void plan_box(struct exec *x, const struct bind *b)
+static int exec_start(struct bind_op *op, struct err *e)
 {
+    struct exec *x = container_of(op, struct exec, op);
+    if (x->spec.timeout_ms != 0) {
+        timer_start(&x->timer, x->spec.timeout_ms);
+    }
+    if (!x->spec.boxed) {
+        return spawn(x, e);
+    }
+    // hidden, guarded and limited is what it is for a session's tools
+    const struct bind *b = op->o->bind;
     const struct hub_parts *hub = b->o.hub;
     const struct config *c = hub->config->now;
     x->policy = (struct box_policy){
@@ -225,18 +233,6 @@ static void plan_box(struct exec *x, const struct bind *b)
     x->processes = (uint64_t)config_int(c, "limits.command_processes");
     x->outside = trust_list_outside(hub->trust, hub->home->dir, plugin_view_loaded,
                                     &(struct plugin_view){.plugins = b->all_plugins}, &x->arena);
-}
-
-static int exec_start(struct bind_op *op, struct err *e)
-{
-    struct exec *x = container_of(op, struct exec, op);
-    if (x->spec.timeout_ms != 0) {
-        timer_start(&x->timer, x->spec.timeout_ms);
-    }
-    if (!x->spec.boxed) {
-        return spawn(x, e);
-    }
-    plan_box(x, op->o->bind);
     work_submit(op->o->bind->files, work_mount_key(x->spec.cwd), make_box, on_box, x);
     return 0;
 }

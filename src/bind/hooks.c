@@ -329,25 +329,6 @@ void bind_ask(struct bind *b, const char *event, const struct json *value, struc
 
 // ---- list -------------------------------------------------------------------------------------
 
-static void push_hook(lua_State *L, const struct hook *h)
-{
-    const struct gen_unit *u = h->terms.owner;
-    lua_createtable(L, 0, 13);
-    value_set_str(L, "event", h->point);
-    value_set_str(L, "kind", hook_kind_name(h->kind));
-    value_set_str(L, "name", h->name);
-    value_set_str(L, "tool", h->filter); // NULL is nil
-    value_set_str(L, "unit", u->name);
-    value_set_str(L, "last_error", h->last_error);
-    value_set_int(L, "count", (lua_Integer)h->stats.count);
-    value_set_int(L, "errors", (lua_Integer)h->stats.errors);
-    value_set_int(L, "p50_us", (lua_Integer)hook_stats_percentile(&h->stats, 50) / 1000);
-    value_set_int(L, "p99_us", (lua_Integer)hook_stats_percentile(&h->stats, 99) / 1000);
-    value_set_int(L, "timeout_ms", h->terms.timeout_ms);
-    value_set_int(L, "priority", h->terms.priority);
-    value_set_bool(L, "enabled", hook_is_live(h));
-}
-
 static int l_list(lua_State *L)
 {
     struct str event = STR_NULL;
@@ -362,7 +343,22 @@ static int l_list(lua_State *L)
     value_mark_array(L);
     while (g != NULL && (list = hook_set_next(gen_hooks(g), &at)) != NULL) {
         for (size_t i = 0; i < list->n && (event.p == NULL || str_eqz(event, list->point)); i++) {
-            push_hook(L, list->hooks[i]);
+            const struct hook *h = list->hooks[i];
+            const struct gen_unit *u = h->terms.owner;
+            lua_createtable(L, 0, 13);
+            value_set_str(L, "event", h->point);
+            value_set_str(L, "kind", hook_kind_name(h->kind));
+            value_set_str(L, "name", h->name);
+            value_set_str(L, "tool", h->filter); // NULL is nil
+            value_set_str(L, "unit", u->name);
+            value_set_str(L, "last_error", h->last_error);
+            value_set_int(L, "count", (lua_Integer)h->stats.count);
+            value_set_int(L, "errors", (lua_Integer)h->stats.errors);
+            value_set_int(L, "p50_us", (lua_Integer)hook_stats_percentile(&h->stats, 50) / 1000);
+            value_set_int(L, "p99_us", (lua_Integer)hook_stats_percentile(&h->stats, 99) / 1000);
+            value_set_int(L, "timeout_ms", h->terms.timeout_ms);
+            value_set_int(L, "priority", h->terms.priority);
+            value_set_bool(L, "enabled", hook_is_live(h));
             lua_rawseti(L, -2, ++n);
         }
     }

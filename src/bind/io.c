@@ -74,15 +74,6 @@ static int flags_of(const char *mode)
     return flags | (mode[0] == 'w' ? O_CREAT | O_TRUNC : mode[0] == 'a' ? O_CREAT | O_APPEND : 0);
 }
 
-/// Can it be read and written without waiting? Of the devices only null, zero, full and urandom can.
-static bool never_blocks(int fd)
-{
-    enum { MEMORY_DEVICES = 1 };
-    struct stat st;
-    return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ||
-                                   (S_ISCHR(st.st_mode) && major(st.st_rdev) == MEMORY_DEVICES));
-}
-
 /// Push the file, or nil, a message and a number.
 static int push_opened(lua_State *L, const char *fn, const char *path, const char *mode)
 {
@@ -99,7 +90,12 @@ static int push_opened(lua_State *L, const char *fn, const char *path, const cha
     if (fd < 0 && errno != ENXIO) { // which is a pipe without a reader, or a socket
         return luaL_fileresult(L, 0, path);
     }
-    if (fd < 0 || !never_blocks(fd)) {
+    enum { MEMORY_DEVICES = 1 }; // of the devices only null, zero, full and urandom never wait
+    struct stat st;
+    bool waits = fd < 0 || fstat(fd, &st) < 0 ||
+                 !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ||
+                   (S_ISCHR(st.st_mode) && major(st.st_rdev) == MEMORY_DEVICES));
+    if (waits) {
         if (fd >= 0) {
             close(fd);
         }

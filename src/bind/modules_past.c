@@ -13,17 +13,12 @@
 
 static const char prefix[] = "lua:";
 
-static struct str name_of(const char *unit)
-{
-    return str_from(str_of(unit), strlen(prefix));
-}
-
 // ---- what the past asks -------------------------------------------------------------------------
 
 static bool on_serving(void *arg, const char *unit, struct past_text *out)
 {
     struct modules *ms = arg;
-    const struct module *m = map_get(&ms->space->modules, name_of(unit));
+    const struct module *m = map_get(&ms->space->modules, modules__name_of(str_of(unit)));
     const struct version *v = m != NULL ? m->live : NULL;
     if (v == NULL || v->host != NULL || !files__is_users(v->text)) {
         return false;
@@ -38,7 +33,7 @@ static bool on_serving(void *arg, const char *unit, struct past_text *out)
 static void on_lies(void *arg, const char *unit, char out[SHA256_HEX])
 {
     struct modules *ms = arg;
-    struct files__text *t = files__users(&ms->files, name_of(unit));
+    struct files__text *t = files__users(&ms->files, modules__name_of(str_of(unit)));
     snprintf(out, SHA256_HEX, "%s", t != NULL ? files__text_id(t) : "");
 }
 
@@ -47,10 +42,11 @@ static void on_held(void *arg, const char *unit)
     struct modules *ms = arg;
     struct past_held h;
     if (past_held(ms->past, unit, &h)) {
-        files__cover(&ms->files, name_of(unit), h.out ? NULL : h.text.path, h.text.bytes);
-        modules__get(ms->space, name_of(unit))->attempted = true;
+        files__cover(&ms->files, modules__name_of(str_of(unit)), h.out ? NULL : h.text.path,
+                     h.text.bytes);
+        modules__get(ms->space, modules__name_of(str_of(unit)))->attempted = true;
     } else {
-        files__uncover(&ms->files, name_of(unit));
+        files__uncover(&ms->files, modules__name_of(str_of(unit)));
     }
 }
 

@@ -58,32 +58,27 @@ static bool ban_largest(struct modules *ms)
 
 // ---- the new state --------------------------------------------------------------------------
 
-/// Take over what is known about a module apart from its versions.
-static void adopt(struct space *sp, const struct module *old)
-{
-    struct module *m = modules__get(sp, str_of(old->name));
-    m->wanted = old->wanted;
-    m->attempted = old->attempted;
-    m->named = old->named;
-    m->struck_ns = old->struck_ns;
-    keep_text(&m->struck, old->struck);
-    keep_text(&m->banned, old->banned);
-    m->installed = old->installed != NULL ? xstrdup(old->installed) : NULL;
-    vec_foreach (want, &old->wants) {
-        list__add(&m->wants, modules__get(sp, str_of((*want)->name)));
-    }
-    vec_foreach (late, &old->late) {
-        list__add(&m->late, modules__get(sp, str_of((*late)->name)));
-    }
-    m->mark = old->live != NULL ? MARK_STAGE : MARK_NONE;
-}
-
 /// Replace the former space by a new one and load everything there.
 static void attempt(struct modules *ms, struct gen_stage *s, const struct json *kept)
 {
     struct space *sp = ms->space = space__open(ms);
-    for (const struct module *m = ms->former->all; m != NULL; m = m->next) {
-        adopt(sp, m);
+    for (const struct module *old = ms->former->all; old != NULL; old = old->next) {
+        struct module *m =
+            modules__get(sp, str_of(old->name)); // all that is known but its versions
+        m->wanted = old->wanted;
+        m->attempted = old->attempted;
+        m->named = old->named;
+        m->struck_ns = old->struck_ns;
+        keep_text(&m->struck, old->struck);
+        keep_text(&m->banned, old->banned);
+        m->installed = old->installed != NULL ? xstrdup(old->installed) : NULL;
+        vec_foreach (want, &old->wants) {
+            list__add(&m->wants, modules__get(sp, str_of((*want)->name)));
+        }
+        vec_foreach (late, &old->late) {
+            list__add(&m->late, modules__get(sp, str_of((*late)->name)));
+        }
+        m->mark = old->live != NULL ? MARK_STAGE : MARK_NONE;
     }
     stage__expand_order(ms);
     state_restore(sp->state, kept);

@@ -140,17 +140,6 @@ static bool is_blameless(const struct version *v)
     return same;
 }
 
-/// The module of v's group that failed by itself; for messages.
-static const char *culprit_of(struct space *sp, struct version *v)
-{
-    vec_foreach (it, &sp->staged) {
-        if (!is_blameless(*it) && (group_of(*it) == group_of(v) || v->blame == (*it)->module)) {
-            return (*it)->module->unit_name;
-        }
-    }
-    return v->blame != NULL ? v->blame->unit_name : "a module";
-}
-
 /// Is the run about this version? In a dry run others are loaded only because they are needed.
 static bool is_concerned(const struct version *v)
 {
@@ -182,7 +171,17 @@ static void refuse(struct gen_stage *s, struct space *sp, struct version *v)
     if (is_served(v) && files__text_same(v->text, m->twin->live->text)) {
         return; // its text has not changed: it continues to serve
     }
-    char *text = xasprintf("not taken, because '%s' failed to load", culprit_of(sp, v));
+    const char *culprit = NULL; // the first of its group that failed by itself
+    vec_foreach (it, &sp->staged) {
+        if (culprit == NULL && !is_blameless(*it) &&
+            (group_of(*it) == group_of(v) || v->blame == (*it)->module)) {
+            culprit = (*it)->module->unit_name;
+        }
+    }
+    if (culprit == NULL) {
+        culprit = v->blame != NULL ? v->blame->unit_name : "a module";
+    }
+    char *text = xasprintf("not taken, because '%s' failed to load", culprit);
     struct gen_diag d = {
         .code = DIAG_LOAD_FAILED, .origin = "module", .path = v->text->path, .message = text};
     say_refused(s, m, &d);

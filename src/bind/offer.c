@@ -37,34 +37,12 @@ static void offer_free(void *offer)
 
 static const struct gen_item_ops item_ops = {.release = offer_free};
 
-static bool is_taken(const struct gen_unit *u, enum gen_kind kind, struct str name)
-{
-    for (size_t i = 0; i < gen_unit_count(u); i++) {
-        const struct gen_item *it = gen_unit_at(u, i);
-        struct str have = str_of(gen_item_name(it));
-        if (gen_item_kind(it) == kind &&
-            (kind == GEN_ROUTE ? gen_route_same(name, have) : str_eq(name, have))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// handle:off(); the upvalue is the id of the item.
 static int l_off(lua_State *L)
 {
     struct bind_owner *o = bind__owner(L);
     uint64_t id = (uint64_t)lua_tointeger(L, lua_upvalueindex(1));
     return args_bool(L, gen_unit_off(o->unit, id, NULL) == 0);
-}
-
-static int refuse_second(lua_State *L, const struct offer_kind *kind, struct str name)
-{
-    char text[256];
-    snprintf(text, sizeof text, "%s '%.200s' is already registered; the first one is kept",
-             kind->what, name.p);
-    bind__note_here(L, kind->conflict, text);
-    return args_fail(L, "%s", text);
 }
 
 static struct offer *offer_new(lua_State *L, const struct offer_kind *kind, struct str name,
@@ -95,8 +73,17 @@ int offer_add(lua_State *L, const struct offer_kind *kind, struct str name, stru
     struct err e = {0};
     struct gen_item *it;
     assert(fn == 0 || kind->push != NULL);
-    if (is_taken(v->unit, kind->kind, name)) {
-        return refuse_second(L, kind, name);
+    for (size_t i = 0; i < gen_unit_count(v->unit); i++) {
+        const struct gen_item *other = gen_unit_at(v->unit, i);
+        struct str have = str_of(gen_item_name(other));
+        if (gen_item_kind(other) == kind->kind &&
+            (kind->kind == GEN_ROUTE ? gen_route_same(name, have) : str_eq(name, have))) {
+            char text[256];
+            snprintf(text, sizeof text, "%s '%.200s' is already registered; the first one is kept",
+                     kind->what, name.p);
+            bind__note_here(L, kind->conflict, text);
+            return args_fail(L, "%s", text);
+        }
     }
     int refused = bind__quota_take(L, QUOTA_OFFER, offer_bytes(name, about), kind->what);
     if (refused != 0) {

@@ -100,16 +100,6 @@ static void on_death(void *arg, struct vm_owner *owner)
 
 // ---- homes --------------------------------------------------------------------------------------
 
-/// A state in which nothing can run any more serves no new version; it goes with its last one.
-static void give_up(struct plugin__home *h)
-{
-    save(h);
-    kept_get(h->plugins, h->key)->full = true;
-    map_remove(&h->plugins->homes, str_of(h->key));
-    free(h->key);
-    h->key = NULL;
-}
-
 // ---- inside bind/ -------------------------------------------------------------------------------
 
 struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct plugin_code *code,
@@ -118,7 +108,12 @@ struct plugin__home *plugin__home_enter(struct plugin__plugins *ps, const struct
     char *key = plugin_namespace(code);
     struct plugin__home *h = dry_run ? NULL : map_get(&ps->homes, str_of(key));
     if (h != NULL && vm_get_stats(h->vm).dead) {
-        give_up(h); // a version is in it: the last one would have closed it
+        // nothing can run there: it serves no new version, and goes with its last one
+        save(h);
+        kept_get(ps, key)->full = true;
+        map_remove(&ps->homes, str_of(key));
+        free(h->key);
+        h->key = NULL;
         h = NULL;
     }
     if (h == NULL) {

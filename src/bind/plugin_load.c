@@ -238,17 +238,6 @@ static const struct tree_file *find_in(const struct tree *t, struct str dir, con
     return found;
 }
 
-/// In the plugin's directory, then in that of its server file (`dist/` of a built one).
-static const struct tree_file *find_module(const struct plugin_code *code, const char *name)
-{
-    struct str dir = str_of(code->shape->server);
-    while (dir.n != 0 && dir.p[dir.n - 1] != '/') {
-        dir.n--;
-    }
-    const struct tree_file *f = find_in(code->tree, STR(""), name);
-    return f != NULL || dir.n == 0 ? f : find_in(code->tree, dir, name);
-}
-
 static void keep_fault(struct plugin__version *v, struct gen_diag d)
 {
     if (v->fault.message == NULL) { // the innermost comes first
@@ -347,10 +336,18 @@ int plugin__require(lua_State *L)
     if (m != NULL) {
         return raise_cycle(L, v, m);
     }
-    const struct tree_file *file = find_module(v->head.code, name.p);
+    const struct plugin_code *code = v->head.code;
+    const struct tree_file *file = find_in(code->tree, STR(""), name.p);
+    struct str dir = str_of(code->shape->server); // else in its directory: `dist/` of a built one
+    while (dir.n != 0 && dir.p[dir.n - 1] != '/') {
+        dir.n--;
+    }
+    if (file == NULL && dir.n != 0) {
+        file = find_in(code->tree, dir, name.p);
+    }
     if (file == NULL) {
         return luaL_error(L, "module '%s' not found: plugin '%s' has no such file", name.p,
-                          v->head.code->name);
+                          code->name);
     }
     return load_module(L, v, name.p, file);
 }

@@ -190,22 +190,6 @@ static void add_hooks(lua_State *L, int idx)
 
 // ---- the whole table ----------------------------------------------------------------------------
 
-static void say_metadata(lua_State *L)
-{
-    static const char *const names[] = {"api", "name", "description", "version"};
-    bool any = false;
-    lua_newtable(L);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        any = args_field(L, 1, names[i]) || any;
-        lua_setfield(L, -2, names[i]);
-    }
-    if (any) {
-        call(L, plugin__api_plugin, 1);
-    } else {
-        lua_pop(L, 1);
-    }
-}
-
 int plugin__install(lua_State *L)
 {
     static const struct {
@@ -222,9 +206,19 @@ int plugin__install(lua_State *L)
         {"preserve_ui", push_value, plugin__api_preserve, true},
         {"on", push_event, bind__on, false},
     };
+    static const char *const metadata[] = {"api", "name", "description", "version"};
+    bool any = false;
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    say_metadata(L);
+    lua_newtable(L);
+    for (size_t i = 0; i < ARRAY_LEN(metadata); i++) {
+        any = args_field(L, 1, metadata[i]) || any;
+        lua_setfield(L, 2, metadata[i]);
+    }
+    if (any) {
+        call(L, plugin__api_plugin, 1);
+    }
+    lua_settop(L, 1);
     if (args_field(L, 1, "hooks")) {
         add_hooks(L, 2);
     }

@@ -151,22 +151,15 @@ static int push_post(lua_State *L, const struct bind__post *p)
 {
     struct arena a = {0};
     struct json *v = NULL;
-    int n = 0;
     if (p->json != NULL) {
-        struct str text = {p->json, p->n};
-        if (json_parse(&v, &a, text, NULL, NULL) == 0) {
-            value_push(L, v);
-        } else {
-            lua_pushnil(L);
-        }
+        int rc = json_parse(&v, &a, (struct str){p->json, p->n}, NULL, NULL);
+        value_push(L, rc == 0 ? v : NULL); // NULL is nil
         arena_fini(&a);
-        n++;
     }
     if (p->name != NULL) {
         lua_pushstring(L, p->name);
-        n++;
     }
-    return n;
+    return (p->json != NULL) + (p->name != NULL);
 }
 
 static void run_next(struct bind_reg *r)

@@ -144,19 +144,6 @@ static void write_down(struct state *st, lua_State *L, const char *key, bool fie
     vec_push(&st->log, e);
 }
 
-static void undo(struct state *st, const struct state__change *e)
-{
-    lua_State *L = vm_main(st->vm);
-    refs_push(L, e->before); // nil when there was nothing
-    if (e->fields != 0 && lua_istable(L, -1)) {
-        value_clear_fields(L, -1);
-        refs_push(L, e->fields);
-        value_copy_fields(L, -1, -2);
-        lua_pop(L, 1);
-    }
-    put_value(st, L, e->key);
-}
-
 // ---- what Lua sees --------------------------------------------------------------------------
 
 static const char *check_key(lua_State *L)
@@ -330,6 +317,7 @@ static void change_fini(struct state *st, struct state__change *e)
 void state_undo(struct state *st)
 {
     struct map taken = {0}; // keys that a version that is taken wrote
+    lua_State *L = vm_main(st->vm);
     assert(st->logging);
     for (size_t i = st->log.n; i-- > 0;) {
         struct state__change *e = &st->log.p[i];
@@ -338,7 +326,14 @@ void state_undo(struct state *st)
             continue;
         }
         if (map_get(&taken, str_of(e->key)) == NULL) {
-            undo(st, e);
+            refs_push(L, e->before); // nil when there was nothing
+            if (e->fields != 0 && lua_istable(L, -1)) {
+                value_clear_fields(L, -1);
+                refs_push(L, e->fields);
+                value_copy_fields(L, -1, -2);
+                lua_pop(L, 1);
+            }
+            put_value(st, L, e->key);
         }
         change_fini(st, e);
         vec_remove(&st->log, i);
