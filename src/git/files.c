@@ -84,15 +84,6 @@ static int open_parent(int dir, const char *name, const char **last)
     return at >= 0 ? at : error();
 }
 
-static int carry_file(int from, const char *name, int to, const char *last)
-{
-    int in = path_open_beneath(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, NULL);
-    return in < 0
-               ? in
-               : copy_open(in, openat(to, last,
-                                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-}
-
 static int carry_into(int from, int to, const char *name)
 {
     struct stat st;
@@ -109,7 +100,9 @@ static int carry_into(int from, int to, const char *name)
         return parent;
     }
     if (S_ISREG(st.st_mode)) {
-        rc = carry_file(from, name, parent, last);
+        int in = path_open_beneath(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, NULL);
+        int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        rc = in < 0 ? in : copy_open(in, openat(parent, last, flags, 0600));
     } else {
         ssize_t n = readlinkat(from, name, target, sizeof target - 1);
         target[n > 0 ? n : 0] = '\0';

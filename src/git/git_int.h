@@ -51,8 +51,8 @@ struct git_command {
     size_t max;        // of `out`
     bool cut_ok;       // more than `max` is cut and told by `cut`; else it is ERR_TOO_LARGE
     bool may_fail;     // an exit code but 0 is for `end` to judge
-    const char *
-        *id; // after exit code 0: gets the id of the commit or tree that it printed; may be NULL
+    // after exit code 0: gets the id of the commit or tree that it printed; may be NULL
+    const char **id;
     const char *gone; // another exit code means that this is gone: ERR_NOT_FOUND; needs `may_fail`
     bool outlives_us; // it writes the user's files: it may finish after we have died
     bool far;         // it talks to a remote, which may never answer: see git_hurry()
@@ -75,7 +75,8 @@ struct git {
     struct loop *loop;
     struct lane *lane;
     struct git_job *jobs;
-    char *program, *path, *user_home, *xdg_config_home, *home, *runtime, *tmp_dir;
+    struct arena arena; // of what follows; all but the first and the last may be NULL
+    const char *program, *path, *user_home, *xdg_config_home, *home, *runtime, *tmp_dir;
     uint64_t timeout_ms, far_ms; // of a command; of one that talks to a remote
     bool closing;
 };

@@ -48,13 +48,7 @@ static void command_clear(struct git_command *c)
 static void git_free(struct git *g)
 {
     lane_close(g->lane);
-    free(g->program);
-    free(g->path);
-    free(g->user_home);
-    free(g->xdg_config_home);
-    free(g->home);
-    free(g->runtime);
-    free(g->tmp_dir);
+    arena_fini(&g->arena);
     free(g);
 }
 
@@ -491,10 +485,10 @@ int job__make_tmp(struct git_job *j, struct err *e)
 
 // ---- public ----------------------------------------------------------------------------------
 
-static char *copy_or(const char *given, const char *ours)
+static const char *copy_or(struct git *g, const char *given, const char *ours)
 {
     const char *value = given != NULL ? given : ours;
-    return value != NULL ? xstrdup(value) : NULL;
+    return value != NULL ? arena_strdup(&g->arena, str_of(value)) : NULL;
 }
 
 int git_open(struct git **out, const struct git_config *c, struct err *e)
@@ -510,13 +504,13 @@ int git_open(struct git **out, const struct git_config *c, struct err *e)
     struct git *g = xcalloc(1, sizeof *g);
     g->loop = c->loop;
     g->lane = lane_open(c->loop, "git", LANE_THREADS);
-    g->program = copy_or(c->program, "git");
-    g->path = copy_or(c->path, getenv("PATH"));
-    g->user_home = copy_or(c->user_home, getenv("HOME"));
-    g->xdg_config_home = copy_or(c->xdg_config_home, getenv("XDG_CONFIG_HOME"));
-    g->home = copy_or(c->home, NULL);
-    g->runtime = copy_or(c->runtime, NULL);
-    g->tmp_dir = xstrdup(c->tmp_dir);
+    g->program = copy_or(g, c->program, "git");
+    g->path = copy_or(g, c->path, getenv("PATH"));
+    g->user_home = copy_or(g, c->user_home, getenv("HOME"));
+    g->xdg_config_home = copy_or(g, c->xdg_config_home, getenv("XDG_CONFIG_HOME"));
+    g->home = copy_or(g, c->home, NULL);
+    g->runtime = copy_or(g, c->runtime, NULL);
+    g->tmp_dir = copy_or(g, c->tmp_dir, NULL);
     g->timeout_ms = g->far_ms = c->timeout_ms != 0 ? c->timeout_ms : TIMEOUT_MS;
     *out = g;
     return 0;

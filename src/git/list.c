@@ -65,10 +65,7 @@ static int take_list(struct git_job *j, struct err *e)
 static void report_list(struct git_job *j, int status, const struct err *e)
 {
     struct list_job *k = self(j);
-    struct git_list list = {0};
-    if (status == 0) {
-        list = (struct git_list){k->entries.p, k->entries.n};
-    }
+    struct git_list list = {k->entries.p, status == 0 ? k->entries.n : 0};
     k->cb(k->arg, status, e, &list);
     vec_fini(&k->entries);
 }
