@@ -16,8 +16,8 @@
 // `|-` reads stdin, and `[NAME...]` is a list.
 
 struct form {
-    const char
-        *words; // parameters of the words, in order, when their names are others: "name body"
+    // parameters of the words, in order, when their names are others: "name body"
+    const char *words;
     const char *fixed, *fixed_value; // a parameter with a value of its own
     const char *here;                // one that is the current directory
     bool anywhere;                   // `working_dir` is not sent

@@ -101,14 +101,10 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct change *)a)->name, ((const struct change *)b)->name);
 }
 
-static const char *value_in(char *const *environment, const char *name)
-{
-    return str_env((const char *const *)environment, name);
-}
-
 static void add_change(changes *all, const struct env_once *o, char *const *after, const char *name)
 {
-    struct change ch = {name, value_in(o->outer, name), value_in(after, name)};
+    struct change ch = {name, str_env((const char *const *)o->outer, name),
+                        str_env((const char *const *)after, name)};
     vec_foreach (old, all) {
         if (strcmp(old->name, name) == 0) {
             return;

@@ -57,8 +57,8 @@ int sessions__resolve(struct cli *c, const char *given, char *out, size_t size)
         snprintf(out, size, "%s", given);
         return EXIT_OK;
     }
-    if (code == EXIT_OK && p.n == 0 && given[0] != '\0' &&
-        c->json) { // what the hub answers is the output
+    if (code == EXIT_OK && p.n == 0 && given[0] != '\0' && c->json) {
+        // what the hub answers is the output
         struct client_answer a;
         client_answer_init(&a);
         code = ask_op(c, OP_SESSION_SHOW, &(struct ask_param){"id", given}, 1, &a);

@@ -144,13 +144,6 @@ static const char *toml_text(struct setup *s, struct str text)
     return kept;
 }
 
-static const char *model_of(struct setup *s, const struct found *f)
-{
-    const char *wanted = args_value(&s->c->args, FLAG_MODEL);
-    return toml_text(s,
-                     wanted != NULL ? str_of(wanted) : json_get_text(json_at(f->models, 0), "id"));
-}
-
 static void show_found(struct setup *s)
 {
     struct out *o = &s->c->out;
@@ -214,11 +207,13 @@ static int write_config(struct setup *s, const struct found *f, bool *written)
 {
     assert(f->url != NULL);
     struct err e = {0};
+    const char *wanted = args_value(&s->c->args, FLAG_MODEL);
+    struct str model = wanted != NULL ? str_of(wanted) : json_get_text(json_at(f->models, 0), "id");
     const char *text =
         arena_printf(&s->arena,
                      "[model]\nprovider = \"%s\"\nname = \"%s\"\n\n[providers.%s]\nkind = "
                      "\"%s\"\nbase_url = \"%s\"\n",
-                     f->name, model_of(s, f), f->name, f->kind, toml_text(s, str_of(f->url)));
+                     f->name, toml_text(s, model), f->name, f->kind, toml_text(s, str_of(f->url)));
     if (access(s->c->home.config, F_OK) == 0) {
         if (!s->c->json) {
             out_addf(&s->c->out, "\n%s is yours and stays as it is. These lines use %s:\n\n%s\n",

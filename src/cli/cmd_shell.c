@@ -23,16 +23,6 @@ static int read_options(struct cli *c, struct shell_opts *o, struct err *e)
     return home_prepare(&c->home, e);
 }
 
-/// argv of the program, NULL-terminated; NULL without one. Strings are those of our own argv.
-static char **program_words(const struct args *a)
-{
-    char **words = a->words.n != 0 ? xcalloc(a->words.n + 1, sizeof *words) : NULL;
-    for (size_t i = 0; i < a->words.n; i++) {
-        memcpy(&words[i], &a->words.p[i], sizeof *words); // exec wants them without const
-    }
-    return words;
-}
-
 int cmd_shell(struct cli *c)
 {
     char cwd[PATH_MAX];
@@ -47,7 +37,11 @@ int cmd_shell(struct cli *c)
     int rc =
         o.cwd == NULL ? err_sys(&e, "cannot find the working directory") : read_options(c, &o, &e);
     if (rc == 0) {
-        char **words = program_words(&c->args);
+        size_t n = c->args.words.n;
+        char **words = n != 0 ? xcalloc(n + 1, sizeof *words) : NULL;
+        for (size_t i = 0; i < n; i++) { // exec wants the strings of our own argv without const
+            memcpy(&words[i], &c->args.words.p[i], sizeof *words);
+        }
         o.words = words;
         rc = shell_run(&o, &e);
         free(words);

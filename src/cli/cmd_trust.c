@@ -81,22 +81,6 @@ static void print_diff(struct cli *c, const struct trust *t, const struct trust_
     free(dir);
 }
 
-static void print_scan(struct cli *c, const struct trust *t, const struct trust_place *p,
-                       const struct trust_scan *s)
-{
-    out_text(&c->out, str_of(p->root));
-    if (strcmp(p->root, p->place) != 0) {
-        out_add(&c->out, STR(" (a worktree of "));
-        out_text(&c->out, str_of(p->place));
-        out_add(&c->out, STR(")"));
-    }
-    out_add(&c->out, STR("\n"));
-    print_items(c, t, p, s);
-    if (args_has(&c->args, FLAG_DIFF)) {
-        print_diff(c, t, p, s);
-    }
-}
-
 static void say_outcome(struct cli *c, const struct trust_scan *s, bool follow, bool dry_run)
 {
     out_note(&c->out, "%s",
@@ -126,7 +110,17 @@ static int give(struct cli *c, struct trust *t, const struct trust_place *p,
         out_body(&c->out, buf_str(&body));
         buf_fini(&body);
     } else {
-        print_scan(c, t, p, s);
+        out_text(&c->out, str_of(p->root));
+        if (strcmp(p->root, p->place) != 0) {
+            out_add(&c->out, STR(" (a worktree of "));
+            out_text(&c->out, str_of(p->place));
+            out_add(&c->out, STR(")"));
+        }
+        out_add(&c->out, STR("\n"));
+        print_items(c, t, p, s);
+        if (args_has(&c->args, FLAG_DIFF)) {
+            print_diff(c, t, p, s);
+        }
     }
     if (!dry_run && (s->items.n != 0 || follow)) {
         int rc = home_prepare(&c->home, e);

@@ -5,30 +5,19 @@
 #include "cli/ask.h"
 #include "pty/tty.h"
 
-static bool is_simple(void)
-{
-    const char *term = getenv("TERM");
-    return term == NULL || term[0] == '\0' || strcmp(term, "dumb") == 0;
-}
-
-// Line by line: what the chat does on a terminal that cannot be drawn on.
-static int run_plain(struct cli *c)
-{
-    setenv("TERM", "dumb", 1);
-    return cmd_chat(c);
-}
-
 int cmd_tui(struct cli *c)
 {
-    const char *asked = args_value(&c->args, FLAG_CWD);
+    const char *asked = args_value(&c->args, FLAG_CWD), *term = getenv("TERM");
+    bool simple = term == NULL || term[0] == '\0' || strcmp(term, "dumb") == 0;
     struct err e = {0};
     if (!c->out.terminal || !tty_in_foreground(STDIN_FILENO)) {
         err_set(&e, ERR_USAGE,
                 "the full-screen interface needs a terminal; 'afloat chat' does not");
         return cli__fail(c, &e);
     }
-    if (args_has(&c->args, FLAG_PLAIN) || is_simple()) {
-        return run_plain(c);
+    if (args_has(&c->args, FLAG_PLAIN) || simple) {
+        setenv("TERM", "dumb", 1); // where the chat writes line by line
+        return cmd_chat(c);
     }
     char *project = realpath(asked != NULL ? asked : ".", NULL);
     if (project == NULL) {

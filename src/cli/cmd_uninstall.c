@@ -156,17 +156,6 @@ static int remove_tree(struct uninstall *u, const char *dir)
     return rc;
 }
 
-static int remove_programs(struct uninstall *u)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && u->how == NULL && i < u->files.n; i++) {
-        if (remove(u->files.p[i]) != 0 && errno != ENOENT && errno != ENOTEMPTY) {
-            rc = err_sys(&u->e, "cannot remove '%s'", u->files.p[i]);
-        }
-    }
-    return rc;
-}
-
 int cmd_uninstall(struct cli *c)
 {
     struct uninstall u = {.c = c, .systemd = holder_is_systemd(&c->home)};
@@ -176,7 +165,11 @@ int cmd_uninstall(struct cli *c)
     rc = rc == 0 && !dry ? confirm(&u) : rc;
     int code = rc == 0 && !dry ? cli__stop_all(c) : EXIT_OK;
     if (rc == 0 && code == EXIT_OK && !dry) {
-        rc = remove_programs(&u);
+        for (size_t i = 0; rc == 0 && u.how == NULL && i < u.files.n; i++) {
+            if (remove(u.files.p[i]) != 0 && errno != ENOENT && errno != ENOTEMPTY) {
+                rc = err_sys(&u.e, "cannot remove '%s'", u.files.p[i]);
+            }
+        }
         rc = rc == 0 && u.run != NULL ? remove_tree(&u, u.run) : rc;
         rc = rc == 0 && u.data != NULL ? remove_tree(&u, u.data) : rc;
     }

@@ -17,8 +17,8 @@ enum flag_id {
 struct flag {
     const char *name;
     char letter; // 0: none
-    const char
-        *value; // what it takes: "N", "[ID]" (optional), "WHEN=a|b" (one of these); NULL: nothing
+    // what it takes: "N", "[ID]" (optional), "WHEN=a|b" (one of these); NULL: nothing
+    const char *value;
     bool global;
     const char *help; // where a command says nothing else
 };

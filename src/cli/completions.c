@@ -334,8 +334,8 @@ static void take_word(struct typed *t, struct str word)
 int cmd_complete(struct cli *c)
 {
     struct typed t = {0};
-    for (size_t i = 1; i + 1 < c->args.words.n && !t.program;
-         i++) { // the first is the name of the program
+    // the first word is the name of the program
+    for (size_t i = 1; i + 1 < c->args.words.n && !t.program; i++) {
         struct str word = str_of(c->args.words.p[i]);
         const struct flag *flag = str_starts(word, "-") ? flag_of(&t, word) : NULL;
         if (t.flag != NULL) {

@@ -104,23 +104,8 @@ static size_t examples_width(void)
     return n;
 }
 
-/// A line of the first page: an example, and the help up to its first semicolon.
-static void add_first(struct table *t, const struct command *row, size_t width)
-{
-    struct str help = str_of(row->help);
-    table_addf(t, "  %-*.*s", (int)width, (int)first_example(row).n, row->examples);
-    table_add(t, OUT_PLAIN, str_cut(&help, ';'));
-}
-
-static void add_usage(struct table *t, const struct command *row)
-{
-    char *usage = usage_of(row);
-    table_addf(t, "  %s", usage + strlen("afloat "));
-    table_add(t, OUT_PLAIN, str_of(row->help));
-    free(usage);
-}
-
-/// The commands of a group: those of the first page by an example, or all by their usage.
+/// The commands of a group: all by their usage, or those of the first page by an example, with the help up to its
+/// first semicolon.
 static void print_group(struct out *o, enum command_group group, bool all)
 {
     assert(group < GROUP__COUNT);
@@ -129,10 +114,15 @@ static void print_group(struct out *o, enum command_group group, bool all)
     table_init(&t, 2);
     for (size_t i = 0; i < n_commands; i++) {
         const struct command *row = &commands[i];
+        struct str help = str_of(row->help);
         if (row->group == group && all) {
-            add_usage(&t, row);
+            char *usage = usage_of(row);
+            table_addf(&t, "  %s", usage + strlen("afloat "));
+            table_add(&t, OUT_PLAIN, help);
+            free(usage);
         } else if (row->group == group && (row->mode & CMD_FIRST) != 0) {
-            add_first(&t, row, width);
+            table_addf(&t, "  %-*.*s", (int)width, (int)first_example(row).n, row->examples);
+            table_add(&t, OUT_PLAIN, str_cut(&help, ';'));
         }
     }
     if (t.cells.n != 0) {
