@@ -65,10 +65,9 @@ struct ask {
 /// Begin an operation. `params` is borrowed until its answer; `cb` gets that, once.
 struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg);
 
-/// The text of a parameter; STR_NULL when it is not there.
+/// The text of a parameter; STR_NULL when it is not there. ask__z() gives a C string, or NULL.
 struct str ask__str(const struct ask *a, const char *key);
-const char *ask__z(struct ask *a,
-                   const char *key); // the same as a C string, NULL when it is not there
+const char *ask__z(struct ask *a, const char *key);
 
 /// Keep in a->git what git says of a directory.
 void ask__keep_look(struct ask *a, const struct git_look *r);

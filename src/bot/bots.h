@@ -81,8 +81,8 @@ bots_fn bots_memory_clear;  // `{project, removed: N}`
 
 // ---- skills -------------------------------------------------------------------------------------
 
-bots_fn
-    bots_skill_list; // `{skills: [{name, description, source: bot|user|project, path}], diagnostics, next: null}`
+/// `{skills: [{name, description, source: bot|user|project, path}], diagnostics, next: null}`
+bots_fn bots_skill_list;
 bots_fn bots_skill_show;   // one, with `body`
 bots_fn bots_skill_save;   // the same
 bots_fn bots_skill_remove; // `{removed: NAME}`

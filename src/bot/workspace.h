@@ -28,11 +28,11 @@ enum workspace_how {
 
 /// A project, as this machine knows it. Everything is borrowed.
 struct workspace_project {
-    const char *
-        path; // the real path of the main repository's root, or of the directory where there is no git
+    // the real path of the main repository's root, or of the directory where there is no git
+    const char *path;
     const char *common; // the repository's .git; NULL: there is none
-    struct shelf
-        *sh; // where hubs that share a store say whose a workspace is; NULL: in files alone
+    // where hubs that share a store say whose a workspace is; NULL: in files alone
+    struct shelf *sh;
 };
 
 /// The workspace of `bot` for the project `p`. Found again by its path; else the slug that is free, claimed so
