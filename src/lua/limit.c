@@ -19,10 +19,16 @@
 //   that never ends
 //
 // Only time in which the thread had a processor counts: on a busy machine a plugin must not fail for
-// what others used. Asking for that time is a system call, so it is asked for at the first look and
-// again only when the deadline seems to have passed; the difference moves the deadline, by STARVED
-// budgets at most (a thread that sleeps in a system call is not starved, and must end, too). Time that
-// C code knows to be another's fault is taken out whole (entry_excuse).
+// what others used. Asking for that time is a system call, and most entries end before the first look,
+// so it is asked for at the first look and again only when the deadline seems to have passed; the
+// difference moves the deadline. What happened before the first look is not known: an entry that is late
+// there, by STARVED budgets at most, gets its budget once more.
+//
+// A thread that sleeps in a system call has no processor either, and the two cannot be told apart at this
+// price. Code whose file functions wait for a disk is therefore forgiven, too, but the hub must not hang:
+// the deadline moves by STARVED budgets at most, so an entry ends ten budgets of real time after its first
+// look, which is ten budgets late at most, plus the one call that it waits in. Time that C code knows to be
+// another's fault is taken out whole (entry_excuse).
 //
 // A trip belongs to an entry, not to the state: when that entry has been unwound the state goes on.
 // The entry's own coroutine is thrown away (entry.c).
@@ -30,7 +36,7 @@
 #include "base/time.h"
 #include "lua/vm_int.h"
 
-enum { STARVED = 4 }; // budgets
+enum { STARVED = 9 }; // budgets
 
 static void on_count(lua_State *L, lua_Debug *ar);
 
@@ -127,6 +133,11 @@ bool limit__expired(struct vm *vm)
     if (en->looked_ns == 0) {
         en->looked_ns = now;
         en->looked_cpu_ns = time_thread_ns();
+        uint64_t budget = (uint64_t)en->budget_ms * 1000000;
+        if (now >= en->deadline && now - en->deadline < budget * STARVED) {
+            en->deadline = now + budget;
+            watchdog__see(en);
+        }
     }
     return now >= en->deadline && !forgive(en, now);
 }

@@ -306,6 +306,16 @@ TEST(only_time_with_a_processor_counts)
     struct run r = run_with(vm, some, (struct entry){.budget_ms = 50});
     CHECK_INT(r.status, ENTRY_DONE);
 
+    guard_hang("starve before the first look");
+    r = run_with(vm, "starve(120) for i = 1, 5000 do end return 'done'",
+                 (struct entry){.budget_ms = 50});
+    CHECK_INT(r.status, ENTRY_DONE);
+    r = run_with(vm, "starve(120) while true do end", (struct entry){.budget_ms = 50});
+    CHECK_INT(r.code, FAULT_HOOK_TIMEOUT);
+    r = run_with(vm, "for i = 1, 5000 do end starve(400) for i = 1, 5000 do end return 'done'",
+                 (struct entry){.budget_ms = 50});
+    CHECK_INT(r.status, ENTRY_DONE);
+
     guard_hang("starve, then loop");
     r = run_with(vm, "for i = 1, 5000 do end starve(120) while true do end",
                  (struct entry){.budget_ms = 50});
