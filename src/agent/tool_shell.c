@@ -150,13 +150,13 @@ static void explain(struct tool_job *c)
 }
 
 /// Why the command failed, in the arena; NULL: it succeeded.
-static const char *judge(struct tool_job *c, struct tool_result *r)
+static const char *judge(struct tool_job *c)
 {
     const struct proc_exit *x = &c->exit;
     if (!x->launched) {
         if (x->no_box != 0 &&
             box_explain(x->no_box, -x->code, BOX_INSTEAD, &c->why) == ERR_UNSUPPORTED) {
-            r->problem = "SANDBOX_UNAVAILABLE";
+            return arena_printf(&c->arena, "SANDBOX_UNAVAILABLE: %s", c->why.msg);
         }
         return c->why.msg;
     }
@@ -191,7 +191,7 @@ static void on_output_done(void *arg)
         buf_addz(&c->text, "no matches\n");
         c->exit.code = 0;
     }
-    r.error = judge(c, &r);
+    r.error = judge(c);
     r.success = r.error == NULL;
     if (!r.success && box_rules(c->box) != NULL) {
         explain(c);
