@@ -71,18 +71,17 @@ static void check_session(const char *id)
            "no journal of ours");
     journal_close(j);
     buf_init(&out, SIZE_MAX);
-    demand(history_view(&out, NULL, dir, &w, NULL) == 0, "cannot be shown");
+    demand(history_view(&out, NULL, NULL, dir, &w, NULL) == 0, "cannot be shown");
     buf_fini(&out);
 }
 
 static void check_import(void)
 {
     char home[128], from[128];
-    struct import_report r;
     snprintf(home, sizeof home, "%s/home", root);
     snprintf(from, sizeof from, "%s/open", root);
     for (int i = 0; i < 2; i++) {
-        import_report_init(&r);
+        struct import_report r = {0};
         demand(import_openbot(&r, NULL, home, from, NULL, NULL) == 0, "cannot import");
         demand(i == 0 || r.counts[IMPORT_TAKEN] + r.counts[IMPORT_WARNED] == 0 ||
                    r.counts[IMPORT_FAILED] != 0,
