@@ -276,12 +276,7 @@ void bind__regs_start(struct bind_owner *o);
 void bind__regs_stop(struct bind_owner *o);
 void bind__regs_close(struct bind_owner *o);
 
-// ---- log.c ------------------------------------------------------------------------------------
-
-/// Call the function `name` of the table `value`; a value that is no table, or has no such function, is fine. False when
-/// it failed; then `fault`, which owns its strings, has the code `failed` or `timeout`.
-bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
-                     enum gen_code timeout, struct gen_diag *fault);
+// ---- base.c -----------------------------------------------------------------------------------
 
 /// Make all libraries of `vm` read-only, once they are complete. See base.c.
 void bind__seal(struct vm *vm);
@@ -293,6 +288,8 @@ struct vm *bind__code_vm_open(struct bind *b, const char *name, struct vm_owner 
                               vm_ref *env_meta, struct state **state);
 /// Push an environment for a unit, with tables of its own for the libraries; `meta` is its metatable.
 void bind__push_env(lua_State *L, vm_ref meta);
+
+// ---- log.c ------------------------------------------------------------------------------------
 
 void bind__log(void *bind, const struct vm_owner *owner, enum log_level level, struct str text);
 void bind__logs_close(struct bind *b);
@@ -318,6 +315,10 @@ int bind__hook_add(lua_State *L, const char *who, const struct lib_hook *h, enum
 
 /// on(NAME, ...) and on_tool_call(...) for a table that holds them: see plugin_table.c.
 int bind__on(lua_State *L);
+/// Call the function `name` of the table `value`; a value that is no table, or has no such function, is fine. If it fails,
+/// `fault`, which owns its strings, has the code `failed` or `timeout`.
+void bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
+                     enum gen_code timeout, struct gen_diag *fault);
 
 // ---- events.c ---------------------------------------------------------------------------------
 

@@ -95,17 +95,16 @@ void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason
 
 // ---- functions of a table ---------------------------------------------------------------------
 
-bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
+void bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum gen_code failed,
                      enum gen_code timeout, struct gen_diag *fault)
 {
     if (vm_get_stats(o->vm).dead) {
-        return true; // no code can run there
+        return; // no code can run there
     }
     struct entry en = {.owner = o->owner};
     lua_State *L = entry_begin(&en, o->vm);
     refs_push_field(L, value, name);
-    bool ok = !lua_isfunction(L, -1) || entry_run(&en, 0) == ENTRY_DONE;
-    if (!ok) {
+    if (lua_isfunction(L, -1) && entry_run(&en, 0) != ENTRY_DONE) {
         char *text = xasprintf("%s: %s", name, en.fault->message);
         struct gen_diag d = {.code = en.fault->code == FAULT_HOOK_TIMEOUT ? timeout : failed,
                              .origin = o->unit->origin,
@@ -117,7 +116,6 @@ bool bind__call_life(struct bind_owner *o, vm_ref value, const char *name, enum 
         free(text);
     }
     entry_end(&en);
-    return ok;
 }
 
 // ---- handles ----------------------------------------------------------------------------------
