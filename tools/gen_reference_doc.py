@@ -89,7 +89,7 @@ def turn_codes():
     agent = "".join(p.read_text() for p in sorted((ROOT / "src/agent").glob("*.[ch]")))
     faults = re.findall(rf"^    X\(\w+, {TEXT}, (?:true|false)\)", source("agent/provider.h"), re.M)
     raised = re.findall(rf"(?:turn__fail|turn__stop_engine|set_stopped|set_error)\(t, {TEXT}|note__put_error\(&?w, {TEXT}|"
-                        rf"problem = {TEXT}|\"code\", {TEXT}", agent)
+                        rf"\"([A-Z]+_[A-Z_]+): |\"code\", {TEXT}", agent)
     return dict.fromkeys([*faults, *(next(filter(None, found)) for found in raised)])
 
 

@@ -187,11 +187,10 @@ static int import_session(struct importing *x, const struct json *head, struct e
     buf_adds(&r.id, json_str(json_get(head, "session"), ""));
     buf_adds(&r.dir, json_str(json_get(head, "dir"), ""));
     buf_adds(&r.meta, json_str(json_get(head, "meta"), ""));
-    int rc =
-        want < 0 || !store_id_valid(buf_str(&r.id)) ||
-                !walk_dir_valid(buf_str(&r.dir), buf_str(&r.id))
-            ? err_set(e, ERR_CORRUPT, "the file has an invalid session: '%s'", buf_z(&r.id))
-            : 0;
+    int rc = want < 0 || !store_id_valid(buf_str(&r.id)) ||
+                     !walk_dir_valid(buf_str(&r.dir), buf_str(&r.id))
+                 ? err_set(e, ERR_CORRUPT, "the file has an invalid session: '%s'", buf_z(&r.id))
+                 : 0;
     for (; rc == 0 && r.n < (size_t)want; r.n++) {
         if (!next_line(x, &line)) {
             rc = err_set(e, ERR_CORRUPT, "the file ends in the middle of session '%s'",

@@ -565,7 +565,8 @@ static void on_compacted(struct view *v, const struct json *ev)
 {
     if (v->echo || !v->compacts) {
         view_settle(v);
-        out_note(v->out, "conversation compacted: earlier messages were replaced by a summary of %zu bytes",
+        out_note(v->out,
+                 "conversation compacted: earlier messages were replaced by a summary of %zu bytes",
                  json_get_text(ev, "summary").n);
     }
 }

@@ -51,7 +51,8 @@ TEST(find_and_match_answer_as_lua_does)
 TEST(a_range_up_to_an_escape_ends_a_set_as_in_lua)
 {
     struct stock *s = stock_open();
-    stock_compare(s, "string.find('a]b', '[[-%%]')"); // the second '%' escapes the ']' that ends the set
+    stock_compare(
+        s, "string.find('a]b', '[[-%%]')"); // the second '%' escapes the ']' that ends the set
     stock_compare(s, "string.find('a%b', '[ -%%]')");
     stock_compare(s, "string.gsub('a]b%c', '[^[-%%]', '_')");
     stock_close(s);
