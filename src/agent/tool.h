@@ -91,8 +91,8 @@ struct tool_env {
 struct tool_result {
     struct str output; // UTF-8; invalid bytes are replaced
     bool success;
-    const char
-        *error; // NULL exactly when `success`: "exit 2", "signal 9", "SANDBOX_UNAVAILABLE: why"
+    /// NULL exactly when `success`: "exit 2", "signal 9", "timed out after 5 s", "SANDBOX_UNAVAILABLE: why".
+    const char *error;
     struct str diff; // what a file tool changed, as a unified diff; empty: nothing, or not text
     bool guarded;    // the file runs outside of the box: it changes only if the user agrees
 };
