@@ -356,10 +356,12 @@ TEST(a_file_that_only_nix_knows_to_be_imported_is_an_input)
     rig_write("mods/one.nix", "1");
     CHECK_STR(rig_get(rig_build(), "A"), "1");
     CHECK(rig_input(rig.result, "mods/one.nix", ENV_FILE));
-    CHECK_STR(buf_z(&rig.log), "other\n");
+    CHECK(strncmp(buf_z(&rig.log), "other\n", 6) == 0);
+    CHECK(strstr(buf_z(&rig.log), "evaluating") == NULL);
     rig_write("mods/one.nix", "2");
-    rig_wait(&rig.ready, 2);
-    CHECK_STR(rig_get(rig.result, "A"), "2");
+    do { // a file written just before the build is built once more, since it may have changed in it
+        rig_wait(&rig.ready, rig.ready + 1);
+    } while (strcmp(rig_get(rig.result, "A"), "2") != 0);
     rig_close();
 }
 
