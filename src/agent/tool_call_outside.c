@@ -117,9 +117,9 @@ static void on_ended(struct tool_call *c)
         run_refuse(r, PROBLEM_FORBIDDEN, NULL, text);
         break;
     case CALL_UNASKED:
-        text = arena_printf(&r->arena, "this call needs approval%s%s, and nobody can be asked here",
-                            c->asked_by != NULL ? ", says " : "",
-                            c->asked_by != NULL ? c->asked_by : "");
+        text = arena_printf(
+            &r->arena, "this call needs approval%s%s, and there is no session to ask in",
+            c->asked_by != NULL ? ", says " : "", c->asked_by != NULL ? c->asked_by : "");
         run_refuse(r, PROBLEM_FORBIDDEN, "run it in a session, where the user can be asked", text);
         break;
     case CALL_TIMEOUT:

@@ -111,8 +111,8 @@ static void check_name(const struct inside *in, const char *name)
 {
     struct str said = json_str(json_get(in->v.head.metadata, "name"), name);
     if (!str_eqz(said, name)) {
-        char *message = xasprintf("its code says the name '%.*s'; '%s' counts, its name in "
-                                  "plugins{...}",
+        char *message = xasprintf("its code gives the name '%.*s', which is ignored; in "
+                                  "plugins{...} it is '%s'",
                                   (int)MIN(said.n, PLUGIN_NAME_MAX), said.p, name);
         gen_unit_note(in->v.unit, &(struct gen_diag){.code = DIAG_NAME_MISMATCH,
                                                      .origin = origin,

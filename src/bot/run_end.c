@@ -189,7 +189,7 @@ void run__merge(struct run *r)
     if (!wanted || how == BOT_MERGE_NEVER) {
         settle(r);
     } else if (r->touches[0] != '\0') {
-        run__note(r, "not merged: it touches '%s', which only a person takes over", r->touches);
+        run__note(r, "not merged: it changes '%s', which only you may merge", r->touches);
         settle(r);
     } else if (how == BOT_MERGE_ASK) {
         r->rec.wants_merge = true;

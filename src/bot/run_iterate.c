@@ -218,7 +218,8 @@ static void take_outcome(struct run *r, const struct agent_outcome *o)
     } else if (o->state == AGENT_TURN_FAILED) {
         take_failure(r, str_of(o->error_code), o->error);
     } else {
-        take_failure(r, STR("STOPPING"), STR("the turn waits for a person, and nobody is there"));
+        take_failure(r, STR("STOPPING"),
+                     STR("the turn waits for an answer, and this bot works alone"));
     }
 }
 

@@ -162,7 +162,7 @@ void bots_terminal_ended(struct bots *b, struct str terminal, int status, const 
     if (status > 0 && !stopped) {
         r->rec.error = arena_printf(&r->rec.arena, "its program ended with status %d", status);
     } else if (status < 0) {
-        run__note(r, "its terminal is gone: nobody knows how its program ended");
+        run__note(r, "its terminal is gone: the exit status of its program is unknown");
     }
     run__end(r, stopped       ? "interrupted"
                 : status == 0 ? "complete"

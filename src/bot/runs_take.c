@@ -139,8 +139,8 @@ static bool take(struct ask *a, const struct record *rec)
         return false;
     }
     if (!bots__take_run(a->b, id)) {
-        ask__no(a, PROBLEM_CONFLICT, NULL, "somebody else takes run '%s' over just now",
-                rec->run_id);
+        ask__no(a, PROBLEM_CONFLICT, NULL,
+                "another client is applying or merging run '%s'; try again", rec->run_id);
         return false;
     }
     return true;

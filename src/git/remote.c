@@ -157,7 +157,7 @@ static void push(struct git_job *j)
 
 static int refuse(const struct push_job *k, struct err *e)
 {
-    return err_set(e, ERR_CONFLICT, "somebody else moved '%s' in '%s'", k->ask.of.branch,
+    return err_set(e, ERR_CONFLICT, "another client moved '%s' in '%s'", k->ask.of.branch,
                    k->out.url);
 }
 

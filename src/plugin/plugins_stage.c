@@ -148,8 +148,8 @@ static void add_warnings(const struct loaded *v)
     const struct json *said = v->run != NULL ? json_get(v->run->metadata, "name") : NULL;
     struct str name = json_str(said, v->code.name);
     if (!str_eqz(name, v->code.name)) {
-        char *message = xasprintf("its code says the name '" STR_FMT "'; '%s' counts, the name of "
-                                  "its manifest or file",
+        char *message = xasprintf("its code gives the name '" STR_FMT "', which is ignored; its "
+                                  "manifest or file gives '%s'",
                                   (int)MIN(name.n, PLUGIN_NAME_MAX), name.p, v->code.name);
         gen_unit_note(v->unit, &(struct gen_diag){.code = DIAG_NAME_MISMATCH,
                                                   .path = v->code.path,
