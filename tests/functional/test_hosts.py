@@ -345,11 +345,13 @@ def test_a_turn_passes_through_every_hook_of_a_host(every):
 
 
 def test_state_and_store_survive_a_reload_and_lifecycle_is_told(every):
-    first = every.json("every:count", "a")["output"]
-    assert first == {"state": 1, "store": 1, "keys": ["n"], "args": ["a"], "version": 1}
+    here = {"keys": ["n"], "dir": str(every.dir)}
+    first = every.json("every:count", "a", cwd=every.dir)["output"]
+    assert first == {"state": 1, "store": 1, "args": ["a"], "version": 1, **here}
     put(every, every.file, EVERYTHING[every.lang].lstrip().replace("VERSION = 1", "VERSION = 2"))
     every.ok("reload")
-    assert every.json("every:count")["output"] == {"state": 2, "store": 2, "keys": ["n"], "args": [], "version": 2}
+    second = every.json("every:count", cwd=every.dir)["output"]
+    assert second == {"state": 2, "store": 2, "args": [], "version": 2, **here}
     retry(lambda: all(s in every.ok("plugin", "logs", "every") for s in ("start start", "stop reload", "start reload")))
     every.ok("stop")
     assert every.json("every:count")["output"]["store"] == 1     # the state is new, and counted from 1
