@@ -31,7 +31,7 @@ void op_COMMAND_LIST(struct api *api, struct op_call *c)
 }
 
 struct command_run {
-    struct api *api;
+    struct api *api; // the call is gone when it is answered
     struct op_call *call;
     char *dir; // entered; NULL: none
     struct hook_ctx ctx;
@@ -41,8 +41,7 @@ struct command_run {
 
 static void run_free(struct command_run *r)
 {
-    if (r->dir != NULL &&
-        r->api->plugins != NULL) { // else the hub stops: there is nothing to leave
+    if (r->dir != NULL && r->api->plugins != NULL) { // a hub that stops has no plugins to leave
         agent_leave(r->api->agent, r->dir);
     }
     free(r->dir);
@@ -108,7 +107,7 @@ static void on_entered(void *arg, const char *real_dir)
 /// The project of the working directory is entered first: the command may be one of its plugins'.
 void op_COMMAND_RUN(struct api *api, struct op_call *c)
 {
-    struct str dir = json_str(json_get(c->params, "working_dir"), "");
+    struct str dir = json_get_text(c->params, "working_dir");
     if (dir.n != 0 && dir.p[0] != '/') {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'working_dir' has to be an absolute path");
         return;

@@ -31,7 +31,7 @@ async function find(name: string, fresh: boolean): Promise<Command | undefined> 
   return all.find((c) => c.name === name) ?? (short.length === 1 ? short[0] : undefined);
 }
 
-/** Run it with the words of `rest` for somebody who works in `dir`. Null: there is no such command. */
+/** Run it with the words of `rest` for a user who works in `dir`. Null: there is no such command. */
 export async function runCommand(name: string, rest: string, dir: string | null): Promise<{ output: string; prompt: boolean } | null> {
   const command = await find(name, true);
   if (!command) return null;
