@@ -22,7 +22,7 @@ static pid_t server;
 static pid_t start(const char *program, const char *const args[])
 {
     char path[300];
-    const char *argv[24] = {program};
+    const char *argv[24] = {path}; // initdb looks for postgres beside itself
     size_t n = 1;
     for (; args[n - 1] != NULL; n++) {
         argv[n] = args[n - 1];
