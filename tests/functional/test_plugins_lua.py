@@ -331,7 +331,7 @@ def test_a_function_in_init_that_says_a_name_is_told_that_it_does_not_count(home
     assert {n for n, r in rows(home).items() if r["serving"]} == {"init-1", "init-2", "well"}
     told = [d for d in home.json("reload", "--dry-run")["diagnostics"] if d["code"] == "NAME_MISMATCH"]
     assert {(d["plugin"], d["origin"]) for d in told} == {("init-1", "init"), ("init-2", "init")}
-    assert "'late'" in told[0]["message"] and "'init-1' counts" in told[0]["message"]
+    assert "'late'" in told[0]["message"] and "it is 'init-1'" in told[0]["message"]
 
 
 def test_a_reload_of_init_that_drops_entries_drops_their_plugins(home, start_hub):

@@ -156,7 +156,7 @@ def test_one_that_ended_without_a_hub_is_brought_in_by_the_next(home, repo):
     hub = Hub(home)
     record = retry(lambda: (r := run_of(home, row["id"]))["state"] == "ended" and r)
     assert (record["end_reason"], record["files"]) == ("crashed", 3)
-    assert any("nobody knows" in note for note in record["notes"])
+    assert any("the exit status of its program is unknown" in note for note in record["notes"])
     assert not pathlib.Path(row["worktree"]).exists()
     hub.close()
 
