@@ -1,6 +1,7 @@
 // A connection that blocks: for migrations, moving a store, and commands.
 
 #include <errno.h>
+#include <string.h>
 
 #include "pg/pg_int.h"
 
@@ -26,13 +27,20 @@ int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url,
         pq->setNoticeReceiver(*out, ignore_notice, NULL);
         return 0;
     }
-    struct str why = str_trim(str_of(*out != NULL ? pq->errorMessage(*out) : "out of memory"));
-    int rc =
-        err_set(e, -ECONNREFUSED, "cannot reach the store in PostgreSQL: " STR_FMT, STR_ARG(why));
-    for (char *p = e != NULL ? e->msg : NULL; p != NULL && *p != '\0';
-         p++) { // libpq says it in lines, the second begins with a tab
-        *p = *p == '\n' ? ';' : *p == '\t' ? ' ' : *p;
+    // libpq writes a line for each address, and below it, after a tab, the question whether the server runs. With two
+    // addresses that is left out, so that the reason of the second still fits.
+    struct str rest = str_trim(str_of(*out != NULL ? pq->errorMessage(*out) : "out of memory"));
+    bool several = memmem(rest.p, rest.n, "\nconnection", strlen("\nconnection")) != NULL;
+    struct buf why = {.max = SIZE_MAX};
+    while (rest.n != 0) {
+        struct str line = str_cut(&rest, '\n');
+        if (line.n != 0 && !(several && line.p[0] == '\t')) {
+            line = str_trim(line);
+            buf_addf(&why, "%s" STR_FMT, why.n != 0 ? "; " : "", STR_ARG(line));
+        }
     }
+    int rc = err_set(e, -ECONNREFUSED, "cannot reach the store in PostgreSQL: %s", buf_z(&why));
+    buf_fini(&why);
     pq->finish(*out);
     *out = NULL;
     return rc;
