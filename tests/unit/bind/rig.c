@@ -241,7 +241,6 @@ void rig_open_with(const char *const *flags, const struct loop_clock *clock)
     }
     log_open(LOG_ERROR, NULL, NULL);
     web_begin(clock);
-    alarm(120);
     CHECK_INT(home_resolve(&rig.home, rig_path("home"), NULL), 0);
     CHECK_INT(path_mkdirs(rig.home.dir, 0700, NULL), 0);
     buf_init(&rig.said, SIZE_MAX);

@@ -342,7 +342,6 @@ void fetch_end(struct fetch *f)
 
 void web_begin(const struct loop_clock *clock)
 {
-    alarm(30);
     sem_init(&dns_begun, 0, 0);
     sem_init(&dns_gate, 0, 0);
     unsetenv("http_proxy");
