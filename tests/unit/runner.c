@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -86,6 +87,18 @@ uint64_t test_own_ns(void)
         now = time_mono_ns();
     } while (waited != waited_ns());
     return now - waited;
+}
+
+/// The sanitizer's own count, where there is one: it does not know mallinfo2(), and it keeps freed blocks for a while.
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+size_t test_heap_bytes(void)
+{
+    if (__sanitizer_get_current_allocated_bytes != NULL) {
+        return __sanitizer_get_current_allocated_bytes();
+    }
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
 }
 
 int test_loops(int quick)

@@ -33,6 +33,9 @@ uint64_t test_cpu_ns(void);
 /// A clock that stands while this thread is ready to run and another has the processor, as far as the kernel says so.
 uint64_t test_own_ns(void);
 
+/// Bytes of the heap that are in use now, in all threads.
+size_t test_heap_bytes(void);
+
 /// How often a long loop runs: `quick` times in `make test`, $AFLOAT_LOOPS times as often in
 /// `make soak`.
 int test_loops(int quick);

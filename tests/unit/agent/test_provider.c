@@ -1,7 +1,5 @@
 // One call over HTTP, in each of the three formats: good answers, and every fault a server can make.
 
-#include <malloc.h>
-
 #include "unit/agent/mock.h"
 
 static const struct mock_format *format; // being tested
@@ -263,23 +261,13 @@ static void answer_head_only(struct web_conn *conn, const char *head)
     mock_stream_head(conn);
 }
 
-// Bytes on the heap now: of the sanitizer where there is one, which keeps freed blocks for a while.
-size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
-
-static size_t heap_bytes(void)
-{
-    return __sanitizer_get_current_allocated_bytes != NULL
-               ? __sanitizer_get_current_allocated_bytes()
-               : mallinfo2().uordblks + mallinfo2().hblkhd;
-}
-
 /// Send the first delta of `hello` so often that `total` bytes of text are told, never further ahead
 /// than one piece; returns the most that the heap grew.
 static size_t stream_long(size_t total)
 {
     const char *h = strstr(format->hello, "\"H\"") + 1;
     const char *begin = h, *end = strstr(h, "\n\n") + 2;
-    size_t before = heap_bytes(), most = before;
+    size_t before = test_heap_bytes(), most = before;
     struct buf events;
     while (strncmp(begin - 6, "\ndata:", 6) != 0) {
         begin--;
@@ -296,7 +284,7 @@ static size_t stream_long(size_t total)
             loop_run_once(&l, false);
         }
         CHECK_INT(mock.fails + mock.retries, 0);
-        most = MAX(most, heap_bytes());
+        most = MAX(most, test_heap_bytes());
     }
     buf_fini(&events);
     return most - before;

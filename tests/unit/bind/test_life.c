@@ -1,7 +1,6 @@
 // Whose a registration is, and that nothing of a unit is left when it has gone.
 
 #include <dirent.h>
-#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,8 +129,6 @@ static size_t count_fds(void)
     return n;
 }
 
-size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
-
 struct usage {
     size_t fds, watches, lua, heap;
 };
@@ -144,11 +141,8 @@ static struct usage measure(void)
     buf_fini(&rig.stream);
     entry_end(&en);
     rig_settle();
-    size_t heap = __sanitizer_get_current_allocated_bytes != NULL
-                      ? __sanitizer_get_current_allocated_bytes()
-                      : mallinfo2().uordblks;
     return (struct usage){count_fds(), watcher_stats(rig.watcher).watches,
-                          vm_get_stats(rig.vm).memory, heap};
+                          vm_get_stats(rig.vm).memory, test_heap_bytes()};
 }
 
 TEST(a_thousand_commits_leave_everything_where_it_was)

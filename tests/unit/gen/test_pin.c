@@ -1,4 +1,3 @@
-#include <malloc.h>
 
 #include "unit/gen/fake.h"
 
@@ -99,18 +98,6 @@ TEST(a_session_runs_its_own_units_in_its_own_order)
     fake_close(&w);
 }
 
-/// The sanitizer's own count, where there is one; it does not know mallinfo2().
-size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
-
-/// Bytes of the heap that are in use.
-static size_t memory_in_use(void)
-{
-    if (__sanitizer_get_current_allocated_bytes != NULL) {
-        return __sanitizer_get_current_allocated_bytes();
-    }
-    return mallinfo2().uordblks;
-}
-
 TEST(ten_thousand_reloads_leave_everything_where_it_was)
 {
     struct fake_world w;
@@ -123,7 +110,7 @@ TEST(ten_thousand_reloads_leave_everything_where_it_was)
                                         .tool = "roll",
                                         .hook = "e",
                                         .message = "broken"});
-        before = i == 1004 ? memory_in_use() : before; // as the last one: a failed load stands
+        before = i == 1004 ? test_heap_bytes() : before; // as the last one: a failed load stands
     }
     unsigned versions = w.source[0].stages;
     CHECK_INT(versions, 10000);
@@ -132,7 +119,7 @@ TEST(ten_thousand_reloads_leave_everything_where_it_was)
     CHECK_INT(w.hook_releases, versions - 1);
     CHECK_INT(w.starts, w.stops + 1);
     CHECK_INT(gen_unit_count(gen_at(fake_current(&w), 0)), 2);
-    CHECK(memory_in_use() < before + 4096); // eight bytes kept for each would be 72 KB
+    CHECK(test_heap_bytes() < before + 4096); // eight bytes kept for each would be 72 KB
     fake_close(&w);
 }
 

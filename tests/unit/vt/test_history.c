@@ -1,21 +1,7 @@
-#include <malloc.h>
 
 #include "base/vec.h"
 #include "unit/test.h"
 #include "vt/history.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-size_t __sanitizer_get_current_allocated_bytes(void);
-static size_t allocated(void)
-{
-    return __sanitizer_get_current_allocated_bytes();
-}
-#else
-static size_t allocated(void)
-{
-    return mallinfo2().uordblks;
-}
-#endif
 
 /// A line of `n` cells, made of its number; every third one is red.
 static void fill(struct vt_cell *cells, int n, unsigned number)
@@ -109,10 +95,10 @@ TEST(a_full_history_takes_no_more_memory_whatever_follows)
                      i, i % 97);
         vt_feed(v, (struct str){line, (size_t)n}, NULL);
         if (i == VT_HISTORY_DEFAULT + 500) {
-            full = allocated();
+            full = test_heap_bytes();
         }
     }
-    CHECK(allocated() < full + 40000); // a block or two, and longer numbers
+    CHECK(test_heap_bytes() < full + 40000); // a block or two, and longer numbers
     CHECK_INT(vt_history(v), VT_HISTORY_DEFAULT);
     vt_free(v);
 }

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -294,17 +293,6 @@ static size_t open_fds(void)
     return n;
 }
 
-size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
-
-static size_t allocated(void)
-{
-    if (__sanitizer_get_current_allocated_bytes != NULL) {
-        return __sanitizer_get_current_allocated_bytes();
-    }
-    struct mallinfo2 m = mallinfo2();
-    return m.uordblks + m.hblkhd;
-}
-
 static bool other_ready;
 
 static void on_other(struct watch *w, const struct watch_batch *b, void *arg)
@@ -342,14 +330,14 @@ TEST(a_thousand_watches_opened_and_closed_leave_nothing)
         if (i == 100) {
             rig_settle(&r);
             fds = open_fds();
-            bytes = allocated();
+            bytes = test_heap_bytes();
             native = watcher_stats(r.watcher).native;
         }
     }
     rig_settle(&r);
     CHECK_INT(watcher_stats(r.watcher).native, native);
     CHECK_INT(open_fds(), fds);
-    CHECK(allocated() <= bytes + 16 * 1024);
+    CHECK(test_heap_bytes() <= bytes + 16 * 1024);
     rig_close(&r);
 }
 
@@ -395,12 +383,12 @@ TEST(twenty_thousand_directories_are_watched_quickly_and_in_little_memory)
         }
         CHECK_INT(mkdir(rig_path(&r, name), 0755), 0);
     }
-    size_t before = allocated();
+    size_t before = test_heap_bytes();
     uint64_t start = time_mono_ns();
     rig_open(&r, &o);
     uint64_t ms = (time_mono_ns() - start) / 1000000;
     rig_settle(&r);
-    size_t bytes = allocated() - before;
+    size_t bytes = test_heap_bytes() - before;
     printf("  20,000 directories: %llu ms, %zu KB\n", (unsigned long long)ms, bytes / 1024);
     CHECK_INT(watcher_stats(r.watcher).dirs, 20001);
     CHECK(bytes <= 4 * 1024 * 1024);
