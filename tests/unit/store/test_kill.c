@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,13 +16,16 @@ static void quiet(void *arg, enum log_level level, enum log_component c, struct 
     (void)line;
 }
 
+enum { ROUNDS_A_HOME = 25 }; // each of them reads the whole journal, which grows
+
 struct totals {
+    char home[512];
     unsigned in_progress; // kills after which more was written than had been acknowledged
     unsigned torn;
     unsigned long long acks, last_seq;
 };
 
-static pid_t start(int *fd, unsigned seed)
+static pid_t start(const char *home, int *fd, unsigned seed)
 {
     int fds[2];
     CHECK_INT(pipe(fds), 0);
@@ -29,7 +33,7 @@ static pid_t start(int *fd, unsigned seed)
     CHECK(pid >= 0);
     if (pid == 0) {
         close(fds[0]);
-        journal_writer_run(test_dir(), "s1", fds[1], seed);
+        journal_writer_run(home, "s1", fds[1], seed);
     }
     close(fds[1]);
     *fd = fds[0];
@@ -48,7 +52,7 @@ static unsigned long long run_and_kill(struct totals *t)
     unsigned long long last = 0;
     int fd;
     unsigned seed = (unsigned)rand();
-    pid_t pid = start(&fd, seed);
+    pid_t pid = start(t->home, &fd, seed);
     for (int left = rand() % 60; left > 0; left--) {
         CHECK(next_ack(fd, &ack));
         last = ack.last_seq > last ? ack.last_seq : last;
@@ -72,7 +76,7 @@ static unsigned long long run_and_kill(struct totals *t)
 static void check_after(struct totals *t, unsigned long long acked)
 {
     struct box b;
-    box_open(&b, NULL);
+    box_open(&b, t->home);
     int rc = box_read(&b, "s1", acked, 1);
     if (acked > 0 || rc == 0) {
         CHECK_INT(rc, 0);
@@ -99,6 +103,11 @@ TEST(kill_9_at_any_time_loses_nothing_that_was_acknowledged)
     (void)test_dir();
     srand(seed);
     for (int i = 0; i < rounds; i++) {
+        if (i % ROUNDS_A_HOME == 0) {
+            snprintf(t.home, sizeof t.home, "%s/%d", test_dir(), i);
+            CHECK_INT(mkdir(t.home, 0700), 0);
+            t.last_seq = 0;
+        }
         check_after(&t, run_and_kill(&t));
     }
     fprintf(
