@@ -53,7 +53,6 @@ struct env_build {
     char *tail;        // what it printed last
     vec(const char *) messages;
     vec(struct env_var) functions;
-    vec(struct env_input) inputs;
 };
 
 static void build_free(struct env_build *b)
@@ -65,7 +64,6 @@ static void build_free(struct env_build *b)
     env_vars_fini(&b->now);
     vec_fini(&b->messages);
     vec_fini(&b->functions);
-    vec_fini(&b->inputs);
     buf_fini(&b->evaluated);
     arena_fini(&b->arena);
     free(b->tail);
@@ -93,9 +91,6 @@ static void succeed(struct env_build *b)
     }
     struct env_result *r = env_result_new();
     env_result_diff(r, &b->base, &b->now);
-    vec_foreach (in, &b->inputs) {
-        env_result_add_input(r, in);
-    }
     vec_foreach (m, &b->messages) {
         vec_push(&r->messages, arena_strdup(&r->arena, str_of(*m)));
     }
@@ -113,7 +108,6 @@ static void add_input(struct env_build *b, const char *path, enum env_kind kind,
 {
     struct env_input in = {
         .path = env__path(&b->arena, b->root, path), .kind = kind, .guess = guess};
-    vec_push(&b->inputs, in);
     b->o.on_input(&in, b->o.arg);
 }
 
@@ -448,7 +442,6 @@ static void on_files_read(void *arg)
         return;
     }
     vec_foreach (in, &b->spec.inputs) {
-        vec_push(&b->inputs, *in);
         b->o.on_input(in, b->o.arg);
     }
     if (b->read_rc != 0) {

@@ -84,7 +84,6 @@ struct env_result {
     vec(const char *) unset;       // by name
     vec(struct env_var) functions; // for bash: a name, and the text that defines it
     vec(struct env_list) prepend, append;
-    vec(struct env_input) inputs;
     vec(const char *) messages; // for the user, one line each
     vec(struct env_task) tasks; // in an order that respects `after`
 };
@@ -131,7 +130,7 @@ struct env_failed {
 void env_write_changed(struct jw *w, const char *const *files, size_t n);
 
 /// Called from the loop, never from inside a call of ours. A callback may call any function below,
-/// env_coord_close() too.
+/// env_coord_close() too; only `log` may not.
 struct env_coord_cb {
     void (*building)(const struct env_building *m, void *arg);
     void (*ready)(const struct env_ready *m, void *arg);
@@ -139,6 +138,8 @@ struct env_coord_cb {
     void (*log)(struct str line, void *arg); // what a provider printed; may be NULL
     void (*unchanged)(void *arg); // env_coord_reload() found nothing changed; may be NULL
 };
+
+enum { ENV_TIMEOUT_MS = 600000 };
 
 struct env_builder; // env/build.h
 struct env_gate;    // env/gate.h: decides whether the project's files may be used
@@ -151,7 +152,7 @@ struct env_coord_opts {
     const char *const *base;           // the outer environment; copied
     const struct env_gate *gate;       // borrowed until env_coord_close(); not NULL
     const struct env_builder *builder; // NULL: env_builder
-    uint64_t timeout_ms;               // of one build; 0: ten minutes
+    uint64_t timeout_ms;               // of one build; 0: ENV_TIMEOUT_MS
     struct env_coord_cb cb;
     void *arg;
 };
@@ -266,7 +267,8 @@ struct env_tasks_opts {
 
 struct env_tasks;
 
-/// Run the tasks; independent ones run at the same time. ERR_NOT_FOUND when there is no task `only`. The caller ends it with env_tasks_close(), also after `end`, also inside it.
+/// Run the tasks; independent ones run at the same time. ERR_NOT_FOUND when there is no task
+/// `only`. The caller ends it with env_tasks_close(), also after `end`, also inside it.
 int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o,
                    struct err *e) MUST_CHECK;
 /// TERM to all running tasks, KILL after a while; `end` follows with `ok` false. For Ctrl-C.
@@ -274,6 +276,6 @@ void env_tasks_cancel(struct env_tasks *t);
 void env_tasks_close(struct env_tasks *t); // cancels silently; NULL is allowed
 
 /// `r`, built on `base`, with `vars` on top: what tasks exported. A new result with the same generation
-/// and without inputs, messages and tasks.
+/// and without messages and tasks.
 struct env_result *env_result_with(const struct env_result *r, const char *const *base,
                                    const struct env_var *vars, size_t n);

@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "base/map.h"
 #include "base/path.h"
 #include "env/spec_int.h"
 #include "sandbox/box.h"
@@ -32,18 +33,19 @@ struct guard {
 // Every file that the builder read has the bytes of one that was hashed.
 static bool is_same(const struct env_spec *s, const struct tree *t)
 {
-    vec_foreach (in, &s->inputs) {
-        bool hashed = !in->hashed;
-        for (size_t i = 0; i < t->files.n && !hashed; i++) {
-            uint8_t theirs[SHA256_SIZE];
-            sha256_of(t->files.p[i].bytes, theirs);
-            hashed = memcmp(theirs, in->hash, SHA256_SIZE) == 0;
-        }
-        if (!hashed) {
-            return false;
-        }
+    struct map hashed = {0};
+    bool same = true;
+    vec_foreach (f, &t->files) {
+        uint8_t hash[SHA256_SIZE];
+        sha256_of(f->bytes, hash);
+        map_set(&hashed, (struct str){(const char *)hash, sizeof hash}, f);
     }
-    return true;
+    vec_foreach (in, &s->inputs) {
+        struct str hash = {(const char *)in->hash, sizeof in->hash};
+        same = same && (!in->hashed || map_get(&hashed, hash) != NULL);
+    }
+    map_fini(&hashed);
+    return same;
 }
 
 // Where trust is kept for `root`: its repository, or itself.

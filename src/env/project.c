@@ -5,13 +5,12 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "env/env.h"
+#include "env/spec_int.h"
 
 static const char *const marks[] = {".afloat/env.toml", "devenv.nix", "flake.nix", ".envrc",
                                     "mise.toml"};
 
-// The nearest directory from `dir` up that holds one of `names`; NULL when none does. Caller frees.
-static char *nearest(const char *dir, const char *const *names, size_t n)
+char *env__nearest(const char *dir, const char *const *names, size_t n)
 {
     char *at = xstrdup(dir);
     for (;;) {
@@ -40,10 +39,10 @@ int env_project_find(struct env_project *p, const char *dir, struct err *e)
         return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : -errno, "cannot enter '%s': %s", dir,
                        strerror(errno));
     }
-    p->root = nearest(real, marks, ARRAY_LEN(marks));
+    p->root = env__nearest(real, marks, ARRAY_LEN(marks));
     p->found = p->root != NULL;
     if (p->root == NULL) {
-        p->root = nearest(real, (const char *const[]){".git"}, 1);
+        p->root = env__nearest(real, (const char *const[]){".git"}, 1);
     }
     if (p->root == NULL) {
         p->root = xstrdup(real);

@@ -50,7 +50,6 @@ void env_result_unref(struct env_result *r)
     vec_fini(&r->functions);
     vec_fini(&r->prepend);
     vec_fini(&r->append);
-    vec_fini(&r->inputs);
     vec_fini(&r->messages);
     vec_fini(&r->tasks);
     arena_fini(&r->arena);
@@ -158,20 +157,6 @@ void env_result_apply(const struct env_result *r, struct env_vars *vars)
         const char *old = env_vars_get(vars, str_of(l->name));
         env_vars_set(vars, str_of(l->name), str_of(env_paths_put(vars->arena, old, NULL, l)));
     }
-}
-
-void env_result_add_input(struct env_result *r, const struct env_input *in)
-{
-    struct env_input copy = *in;
-    vec_foreach (old, &r->inputs) {
-        if (strcmp(old->path, in->path) == 0) {
-            copy.path = old->path;
-            *old = in->hashed ? copy : *old;
-            return;
-        }
-    }
-    copy.path = arena_strdup(&r->arena, str_of(in->path));
-    vec_push(&r->inputs, copy);
 }
 
 const struct env_list *env_list_find(const struct env_list *lists, size_t n, const char *name)

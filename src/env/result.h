@@ -13,8 +13,5 @@ void env_result_add_functions(struct env_result *r, const struct env_var *functi
 /// Apply the four lists to `vars`.
 void env_result_apply(const struct env_result *r, struct env_vars *vars);
 
-/// Add an input, copied; a path that is there already is replaced when the new one has a hash.
-void env_result_add_input(struct env_result *r, const struct env_input *in);
-
 /// The list of that name, or NULL.
 const struct env_list *env_list_find(const struct env_list *lists, size_t n, const char *name);

@@ -29,7 +29,7 @@
 #include "loop/timer.h"
 #include "loop/work.h"
 
-enum { PATIENCE_MS = 2000, FIRST_MS = 600000, KILL_MS = 5000 };
+enum { PATIENCE_MS = 2000, KILL_MS = 5000 };
 
 struct env_place {
     struct env_share *share;
@@ -119,9 +119,9 @@ static bool comes_from_inside(const struct env_guest *g, const char *root)
 {
     const char *project = find(g->base, "AFLOAT_PROJECT");
     const char *at = project != NULL ? project : find(g->base, "PWD");
-    size_t n = strlen(root);
-    return find(g->base, "AFLOAT_ENV_GENERATION") != NULL && at != NULL &&
-           strncmp(at, root, n) == 0 && (at[n] == '\0' || (project == NULL && at[n] == '/'));
+    const char *rel = at != NULL ? path_below(root, at) : NULL;
+    return find(g->base, "AFLOAT_ENV_GENERATION") != NULL && rel != NULL &&
+           (rel[0] == '\0' || project == NULL);
 }
 
 static bool is_mine(const struct env_guest *g, const char *name)
@@ -226,9 +226,8 @@ static void release(struct env_guest *g)
 static void answer(void *arg)
 {
     struct env_guest *g = arg;
-    size_t n =
-        g->asks
-            .n; // a callback may ask again, forget other asks, or free the guest, and with it all asks
+    // A callback may ask again, forget other asks, or free the guest, and with it all asks.
+    size_t n = g->asks.n;
     timer_stop(&g->patience);
     g->held++;
     for (; n != 0 && g->asks.n != 0; n--) {
@@ -239,7 +238,8 @@ static void answer(void *arg)
     release(g);
 }
 
-/// Answer all guests of a place; also when the coordinator found nothing changed. The last one may take the place along.
+/// Answer all guests of a place; also when the coordinator found nothing changed. The last one may take the
+/// place along.
 static void answer_all(void *arg)
 {
     const struct env_place *p = arg;
@@ -366,7 +366,7 @@ static void look(struct env_guest *g)
         env_coord_reload(g->place->coord, false);
         timer_start(&g->patience, PATIENCE_MS);
     } else if (!timer_running(&g->patience)) {
-        timer_start(&g->patience, (o->timeout_ms != 0 ? o->timeout_ms : FIRST_MS) + KILL_MS);
+        timer_start(&g->patience, (o->timeout_ms != 0 ? o->timeout_ms : ENV_TIMEOUT_MS) + KILL_MS);
     }
 }
 

@@ -2,7 +2,7 @@
 
 #include "env/spec.h"
 
-// Keys of env.toml, shared by the reader and the evaluator.
+// Shared by the readers of env.toml, the evaluator and the search for a project.
 
 /// The list of strings under `key` of `table`: `*n` of them in the arena, expanded by `vars`. Absent is
 /// an empty list; anything but strings is ERR_INVALID that names unit, line and key.
@@ -16,6 +16,10 @@ int env__bad(const struct env_unit *u, const struct toml *at, struct err *e, con
 
 /// An absolute path: `~` expanded, relative ones from `dir`; cleaned. In the arena.
 const char *env__path(struct arena *a, const char *dir, const char *path);
+
+/// The nearest directory from `dir` (absolute, clean) up that holds one of `names`; NULL when none does. The
+/// caller frees it. Blocks.
+char *env__nearest(const char *dir, const char *const *names, size_t n);
 
 /// Only the keys of the NULL-terminated list may be in `table` (NULL is allowed).
 int env__known(const struct env_unit *u, const struct toml *table, const char *what,

@@ -65,6 +65,55 @@ static void on_log(struct str line, void *arg)
     buf_addc(&rig.log, '\n');
 }
 
+// ---- the real builder, with its inputs written down ---------------------------------------------
+
+static struct env_build_opts real;
+
+static void forget_inputs(void)
+{
+    vec_foreach (in, &rig.inputs) {
+        free((char *)(uintptr_t)in->path);
+    }
+    vec_fini(&rig.inputs);
+}
+
+static void note_input(const struct env_input *in, void *arg)
+{
+    struct env_input copy = *in;
+    vec_foreach (old, &rig.inputs) {
+        if (strcmp(old->path, in->path) == 0) {
+            copy.path = old->path;
+            *old = in->hashed ? copy : *old;
+            real.on_input(in, arg);
+            return;
+        }
+    }
+    copy.path = xstrdup(in->path);
+    vec_push(&rig.inputs, copy);
+    real.on_input(in, arg);
+}
+
+static struct env_build *build(const struct env_build_opts *o)
+{
+    struct env_build_opts noted = *o;
+    real = *o;
+    noted.on_input = note_input;
+    forget_inputs();
+    return env_builder.build(&noted);
+}
+
+static void cancel(struct env_build *b)
+{
+    env_builder.cancel(b);
+}
+
+static bool runs_programs(const struct env_build *b)
+{
+    return env_builder.runs_programs(b);
+}
+
+static const struct env_builder noting_builder = {build, cancel, runs_programs};
+
 void rig_open(void)
 {
     static const char *base[5];
@@ -96,6 +145,7 @@ void rig_close(void)
         free((void *)(uintptr_t)*it);
     }
     env_result_unref(rig.result);
+    forget_inputs();
     buf_fini(&rig.heard);
     buf_fini(&rig.log);
     free(rig.error);
@@ -137,7 +187,7 @@ void rig_start(const struct env_builder *builder)
                                .root = rig.root,
                                .base = rig.base,
                                .gate = rig.gate != NULL ? rig.gate : &gate,
-                               .builder = builder,
+                               .builder = builder != NULL ? builder : &noting_builder,
                                .timeout_ms = rig.timeout_ms,
                                .cb = {on_building, on_ready, on_failed, on_log, on_unchanged}};
     rig.coord = env_coord_open(&o);
@@ -199,11 +249,11 @@ bool rig_unset(const struct env_result *r, const char *name)
     return false;
 }
 
-bool rig_input(const struct env_result *r, const char *rel, enum env_kind kind)
+bool rig_input(const char *rel, enum env_kind kind)
 {
     char *path = rig_path(rel);
     bool found = false;
-    vec_foreach (in, &r->inputs) {
+    vec_foreach (in, &rig.inputs) {
         found = found || (strcmp(in->path, path) == 0 && in->kind == kind);
     }
     free(path);

@@ -25,7 +25,8 @@ struct rig {
     struct buf log;   // lines of providers
     char *error;      // of the last failure
     int code;
-    struct env_result *result; // last one, referenced
+    struct env_result *result;    // last one, referenced
+    vec(struct env_input) inputs; // that the last build reported; only of the real builder
 };
 
 extern struct rig rig;
@@ -39,7 +40,8 @@ void rig_write_bytes(const char *rel, struct str bytes);
 void rig_remove(const char *rel);
 char *rig_path(const char *rel); // caller frees
 
-void rig_start(const struct env_builder *builder); // open the coordinator (NULL: the real builder)
+/// Open the coordinator. NULL: the real builder, whose inputs rig_input() knows.
+void rig_start(const struct env_builder *builder);
 /// Run the loop until the counter reaches `n`.
 void rig_wait(const unsigned *counter, unsigned n);
 /// Run the loop for a time in which nothing is expected to happen.
@@ -49,6 +51,7 @@ struct env_result *rig_build(void);
 
 const char *rig_get(const struct env_result *r, const char *name); // a value of `set`, or NULL
 bool rig_unset(const struct env_result *r, const char *name);
-bool rig_input(const struct env_result *r, const char *rel, enum env_kind kind);
+/// Did the last build report this file as an input of this kind? A report with a hash counts most.
+bool rig_input(const char *rel, enum env_kind kind);
 /// PATH elements that come in front, joined with spaces, project paths shown as "$"; static memory.
 const char *rig_front(const struct env_result *r, const char *name);

@@ -57,10 +57,10 @@ TEST(a_script_is_captured_before_and_after)
     CHECK(rig_unset(r, "OUTER"));
     CHECK_INT(r->set.n, 8);
     CHECK_STR(rig_front(r, "PATH"), "$/bin $/tools");
-    CHECK(rig_input(r, "env.sh", ENV_FILE));
-    CHECK(rig_input(r, "go \"mod", ENV_FILE));
-    CHECK(rig_input(r, "missing.txt", ENV_FILE));
-    CHECK(rig_input(r, ".env.script", ENV_FILE));
+    CHECK(rig_input("env.sh", ENV_FILE));
+    CHECK(rig_input("go \"mod", ENV_FILE));
+    CHECK(rig_input("missing.txt", ENV_FILE));
+    CHECK(rig_input(".env.script", ENV_FILE));
     CHECK(str_starts(buf_str(&rig.log), "to the person\nand so\n"));
     free(a);
     free(ran);
@@ -250,8 +250,8 @@ TEST(mise_is_a_delegate)
     CHECK_STR(r->provider, "mise");
     CHECK_STR(rig_get(r, "NODE_ENV"), "development");
     CHECK(strstr(rig_front(r, "PATH"), "/home/u/.local/share/mise/installs/node/20/bin") != NULL);
-    CHECK(rig_input(r, "mise.toml", ENV_FILE));
-    CHECK(rig_input(r, ".tool-versions", ENV_FILE));
+    CHECK(rig_input("mise.toml", ENV_FILE));
+    CHECK(rig_input(".tool-versions", ENV_FILE));
     rig_close();
 }
 
@@ -283,7 +283,7 @@ TEST(nix_and_devenv_are_delegates)
         CHECK_INT(r->unset.n, 0);
         CHECK_STR(rig_front(r, "PATH"), "/nix/store/aaa-gcc/bin /nix/store/bbb-bash/bin");
         CHECK_STR(rig_front(r, "XDG_DATA_DIRS"), "/nix/store/ccc/share");
-        CHECK(rig_input(r, rows[i][1], ENV_FILE));
+        CHECK(rig_input(rows[i][1], ENV_FILE));
         CHECK_STR(buf_z(&rig.log), "evaluating\n");
         rig_remove(rows[i][1]);
         rig_close();
@@ -337,7 +337,7 @@ TEST(what_a_flake_imports_is_an_input)
     rig_write("shell.nix", "import ./mods");
     rig_write("mods/default.nix", "1");
     CHECK_STR(rig_get(rig_build(), "A"), "1");
-    CHECK(rig_input(rig.result, "shell.nix", ENV_FILE));
+    CHECK(rig_input("shell.nix", ENV_FILE));
     rig_write("mods/default.nix", "2");
     rig_wait(&rig.ready, 2);
     CHECK_STR(rig_get(rig.result, "A"), "2");
@@ -355,7 +355,7 @@ TEST(a_file_that_only_nix_knows_to_be_imported_is_an_input)
     rig_write("flake.nix", "import (./mods + name)");
     rig_write("mods/one.nix", "1");
     CHECK_STR(rig_get(rig_build(), "A"), "1");
-    CHECK(rig_input(rig.result, "mods/one.nix", ENV_FILE));
+    CHECK(rig_input("mods/one.nix", ENV_FILE));
     CHECK(strncmp(buf_z(&rig.log), "other\n", 6) == 0);
     CHECK(strstr(buf_z(&rig.log), "evaluating") == NULL);
     rig_write("mods/one.nix", "2");
@@ -435,7 +435,7 @@ TEST(real_direnv_is_a_delegate_and_its_own_allow_list_decides)
     CHECK_STR(rig_front(rig.result, "PATH"), "$/bin");
     CHECK(rig_unset(rig.result, "OUTER"));
     CHECK_INT(rig.result->set.n, 1);
-    CHECK(rig_input(rig.result, "later.txt", ENV_MISSING));
+    CHECK(rig_input("later.txt", ENV_MISSING));
     unsigned before = rig.ready;
     rig_write("later.txt", "now"); // a file of its watch list that appears
     rig_wait(&rig.ready, before + 1);

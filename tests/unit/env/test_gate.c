@@ -103,8 +103,8 @@ TEST(what_a_script_sources_is_an_input_and_must_be_trusted)
     CHECK_INT(env_gate_allow(home, rig.root, false, NULL), 0);
     CHECK(rig_build() != NULL);
     CHECK_STR(rig_get(rig.result, "A"), "1");
-    CHECK(rig_input(rig.result, "lib/a.sh", ENV_FILE));
-    CHECK(rig_input(rig.result, "later.sh", ENV_MISSING));
+    CHECK(rig_input("lib/a.sh", ENV_FILE));
+    CHECK(rig_input("later.sh", ENV_MISSING));
     rig_write("lib/a.sh", "export A=2; touch ran\n"); // pulled from somewhere
     rig_wait(&rig.failed, 1);
     CHECK_INT(rig.code, ERR_DENIED);
@@ -129,7 +129,7 @@ TEST(a_script_cannot_source_what_nobody_has_looked_at)
     CHECK_INT(env_gate_allow(home, rig.root, true, NULL), 0); // followed: it may, and is watched
     rig_wait(&rig.ready, 1);
     CHECK_STR(rig_get(rig.result, "A"), "1");
-    CHECK(rig_input(rig.result, "lib/a.sh", ENV_FILE));
+    CHECK(rig_input("lib/a.sh", ENV_FILE));
     char *list = rig_path(".afloat/state/sourced"), *lib = rig_path("lib/a.sh");
     struct buf sourced; // for those who keep sandboxed commands from writing it
     buf_init(&sourced, SIZE_MAX);
@@ -175,7 +175,7 @@ TEST(nix_cannot_evaluate_what_nobody_has_looked_at)
     CHECK(access(ran, F_OK) != 0);
     CHECK_INT(env_gate_allow(home, rig.root, true, NULL), 0); // followed: it may, and is watched
     rig_wait(&rig.ready, 1);
-    CHECK(rig_input(rig.result, "mods/b.nix", ENV_FILE));
+    CHECK(rig_input("mods/b.nix", ENV_FILE));
     CHECK(access(ran, F_OK) == 0);
     char *list = rig_path(".afloat/state/evaluated"), *hidden = rig_path("mods/b.nix");
     struct buf evaluated; // for those who keep sandboxed commands from writing it

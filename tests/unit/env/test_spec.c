@@ -55,17 +55,17 @@ TEST(every_file_opened_or_missed_is_an_input)
     rig_write("d/file", "");
     struct env_result *r = rig_build();
     CHECK(r != NULL);
-    CHECK(rig_input(r, ".afloat/env.toml", ENV_FILE));
-    CHECK(rig_input(r, ".afloat/c.toml", ENV_FILE));
-    CHECK(rig_input(r, ".env", ENV_FILE));
-    CHECK(rig_input(r, ".env.c", ENV_FILE));
-    CHECK(rig_input(r, ".no", ENV_MISSING));
-    CHECK(rig_input(r, "m", ENV_MISSING));
-    CHECK(rig_input(r, "d", ENV_DIR));
-    CHECK(rig_input(r, ".envrc", ENV_MISSING));
-    CHECK(rig_input(r, "devenv.nix", ENV_MISSING));
-    CHECK(rig_input(r, "flake.nix", ENV_MISSING));
-    CHECK(rig_input(r, "mise.toml", ENV_MISSING));
+    CHECK(rig_input(".afloat/env.toml", ENV_FILE));
+    CHECK(rig_input(".afloat/c.toml", ENV_FILE));
+    CHECK(rig_input(".env", ENV_FILE));
+    CHECK(rig_input(".env.c", ENV_FILE));
+    CHECK(rig_input(".no", ENV_MISSING));
+    CHECK(rig_input("m", ENV_MISSING));
+    CHECK(rig_input("d", ENV_DIR));
+    CHECK(rig_input(".envrc", ENV_MISSING));
+    CHECK(rig_input("devenv.nix", ENV_MISSING));
+    CHECK(rig_input("flake.nix", ENV_MISSING));
+    CHECK(rig_input("mise.toml", ENV_MISSING));
     rig_close();
 }
 
@@ -76,9 +76,9 @@ TEST(a_file_behind_a_link_is_an_input_under_both_names)
     char *link = rig_path(".env");
     CHECK_INT(symlink("real/.env", link), 0);
     rig_write(".afloat/env.toml", "dotenv = ['.env']");
-    struct env_result *r = rig_build();
-    CHECK(rig_input(r, ".env", ENV_FILE));
-    CHECK(rig_input(r, "real/.env", ENV_FILE));
+    CHECK(rig_build() != NULL);
+    CHECK(rig_input(".env", ENV_FILE));
+    CHECK(rig_input("real/.env", ENV_FILE));
     rig_write("real/.env", "A=2");
     rig_wait(&rig.ready, 2);
     CHECK_STR(rig_get(rig.result, "A"), "2");
