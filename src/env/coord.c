@@ -42,7 +42,6 @@
 #include "loop/work.h"
 
 enum {
-    TIMEOUT_MS = 600000,
     CALM_MS = 250, // without a change: a storm is over
     PATIENT = 4,   // from here on a running build is not killed
     PACE_MAX = 4,  // of a storm
@@ -140,23 +139,27 @@ static bool count_change(struct env_coord *c, const struct env_tracked *in, int6
     } else if (c->struck != c->generation) {
         c->struck = c->generation;
         if (++c->strikes == PATIENT && c->o.cb.log != NULL) {
-            char text[300];
-            snprintf(text, sizeof text,
-                     "afloat: it seems that the build itself writes '%s'; it is built again, each "
-                     "time later. Let it write to $AFLOAT_STATE instead",
-                     env_tracked_shown(in));
+            char *text =
+                xasprintf("afloat: it seems that the build itself writes '%s'; it is built "
+                          "again, each time later. Let it write to $AFLOAT_STATE instead",
+                          env_tracked_shown(in));
             c->o.cb.log(str_of(text), c->o.arg);
+            free(text);
         }
     }
     return outside;
 }
 
-// An input is other than the running build, or the last one, found it.
+/// Is it other than the running build, or else the last one, found it?
+static bool is_news(const struct env_coord *c, const struct env_tracked *in)
+{
+    return env_tracked_is_changed(in) && (c->build == NULL || !env_tracked_is_known(in));
+}
+
 static void on_seen(struct env_tracked *in, int64_t at_ns, void *arg)
 {
     struct env_coord *c = arg;
-    if (c->closed || c->paused || !env_tracked_is_changed(in) ||
-        (c->build != NULL && env_tracked_is_known(in))) {
+    if (c->closed || c->paused || !is_news(c, in)) {
         return;
     }
     bool outside = count_change(c, in, at_ns);
@@ -334,7 +337,7 @@ struct env_coord *env_coord_open(const struct env_coord_opts *o)
     struct env_coord *c = xcalloc(1, sizeof *c);
     c->o = *o;
     c->o.builder = o->builder != NULL ? o->builder : &env_builder;
-    c->o.timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : TIMEOUT_MS;
+    c->o.timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : ENV_TIMEOUT_MS;
     c->root = xstrdup(o->root);
     c->base = env_result_environ(NULL, o->base);
     c->own_lane = o->lane == NULL;
@@ -369,8 +372,12 @@ void env_coord_pause(struct env_coord *c)
 
 void env_coord_resume(struct env_coord *c)
 {
+    bool news = false;
     c->paused = false;
-    if (env_inputs_changed(&c->inputs)) {
+    vec_foreach (in, &c->inputs.all) {
+        news = news || is_news(c, *in);
+    }
+    if (news) {
         begin_soon(c);
     }
 }

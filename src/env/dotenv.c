@@ -61,7 +61,7 @@ static int read_quoted(struct dotenv_reader *r, struct str *line, char quote, st
 
 static int read_value(struct dotenv_reader *r, struct str name, struct str line)
 {
-    struct buf raw = {.max = SIZE_MAX}, value = {.max = SIZE_MAX};
+    struct buf raw = {.max = SIZE_MAX}, value = {.max = ENV_VALUE_MAX};
     int rc = 0;
     bool literal = line.n != 0 && line.p[0] == '\'';
     if (literal || (line.n != 0 && line.p[0] == '"')) {
@@ -79,14 +79,12 @@ static int read_value(struct dotenv_reader *r, struct str name, struct str line)
     if (rc == 0 && memchr(buf_z(&raw), '\0', raw.n) != NULL) {
         rc = fail(r, "a NUL byte");
     }
-    if (rc == 0 && literal) {
-        buf_adds(&value, buf_str(&raw));
-    } else if (rc == 0) {
+    if (rc == 0 && !literal) {
         struct err why = {0};
         rc = env_expand(&value, buf_str(&raw), r->vars, &why) == 0 ? 0 : fail(r, why.msg);
     }
     if (rc == 0) {
-        env_vars_set(r->vars, name, buf_str(&value));
+        env_vars_set(r->vars, name, buf_str(literal ? &raw : &value));
     }
     buf_fini(&raw);
     buf_fini(&value);
@@ -113,6 +111,10 @@ static int read_line(struct dotenv_reader *r, struct str line)
 
 int env_expand(struct buf *out, struct str text, const struct env_vars *vars, struct err *e)
 {
+    if (vars->arena->used > ENV_EXPANDED_MAX) {
+        return err_set(e, ERR_TOO_LARGE, "all values together take more than %d MiB",
+                       ENV_EXPANDED_MAX >> 20);
+    }
     for (size_t i = 0; i < text.n; i++) {
         struct str here = str_from(text, i);
         if (str_starts(here, "$${")) {
@@ -130,7 +132,9 @@ int env_expand(struct buf *out, struct str text, const struct env_vars *vars, st
             buf_addc(out, text.p[i]);
         }
     }
-    return 0;
+    return buf_ok(out)
+               ? 0
+               : err_set(e, ERR_TOO_LARGE, "the value is larger than %d MiB", ENV_VALUE_MAX >> 20);
 }
 
 int env_dotenv_read(struct env_vars *vars, struct str text, struct err *e)

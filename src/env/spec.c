@@ -48,7 +48,7 @@ struct spec_reading {
     const char *provider;                   // as configured last
     const char *open_files[ENV_SPEC_FILES]; // the chain of includes that is being read
     size_t n_open;
-    size_t n_files;
+    size_t n_files, n_watch;
     struct err *e;
 };
 
@@ -162,6 +162,12 @@ static int read_watch(struct spec_reading *r, const struct env_unit *u)
     const char **names;
     size_t n;
     int rc = env__strings(&r->s->arena, u, u->toml, "watch", r->base, &names, &n, r->e);
+    r->n_watch += n;
+    if (rc == 0 && r->n_watch > ENV_SPEC_WATCH) {
+        return err_set(r->e, ERR_TOO_LARGE,
+                       "more than %d entries of 'watch': name a directory or a pattern instead",
+                       ENV_SPEC_WATCH);
+    }
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const char *path = env__path(&r->s->arena, r->s->root, names[i]);
         if (strchr(names[i], '*') != NULL) {
@@ -274,14 +280,9 @@ static int read_unit(struct spec_reading *r, const char *path, const char *by)
 // programs fail without their file.
 static bool has_envrc(const char *root)
 {
-    bool found = false;
-    for (struct str dir = str_of(root), last = STR_NULL; !found && dir.n != last.n;
-         last = dir, dir = path_dir(dir)) {
-        char *at = str_dup(dir), *file = path_join(at, ".envrc");
-        found = access(file, F_OK) == 0;
-        free(file);
-        free(at);
-    }
+    char *dir = env__nearest(root, (const char *const[]){".envrc"}, 1);
+    bool found = dir != NULL;
+    free(dir);
     return found;
 }
 
@@ -360,7 +361,7 @@ int env__strings(struct arena *a, const struct env_unit *u, const struct toml *t
     }
     for (size_t i = 0; list != NULL && i < list->n; i++) {
         const struct toml *item = &list->items[i];
-        struct buf text = {.max = ENV_SPEC_FILE_MAX};
+        struct buf text = {.max = ENV_VALUE_MAX};
         struct err why = {0};
         if (item->type != TOML_STR || item->s.n == 0 || strlen(item->s.p) != item->s.n) {
             return env__bad(u, item, e, "'%s' is not a list of strings", key);

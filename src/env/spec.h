@@ -10,6 +10,7 @@
 enum {
     ENV_SPEC_FILE_MAX = 1 << 20, // bytes of one file
     ENV_SPEC_FILES = 64,         // env.toml with its includes; also dotenv files
+    ENV_SPEC_WATCH = 1024,       // entries of `watch`
 };
 
 struct env_dotenv {

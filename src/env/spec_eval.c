@@ -51,7 +51,7 @@ static int eval_env(const struct env_unit *u, struct env_vars *vars, struct err 
         return env__bad(u, table, e, "'env' is not a table");
     }
     toml_foreach (m, table) {
-        struct buf value = {.max = ENV_SPEC_FILE_MAX};
+        struct buf value = {.max = ENV_VALUE_MAX};
         if (!env_name_ok(m->key) || !env_name_is_free(m->key)) {
             return env__bad(u, &m->value, e, "'" STR_FMT "' is not a name that can be set",
                             STR_ARG(m->key));

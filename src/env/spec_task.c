@@ -69,16 +69,19 @@ static int read_env(struct drafts *d, struct draft *t)
     t->task.env = arena_calloc(&d->s->arena, table->n + 1, sizeof *t->task.env);
     toml_foreach (m, table) {
         bool text = m->value.type == TOML_STR && strlen(m->value.s.p) == m->value.s.n;
-        struct buf value = {.max = ENV_SPEC_FILE_MAX};
+        struct buf value = {.max = ENV_VALUE_MAX};
         struct err why = {0};
-        if (!text || !env_name_ok(m->key) || env_expand(&value, m->value.s, d->vars, &why) != 0) {
-            buf_fini(&value);
+        if (!text || !env_name_ok(m->key)) {
             return env__bad(t->unit, &m->value, d->e, "'" STR_FMT "' is not a name with a text",
                             STR_ARG(m->key));
         }
+        int rc = env_expand(&value, m->value.s, d->vars, &why);
         t->task.env[t->task.n_env++] =
             (struct env_var){m->key.p, arena_strdup(&d->s->arena, buf_str(&value))};
         buf_fini(&value);
+        if (rc != 0) {
+            return env__bad(t->unit, &m->value, d->e, "%s", why.msg);
+        }
     }
     return 0;
 }

@@ -24,7 +24,11 @@
 #include "env/result.h"
 #include "loop/work.h"
 
-enum { RUNNING_MAX = 8, FILE_MAX = 1 << 20 };
+enum {
+    RUNNING_MAX = 8,
+    FILE_MAX = 1 << 20,
+    OUTPUTS_MAX = ENV_ENTRY_MAX - sizeof "AFLOAT_TASKS_OUTPUTS={}",
+};
 
 enum step { WAITING, PRINTING, ASKING, RUNNING, OVER, FAILED, SHELL };
 
@@ -119,7 +123,7 @@ static int take_exports(struct task_job *j, struct err *e)
 static int take_output(struct task_job *j, struct err *e)
 {
     struct env_tasks *t = j->all;
-    struct buf text = {.max = FILE_MAX};
+    struct buf text = {.max = FILE_MAX}, member = {.max = OUTPUTS_MAX - t->outputs.n};
     struct arena a = {0};
     struct json *doc;
     struct err why = {0};
@@ -127,16 +131,24 @@ static int take_output(struct task_job *j, struct err *e)
     if (rc == 0 && text.n != 0) {
         rc = json_parse(&doc, &a, buf_str(&text), NULL, &why);
         if (rc == 0) {
-            buf_addz(&t->outputs, t->outputs.n != 0 ? "," : "");
-            struct jw w = {.out = &t->outputs};
+            buf_addz(&member, t->outputs.n != 0 ? "," : "");
+            struct jw w = {.out = &member};
             jw_strz(&w, j->task->name);
-            buf_addc(&t->outputs, ':');
-            json_write(&t->outputs, doc, 0);
+            buf_addc(&member, ':');
+            json_write(&member, doc, 0);
         } else {
             err_set(e, rc, "its output is not JSON: %s", why.msg);
         }
     }
+    if (buf_ok(&member)) {
+        buf_adds(&t->outputs, buf_str(&member));
+    } else {
+        rc = err_set(e, ERR_TOO_LARGE,
+                     "its output is too large: those of all tasks must fit into %d bytes",
+                     OUTPUTS_MAX);
+    }
     arena_fini(&a);
+    buf_fini(&member);
     buf_fini(&text);
     return rc == -ENOENT ? 0 : rc;
 }
@@ -176,22 +188,23 @@ static char **make_env(struct task_job *j)
 {
     struct env_tasks *t = j->all;
     struct env_vars vars;
-    struct arena *a = &t->arena;
-    env_vars_init(&vars, a);
+    struct arena a = {0};
+    env_vars_init(&vars, &a);
     env_vars_copy(&vars, &t->base);
     env_result_apply(t->o.result, &vars);
     env_vars_copy(&vars, &t->exports);
     for (size_t i = 0; i < j->task->n_env; i++) {
         env_vars_set(&vars, str_of(j->task->env[i].name), str_of(j->task->env[i].value));
     }
-    const char *own[] = {arena_printf(a, "AFLOAT_TASK_OUTPUT_FILE=%s", j->files[0]),
-                         arena_printf(a, "AFLOAT_TASK_EXPORTS_FILE=%s", j->files[1]),
-                         arena_printf(a, "AFLOAT_TASKS_OUTPUTS={%s}", buf_z(&t->outputs)),
-                         arena_printf(a, "AFLOAT_PROJECT=%s", t->root),
-                         arena_printf(a, "AFLOAT_STATE=%s/.afloat/state", t->root),
-                         arena_printf(a, "PWD=%s", j->task->cwd)};
+    const char *own[] = {arena_printf(&a, "AFLOAT_TASK_OUTPUT_FILE=%s", j->files[0]),
+                         arena_printf(&a, "AFLOAT_TASK_EXPORTS_FILE=%s", j->files[1]),
+                         arena_printf(&a, "AFLOAT_TASKS_OUTPUTS={%s}", buf_z(&t->outputs)),
+                         arena_printf(&a, "AFLOAT_PROJECT=%s", t->root),
+                         arena_printf(&a, "AFLOAT_STATE=%s/.afloat/state", t->root),
+                         arena_printf(&a, "PWD=%s", j->task->cwd)};
     char **env = env_vars_block(&vars, own, ARRAY_LEN(own));
     env_vars_fini(&vars);
+    arena_fini(&a);
     return env;
 }
 
@@ -349,12 +362,12 @@ static void pump(void *arg)
         struct task_job *j = &t->jobs[i];
         if (j->wanted && j->step == WAITING && running < RUNNING_MAX) {
             const char *held = held_by(j);
-            if (j->all->cancelled) {
+            if (t->cancelled) {
                 over(j, ENV_TASK_BLOCKED, "interrupted");
             } else if (held == NULL) {
                 j->step = PRINTING;
-                j->all->printing++;
-                work_submit(j->all->lane, 0, print_job, on_printed, j);
+                t->printing++;
+                work_submit(t->lane, 0, print_job, on_printed, j);
             } else if (held[0] != '\0') {
                 over(j, ENV_TASK_BLOCKED, held);
             }
@@ -434,7 +447,7 @@ int env_tasks_open(struct env_tasks **out, const struct env_tasks_opts *o, struc
     env_vars_init(&t->base, &t->arena);
     env_vars_init(&t->exports, &t->arena);
     env_vars_add_environ(&t->base, o->base);
-    buf_init(&t->outputs, FILE_MAX);
+    buf_init(&t->outputs, OUTPUTS_MAX);
     t->lane = lane_open(o->loop, "tasks", 2);
     t->n = o->result->tasks.n;
     t->jobs = xcalloc(t->n + 1, sizeof *t->jobs);

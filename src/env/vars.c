@@ -9,8 +9,7 @@
 #include <assert.h>
 #include <unistd.h>
 
-// What exec() takes: of one "NAME=value" with its end, and room that is left for arguments.
-enum { ONE_MAX = 131072, ARGS_ROOM = 128 << 10 };
+enum { ARGS_ROOM = 128 << 10 }; // of what exec() takes, left for arguments
 
 // What a shell, a prompt tool or another environment manager keeps for itself.
 static const char own_names[] =
@@ -125,10 +124,10 @@ int env_vars_check(const struct env_vars *v, struct err *e)
         name = bytes > largest ? names[i] : name;
         largest = MAX(largest, bytes);
     }
-    if (largest > ONE_MAX) {
+    if (largest > ENV_ENTRY_MAX) {
         return err_set(e, ERR_TOO_LARGE,
                        "'%s' has %zu bytes, and programs cannot start with one larger than %d",
-                       name, largest, ONE_MAX);
+                       name, largest, ENV_ENTRY_MAX);
     }
     size_t most = (size_t)sysconf(_SC_ARG_MAX);
     if (total + ARGS_ROOM > most) {

@@ -13,6 +13,8 @@ struct env_vars {
     struct arena *arena;
 };
 
+enum { ENV_ENTRY_MAX = 131072 }; // bytes of one "NAME=value" with its NUL that exec() takes
+
 /// Start empty in `a`, which outlives it.
 void env_vars_init(struct env_vars *v, struct arena *a);
 void env_vars_fini(struct env_vars *v);

@@ -303,6 +303,22 @@ TEST(pause_and_resume_lose_nothing)
     hand_close();
 }
 
+TEST(resume_lets_a_build_run_that_knows_every_change)
+{
+    hand_open("in.txt");
+    rig_write("in.txt", "1");
+    hand_first("in.txt");
+    rig_write("in.txt", "2");
+    rig_wait(&hand.started, 2);
+    env_coord_pause(rig.coord);
+    env_coord_resume(rig.coord);
+    rig_idle(50);
+    CHECK_INT(hand.started, 2);
+    CHECK_INT(hand.cancelled, 0);
+    hand_end("2");
+    hand_close();
+}
+
 TEST(a_change_while_paused_and_building_is_built_after_resume)
 {
     hand_open("in.txt");

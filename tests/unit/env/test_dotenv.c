@@ -103,3 +103,26 @@ TEST(expansion_knows_braces_only)
     buf_fini(&out);
     finish();
 }
+
+TEST(values_that_multiply_each_other_are_refused)
+{
+    struct buf text = {.max = SIZE_MAX};
+    struct err e = {0};
+    begin();
+    buf_addf(&text, "A=%01024d\nB=", 0);
+    for (int i = 0; i < 2048; i++) {
+        buf_addz(&text, "${A}");
+    }
+    CHECK_INT(read_text(buf_z(&text), &e), ERR_PARSE);
+    CHECK_STR(e.msg, "line 2: the value is larger than 1 MiB");
+    CHECK(env_vars_get(&vars, STR("B")) == NULL);
+    buf_clear(&text);
+    buf_addf(&text, "C=%0524288d\n", 0);
+    for (int i = 0; i < 200; i++) {
+        buf_addf(&text, "D%d=${C}\n", i);
+    }
+    CHECK_INT(read_text(buf_z(&text), &e), ERR_PARSE);
+    CHECK(strstr(e.msg, ": all values together take more than 64 MiB") != NULL);
+    buf_fini(&text);
+    finish();
+}

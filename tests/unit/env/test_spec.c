@@ -119,10 +119,21 @@ TEST(faults_of_env_toml_say_where)
          "['c']\n"
          "[[task]]\nname = 'c'\nrun = 'z'\nafter = ['a']\n",
          "tasks in a circle: 'a' after 'b' after 'c' after 'a'"},
+        {"[[task]]\nname = 'a'\nrun = 'x'\nenv = {A = '${'}", "line 4: '${' needs a name"},
         {"[[task]]\nname = 'a'\nrun = 'x'\nbefore = ['a']", "tasks in a circle: 'a' after 'a'"},
     };
+    struct buf many = {.max = SIZE_MAX};
     rig_open();
     rig_write(".bad", "bad");
+    buf_addz(&many, "watch = [");
+    for (int i = 0; i < 1025; i++) {
+        buf_addf(&many, "'f%d',", i);
+    }
+    buf_addz(&many, "]");
+    rig_write(".afloat/env.toml", buf_z(&many));
+    CHECK(rig_build() == NULL);
+    CHECK(strstr(rig.error, "more than 1024 entries of 'watch': name a directory") != NULL);
+    buf_fini(&many);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         rig_write(".afloat/env.toml", rows[i].text);
         CHECK(rig_build() == NULL);

@@ -298,6 +298,23 @@ TEST(what_a_task_leaves_behind_must_be_readable)
     }
 }
 
+// exec() takes no variable of more than 128 KiB: the task after it could not even start.
+TEST(outputs_that_no_later_task_could_start_with_are_refused)
+{
+    begin("[[task]]\nname = 'small'\nrun = 'echo 1 >$AFLOAT_TASK_OUTPUT_FILE'\n"
+          "[[task]]\nname = 'big'\nafter = ['small']\n"
+          "run = 'printf \"\\\"%0140000d\\\"\" 0 >$AFLOAT_TASK_OUTPUT_FILE'\n"
+          "[[task]]\nname = 'other'\nafter = ['small']\nstatus = 'exit 1'\n"
+          "run = 'sleep 0.1; echo \"$AFLOAT_TASKS_OUTPUTS\"'\n");
+    struct env_tasks_opts o = opts();
+    run(&o);
+    CHECK_STR(got.failed, "big");
+    CHECK(strstr(buf_z(&got.said), "big failed: its output is too large: those of all tasks must "
+                                   "fit into ") != NULL);
+    CHECK_STR(buf_z(&got.lines), "other: {\"small\":1}\n");
+    finish();
+}
+
 // ---- an executor of the test's own ---------------------------------------------------------------
 
 struct env_exec {
