@@ -150,6 +150,7 @@ static void erase(struct edit *ed, size_t from, size_t to)
     if (from < to) {
         memmove(ed->text.p + from, ed->text.p + to, ed->text.n - to);
         buf_cut(&ed->text, ed->text.n - (to - from));
+        ed->text.over = false; // a paste that was too long has ended: there is room again
         ed->at = from;
     }
 }

@@ -23,7 +23,7 @@ struct edit_past {
     size_t n, at;
 };
 
-/// An editor. The members are its own.
+/// An editor. The members are its own. A text ends at 8 MiB: what is typed or pasted beyond is dropped.
 struct edit {
     struct buf text; // may hold line feeds and tabs, no other control characters
     size_t at;       // the cursor, a byte offset between clusters
@@ -65,7 +65,6 @@ struct edit_place {
 
 /// Append the rows round the cursor, at most `rows` of `cols` columns, each with a line feed; the
 /// first row of the text begins with `prompt`, which takes rows of its own where it is too long for one.
-/// Returns where the cursor is in them. Costs as much as
-/// the lines that are shown, not as the text.
+/// Returns where the cursor is in them. Costs as much as the lines that are shown, not as the text.
 struct edit_place edit_lines(const struct edit *ed, struct buf *out, const char *prompt,
                              size_t rows, size_t cols);

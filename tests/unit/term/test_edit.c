@@ -353,3 +353,22 @@ TEST(a_megabyte_is_pasted_and_edited_without_delay)
     buf_fini(&text);
     buf_fini(&out);
 }
+
+TEST(a_paste_that_is_too_long_leaves_an_editor_that_can_be_used)
+{
+    struct typed t;
+    size_t n = (8 << 20) + 1;
+    char *text = xcalloc(1, n);
+    memset(text, 'x', n);
+    begin(&t);
+    struct key pasted = {.code = KEY_PASTE, .text = {text, n - 1}}, more = pasted;
+    more.text.n = 3;
+    edit_key(&t.ed, &pasted);
+    edit_key(&t.ed, &more);
+    CHECK_INT(edit_text(&t.ed).n, n - 1);
+    type(&t, "\x7f\x7f\x7f"
+             "end");
+    CHECK_SPAN(str_from(edit_text(&t.ed), n - 5), "xend");
+    edit_fini(&t.ed);
+    free(text);
+}
