@@ -177,13 +177,7 @@ static void close_all(struct tui *t)
     vec_fini_each(&t->old, ui__free);
     timer_stop(&t->soon);
     timer_stop(&t->note_over);
-    vec_foreach (k, &t->kept) {
-        edit_fini(&(*k)->edit);
-        menu_close(&(*k)->menu);
-        free((*k)->history);
-        free(*k);
-    }
-    vec_fini(&t->kept);
+    kept__fini(t);
     vec_fini(&t->nodes);
     arena_fini(&t->tree_in[0]);
     arena_fini(&t->tree_in[1]);

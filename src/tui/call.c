@@ -17,7 +17,7 @@
 #include "lua/value.h"
 #include "tui/widgets_int.h"
 
-enum { PARAMS_MAX = 32 };
+enum { PARAMS_MAX = 32, PAGES_MAX = 1000 };
 
 /// A question to the hub that suspended Lua code waits for.
 struct question {
@@ -337,8 +337,9 @@ static int lua_scroll(lua_State *L)
 {
     struct tui *t = ui__tui(L);
     const struct node *n = check_node(L, t);
+    lua_Integer pages = luaL_checkinteger(L, 2);
     if (n != NULL) {
-        scroll__by(t, n, (int)luaL_checkinteger(L, 2) * MAX(n->inner.rows - 1, 1));
+        scroll__by(t, n, (int)MIN(MAX(pages, -PAGES_MAX), PAGES_MAX) * MAX(n->inner.rows - 1, 1));
     }
     return 0;
 }

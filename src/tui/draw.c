@@ -218,18 +218,13 @@ void diff__draw(struct tui *t, struct node *n)
 // ---- frames --------------------------------------------------------------------------------
 
 // The node that has or holds the focus has a bright border.
-static bool holds_focus(struct tui *t, const struct node *n)
+static bool holds(const struct node *n, const struct node *focused)
 {
-    struct node *f = input__focused(t);
-    if (f == n) {
-        return true;
+    bool found = n == focused;
+    for (const struct node *c = n->first; c != NULL && !found; c = c->next) {
+        found = holds(c, focused);
     }
-    for (struct node *c = n->first; c != NULL; c = c->next) {
-        if (holds_focus(t, c)) {
-            return true;
-        }
-    }
-    return false;
+    return found;
 }
 
 static void draw_frame(struct tui *t, struct node *n)
@@ -242,7 +237,7 @@ static void draw_frame(struct tui *t, struct node *n)
     if (!n->border) {
         return;
     }
-    bool lit = holds_focus(t, n);
+    bool lit = holds(n, input__focused(t));
     struct style line = lit ? accent : dim;
     if (memcmp(&n->style, &none, sizeof none) != 0) {
         line = n->style;

@@ -107,28 +107,24 @@ static bool ask_lua(struct tui *t, const struct key_mouse *m, const struct node 
     static const char *const kinds[] = {
         [MOUSE_PRESS] = "press", [MOUSE_RELEASE] = "release", [MOUSE_DRAG] = "drag",
         [MOUSE_MOVE] = "move",   [MOUSE_UP] = "up",           [MOUSE_DOWN] = "down"};
-    struct buf text = {.max = SIZE_MAX};
-    struct arena a = {0};
-    struct json *v;
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_kstrz(&w, "type", kinds[m->kind]);
-    jw_kint(&w, "button", m->button);
-    jw_kint(&w, "row", m->row + 1);
-    jw_kint(&w, "col", m->col + 1);
-    jw_kstr(&w, "id", n != NULL ? n->id : STR(""));
-    jw_kstrz(&w, "widget", n != NULL ? n->widget->name : "");
-    jw_end_obj(&w);
-    bool used = json_parse(&v, &a, buf_str(&text), NULL, NULL) == 0 && ui__mouse(t->ui, v);
-    arena_fini(&a);
-    buf_fini(&text);
-    return used;
+    struct str id = n != NULL ? n->id : STR("");
+    struct str widget = str_of(n != NULL ? n->widget->name : "");
+    struct json_member members[] = {
+        {STR("type"), {.type = JSON_STR, .s = str_of(kinds[m->kind])}},
+        {STR("button"), {.type = JSON_INT, .i = m->button}},
+        {STR("row"), {.type = JSON_INT, .i = m->row + 1}},
+        {STR("col"), {.type = JSON_INT, .i = m->col + 1}},
+        {STR("id"), {.type = JSON_STR, .s = id}},
+        {STR("widget"), {.type = JSON_STR, .s = widget}},
+    };
+    return ui__mouse(t->ui,
+                     &(struct json){.type = JSON_OBJ, .n = ARRAY_LEN(members), .members = members});
 }
 
 static struct node *held_node(const struct tui *t)
 {
     for (size_t i = layer(t); i < t->nodes.n; i++) {
-        if (t->held[0] != '\0' && str_eqz(t->nodes.p[i]->id, t->held)) {
+        if (t->held != NULL && str_eq(t->nodes.p[i]->id, t->held->id)) {
             return t->nodes.p[i];
         }
     }
@@ -144,9 +140,7 @@ static void mouse(struct tui *t, const struct key *k)
         return;
     }
     if (m->kind == MOUSE_PRESS) {
-        size_t len = n != NULL ? MIN(n->id.n, sizeof t->held - 1) : 0;
-        memcpy(t->held, len != 0 ? n->id.p : "", len);
-        t->held[len] = '\0';
+        t->held = n != NULL && n->id.n != 0 ? kept__of(t, n->id) : NULL;
     } else if (m->kind == MOUSE_DRAG || m->kind == MOUSE_RELEASE) {
         n = held_node(t);
     }
@@ -158,7 +152,7 @@ static void mouse(struct tui *t, const struct key *k)
         n->widget->mouse(t, n, k);
     }
     if (m->kind == MOUSE_RELEASE) {
-        t->held[0] = '\0';
+        t->held = NULL;
     }
 }
 

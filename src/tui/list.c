@@ -281,8 +281,7 @@ static void draw_items(struct tui *t, struct node *n, struct offers *o, struct r
                   (struct rect){r.row + row, r.col, 1, r.cols}, i == o->at);
     }
     if (o->shown.n == 0) {
-        struct str empty = node__str(n, "empty");
-        put_cut(t, r, r.col, empty.n != 0 ? empty : STR(""), dim);
+        put_cut(t, r, r.col, node__str(n, "empty"), dim);
     }
     draw__more(t, r, top, (int)o->shown.n);
 }

@@ -56,11 +56,12 @@ struct json *model__without_nulls(struct arena *a, const struct json *v)
 void model__set(struct tui *t, enum doc_id id, const struct json *v)
 {
     struct doc *d = &t->model.docs[id];
-    if (v != NULL && d->v != NULL && json_equal(v, d->v)) {
-        return;
-    }
     struct arena a = {0};
     const struct json *copy = v != NULL ? model__without_nulls(&a, v) : NULL;
+    if (json_equal(copy, d->v)) {
+        arena_fini(&a);
+        return;
+    }
     arena_fini(&d->arena);
     d->arena = a;
     d->v = copy;
@@ -116,8 +117,7 @@ static void ask(void *arg)
                                .path = id == DOC_SESSION ? path : sources[id].path};
     if ((id != DOC_SESSION || t->talk.id[0] != '\0') &&
         async_open(&d->call, &t->loop, &t->hub, &r, NULL, on_answer, d, &e) < 0) {
-        d->call =
-            NULL; // the stream of events notices it too, and asks for all when the hub is back
+        d->call = NULL; // the stream of events ends too, and asks for all when the hub is back
     }
 }
 

@@ -8,11 +8,20 @@
 //
 // `_tui_state.scroll[id]` is how many rows are below the last one shown; 0 follows what comes.
 
+#include <assert.h>
+
 #include "base/visible.h"
 #include "term/text.h"
 #include "tui/widgets_int.h"
 
-enum { EVENTS_BYTES = 16 << 20, MESSAGES = 200, RETRY_MS = 1000, TICK_MS = 100, TAIL_ROWS = 200 };
+enum {
+    EVENTS_BYTES = 16 << 20,
+    MESSAGES = 200,
+    MESSAGES_BYTES = 4 << 20, // the interface's Lua has 32 MiB
+    RETRY_MS = 1000,
+    TICK_MS = 100,
+    TAIL_ROWS = 200,
+};
 
 // ---- rows ----------------------------------------------------------------------------------
 
@@ -124,40 +133,48 @@ static void keep(struct talk *k, struct str type, struct str data)
     }
 }
 
+static void forget_message(struct talk *k)
+{
+    assert(k->messages.n != 0);
+    struct talk_message m = k->messages.p[0];
+    k->said_bytes -= m.text.n;
+    free((char *)(uintptr_t)m.role.p);
+    free((char *)(uintptr_t)m.text.p);
+    vec_remove(&k->messages, 0);
+}
+
 static void take_message(struct talk *k, const struct json *ev)
 {
-    if (json_str(json_get(ev, "text"), "").n != 0) {
-        if (k->messages.n == MESSAGES) {
-            vec_remove(&k->messages, 0);
-        }
-        vec_push(&k->messages, json_clone(&k->arena, ev));
-        k->said = true;
+    struct str role = json_get_text(ev, "role"), text = json_get_text(ev, "text");
+    if (text.n == 0) {
+        return;
+    }
+    struct talk_message m = {{str_dup(role), role.n}, {str_dup(text), text.n}};
+    vec_push(&k->messages, m);
+    k->said_bytes += text.n;
+    k->said = true;
+    while (k->messages.n > MESSAGES || (k->said_bytes > MESSAGES_BYTES && k->messages.n > 1)) {
+        forget_message(k);
     }
 }
 
 void talk__update(struct tui *t)
 {
     struct talk *k = &t->talk;
+    struct arena a = {0};
     if (!k->said) {
         return;
     }
-    struct buf text = {.max = SIZE_MAX};
-    struct arena a = {0};
-    struct json *v;
-    struct jw w = {.out = &text};
-    jw_arr(&w);
-    vec_foreach (m, &k->messages) {
-        jw_obj(&w);
-        jw_kvalue(&w, "role", json_get(*m, "role"));
-        jw_kvalue(&w, "text", json_get(*m, "text"));
-        jw_end_obj(&w);
+    struct json list = {.type = JSON_ARR, .n = (uint32_t)k->messages.n};
+    list.items = arena_calloc(&a, k->messages.n, sizeof *list.items);
+    for (size_t i = 0; i < k->messages.n; i++) {
+        struct json_member *two = arena_calloc(&a, 2, sizeof *two);
+        two[0] = (struct json_member){STR("role"), {.type = JSON_STR, .s = k->messages.p[i].role}};
+        two[1] = (struct json_member){STR("text"), {.type = JSON_STR, .s = k->messages.p[i].text}};
+        list.items[i] = (struct json){.type = JSON_OBJ, .n = 2, .members = two};
     }
-    jw_end_arr(&w);
-    if (json_parse(&v, &a, buf_str(&text), NULL, NULL) == 0) {
-        model__set(t, DOC_MESSAGES, v);
-    }
+    model__set(t, DOC_MESSAGES, &list);
     arena_fini(&a);
-    buf_fini(&text);
     k->said = false;
 }
 
@@ -233,8 +250,9 @@ static void clear(struct tui *t)
     k->events.n = 0;
     k->bytes = 0;
     k->seq = 0;
-    k->messages.n = 0;
-    arena_fini(&k->arena);
+    while (k->messages.n != 0) {
+        forget_message(k);
+    }
     gauge_init(&k->gauge);
     end_view(k);
     begin_view(k);

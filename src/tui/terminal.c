@@ -28,12 +28,6 @@ struct terminal {
 
 // ---- the keeper ----------------------------------------------------------------------------
 
-static void on_exit_status(struct terminal *m, uint64_t status)
-{
-    snprintf(m->over, sizeof m->over, "the program has ended with status %llu",
-             (unsigned long long)status);
-}
-
 static void on_size(struct terminal *m, struct str p)
 {
     uint64_t rows, cols;
@@ -65,7 +59,8 @@ static void on_msg(struct chan *c, const struct wire_msg *msg, void *arg)
     } else if (msg->type == WIRE_RESIZE) {
         on_size(m, p);
     } else if (msg->type == WIRE_EXIT && wire_get(&p, 4, &number)) {
-        on_exit_status(m, number);
+        snprintf(m->over, sizeof m->over, "the program has ended with status %llu",
+                 (unsigned long long)number);
     } else if (msg->type == WIRE_REFUSED) {
         snprintf(m->over, sizeof m->over, STR_FMT, (int)MIN(p.n, 120), p.p);
     }

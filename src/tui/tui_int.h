@@ -106,7 +106,7 @@ struct str node__str(const struct node *n, const char *key);
 
 /// What a widget keeps between frames, by its id.
 struct kept {
-    char id[TUI_ID];
+    struct str id;     // owned
     int top;           // the first row that is shown
     struct edit edit;  // of an input
     struct menu menu;  // what completion offers there
@@ -118,6 +118,8 @@ struct kept {
 
 /// The one of `id`, made if there is none.
 struct kept *kept__of(struct tui *t, struct str id);
+/// Free what all widgets keep.
+void kept__fini(struct tui *t);
 
 /// Draw a node without its children: its border, if it has one, then what is in it.
 void draw__node(struct tui *t, struct node *n);
@@ -250,6 +252,11 @@ struct talk_event {
     bool piece; // of something that comes whole later
 };
 
+/// A message of the session, for the model. Both are owned.
+struct talk_message {
+    struct str role, text;
+};
+
 struct talk {
     char id[TUI_ID]; // "": none
     struct async *stream;
@@ -265,8 +272,8 @@ struct talk {
     size_t cols, done; // for which width; how many of `events` are in `lines`
     bool details;
     struct timer tick;
-    struct arena arena;
-    vec(const struct json *) messages; // in `arena`
+    vec(struct talk_message) messages; // the last of them
+    size_t said_bytes;                 // of their texts
     bool said;                         // `messages` changed
 };
 
@@ -327,7 +334,7 @@ struct tui {
     vec(struct kept *) kept;
     unsigned frame;
 
-    char held[TUI_ID];         // the node that a button of the mouse was pressed on; "": none
+    struct kept *held;         // of the node that a button of the mouse was pressed on; NULL: none
     int focus_by;              // the focus is to move: 1, -1
     bool layout_due, draw_due; // the layout is to be run; the screen is to be drawn
     uint64_t drawn_ns;

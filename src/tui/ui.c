@@ -203,7 +203,6 @@ static void on_job(struct entry *en, enum entry_status status)
     }
 }
 
-// Run the function on top of its arguments as a job; `n` arguments were pushed.
 static struct job *job_new(struct ui *ui)
 {
     struct job *j = xcalloc(1, sizeof *j);
@@ -215,6 +214,7 @@ static struct job *job_new(struct ui *ui)
     return j;
 }
 
+// Run what begin() put on the stack, with the `n` arguments above it.
 static void job_run(struct job *j, int n)
 {
     enum entry_status status = entry_run(&j->en, n);

@@ -12,11 +12,11 @@ struct kept *kept__of(struct tui *t, struct str id)
 {
     struct kept *k = NULL;
     vec_foreach (it, &t->kept) {
-        k = str_eqz(id, (*it)->id) ? *it : k;
+        k = str_eq(id, (*it)->id) ? *it : k;
     }
     if (k == NULL) {
         k = xcalloc(1, sizeof *k);
-        snprintf(k->id, sizeof k->id, STR_FMT, STR_ARG(id));
+        k->id = (struct str){str_dup(id), id.n};
         edit_init(&k->edit);
         vec_push(&t->kept, k);
     }
@@ -25,6 +25,20 @@ struct kept *kept__of(struct tui *t, struct str id)
     }
     k->frame = t->frame;
     return k;
+}
+
+void kept__fini(struct tui *t)
+{
+    vec_foreach (it, &t->kept) {
+        struct kept *k = *it;
+        edit_fini(&k->edit);
+        menu_close(&k->menu);
+        free(k->history);
+        free((char *)(uintptr_t)k->id.p);
+        free(k);
+    }
+    vec_fini(&t->kept);
+    t->held = NULL;
 }
 
 // ---- input ---------------------------------------------------------------------------------

@@ -38,8 +38,6 @@ void rig_open(struct rig *r, int rows, int cols)
     cells_resize(&r->t.screen.next, rows, cols);
     timer_init(&r->t.soon, &r->t.loop, NULL, NULL);
     timer_init(&r->t.note_over, &r->t.loop, NULL, NULL);
-    for (size_t i = 0; i < DOC__COUNT; i++) {
-    }
     talk__init(&r->t);
 }
 
@@ -51,11 +49,7 @@ void rig_close(struct rig *r)
     for (size_t i = 0; i < DOC__COUNT; i++) {
         arena_fini(&t->model.docs[i].arena);
     }
-    vec_foreach (k, &t->kept) {
-        edit_fini(&(*k)->edit);
-        free(*k);
-    }
-    vec_fini(&t->kept);
+    kept__fini(t);
     vec_fini(&t->nodes);
     arena_fini(&t->tree_in[0]);
     cells_fini(&t->screen.next);

@@ -155,3 +155,17 @@ TEST(thousands_of_builds_leave_nothing_behind)
     CHECK_STR(rig_row(&r, 0), "BANNER");
     rig_close(&r);
 }
+
+TEST(an_answer_that_says_the_same_again_is_no_change)
+{
+    struct rig r;
+    struct arena a = {0};
+    struct json *v;
+    rig_open(&r, 5, 20);
+    CHECK_INT(json_parse(&v, &a, STR("[{\"id\":\"s1\",\"title\":null}]"), NULL, NULL), 0);
+    model__set(&r.t, DOC_SESSIONS, v);
+    model__set(&r.t, DOC_SESSIONS, v);
+    CHECK_INT(r.t.model.docs[DOC_SESSIONS].version, 1);
+    arena_fini(&a);
+    rig_close(&r);
+}

@@ -229,3 +229,16 @@ TEST(a_key_for_a_terminal_is_read_as_that_key)
     }
     check_bytes(&(struct key){.code = KEY_CHAR, .cp = 0x6F22}, false);
 }
+
+TEST(an_id_may_have_any_length)
+{
+    struct rig r;
+    char *layout = xasprintf("{type='text', id='%0100d', scroll=true, text='1\\n2\\n3\\n4'}", 0);
+    show(&r, 2, 10, layout);
+    rig_draw(&r);
+    CHECK_INT(r.t.kept.n, 1);
+    rig_type(&r, "\033[B");
+    CHECK_STR(rig_row(&r, 0), "2");
+    rig_close(&r);
+    free(layout);
+}
