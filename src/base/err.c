@@ -17,10 +17,10 @@ static void cut_whole(struct err *e)
 
 static PRINTF_LIKE(3, 0) void fill(struct err *e, int code, const char *fmt, va_list ap)
 {
-    e->code = code;
-    e->msg[0] = '\0';
-    vsnprintf(e->msg, sizeof e->msg, fmt, ap);
-    cut_whole(e);
+    struct err filled = {.code = code}; // the old message may be among the arguments
+    vsnprintf(filled.msg, sizeof filled.msg, fmt, ap);
+    cut_whole(&filled);
+    *e = filled;
 }
 
 static void append(struct err *e, const char *text)

@@ -29,7 +29,7 @@ struct err {
 };
 
 /// Fill `e` (if not NULL) and return `code`, so that failing is one line: `return err_set(...)`.
-/// A message that does not fit is cut at a character border.
+/// A message that does not fit is cut at a character border. The old message may be an argument.
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /// Like err_set() with `-errno` as code and ": <text of errno>" appended.

@@ -23,6 +23,7 @@
 enum { READ_CHUNK = 64 * 1024 };
 
 // ---- text ----------------------------------------------------------------------------------
+
 char *path_join(const char *dir, const char *name)
 {
     size_t n = strlen(dir);

@@ -134,8 +134,9 @@ int path_remove_tree(const char *path, struct err *e)
     if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR) {
         return 0;
     }
+    int refused = error();
     r.dir = open_dir(AT_FDCWD, path, NULL, &r.st);
-    int rc = r.dir == NULL ? error() : 0;
+    int rc = r.dir != NULL ? 0 : errno == ENOTDIR ? refused : error(); // a file, and why it stays
     for (bool empty = false; rc == 0 && !(empty && r.above.n == 0);) {
         rc = pass(&r, &empty);
         if (rc == 0 && empty && r.above.n != 0) {

@@ -13,6 +13,15 @@ TEST(failing_is_one_line)
     CHECK_INT(err_set(NULL, -EIO, "nobody reads this"), -EIO);
 }
 
+TEST(a_new_message_may_be_made_of_the_old_one)
+{
+    struct err e;
+    err_set(&e, ERR_PARSE, "line 3");
+    CHECK_INT(err_set(&e, ERR_CORRUPT, "%s is damaged", e.msg), ERR_CORRUPT);
+    CHECK_INT(e.code, ERR_CORRUPT);
+    CHECK_STR(e.msg, "line 3 is damaged");
+}
+
 TEST(the_text_of_errno_is_appended)
 {
     struct err e;

@@ -177,6 +177,20 @@ TEST(a_tree_deeper_than_a_path_is_deleted_and_its_links_are_not_followed)
     CHECK(!path_exists(in_dir("beside/f")));
 }
 
+TEST(a_file_that_cannot_be_deleted_says_why)
+{
+    struct err e;
+    if (geteuid() == 0) {
+        test_skip("root may delete everything");
+    }
+    CHECK_INT(path_mkdirs(in_dir("shut"), 0700, NULL), 0);
+    CHECK_INT(path_write_new(in_dir("shut/f"), STR("x"), 0600, NULL), 0);
+    CHECK_INT(chmod(in_dir("shut"), 0500), 0);
+    CHECK_INT(path_remove_tree(in_dir("shut/f"), &e), -EACCES);
+    CHECK(strstr(e.msg, "shut/f': Permission denied") != NULL);
+    CHECK_INT(chmod(in_dir("shut"), 0700), 0);
+}
+
 TEST(a_file_is_read_up_to_the_maximum_and_not_beyond)
 {
     struct buf b;
