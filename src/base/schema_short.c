@@ -1,93 +1,75 @@
 // The short form of a schema for an object: {"sides": "integer", "label": "string?"}.
+//
+// The input comes from plugins. What is wrong with a property is left for schema_check() to say.
 
-#include <assert.h>
-
+#include "base/json_int.h"
 #include "base/schema.h"
 
-/// "integer?" as type and whether it may be left out.
-static struct str cut_optional(struct str type, bool *optional)
+static struct json text(struct str s)
 {
-    if (str_ends(type, "?")) {
-        *optional = true;
-        type.n--;
-    }
-    return type;
+    return (struct json){.type = JSON_STR, .s = s};
 }
 
-/// Is this member of a property `{}` in the place of an empty list: the default of an array?
-static bool is_empty_list(const struct json *property, const struct json_member *m)
+/// The type as written, for both forms of a property.
+static struct str type_of(const struct json *v)
 {
-    return str_eqz(m->key, "default") && m->value.type == JSON_OBJ && m->value.n == 0 &&
-           str_starts(json_str(json_get(property, "type"), ""), "array");
-}
-
-/// One property of the short form: a text, or {type, description, enum, default}.
-static void write_property(struct jw *w, const struct json *v, bool *optional)
-{
-    if (v->type == JSON_STR) {
-        jw_obj(w);
-        jw_kstr(w, "type", cut_optional(v->s, optional));
-        jw_end_obj(w);
-        return;
-    }
-    if (v->type != JSON_OBJ) {
-        jw_value(w, v); // schema_check() says what is wrong with it
-        return;
-    }
-    *optional = json_get(v, "default") != NULL;
-    jw_obj(w);
-    json_foreach_member (m, v) {
-        jw_key_str(w, m->key);
-        if (is_empty_list(v, m)) {
-            jw_arr(w);
-            jw_end_arr(w);
-        } else if (str_eqz(m->key, "type") && m->value.type == JSON_STR) {
-            jw_str(w, cut_optional(m->value.s, optional));
-        } else {
-            jw_value(w, &m->value);
-        }
-    }
-    jw_end_obj(w);
+    return v->type == JSON_STR ? v->s : json_str(json_get(v, "type"), "");
 }
 
 static bool is_optional(const struct json *v)
 {
-    struct str type = v->type == JSON_STR ? v->s : json_str(json_get(v, "type"), "");
-    return str_ends(type, "?") || json_get(v, "default") != NULL;
+    return str_ends(type_of(v), "?") || json_get(v, "default") != NULL;
 }
 
-/// The short form as a schema, as text.
-static void write_short(struct jw *w, const struct json *input)
+/// One property of the short form: a text, or {type, description, enum, default}.
+static struct json property_of(struct arena *a, const struct json *v)
 {
-    jw_obj(w);
-    jw_kstrz(w, "type", "object");
-    jw_kobj(w, "properties");
-    json_foreach_member (m, input) {
-        bool optional = false;
-        jw_key_str(w, m->key);
-        write_property(w, &m->value, &optional);
+    struct str type = type_of(v);
+    type.n -= str_ends(type, "?");
+    if (v->type == JSON_STR) {
+        struct json_member *only = arena_calloc(a, 1, sizeof *only);
+        *only = (struct json_member){STR("type"), text(type)};
+        return (struct json){.type = JSON_OBJ, .n = 1, .members = only};
     }
-    jw_end_obj(w);
-    jw_karr(w, "required");
-    json_foreach_member (m, input) {
-        if (!is_optional(&m->value)) {
-            jw_str(w, m->key);
+    struct json copy = *json_clone(a, v);
+    for (uint32_t i = 0; copy.type == JSON_OBJ && i < copy.n; i++) {
+        struct json_member *m = &copy.members[i];
+        if (str_eqz(m->key, "type") && m->value.type == JSON_STR) {
+            m->value = text(type);
+        } else if (str_eqz(m->key, "default") && m->value.type == JSON_OBJ && m->value.n == 0 &&
+                   str_starts(type, "array")) {
+            m->value = (struct json){.type = JSON_ARR}; // `{}` of Lua in the place of an empty list
         }
     }
-    jw_end_arr(w);
-    jw_kbool(w, "additionalProperties", false);
-    jw_end_obj(w);
+    return copy;
 }
 
 struct json *schema_from_short(struct arena *a, const struct json *input)
 {
-    struct buf text = {.max = SIZE_MAX};
-    struct json *schema = NULL;
-    struct jw w = {.out = &text};
-    write_short(&w, input);
-    int rc = json_parse(&schema, a, arena_str(a, buf_str(&text)), NULL, NULL);
-    assert(rc == 0); // we wrote it
-    (void)rc;
-    buf_fini(&text);
+    size_t n = json_members(input) != NULL ? input->n : 0, dup;
+    struct json properties = {.type = JSON_OBJ,
+                              .members = arena_calloc(a, n, sizeof(struct json_member))};
+    struct json required = {.type = JSON_ARR, .items = arena_calloc(a, n, sizeof(struct json))};
+    struct json__keys unique = {0};
+    json_foreach_member (m, input) {
+        struct str key = arena_str(a, m->key);
+        properties.members[properties.n++] = (struct json_member){key, property_of(a, &m->value)};
+        if (!is_optional(&m->value)) {
+            required.items[required.n++] = text(key);
+        }
+    }
+    // keys that are not UTF-8 may have become the same
+    properties.n = (uint32_t)json__keys_fold(&unique, properties.members, properties.n, &dup);
+    json__keys_fini(&unique);
+    const struct json_member members[] = {
+        {STR("type"), text(STR("object"))},
+        {STR("properties"), properties},
+        {STR("required"), required},
+        {STR("additionalProperties"), {.type = JSON_BOOL}},
+    };
+    struct json *schema = arena_calloc(a, 1, sizeof *schema);
+    *schema = (struct json){.type = JSON_OBJ, .n = ARRAY_LEN(members)};
+    schema->members = arena_alloc(a, sizeof members);
+    memcpy(schema->members, members, sizeof members);
     return schema;
 }

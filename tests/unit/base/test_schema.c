@@ -311,3 +311,38 @@ TEST(an_empty_object_becomes_an_array_only_where_the_schema_wants_one)
     CHECK(schema_arrays(schema, fine, &mem) == fine);
     CHECK(schema_arrays(NULL, fine, &mem) == fine);
 }
+
+TEST(the_short_form_is_a_schema_of_an_object)
+{
+    check_written(schema_from_short(&mem, parse("{\"n\":\"integer\",\"s\":\"string?\","
+                                                "\"l\":{\"type\":\"array\",\"default\":{}},"
+                                                "\"e\":{\"type\":\"string?\",\"enum\":[\"a\"]}}")),
+                  0,
+                  "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},"
+                  "\"s\":{\"type\":\"string\"},\"l\":{\"type\":\"array\",\"default\":[]},"
+                  "\"e\":{\"type\":\"string\",\"enum\":[\"a\"]}},\"required\":[\"n\"],"
+                  "\"additionalProperties\":false}");
+}
+
+// Lua makes U+FFFD of each byte that is no UTF-8, so a plugin can give one name twice; and its values may be as
+// deep as a JSON text can be.
+TEST(no_short_form_ends_the_program)
+{
+    struct json_member twice[] = {{STR("\xef\xbf\xbd"), {.type = JSON_STR, .s = STR("string")}},
+                                  {STR("\xef\xbf\xbd"), {.type = JSON_STR, .s = STR("integer")}}};
+    struct json input = {.type = JSON_OBJ, .n = 2, .members = twice};
+    const struct json *schema = schema_from_short(&mem, &input);
+    CHECK_INT(schema_check(schema, NULL), 0);
+    CHECK_INT(json_get(schema, "properties")->n, 1);
+    struct buf deep = {.max = SIZE_MAX};
+    buf_addz(&deep, "{\"a\":{\"type\":\"array\",\"examples\":");
+    for (int i = 0; i < JSON_DEPTH - 2; i++) {
+        buf_addc(&deep, '[');
+    }
+    for (int i = 0; i < JSON_DEPTH - 2; i++) {
+        buf_addc(&deep, ']');
+    }
+    buf_addz(&deep, "}}");
+    CHECK_INT(schema_check(schema_from_short(&mem, parse(buf_z(&deep))), NULL), 0);
+    buf_fini(&deep);
+}
