@@ -256,6 +256,7 @@ void history_push(struct history *h, const struct clusters *c, const struct vt_c
         return;
     }
     buf_clear(b);
+    h->seen.cols = 0;
     pack(b, c, cells, n);
     struct history_line *l = h->n != 0 ? *line_at(h, h->n - 1) : NULL;
     if (l != NULL && l->open && l->n < LINE_BYTES) {
@@ -379,6 +380,7 @@ bool history_pop(struct history *h, struct clusters *c, struct vt_cells *to, boo
     assert(h->n != 0 && h->bytes >= l->n);
     h->bytes -= l->n;
     h->n--;
+    h->seen.cols = 0;
     h->newest->used -= (uint32_t)line_size(l->n);
     drop_line(h, h->newest);
     return true;
@@ -402,13 +404,22 @@ static int line_rows(const struct history_line *l, int cols)
     return rows;
 }
 
-int history_rows(const struct history *h, int cols)
+static struct history_seen *seen_at(struct history *h, int cols)
 {
-    int rows = 0;
-    for (size_t i = 0; i < h->n; i++) {
-        rows += line_rows(*line_at(h, i), cols);
+    if (h->seen.cols != cols) {
+        h->seen = (struct history_seen){.cols = cols, .line = h->n};
     }
-    return rows;
+    return &h->seen;
+}
+
+int history_rows(struct history *h, int cols)
+{
+    struct history_seen *s = seen_at(h, cols);
+    bool counted = s->total != 0;
+    for (size_t i = 0; !counted && i < h->n; i++) {
+        s->total += line_rows(*line_at(h, i), cols);
+    }
+    return s->total;
 }
 
 /// Decode the row with number `row` of a line.
@@ -433,21 +444,25 @@ static void cut_row(const struct history_line *l, struct clusters *c, int cols, 
     }
 }
 
-bool history_row(const struct history *h, struct clusters *c, int cols, int back,
-                 struct vt_cell *out)
+bool history_row(struct history *h, struct clusters *c, int cols, int back, struct vt_cell *out)
 {
-    size_t i = h->n;
-    int rows = 0;
+    struct history_seen *s = seen_at(h, cols);
     assert(back >= 1 && cols >= 2);
     for (int col = 0; col < cols; col++) {
         out[col] = (struct vt_cell){.width = 1};
     }
-    while (back > rows) {
-        back -= rows;
-        assert(i > 0);
-        rows = line_rows(*line_at(h, --i), cols);
+    while (back <= s->newer) {
+        assert(s->line + 1 < h->n);
+        s->rows = line_rows(*line_at(h, ++s->line), cols);
+        s->newer -= s->rows;
     }
-    const struct history_line *l = *line_at(h, i);
-    cut_row(l, c, cols, rows - back, out);
-    return back > 1 || (l->open && i + 1 == h->n);
+    while (back > s->newer + s->rows) {
+        assert(s->line > 0);
+        s->newer += s->rows;
+        s->rows = line_rows(*line_at(h, --s->line), cols);
+    }
+    const struct history_line *l = *line_at(h, s->line);
+    int below = back - s->newer - 1; // rows of this line after the one that is wanted
+    cut_row(l, c, cols, s->rows - 1 - below, out);
+    return below > 0 || (l->open && s->line + 1 == h->n);
 }

@@ -8,11 +8,21 @@
 struct history_line;
 struct history_block;
 
+/// Where rows were last read, so that reading on from there does not begin at the newest line each time. It holds
+/// until a line comes or goes; `cols` 0: nothing was read since.
+struct history_seen {
+    int cols;
+    int total;       // rows of all lines; 0: not counted
+    size_t line;     // its number; that after the newest: no line yet
+    int newer, rows; // rows of the lines after it, and its own
+};
+
 struct history {
     struct history_line **ring; // `max` entries, made with the first line
     size_t max, first, n;
     struct history_block *oldest, *newest; // what the lines are in
     size_t bytes;                          // of all lines
+    struct history_seen seen;
     struct buf scratch;
 };
 
@@ -41,8 +51,7 @@ bool history_is_open(const struct history *h);
 bool history_pop(struct history *h, struct clusters *c, struct vt_cells *to, bool *mark);
 
 /// How many rows the lines take at this width.
-int history_rows(const struct history *h, int cols);
+int history_rows(struct history *h, int cols);
 /// Decode row `back` (1: the newest) at width `cols` into `out`, blanks included. Returns true when it
 /// continues in the next row. The row must exist.
-bool history_row(const struct history *h, struct clusters *c, int cols, int back,
-                 struct vt_cell *out);
+bool history_row(struct history *h, struct clusters *c, int cols, int back, struct vt_cell *out);

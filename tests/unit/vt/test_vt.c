@@ -1,5 +1,6 @@
 #include <vterm.h>
 
+#include "base/time.h"
 #include "unit/test.h"
 #include "unit/vt/screen.h"
 
@@ -277,6 +278,55 @@ TEST(a_snapshot_brings_the_history_along)
     buf_fini(&shot);
     vt_free(a);
     vt_free(b);
+}
+
+TEST(rows_of_the_history_are_the_same_in_whatever_order_they_are_read)
+{
+    enum { LINES = 60, ROWS = 60 * 3 - 3 };
+    struct vt *v = vt_new(3, 10, 1000, NULL, NULL);
+    static char rows[ROWS][16];
+    unsigned seed = 7;
+    for (int i = 0; i < LINES; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "%04d------%04d++++++%04d%s", i, i, i,
+                 i < LINES - 1 ? "\r\n" : "");
+        feed(v, line);
+    }
+    CHECK_INT(vt_history(v), ROWS);
+    for (int i = 0; i < ROWS; i++) { // the oldest first
+        snprintf(rows[i], sizeof rows[i], "%04d%s", i / 3,
+                 i % 3 == 0   ? "------"
+                 : i % 3 == 1 ? "++++++"
+                              : "");
+        CHECK_STR(screen_row(v, i - ROWS), rows[i]);
+        CHECK(vt_row_wrapped(v, i - ROWS) == (i % 3 != 2));
+    }
+    for (int i = 0; i < 2000; i++) {
+        int at = (int)(screen_random(&seed) % ROWS);
+        CHECK_STR(screen_row(v, at - ROWS), rows[at]);
+    }
+    feed(v, "\r\nmore");
+    CHECK_INT(vt_history(v), ROWS + 1);
+    CHECK_STR(screen_row(v, -1), "0059------");
+    CHECK_STR(screen_row(v, -ROWS - 1), rows[0]);
+    vt_free(v);
+}
+
+// Half a minute, when each row is looked for from the newest line on.
+TEST(a_snapshot_of_a_long_history_is_made_in_one_pass)
+{
+    struct vt *v = vt_new(24, 80, 40000, NULL, NULL);
+    struct buf shot = {.max = SIZE_MAX};
+    for (int i = 0; i < 40000; i++) {
+        feed(v, "a line\r\n");
+    }
+    uint64_t began = time_thread_ns();
+    vt_snapshot(v, 40000, &shot);
+    uint64_t took = time_thread_ns() - began;
+    CHECK(shot.n > (size_t)40000 * 8);
+    CHECK(took < UINT64_C(5000000000));
+    buf_fini(&shot);
+    vt_free(v);
 }
 
 TEST(a_storm_of_sizes_loses_no_line)
