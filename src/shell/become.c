@@ -11,6 +11,8 @@
 
 #include "base/path.h"
 #include "base/visible.h"
+#include "env/paths.h"
+#include "env/result.h"
 #include "shell/dir.h"
 #include "shell/rc.h"
 #include "shell/run_int.h"
@@ -51,7 +53,7 @@ static const char *common_rc_dir(const struct run *r, struct arena *a, struct er
 static int become_interactive(const struct run *r, struct err *e)
 {
     enum env_dialect d;
-    const char *program = run__shell(r->o, &d), *front = "";
+    const char *program = run__shell(r->o, &d);
     struct rc_start how;
     struct arena a = {0};
     vec(const char *) env = {0};
@@ -61,17 +63,16 @@ static int become_interactive(const struct run *r, struct err *e)
                                       (const char *const *)environ, e);
     if (rc == 0) {
         // what the environment puts in front of PATH, for the shell to put it there again after its rc files
-        for (size_t i = 0; r->result != NULL && i < r->result->prepend.n; i++) {
-            const struct env_list *l = &r->result->prepend.p[i];
-            for (size_t k = 0; strcmp(l->name, "PATH") == 0 && k < l->n; k++) {
-                front = arena_printf(&a, "%s%s%s", front, k != 0 ? ":" : "", l->items[k]);
-            }
-        }
+        const struct env_list *front =
+            r->result != NULL ? env_list_find(r->result->prepend.p, r->result->prepend.n, "PATH")
+                              : NULL;
         for (size_t i = 0; how.env[i] != NULL; i++) {
             vec_push(&env, how.env[i]);
         }
         vec_push(&env, "AFLOAT_RELOAD_FILE="); // not that of the shell we were started from
-        vec_push(&env, arena_printf(&a, "__AFLOAT_FRONT=%s", front));
+        vec_push(&env,
+                 arena_printf(&a, "__AFLOAT_FRONT=%s",
+                              front != NULL ? env_paths_join(&a, front->items, front->n) : ""));
         vec_push(&env, NULL);
         rc = become(r, how.argv, env.p);
     }

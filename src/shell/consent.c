@@ -52,13 +52,19 @@ static int ask(const struct home *home, const char *root, struct err *e)
               "[n]o, [?] show: ",
               stderr);
         ssize_t n = read(STDIN_FILENO, line, sizeof line);
-        switch (n > 0 ? line[0] : 'n') {
-        case 'f': return env_gate_allow(home->dir, root, true, e);
-        case 'o': return env_gate_allow(home->dir, root, false, e);
-        case 'n': return e->code;
-        case '?': show(root); break;
-        default: break;
+        struct str said = str_trim((struct str){line, n > 0 ? (size_t)n : 0});
+        if (n <= 0 || str_eqz(said, "n") || str_eqz(said, "no")) {
+            return e->code;
         }
+        if (str_eqz(said, "f") || str_eqz(said, "follow")) {
+            return env_gate_allow(home->dir, root, true, e);
+        }
+        if (str_eqz(said, "o") || str_eqz(said, "once")) {
+            return env_gate_allow(home->dir, root, false, e);
+        }
+        if (str_eqz(said, "?")) {
+            show(root);
+        } // anything else may have been typed for the shell: ask again
     }
 }
 

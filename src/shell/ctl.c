@@ -14,7 +14,7 @@
 #include "client/interrupt.h"
 #include "shell/dir.h"
 
-enum { CONNECT_MS = 5000 };
+enum { CONNECT_MS = 5000, STATUS_MS = 2000 };
 
 static int gone(struct err *e, const char *dir)
 {
@@ -75,14 +75,44 @@ static int check_answer(const struct buf *answer, const char *dir, struct err *e
     return rc;
 }
 
-/// True when the session of `dir` answers and has this project.
+/// One question, whose answer may take `wait_ms`.
+static int call(const char *dir, const char *op, const char *arg, uint64_t wait_ms,
+                struct buf *answer, struct err *e)
+{
+    struct buf request = {.max = SIZE_MAX};
+    char *sock = path_join(dir, "ctl.sock");
+    int fd = dial_unix(sock, interrupt_deadline(CONNECT_MS), e);
+    free(sock);
+    if (fd < 0) {
+        return fd == ERR_UNREACHABLE ? gone(e, dir) : fd;
+    }
+    uint64_t deadline = interrupt_deadline(wait_ms);
+    struct jw w = {.out = &request};
+    jw_obj(&w);
+    jw_kstrz(&w, "op", op);
+    if (arg != NULL) {
+        jw_kstrz(&w, "arg", arg);
+    }
+    jw_end_obj(&w);
+    buf_addc(&request, '\n');
+    int rc = send_all(fd, buf_str(&request), deadline, dir, e);
+    if (rc == 0) {
+        rc = receive_all(fd, answer, deadline, dir, e);
+    }
+    buf_fini(&request);
+    close(fd);
+    return rc == 0 ? check_answer(answer, dir, e) : rc;
+}
+
+/// True when the session of `dir` answers, soon, and has this project: one that is stopped never does.
 static bool has_project(const char *dir, const char *project)
 {
     struct buf answer = {.max = CTL_ANSWER_MAX};
     struct arena a = {0};
     struct json *v = NULL;
     struct err e;
-    bool found = shell_dir_is_private(dir) && ctl_call(dir, "status", NULL, &answer, &e) == 0 &&
+    bool found = shell_dir_is_private(dir) &&
+                 call(dir, "status", NULL, STATUS_MS, &answer, &e) == 0 &&
                  json_parse(&v, &a, str_trim(buf_str(&answer)), NULL, &e) == 0 &&
                  str_eqz(json_get_text(v, "project"), project);
     arena_fini(&a);
@@ -125,27 +155,5 @@ char *ctl_find_project(const char *runtime, const char *project)
 
 int ctl_call(const char *dir, const char *op, const char *arg, struct buf *answer, struct err *e)
 {
-    struct buf request = {.max = SIZE_MAX};
-    char *sock = path_join(dir, "ctl.sock");
-    int fd = dial_unix(sock, interrupt_deadline(CONNECT_MS), e);
-    free(sock);
-    if (fd < 0) {
-        return fd == ERR_UNREACHABLE ? gone(e, dir) : fd;
-    }
-    uint64_t deadline = interrupt_deadline(CTL_WAIT_MS);
-    struct jw w = {.out = &request};
-    jw_obj(&w);
-    jw_kstrz(&w, "op", op);
-    if (arg != NULL) {
-        jw_kstrz(&w, "arg", arg);
-    }
-    jw_end_obj(&w);
-    buf_addc(&request, '\n');
-    int rc = send_all(fd, buf_str(&request), deadline, dir, e);
-    if (rc == 0) {
-        rc = receive_all(fd, answer, deadline, dir, e);
-    }
-    buf_fini(&request);
-    close(fd);
-    return rc == 0 ? check_answer(answer, dir, e) : rc;
+    return call(dir, op, arg, CTL_WAIT_MS, answer, e);
 }

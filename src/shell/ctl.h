@@ -35,7 +35,7 @@ enum { CTL_ANSWER_MAX = 16 << 20, CTL_WAIT_MS = 600000 };
 char *ctl_find(void);
 
 /// The directory of a session under `runtime` (struct home) whose project is `project`: one that
-/// answers. For a terminal next to the shell. Caller frees; NULL when there is none.
+/// answers within two seconds. For a terminal next to the shell. Caller frees; NULL when there is none.
 char *ctl_find_project(const char *runtime, const char *project);
 
 /// Ask the wrapper of session `dir`; blocking, for one thread, ended early by interrupt.h's signals.

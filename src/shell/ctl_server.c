@@ -10,12 +10,11 @@
 #include "shell/ctl_server.h"
 
 #include <assert.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/path.h"
+#include "base/sock.h"
 #include "base/vec.h"
 
 enum { QUESTION_MAX = 64 << 10, BACKLOG = 16 };
@@ -150,23 +149,6 @@ static void on_connection(uv_stream_t *stream, int status)
 
 // ---- the socket ----------------------------------------------------------------------------
 
-/// Bound through the directory's descriptor: a path may be longer than a socket's address.
-static int bind_socket(const struct shell_dir *d, struct err *e)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d/ctl.sock", d->fd);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || fchmod(fd, 0600) != 0 ||
-        bind(fd, (const struct sockaddr *)(const void *)&addr, sizeof addr) != 0) {
-        int rc = err_sys(e, "cannot make a socket in '%s'", d->path);
-        if (fd >= 0) {
-            close(fd);
-        }
-        return rc;
-    }
-    return fd;
-}
-
 static void on_server_closed(uv_handle_t *h)
 {
     struct ctl_server *s = h->data;
@@ -178,7 +160,9 @@ int ctl_server_open(struct ctl_server **out, struct loop *l, const struct shell_
                     void *data, struct err *e)
 {
     *out = NULL;
-    int fd = bind_socket(d, e);
+    char *path = path_join(d->path, "ctl.sock");
+    int fd = sock_bind(path, e);
+    free(path);
     if (fd < 0) {
         return fd;
     }

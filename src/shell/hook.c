@@ -241,7 +241,9 @@ static void start(struct serve *s)
     struct str id = path_base(str_of(s->o->dir));
     char pid[24];
     int n = snprintf(pid, sizeof pid, "%d\n", getpid()); // by this the shell sees that we live
-    write_file(s, "pid", (struct str){pid, (size_t)n});
+    if (!write_file(s, "pid", (struct str){pid, (size_t)n}) && s->over) {
+        return;
+    }
     s->report = report_open(&s->loop, s->o->socket, id.p, s->o->root, s->o->pid);
     s->coord = env_coord_open(&c);
     s->shell_fd = (int)syscall(SYS_pidfd_open, s->o->pid, 0);

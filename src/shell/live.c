@@ -61,8 +61,7 @@ static void on_calm(void *arg)
     }
 }
 
-/// One line before the next prompt, in the mode that shows states there. `slot`: see offers_note().
-static void note(struct live *v, const char *slot, const char *text)
+void live__note(struct live *v, const char *slot, const char *text)
 {
     struct err e;
     if (v->run->o->status == STATUS_PROMPT && offers_note(v->offers, slot, str_of(text), &e) == 0) {
@@ -79,13 +78,8 @@ static void note_state(struct live *v, enum status_state s)
         return;
     }
     status_render_line(&st, &line);
-    note(v, "state", buf_z(&line));
+    live__note(v, "state", buf_z(&line));
     buf_fini(&line);
-}
-
-void live__note(struct live *v, const char *text)
-{
-    note(v, NULL, text);
 }
 
 // ---- offering ------------------------------------------------------------------------------
@@ -207,7 +201,7 @@ void live__ready(struct live *v)
 {
     struct env_result *r = v->run->built;
     for (size_t i = 0; i < r->messages.n; i++) {
-        note(v, NULL, r->messages.p[i]);
+        live__note(v, NULL, r->messages.p[i]);
     }
     timer_stop(&v->retry);
     v->stuck = false;
@@ -231,7 +225,7 @@ void live__failed(struct live *v)
     if (!v->stuck && v->run->failure_code != ERR_DENIED) {
         status_render_hint(key_of(), "try again", &line);
     }
-    note(v, "state", buf_z(&line));
+    live__note(v, "state", buf_z(&line));
     buf_fini(&line);
     live__answer_waiting(v);
 }

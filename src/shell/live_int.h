@@ -51,8 +51,8 @@ struct live {
 };
 
 void live__show(struct live *v, enum status_state s);
-/// Have `text` printed at the next prompt, and let the shell look.
-void live__note(struct live *v, const char *text);
+/// Have `text` printed at the next prompt, and let the shell look. `slot`: see offers_note().
+void live__note(struct live *v, const char *slot, const char *text);
 /// Build if an input changed, the last build failed, or with `force`.
 void live__reload(struct live *v, bool force);
 /// Offer the environment that `run` has now.

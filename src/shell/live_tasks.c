@@ -33,8 +33,10 @@ static void on_progress(const struct env_task_progress *p, void *arg)
     } else if (p->state == ENV_TASK_FAILED || p->state == ENV_TASK_BLOCKED) {
         line = xasprintf("afloat: task %s failed: %s", p->task->name, p->text);
     }
-    if (line != NULL) {
-        live__note(v, line);
+    if (line != NULL) { // of one task only the newest: the user may not have had a prompt for hours
+        char *slot = xasprintf("task %s", p->task->name);
+        live__note(v, slot, line);
+        free(slot);
     }
     free(line);
 }
@@ -64,7 +66,7 @@ void live__run_again(void *arg)
                                      .arg = v};
     v->again_due = v->again != NULL;
     if (v->again == NULL && env_tasks_open(&v->again, &o, &e) < 0) {
-        live__note(v, e.msg);
+        live__note(v, NULL, e.msg);
     }
 }
 
@@ -78,7 +80,8 @@ static void on_change(struct watch *w, const struct watch_batch *batch, void *ar
     }
     if (!t->in_shell) {
         timer_start(&t->live->again_timer, FOLD_MS);
-    } else if (live__offer_task(t->live, t->task, false, &e) == 0) {
+    } else if (offers_count_task(t->live->offers, t->task) < 2 && // one may be running
+               live__offer_task(t->live, t->task, false, &e) == 0) {
         session_poke(t->live->session);
     }
 }
@@ -107,7 +110,7 @@ static struct task_watch *watch_one(struct live *v, const struct env_task *task,
         .live = v, .task = xstrdup(task->name), .path = xstrdup(path), .in_shell = task->in_shell};
     vec_push(&v->watched, t);
     if (watch_open(&t->watch, v->run->watcher, &o, on_change, t, &e) != 0) {
-        live__note(v, e.msg);
+        live__note(v, NULL, e.msg);
     }
     free(dir);
     free(name);

@@ -18,6 +18,7 @@
 
 #include "base/path.h"
 #include "base/vec.h"
+#include "base/visible.h"
 #include "env/env.h"
 #include "loop/timer.h"
 
@@ -28,10 +29,10 @@ static const char spare[] = "spare";
 struct offer {
     uint64_t id;
     const char *kind;
-    const char *slot; // of those with the same only the newest waits; NULL: all do
-    char *file;       // of ours, or NULL
-    char *arg;        // what follows it on the line, or NULL
-    bool stale;       // another is about to take its place
+    char *slot; // of those with the same only the newest waits; NULL: all do
+    char *file; // of ours, or NULL
+    char *arg;  // what follows it on the line, or NULL
+    bool stale; // another is about to take its place
 };
 
 struct offers {
@@ -57,6 +58,7 @@ static void drop(struct offers *o, size_t i)
     if (it->file != NULL) {
         remove_file(o, it->file);
     }
+    free(it->slot);
     free(it->file);
     free(it->arg);
     vec_remove(&o->waiting, i);
@@ -159,15 +161,11 @@ static void on_poll(void *arg)
 
 // ---- offers --------------------------------------------------------------------------------
 
-/// What may stand on a line of `pending`.
+/// What may stand on a line of `pending`, fit for a terminal.
 static char *one_line(struct str text)
 {
     struct buf line = {.max = SIZE_MAX};
-    for (size_t i = 0; i < text.n; i++) {
-        if ((unsigned char)text.p[i] >= ' ' && text.p[i] != 0x7f) {
-            buf_addc(&line, text.p[i]);
-        }
-    }
+    visible_add(&line, text, false);
     return buf_take(&line, NULL);
 }
 
@@ -180,17 +178,18 @@ static void set_stale(struct offers *o, const char *slot, bool stale)
 }
 
 /// Add one whose file, if any, is written, in place of what waits in its slot. The strings `file` and
-/// `arg` become ours. Nothing is taken away before the new list is in place.
-static int add(struct offers *o, struct offer it, struct err *e)
+/// `arg` become ours, `slot` is copied. Nothing is taken away before the new list is in place.
+static int add(struct offers *o, struct offer it, const char *slot, struct err *e)
 {
     assert(it.id == 0 && o->last_id != 0); // ids only grow, and none is 0
     it.id = o->last_id;
-    set_stale(o, it.slot, true);
+    it.slot = slot != NULL ? xstrdup(slot) : NULL;
+    set_stale(o, slot, true);
     vec_push(&o->waiting, it);
     int rc = publish(o, e);
     if (rc < 0) {
         drop(o, o->waiting.n - 1);
-        set_stale(o, it.slot, false);
+        set_stale(o, slot, false);
     }
     for (size_t i = o->waiting.n; i > 0; i--) {
         if (o->waiting.p[i - 1].stale) {
@@ -210,7 +209,7 @@ static int add_file(struct offers *o, const char *kind, const char *slot, char *
         free(arg);
         return rc;
     }
-    return add(o, (struct offer){.kind = kind, .slot = slot, .file = name, .arg = arg}, e);
+    return add(o, (struct offer){.kind = kind, .file = name, .arg = arg}, slot, e);
 }
 
 /// Keep a file that can be removed when the disk is full; where it is full already, later.
@@ -260,12 +259,23 @@ int offers_task(struct offers *o, const char *name, struct str text, uint64_t *i
     return rc;
 }
 
+size_t offers_count_task(const struct offers *o, const char *name)
+{
+    char *line = one_line(str_of(name));
+    size_t n = 0;
+    vec_foreach (it, &o->waiting) {
+        n += strcmp(it->kind, "task") == 0 && strcmp(it->arg, line) == 0;
+    }
+    free(line);
+    return n;
+}
+
 int offers_note(struct offers *o, const char *slot, struct str text, struct err *e)
 {
     o->last_id++;
-    int rc = add(o, (struct offer){.kind = "note", .slot = slot, .arg = one_line(text)}, e);
+    int rc = add(o, (struct offer){.kind = "note", .arg = one_line(text)}, slot, e);
     if (rc == -ENOSPC && unlinkat(o->dir->fd, spare, 0) == 0) {
-        rc = add(o, (struct offer){.kind = "note", .slot = slot, .arg = one_line(text)}, e);
+        rc = add(o, (struct offer){.kind = "note", .arg = one_line(text)}, slot, e);
     }
     return rc;
 }

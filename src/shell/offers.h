@@ -36,8 +36,10 @@ int offers_env(struct offers *o, struct str text, uint64_t *id, struct err *e) M
 /// Have the shell run `text` as the project's task `name`.
 int offers_task(struct offers *o, const char *name, struct str text, uint64_t *id,
                 struct err *e) MUST_CHECK;
-/// Have one line printed before the next prompt; control characters are left out. It takes the place
-/// of a note that waits in the same `slot` (a constant; NULL: of none).
+/// How often this task waits or runs: only the shell knows whether it has begun with the first.
+size_t offers_count_task(const struct offers *o, const char *name);
+/// Have one line printed before the next prompt; control characters are shown as escapes. It takes the place
+/// of a note that waits in the same `slot` (NULL: of none).
 int offers_note(struct offers *o, const char *slot, struct str text, struct err *e) MUST_CHECK;
 
 /// Withdraw everything and free; no callback follows. NULL is allowed.

@@ -69,9 +69,12 @@ void progress_init(struct progress *p, struct loop *l, bool terminal, bool quiet
 void progress_set(struct progress *p, const char *text)
 {
     struct buf b = {.max = SIZE_MAX};
+    struct buf shown = {.max = SIZE_MAX};
     erase(p, &b);
     free(p->text);
-    p->text = text != NULL ? xstrdup(text) : NULL;
+    visible_add(&shown, str_of(text), false); // a task's name is the project's
+    p->text = text != NULL ? buf_take(&shown, NULL) : NULL;
+    buf_fini(&shown);
     draw(p, &b);
     put(&b);
     buf_fini(&b);

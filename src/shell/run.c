@@ -124,7 +124,7 @@ static void on_log(struct str line, void *arg)
         progress_line(&r->progress, line);
     } else if (str_starts(line, "afloat: ")) { // what we say ourselves; the rest is in 'env error'
         char *text = str_dup(line);
-        live__note(r->live, text);
+        live__note(r->live, NULL, text);
         free(text);
     }
 }
@@ -135,7 +135,7 @@ static void on_degraded(const struct watch_warning *w, void *arg)
     struct run *r = arg;
     char *text = xasprintf("afloat: %s; %s", w->message, w->remedy);
     if (r->live != NULL) {
-        live__note(r->live, text);
+        live__note(r->live, NULL, text);
     } else {
         progress_line(&r->progress, str_of(text));
     }

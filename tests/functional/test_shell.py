@@ -1023,6 +1023,8 @@ def test_first_use_asks(place):
     assert t.process.wait(DEADLINE) == 4
     t = place.start()
     t.expect(rb"show: ")
+    t.send("fg\r")  # typed ahead for the shell: no answer
+    t.expect(rb"show: ")
     t.send("o\r")
     t.expect(PROMPT)
     place.end(t)

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/sock.h"
+#include "base/time.h"
 #include "client/dial.h"
 #include "client/interrupt.h"
 #include "shell/ctl.h"
@@ -210,4 +212,20 @@ TEST(without_a_shell_there_is_nobody_to_ask)
     CHECK(ctl_find() == NULL);
     CHECK(ctl_find_project(test_dir(), "/") == NULL);
     buf_fini(&answer);
+}
+
+// A shell that is stopped: the kernel takes connections for it, and nothing is answered.
+TEST(a_shell_that_does_not_answer_holds_up_no_search)
+{
+    struct shell_dir silent;
+    CHECK_INT(shell_dir_open(&silent, test_dir(), NULL), 0);
+    char *path = path_join(silent.path, "ctl.sock");
+    int fd = sock_listen(path, NULL);
+    CHECK(fd >= 0);
+    uint64_t began = time_mono_ns();
+    CHECK(ctl_find_project(test_dir(), "/p") == NULL);
+    CHECK(time_mono_ns() - began < UINT64_C(60000000000));
+    close(fd);
+    free(path);
+    shell_dir_close(&silent);
 }

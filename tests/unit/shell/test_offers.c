@@ -127,7 +127,22 @@ TEST(a_note_is_one_line_and_commands_no_terminal)
     begin();
     CHECK_INT(offers_note(offers, "state", STR("first"), NULL), 0);
     CHECK_INT(offers_note(offers, "state", STR("two\nlines \033[2J\007end"), NULL), 0);
-    CHECK_STR(content("pending"), "2 note twolines [2Jend\n");
+    CHECK_STR(content("pending"), "2 note two\\nlines \\x1b[2J\\x07end\n");
+    finish();
+}
+
+TEST(tasks_that_wait_are_counted_by_name)
+{
+    uint64_t id;
+    begin();
+    CHECK_INT(offers_task(offers, "set\nup", STR("run"), &id, NULL), 0);
+    CHECK_INT(offers_task(offers, "set\nup", STR("run"), &id, NULL), 0);
+    CHECK_INT(offers_task(offers, "other", STR("run"), &id, NULL), 0);
+    CHECK_INT(offers_count_task(offers, "set\nup"), 2);
+    say("ack.1", "0\n");
+    wait_for(&acks, 1);
+    CHECK_INT(offers_count_task(offers, "set\nup"), 1);
+    CHECK_INT(offers_count_task(offers, "setup"), 0);
     finish();
 }
 
