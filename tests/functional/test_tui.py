@@ -180,9 +180,9 @@ def no_cursor(pane):
     return pane.tmux("display", "-p", "#{cursor_flag}").strip() == "0"
 
 
-def make_old_ones(tui, n):
-    """A session with something in it, and `n` newer ones."""
-    old = Session(tui.home, tui.dir, [{"text": "an answer of long ago"}, one_call(cmd="true"), {"text": "x"}], title="the oldest of all")
+def make_old_ones(tui, n, cmd="true"):
+    """A session with something in it, which runs `cmd` next, and `n` newer ones."""
+    old = Session(tui.home, tui.dir, [{"text": "an answer of long ago"}, one_call(cmd=cmd), {"text": "x"}], title="the oldest of all")
     old.ask("first")
     for i in range(n):
         call(tui.home, "POST", "/session", {"title": f"number {i}", "working_dir": str(tui.dir)}, 201)
@@ -222,7 +222,7 @@ def test_an_old_session_that_needs_an_answer_comes_first(tui):
 
 
 def test_an_old_session_that_waits_is_there_from_the_start(tui):
-    old = make_old_ones(tui, 100)
+    old = make_old_ones(tui, 100, cmd="until [ -e go ]; do sleep 0.02; done")  # while it works it is in sight
     old.call("PATCH", "", {"permission": "ask"})
     old.send("and now")
     retry(lambda: old.call("GET", "")["state"] == "waiting")
@@ -233,6 +233,7 @@ def test_an_old_session_that_waits_is_there_from_the_start(tui):
     pane.shows("renamed")  # it follows events now: of an answer before that it would not know
     tui.home.ok("sessions", "allow", old.id)
     pane.wait(lambda g: any("the oldest" in line for line in g) and not any("needs you" in line for line in g))
+    (tui.dir / "go").touch()
 
 
 def test_every_key_of_the_help_does_what_it_says(tui):
