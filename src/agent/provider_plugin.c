@@ -268,7 +268,9 @@ static void begin(struct told *t)
     struct json *request = NULL;
     t->gen = gen_pin(gen_current(call->service->offers.engine));
     t->item = provider__offer(call->service, str_of(ch->provider), ch->dir);
-    int rc = json_parse(&request, &t->arena, buf_str(&call->body), NULL, NULL);
+    const struct json_opts deep = {.max_depth =
+                                       JSON_DEPTH_MAX}; // a schema in it may use all of JSON_DEPTH
+    int rc = json_parse(&request, &t->arena, buf_str(&call->body), &deep, NULL);
     assert(rc == 0); // we wrote it
     (void)rc;
     if (t->item == NULL) {

@@ -46,7 +46,8 @@ static struct json *make_sealed(struct arena *a, const char *kind, const struct 
 // Parse what the model wrote as input: an object, nothing at all, or a mistake, which `bad_input` explains.
 static void read_input(struct wire_reply *r, struct wire_item *item, struct provider_tool_call *out)
 {
-    static const struct json_opts opts = {.dup = JSON_DUP_LAST};
+    // what holds an input later, a request or a line of a journal, must not be too deep to be read
+    static const struct json_opts opts = {.max_depth = JSON_DEPTH / 2, .dup = JSON_DUP_LAST};
     struct json *v = NULL;
     struct err e;
     out->input = make_obj(&r->arena, 0);

@@ -426,6 +426,28 @@ TEST(input_that_is_no_object_is_marked_and_never_passed_on)
     }
 }
 
+// A request or a record that holds the input is some levels deeper, and must still be read.
+TEST(input_that_is_too_deep_to_go_back_is_marked)
+{
+    for (int depth = 64; depth <= 65; depth++) {
+        struct buf line = {.max = SIZE_MAX};
+        buf_addz(&line, "{\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"1\",\"function\":{"
+                        "\"name\":\"a\",\"arguments\":\"{\\\"a\\\":");
+        for (int i = 1; i < depth; i++) {
+            buf_addc(&line, '[');
+        }
+        for (int i = 1; i < depth; i++) {
+            buf_addc(&line, ']');
+        }
+        buf_addz(&line, "}\"}}]}}]}\n[DONE]");
+        const char *out = read_lines(&wire_chat, buf_z(&line));
+        bool bad = strstr(out, "bad: the input is not JSON: ") != NULL;
+        CHECK(bad == (depth == 65));
+        CHECK(!bad || strstr(out, "nested deeper than 64 levels") != NULL);
+        buf_fini(&line);
+    }
+}
+
 TEST(events_of_unknown_shape_change_nothing)
 {
     static const char lines[] =
