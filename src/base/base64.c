@@ -1,4 +1,4 @@
-// Base64, strictly: no line ends, and nothing behind the padding.
+// Base64, strictly: no line ends, and nothing after the padding.
 
 #include "base/base64.h"
 

@@ -1,8 +1,7 @@
 // Settings in front of Markdown.
 //
 // One reader for skills and bots, so that a file that is right in one place is right in the other. A fence
-// that is never closed is said, not guessed at: whoever took the whole file as text would show a person's
-// settings to a model.
+// that is never closed is an error: taking the whole file as text would show the user's settings to a model.
 
 #include "base/front.h"
 

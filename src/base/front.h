@@ -23,7 +23,7 @@ struct front {
     struct str body; // not trimmed; of NONE and UNCLOSED everything
 };
 
-/// Split `text`; a byte order mark in front, CR before LF and spaces behind a fence do not matter.
+/// Split `text`; a byte order mark in front, CR before LF and spaces after a fence do not matter.
 struct front front_split(struct str text);
 
 /// The next line of `*rest` without its end, which may be LF or CR LF.

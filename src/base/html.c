@@ -95,7 +95,7 @@ static void add_pre(struct page *p, struct str text)
         if (text.p[i] != '\n') {
             flush(p);
             buf_addc(p->out, text.p[i]);
-        } else if (!p->fresh) { // a line end right behind <pre> does not count
+        } else if (!p->fresh) { // a line end right after <pre> does not count
             if (p->gap != 0) {
                 flush(p);
             }
@@ -165,7 +165,7 @@ static bool read_number(struct str digits, uint32_t *cp)
     return i > (size_t)hex;
 }
 
-/// The character that begins at `&`; 0: it is none. `*cp` 0: nothing is to be seen.
+/// Length of the named or numbered character at `&`; 0: there is none. `*cp` 0: it shows nothing.
 static size_t read_entity(struct str s, uint32_t *cp)
 {
     size_t n = 1;
@@ -539,7 +539,7 @@ static size_t read_tag(struct str s, struct tag *t, char lower[TAG_NAME])
     return MIN(i + 1, s.n);
 }
 
-/// <!-- a comment -->, <!doctype> and <?xml?>. Returns its length; 0: it is none.
+/// Length of a comment, <!doctype> or <?xml?> at the start of `s`; 0: there is none.
 static size_t skip_other(struct str s)
 {
     if (str_starts(s, "<!--")) {

@@ -9,7 +9,7 @@
 enum json_type { JSON_NULL, JSON_BOOL, JSON_INT, JSON_DOUBLE, JSON_STR, JSON_ARR, JSON_OBJ };
 
 /// One value of a parsed or built document. Lives in an arena; strings that needed no unescaping
-/// point into the parsed text, which must outlive the value. Children lie side by side.
+/// point into the parsed text, which must outlive the value. Children are stored side by side.
 struct json {
     enum json_type type;
     uint32_t n; // elements or members, 0 for everything else

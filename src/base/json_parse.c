@@ -212,7 +212,7 @@ static int parse_string(struct json_parser *p, struct str *out)
     } else if (rc == 0) {
         *out = (struct str){start, (size_t)(s - start)};
     }
-    p->p = s + 1; // after a failure nobody reads on
+    p->p = s + 1; // not used after a failure
     return rc;
 }
 
@@ -311,7 +311,7 @@ static bool decimal_short(const struct decimal *d, double *out)
 }
 
 /// The significant digits for strtod(): no point, so that no locale matters, and no more than can
-/// change the result. A border between two doubles has at most 767 digits; of what lies behind,
+/// change the result. A border between two doubles has at most 767 digits; of what follows,
 /// only whether all of it is zero counts.
 enum { SIGNIFICANT = 800 };
 

@@ -14,7 +14,7 @@
         *(head) = (x);                                                                             \
     } while (0)
 
-/// Take `x` out; its own pointers stay as they are, so that a loop can go on.
+/// Take `x` out; its own pointers stay as they are, so that a loop can continue.
 #define list_remove(head, x)                                                                       \
     do {                                                                                           \
         *((x)->prev != NULL ? &(x)->prev->next : (head)) = (x)->next;                              \

@@ -7,7 +7,7 @@
 //                           ^           ^                ^                       ^       ^
 //
 // It reads word by word (letters, digits, `_`, `-`) and asks of each: is it a key of `keys`, with a
-// separator and a value behind it; is it "bearer"; does it hold "sk-..."? All else is copied. Text
+// separator and a value after it; is it "bearer"; does it hold "sk-..."? All else is copied. Text
 // that was JSON stays JSON: a value ends at its closing quote, escaped quotes are stepped over, and
 // a text nested in a string (\"token\":\"X\") is read like any other.
 //
@@ -17,7 +17,7 @@
 
 static const char hidden[] = "[redacted]";
 
-enum { SHORTEST_SK = 8 }; // behind "sk-"; below it is a word
+enum { SHORTEST_SK = 8 }; // after "sk-"; a shorter one is a word
 
 // ---- what looks like one -------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ static size_t quote_at(struct str text, size_t i)
     return str_starts(s, "\\\"") ? 2 : str_starts(s, "\"") || str_starts(s, "'") ? 1 : 0;
 }
 
-// The first of `stops` at or behind `i`. A backslash takes the byte behind it along, except that
+// The first of `stops` at or after `i`. A backslash takes the byte after it along, except that
 // an escaped quote ends a value that itself is not in plain double quotes.
 static size_t find_stop(struct str text, size_t i, const char *stops, bool escaped_stops)
 {
@@ -123,7 +123,7 @@ static const struct secret_key *find_key(struct str word, enum form form)
     return NULL;
 }
 
-// The value behind a key that ends at `i`.
+// The value after a key that ends at `i`.
 static struct secret_range value_of(struct str text, struct str word, size_t i)
 {
     size_t closing = quote_at(text, i);
@@ -157,7 +157,7 @@ static struct secret_range bearer_of(struct str text, struct str word, size_t i)
     return (struct secret_range){start, value_end(text, start, 0, WORD)};
 }
 
-// "sk-..." in the word [i, end), at its start or behind `_` or `-`.
+// "sk-..." in the word [i, end), at its start or after `_` or `-`.
 static struct secret_range sk_in(struct str text, size_t i, size_t end)
 {
     for (size_t at = i; at + strlen("sk-") + SHORTEST_SK <= end; at++) {

@@ -63,8 +63,8 @@ int path_read_fd(int fd, struct buf *out, struct stat *st) MUST_CHECK;
 /// Write all of it, also to a terminal or pipe that takes nothing for a while. Returns 0 or a negative code. Blocks.
 int path_write_fd(int fd, struct str bytes) MUST_CHECK;
 
-/// Wait until nobody else changes `path`, by a lock on the file `path`.lock, which stays. Returns a descriptor; closing it
-/// lets go. Blocks.
+/// Lock the file `path`.lock, which stays, so that only this process changes `path`; waits for another that has
+/// the lock. Returns a descriptor; closing it unlocks. Blocks.
 int path_lock(const char *path, struct err *e) MUST_CHECK;
 
 /// Replace `path` in one step: temporary file beside it with `mode`, written, synced, renamed,

@@ -155,7 +155,7 @@ struct region {
     size_t start, end;
 };
 
-/// Append what lies between `*shown` and the region, and what stands for it.
+/// Append the text between `*shown` and the region, then "[redacted NAME]" for the region.
 static void close_region(struct buf *out, struct str text, size_t *shown, struct region *r)
 {
     if (r->first != NULL) {

@@ -33,5 +33,5 @@ const struct json *schema_arrays(const struct json *schema, const struct json *v
                                  struct arena *a);
 
 /// The schema of an object whose members are given in short: `input` is {name: "integer"} or {name: {type, description, enum,
-/// default}}; `?` behind a type, or a default, makes a member optional. schema_check() says what is wrong with the types.
+/// default}}; `?` after a type, or a default, makes a member optional. schema_check() says what is wrong with the types.
 struct json *schema_from_short(struct arena *a, const struct json *input);

@@ -95,7 +95,7 @@ static struct toml_node *node_new(struct toml_parser *p, enum toml_type type, en
     return n;
 }
 
-/// Put a new node behind the last child of `parent`; NULL when that is too deep.
+/// Put a new node after the last child of `parent`; NULL when that is too deep.
 static struct toml_node *add_child(struct toml_parser *p, struct toml_node *parent,
                                    enum toml_type type, enum origin origin, struct toml__place at)
 {
@@ -220,7 +220,7 @@ static struct toml_node *step_dotted(struct toml_parser *p, struct toml_node *fr
 }
 
 /// Read `a.b.c` and go from `*table` through a and b; what is done with c, in `last`, is the
-/// caller's business. Blanks behind the key are skipped.
+/// caller's business. Blanks after the key are skipped.
 static int read_key(struct toml_parser *p, struct toml_node **table, step_fn *step,
                     struct toml_part *last)
 {

@@ -4,8 +4,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/// No value lies more than this many keys and array elements below the root, whether the way down
-/// is written with headers, dotted keys or brackets. So whoever walks a document may recurse.
+/// No value is more than this many keys and array elements below the root, whether the way down
+/// is written with headers, dotted keys or brackets. So code that walks a document may recurse.
 enum { TOML_DEPTH = 128 };
 
 enum toml_type {

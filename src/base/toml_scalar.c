@@ -160,7 +160,7 @@ static const char *read_date(struct str *t, char out[16])
     return NULL;
 }
 
-/// The digits behind the point, padded to 3, 6 or 9. False when there are none.
+/// The digits after the point, padded to 3, 6 or 9. False when there are none.
 static bool read_fraction(struct str *t, char out[16])
 {
     size_t n = 0;
@@ -259,7 +259,7 @@ static bool read_word(struct toml *v, struct str token)
     return true;
 }
 
-/// No number has a colon third, or a dash behind four digits.
+/// No number has a colon third, or a dash after four digits.
 static bool is_datetime(struct str t)
 {
     unsigned year;

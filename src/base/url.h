@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-// Web addresses, read strictly: whoever decides by a host must see the host that a client connects to.
+// Web addresses, read strictly: a decision by host must see the host that a client connects to.
 
 /// Slices of the text that was parsed.
 struct url {
@@ -13,7 +13,7 @@ struct url {
     struct str path;   // from the slash on, query and fragment included; may be empty
 };
 
-/// Split an absolute http or https URL. False: it is none, or holds something that programs read in
+/// Split an absolute http or https URL. False: it is not one, or holds something that programs read in
 /// different ways (a user name, a backslash, an escape in the host, a character beyond printable ASCII).
 bool url_parse(struct url *out, struct str text);
 /// Append what `ref` means on the page `base`: an absolute URL, or `ref` itself when it is one already or of

@@ -33,7 +33,7 @@ struct env_child_opts {
     bool keep_stdout;      // stdout is data; else it is shown like stderr
     bool side_channel;     // descriptor 3 is a pipe to `on_side`
     struct str input;      // what it reads; empty: nothing
-    /// A line it printed, without newline; false: it is no text for a message. May be NULL.
+    /// A line it printed, without newline. False: leave it out of messages. May be NULL.
     bool (*on_line)(struct str line, void *arg);
     /// Bytes from descriptor 3. A negative code ends the child, with `e` as the reason.
     int (*on_side)(struct str bytes, void *arg, struct err *e);

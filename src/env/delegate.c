@@ -4,8 +4,8 @@
 //     mise     {"NAME": "value"}
 //     nix      {"variables": {"NAME": {"type": "exported", "value": "..."}}}; devenv the same
 //
-// nix also prints `evaluating file '...'`, since a path that is put together at run time is an input too. That
-// takes an evaluation: from its cache nix answers without one, so it does without the cache.
+// nix also prints `evaluating file '...'`, since a path that is put together at run time is an input too. It does so
+// only while it evaluates, and not when it answers from its cache: the cache is switched off.
 //
 // Of nix only exported variables count, except those that stdenv sets for its builders. The PATH of a nix
 // shell is complete; here it goes in front of the user's, as with every other provider.

@@ -28,8 +28,8 @@ static struct str take_name(struct str *line)
     return name;
 }
 
-// From behind the opening quote, over lines, to the closing one; the text between goes to `out`, for
-// double quotes with escapes resolved and `\$` kept apart from `$`.
+// Read from after the opening quote to the closing one, which may be some lines on. The text between goes to
+// `out`; in double quotes escapes are resolved, and `\$` is kept apart from `$`.
 static int read_quoted(struct dotenv_reader *r, struct str *line, char quote, struct buf *out)
 {
     size_t i = 0;

@@ -257,7 +257,7 @@ struct env_tasks_opts {
     const char *root;          // of the project; copied
     const char *only;          // run this task and what it comes after; NULL: all
     bool in_shell;             // run in_shell tasks too (for `env task NAME` and without a shell)
-    bool force;                // run whatever `status` and inputs say
+    bool force;                // run even if `status` or unchanged inputs would skip them
     bool again;                // only tasks with inputs, those that changed; none for the shell
     const struct env_executor *executor; // NULL: processes
     void (*progress)(const struct env_task_progress *p, void *arg);

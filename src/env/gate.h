@@ -17,7 +17,7 @@ void env_gate_trust_init(struct env_gate *g, const char *home);
 void env_gate_trust_fini(struct env_gate *g);
 /// The same gate for builds that no person at a shell has begun. Where programs of the project would run,
 /// a followed place is not enough: a model that may write the project's files writes those programs too.
-/// They must have been trusted as they are; and since they may read others that nobody hashed, they run in
+/// They must have been trusted as they are; and since they may read others that are not hashed, they run in
 /// a box (env_spec.box), see env_gate_unattended_set(). `runtime` is AFLOAT_RUNTIME, copied.
 void env_gate_unattended_init(struct env_gate *g, const char *home, const char *runtime);
 /// What the box is from the next build on: none at all without `boxed`; `hide`, NULL at its end, is copied. On the

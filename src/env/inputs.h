@@ -5,8 +5,7 @@
 #include "env/env.h"
 #include "loop/work.h"
 
-// The files whose bytes had a say in an environment: watched, and each compared with what builds used.
-// See inputs.c.
+// The files that an environment depends on: watched, and each compared with what builds used. See inputs.c.
 
 struct watch;
 

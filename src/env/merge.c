@@ -22,7 +22,7 @@
 
 struct merge_entry {
     const char *value;               // NULL: unset by us
-    const struct env_list *lists[2]; // in front and behind; both NULL for a plain variable
+    const struct env_list *lists[2]; // in front and at the end; both NULL for a plain variable
     bool plain;
 };
 

@@ -19,8 +19,9 @@ struct env_op {
     size_t n_expect;
     const char *old;   // LIST: elements of ours that go, with colons
     const char *front; // LIST: elements that come in front, with colons
-    const char *back;  // LIST: behind. BACK: elements that stood before it outside, nearest first
-    bool outer;        // LIST: the variable is set outside
+    const char
+        *back; // LIST: those at the end. BACK: elements that stood before it outside, nearest first
+    bool outer; // LIST: the variable is set outside
 };
 
 /// All that one text says; strings live in `arena`.

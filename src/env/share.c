@@ -71,12 +71,12 @@ struct env_guest {
     char **environ;          // NULL: the base
     uint64_t applied;        // generation of the result in it
     uint64_t told;           // of the last failure that was said
-    bool denied;             // and it was that nobody trusts the project
+    bool denied;             // and its reason was that the project is not trusted
     vec(char *) mine;        // variables that its user changed
     vec(struct guest_ask) asks;
     struct timer patience;
     unsigned held; // by those who answer it
-    bool gone;     // freed: its memory goes when nobody holds it
+    bool gone;     // freed: its memory goes when `held` is 0
 };
 
 // ---- environments ----------------------------------------------------------------------------

@@ -324,7 +324,7 @@ static int choose_delegate(struct spec_reading *r)
             s->root);
     }
     if (!automatic && strcmp(r->provider, "nix") == 0 && access(s->delegate_file, F_OK) != 0) {
-        // nix would look for one further up, which nobody has trusted
+        // nix would look for one further up, which is not trusted
         return err_set(r->e, ERR_INVALID, "provider \"nix\" needs a file 'flake.nix' in '%s'",
                        s->root);
     }

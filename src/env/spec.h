@@ -20,7 +20,7 @@ struct env_dotenv {
 
 /// env.toml or one file that it includes.
 struct env_unit {
-    const char *path; // relative to the root where it lies below it, for messages
+    const char *path; // relative to the root if it is below it, for messages
     const struct toml *toml;
     vec(struct env_dotenv) dotenv; // those that exist
 };
@@ -33,7 +33,7 @@ struct env_spec {
     const char *script;           // absolute; NULL: none
     const char *delegate;         // "direnv", "devenv", "nix", "mise"; NULL: none
     const char *delegate_file;    // absolute: what it was chosen for
-    bool delegate_found;          // because that file is there; nobody named it
+    bool delegate_found;          // because that file is there; no setting names it
     bool described;               // some file of ours (env.toml) exists
     struct box *box;              // programs of the project run in it; NULL: as we do
     bool wary;                    // a program without a box must not be one of the project's

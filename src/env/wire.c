@@ -242,7 +242,7 @@ int env_wire_end(struct env_wire *w, struct err *e)
     if (w->in.n != 0) {
         return bad(e, "its last line is cut");
     }
-    return w->answered ? 0 : bad(e, "there is none on descriptor 3");
+    return w->answered ? 0 : err_set(e, ERR_PARSE, "the provider wrote no answer to descriptor 3");
 }
 
 void env_wire_apply(const struct env_wire *w, struct env_vars *vars)

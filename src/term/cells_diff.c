@@ -130,7 +130,7 @@ static void set_style(struct writer *w, const struct style *to)
     w->style = *to;
 }
 
-// A blank shows nothing of a foreground: whatever is on may stay on.
+// A blank does not show the foreground, so any foreground may stay on.
 static bool shows_alike(const struct writer *w, const struct term_cell *c)
 {
     bool blank = c->n == 1 && c->text[0] == ' ' && (c->style.attrs & STYLE_ON_BLANKS) == 0;

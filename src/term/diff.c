@@ -4,7 +4,7 @@
 //
 // The first removed line of a run is compared with the first added one, and so on. Both are taken apart
 // into words; what is not in their longest common sequence is marked. Lines that have little in common
-// are marked as a whole: a mark on every other word tells nobody anything.
+// are marked as a whole: marks on every other word would not help.
 //
 // Who reads a diff may be about to allow it, so nothing of a line is left out: a hunk is shown in two columns only where its
 // lines fit there, and in one column long lines continue in the next row.

@@ -94,7 +94,7 @@ static void forget_oldest(struct edit *ed)
     vec_remove(&ed->past, 0);
 }
 
-// Before a change: keep the text, unless the change goes on with the last one.
+// Before a change: keep the text, unless the change continues the last one.
 static void keep(struct edit *ed, enum change change)
 {
     if (change != ed->change || change == CHANGE_OTHER) {

@@ -1,7 +1,7 @@
 // The rows of an editor.
 //
 // A row holds a line of the text or a part of one; all are indented like the first, which has the
-// prompt. One column stays free at the right, so that the cursor has a place behind a full row. A prompt
+// prompt. One column stays free at the right, so that the cursor has a place after a full row. A prompt
 // that is too long for one row begins in rows of its own, broken at spaces.
 //
 // Only lines near the cursor are laid out: back from it until the window is full, then forward. A text

@@ -12,9 +12,9 @@
 //     CSI 18 t             how many rows: answered by us, the terminal would count ours
 //     CSI ? 2048 h/l, CSI ? 2048 $ p    reports of the size by the terminal: made by us for the same reason
 //
-// All else passes as it came: strings (OSC, DCS, APC: titles, links, clipboard, images) without being
-// held at all, whatever their length; a control sequence longer than any that we change, too. Held is
-// only a control sequence until its last byte, at most ROWFILTER_HELD bytes.
+// All else passes as it came. Only a control sequence is held, until its last byte and at most ROWFILTER_HELD
+// bytes: a longer one is none of those above. Strings (OSC, DCS, APC: titles, links, clipboard, images) are
+// never held.
 //
 // It does not follow the cursor. A program that leaves its own region and moves down below it can
 // reach the row; the row is drawn again afterwards.
@@ -84,7 +84,7 @@ static void parse_params(struct control *c, struct str s)
     }
 }
 
-/// `s` is what stands behind the CSI, last byte included.
+/// `s` is what follows the CSI, last byte included.
 static struct control parse_control(struct str s)
 {
     struct control c = {.final = s.p[s.n - 1]};
@@ -139,7 +139,7 @@ static void strip_reports(struct rowfilter *f, struct control *c)
     f->n_held = at;
 }
 
-/// A question about the size is answered, and not passed on. Returns false when it is none.
+/// Answer a question about the size instead of passing it on. False: it is no such question.
 static bool answer_size(struct rowfilter *f, const struct control *c, struct buf *back)
 {
     bool one = !c->odd && c->n == 1;
@@ -276,7 +276,7 @@ static void reset_all(struct rowfilter *f, struct buf *out)
     }
 }
 
-/// The byte behind ESC.
+/// The byte after ESC.
 static void on_escape(struct rowfilter *f, char c, struct buf *out)
 {
     f->held[f->n_held++] = c;

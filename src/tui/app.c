@@ -37,7 +37,7 @@ static void run_layout(struct tui *t)
     }
 }
 
-// What is wrong with the interface's files is said whatever the layout draws.
+// A fault in the interface's files is shown over whatever the layout draws.
 static void draw_error(struct tui *t)
 {
     struct cells *g = &t->screen.next;

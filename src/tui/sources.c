@@ -331,7 +331,7 @@ void sources__build(struct tui *t)
     t->ui = ui;
     snprintf(t->error, sizeof t->error, "%s", first.text);
     app__changed(t, true);
-    app__hurry(t); // somebody has just saved it and looks
+    app__hurry(t); // the user has just saved it and looks
 }
 
 void sources__reject(struct tui *t, const struct ui_fault *f)

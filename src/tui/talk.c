@@ -25,7 +25,7 @@ enum {
 
 // ---- rows ----------------------------------------------------------------------------------
 
-// The last colour sequence in `s`, so that a row that goes on has it too.
+// The last colour sequence in `s`, so that the row that continues it has it too.
 static struct str last_color(struct str s)
 {
     const char *esc = s.n != 0 ? memrchr(s.p, '\033', s.n) : NULL;

@@ -100,6 +100,7 @@ int node__style(struct style *out, const struct json *v, struct style otherwise,
                 struct err *e) MUST_CHECK;
 /// A number field.
 int node__int(const struct node *n, const char *key, int otherwise);
+/// A text field; "" if there is none.
 struct str node__str(const struct node *n, const char *key);
 
 // ---- widgets ------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ struct kept {
     int top;           // the first row that is shown
     struct edit edit;  // of an input
     struct menu menu;  // what completion offers there
-    char *history;     // the file of what was said in the project; NULL: none
+    char *history;     // the project's history file; NULL: none
     bool has_history;  // it was looked for
     uint64_t since_ns; // when it came onto the screen
     unsigned frame;    // when it was last there
@@ -163,6 +164,7 @@ int ui__render(struct ui *ui, struct arena *a, struct node **tree, struct ui_fau
 bool ui__press(struct ui *ui, const char *key, bool only_reserved);
 /// Run an action by its name; `arg` may be NULL.
 void ui__act(struct ui *ui, struct str action, const struct json *arg);
+/// Run the handlers of an event of the hub.
 void ui__event(struct ui *ui, struct str type, const struct json *event);
 /// Ask the interface about the mouse: true when it has dealt with it.
 bool ui__mouse(struct ui *ui, const struct json *event);
@@ -191,6 +193,7 @@ struct sources {
 
 /// Begin to watch the user's files; the first build follows.
 void sources__open(struct tui *t);
+/// Stop watching, and free the texts.
 void sources__close(struct tui *t);
 /// The plugins are these now: their ui/ directories are watched.
 void sources__set_plugins(struct tui *t, const struct json *plugins);
@@ -235,7 +238,9 @@ struct model {
     char env[64];
 };
 
+/// Begin to follow the hub's events, and ask for all documents.
 void model__open(struct tui *t);
+/// End what is under way, and free the documents.
 void model__close(struct tui *t);
 /// Ask again for one of them, soon; bursts become one question.
 void model__refresh(struct tui *t, enum doc_id id);
@@ -277,13 +282,15 @@ struct talk {
     bool said;                         // `messages` changed
 };
 
+/// Begin without a session.
 void talk__init(struct tui *t);
+/// Leave the session, and free what is kept.
 void talk__fini(struct tui *t);
 /// Show this session; "" for none.
 void talk__open(struct tui *t, struct str id);
 /// Show all that tools print, or little.
 void talk__set_details(struct tui *t, bool all);
-/// Hand what was said to the model, if it changed.
+/// Hand the messages to the model, if they changed.
 void talk__update(struct tui *t);
 /// The widget.
 void talk__draw(struct tui *t, struct node *n);
@@ -305,6 +312,7 @@ void terminal__sweep(struct tui *t, bool all);
 
 // ---- input.c: keys and the focus ----------------------------------------------------------------
 
+/// Take a key or what a mouse did: for the widget in focus, or for the action that is bound to it.
 void input__key(struct tui *t, const struct key *k);
 /// The node in focus; NULL when nothing can have it.
 struct node *input__focused(struct tui *t);
@@ -349,10 +357,11 @@ struct tui {
 
 /// Something changed: run the layout, or with false only draw, in a moment.
 void app__changed(struct tui *t, bool layout);
-/// The same at once: somebody pressed a key.
+/// The same at once, after a key.
 void app__hurry(struct tui *t);
 /// Bring the tree up to date without drawing, before the next key.
 void app__settle(struct tui *t);
 /// Show a line in the status row for a while.
 void app__note(struct tui *t, struct str text, const char *style);
+/// End the interface: 0, or the negative code of what went wrong.
 void app__quit(struct tui *t, int status);

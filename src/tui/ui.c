@@ -273,7 +273,7 @@ bool ui__mouse(struct ui *ui, const struct json *event)
     return used;
 }
 
-// Push the action that a key has; false when that is none.
+// Push the action of a key. False, with something else pushed: the key has none.
 static bool push_action(struct ui *ui, lua_State *L, const char *key)
 {
     refs_push(L, ui->frame);
@@ -334,7 +334,7 @@ int ui__render(struct ui *ui, struct arena *a, struct node **tree, struct ui_fau
 
 // ---- _tui_state ----------------------------------------------------------------------------
 
-// Push `_tui_state`, or a table in it; false (and something else pushed) when that is none.
+// Push `_tui_state`, or a table in it. False, with something else pushed: it is no table.
 static bool push_table(struct ui *ui, lua_State *L, const char *table)
 {
     if (table != NULL) {
@@ -385,7 +385,7 @@ static void set_value(struct ui *ui, const char *table, struct str id)
 {
     lua_State *L = vm_main(ui->vm); // the value is on top
     if (!push_table(ui, L, table) && table != NULL) {
-        lua_pop(L, 1); // somebody replaced it: make it anew
+        lua_pop(L, 1); // Lua code replaced it: make a new one
         refs_push(L, ui->state);
         lua_pushstring(L, table);
         lua_newtable(L);
@@ -412,7 +412,7 @@ void ui__set_int(struct ui *ui, const char *table, struct str id, int value)
     set_value(ui, table, id);
 }
 
-// Copy the data of a table of the build before into the one on top; what is no data stays behind.
+// Copy the data of a table of the build before into the one on top. Values that are not data are left out.
 static void copy_table(struct ui *before, vm_ref from, lua_State *L)
 {
     lua_State *B = vm_main(before->vm);

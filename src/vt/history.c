@@ -13,9 +13,9 @@
 // The four marks are below space, so they are no text. A line that never ends is closed at LINE_BYTES
 // bytes. The oldest lines go when there are more than `max`, or when they take more than BYTES_A_LINE each.
 //
-// Lines are short and many, so they are not allocated one by one: they lie one after the other in blocks, and a block is freed
-// with the last line in it. Lines come at the end, and go at both ends only: `used` of the newest block is where its
-// newest line ends.
+// Lines are short and many, so they are not allocated one by one: they are stored one after the other in blocks, and
+// a block is freed with the last line in it. Lines are added at the end and removed at both ends: `used` of the
+// newest block is where its newest line ends.
 
 #include "vt/history.h"
 

@@ -70,7 +70,7 @@ static void set_underline(struct vt_cell *pen, const struct param *p)
                                          : VT_UNDERLINE);
 }
 
-// number, what goes on, what goes off
+// number, attributes that it switches on and off
 static const struct {
     unsigned char number;
     uint16_t on, off;

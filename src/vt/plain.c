@@ -3,7 +3,7 @@
 // libvterm decodes text, asks for the width of each character and calls back for it; for plain text within a row
 // the answer is known. So it is written into the grid here, and libvterm hears of it later: before it is given
 // anything, it is told where the cursor is (`ahead`, vt__tell()). What could wrap, insert, or depend on a region
-// is left to it: the last column is never written here, so the cursor never waits behind it. Where it does, after what
+// is left to it: the last column is never written here, so the cursor never waits after it. Where it does, after what
 // libvterm has written (`edge`), only a carriage return leads back to the short way.
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 // The tokenizer of terminal output.
 //
-// Two ways through it give the same tokens: a fast one, for what lies whole in the bytes at hand, and one
+// Two ways through it give the same tokens: a fast one, for what is whole in the bytes at hand, and one
 // byte at a time through `held`, for what was cut in two by a read.
 //
 //     GROUND ── ESC ──> ESCAPE ── '[' ──> CONTROL ── final ──> token
@@ -149,7 +149,7 @@ static bool parse_control(struct str bytes, struct scan_token *t)
     return at == end;
 }
 
-/// A control sequence that lies whole in `in`: its length, else 0.
+/// Length of the control sequence at the start of `in`; 0 if it is not whole.
 static size_t whole_control(struct str in)
 {
     if (in.n < 3 || in.p[1] != '[') {

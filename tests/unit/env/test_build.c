@@ -85,9 +85,11 @@ TEST(a_script_that_fails_is_a_clear_failure)
         {"echo what went wrong >&2; exit 3", "script 'env.sh': 'bash' ended with status 3"},
         {"echo what went wrong >&2; return 2", "script 'env.sh': 'bash' ended with status 2"},
         {"echo what went wrong >&2; kill -9 $$", "script 'env.sh': 'bash' was ended by signal 9"},
-        {"echo what went wrong >&2; builtin trap - EXIT", "there is none on descriptor 3"},
+        {"echo what went wrong >&2; builtin trap - EXIT",
+         "the provider wrote no answer to descriptor 3"},
         {"echo what went wrong >&2; echo junk >&3", "not of the agreed form"},
-        {"echo what went wrong >&2; exec 3>&-; true", "there is none on descriptor 3"},
+        {"echo what went wrong >&2; exec 3>&-; true",
+         "the provider wrote no answer to descriptor 3"},
     };
     rig_open();
     rig_write(".afloat/env.toml", "script = 'env.sh'\n");

@@ -87,9 +87,9 @@ TEST(an_answer_of_another_form_is_a_clear_failure)
         {"{\"v\":1,\"unset\":{}}\n", "'unset' is not a list"},
         {"{\"v\":1,\"prepend\":{\"PATH\":[\"a:b\"]}}\n", "holds a colon"},
         {"{\"inputs\":[{}]}\n", "an input has no path"},
-        {"{\"inputs\":[]}\n", "there is none on descriptor 3"},
+        {"{\"inputs\":[]}\n", "the provider wrote no answer to descriptor 3"},
         {"{\"v\":1}\n{\"v\":", "its last line is cut"},
-        {"", "there is none on descriptor 3"},
+        {"", "the provider wrote no answer to descriptor 3"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err e = {0};
