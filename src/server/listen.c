@@ -172,6 +172,7 @@ static int parse_address(const char *text, union address *out, struct err *e)
     return err_set(e, ERR_INVALID, "'%s' is not a numeric address with a port", text);
 }
 
+/// `*out` is NULL exactly when this fails.
 static int try_listen(struct server *s, const union address *a, struct listener **out)
 {
     struct listener *l = listener_new(s, false);
@@ -181,6 +182,7 @@ static int try_listen(struct server *s, const union address *a, struct listener 
     }
     if (rc < 0) {
         discard(l);
+        l = NULL;
     }
     *out = l;
     return rc;
@@ -214,7 +216,7 @@ static in_port_t *port_of(union address *a)
 }
 
 // Open `a` beside the listener that is there. Where that one has the port itself (127.0.0.1 and 0.0.0.0 exclude each
-// other) it makes room first, and comes back if that was not the reason.
+// other) it makes room first, and is opened again if `a` cannot be opened even then.
 static int open_tcp(struct server *s, union address *a, bool exact, struct listener **out)
 {
     union address old = {.any.sa_family = AF_UNSPEC};
@@ -234,6 +236,14 @@ static int open_tcp(struct server *s, union address *a, bool exact, struct liste
         rc = try_listen(s, a, out);
     }
     return rc;
+}
+
+void server_close_tcp(struct server *s)
+{
+    listener__close(s, &s->tcp_listener);
+    pthread_mutex_lock(&s->door.lock);
+    s->tcp_address[0] = s->hosts.local.listen[0] = s->hosts.local.port[0] = '\0';
+    pthread_mutex_unlock(&s->door.lock);
 }
 
 int server_listen_tcp(struct server *s, const char *address, bool exact, struct err *e)
@@ -257,6 +267,9 @@ int server_listen_tcp(struct server *s, const char *address, bool exact, struct 
     }
     rc = open_tcp(s, &a, exact, &l);
     if (rc < 0) {
+        if (s->tcp_listener == NULL) {
+            server_close_tcp(s); // the one that made room could not come back
+        }
         return err_set(e, rc, "cannot listen on '%s': %s", address, uv_strerror(rc));
     }
     listener__close(s, &s->tcp_listener);
@@ -264,14 +277,6 @@ int server_listen_tcp(struct server *s, const char *address, bool exact, struct 
     note_address(s, l);
     door__listen(s, false, &l->io.handle);
     return 0;
-}
-
-void server_close_tcp(struct server *s)
-{
-    listener__close(s, &s->tcp_listener);
-    pthread_mutex_lock(&s->door.lock);
-    s->tcp_address[0] = s->hosts.local.listen[0] = s->hosts.local.port[0] = '\0';
-    pthread_mutex_unlock(&s->door.lock);
 }
 
 const char *server_tcp_address(const struct server *s)

@@ -15,6 +15,17 @@
 
 struct rig rig;
 
+int __real_uv_listen(uv_stream_t *stream, int backlog, uv_connection_cb cb);
+int __wrap_uv_listen(uv_stream_t *stream, int backlog, uv_connection_cb cb);
+int __wrap_uv_listen(uv_stream_t *stream, int backlog, uv_connection_cb cb)
+{
+    if (rig.taken != 0) {
+        rig.taken--;
+        return UV_EADDRINUSE;
+    }
+    return __real_uv_listen(stream, backlog, cb);
+}
+
 // ---- what lies below: handlers that echo, a store that forgets ------------------------------
 
 static void echo(struct op_call *c)

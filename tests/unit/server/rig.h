@@ -19,6 +19,7 @@ struct rig {
     size_t n_held;
     const struct server_page *page; // set before rig_open(); NULL: the plain page
     size_t big;                     // bytes of OPENAPI's answer
+    unsigned taken;                 // so many of the next listeners find their port taken
     char socket[160];
     bool ready, closed;
 };

@@ -499,6 +499,27 @@ TEST(a_listener_stays_until_the_next_one_listens)
     rig_close();
 }
 
+TEST(a_listener_that_cannot_come_back_is_gone)
+{
+    struct err e;
+    char first[64], wide[64];
+    rig_open(NULL);
+    struct server_opts opts = {.events = rig.events, .version = "1"};
+    struct server *s = server_open(&rig.loop, &opts);
+    server_allow(s, NULL, 0, "https://hub.example.com", true);
+    CHECK_INT(server_listen_tcp(s, "127.0.0.1:0", true, &e), 0);
+    snprintf(first, sizeof first, "%s", server_tcp_address(s));
+    snprintf(wide, sizeof wide, "0.0.0.0%s", strrchr(first, ':'));
+    rig.taken = 3; // the new one beside the old one, then alone; then the old one again
+    CHECK_INT(server_listen_tcp(s, wide, true, &e), UV_EADDRINUSE);
+    CHECK_STR(server_tcp_address(s), "");
+    CHECK_INT(server_listen_tcp(s, first, true, &e), 0);
+    CHECK_STR(server_tcp_address(s), first);
+    server_close(s, 0, NULL, NULL);
+    rig_turn();
+    rig_close();
+}
+
 TEST(addresses_that_are_none_are_refused)
 {
     static const char *const bad[] = {
