@@ -5,7 +5,7 @@
 // bits, so that a key used for something else is noticed without keeping the request.
 //
 // Bounds: ENTRIES, and BODIES bytes of answers; the oldest finished ones give way. Running ones stay.
-// Answers of 500 and above are not kept: the caller may try again.
+// Answers of 500 and above are not kept: the caller may try again. Nor is one above BODIES.
 
 #include <assert.h>
 
@@ -132,7 +132,8 @@ enum idem_found idem__begin(struct idem *t, enum op_id op, struct str key, struc
 
 void idem__finish(struct idem *t, struct idem_entry *x, const struct idem_answer *answer)
 {
-    if (answer->status >= 500 || !make_room(t, 0, answer->body.n)) {
+    // one that can never fit must not push out all the others
+    if (answer->status >= 500 || answer->body.n > BODIES || !make_room(t, 0, answer->body.n)) {
         idem__drop(t, x);
         return;
     }

@@ -167,6 +167,26 @@ TEST(the_table_of_keys_is_bounded)
     rig_close();
 }
 
+TEST(an_answer_above_the_bound_pushes_out_no_other)
+{
+    enum { ABOVE = 1024 * 1024 + 1 };
+    struct idem_entry *x;
+    struct idem_answer a = {.status = 200, .type = "t", .body = STR("small")};
+    rig_open(NULL);
+    struct idem *t = rig.server->idem;
+    CHECK_INT(idem__begin(t, OP_HEALTH, STR("small"), STR("/"), STR_NULL, &x, &a), IDEM_NEW);
+    idem__finish(t, x, &a);
+    CHECK_INT(idem__begin(t, OP_HEALTH, STR("large"), STR("/"), STR_NULL, &x, &a), IDEM_NEW);
+    char *body = xcalloc(1, ABOVE);
+    idem__finish(t, x, &(struct idem_answer){.status = 200, .type = "t", .body = {body, ABOVE}});
+    free(body);
+    CHECK_INT(idem__begin(t, OP_HEALTH, STR("small"), STR("/"), STR_NULL, &x, &a), IDEM_REPLAY);
+    CHECK_SPAN(a.body, "small");
+    CHECK_INT(idem__begin(t, OP_HEALTH, STR("large"), STR("/"), STR_NULL, &x, &a), IDEM_NEW);
+    idem__drop(t, x);
+    rig_close();
+}
+
 TEST(a_key_must_look_like_one)
 {
     char key[300];
