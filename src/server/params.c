@@ -77,7 +77,11 @@ static bool add_query(struct arena *a, const struct asked *q, struct json *obj, 
             !params__decode(a, pair, true, &value)) {
             return request__refuse(no, PROBLEM_INVALID_REQUEST, "the query is not well-formed");
         }
-        if (obj->n == QUERY_NAMES || json_get_str(obj, name) != NULL) {
+        if (obj->n == QUERY_NAMES) {
+            return request__refuse(no, PROBLEM_INVALID_REQUEST,
+                                   "the query has more than %d parameters", QUERY_NAMES);
+        }
+        if (json_get_str(obj, name) != NULL) {
             return request__refuse(no, PROBLEM_INVALID_REQUEST, "'%.*s' is given twice",
                                    (int)MIN(name.n, 64), name.p);
         }
