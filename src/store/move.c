@@ -154,6 +154,9 @@ int move_export(const struct move_side *from, const char *to, struct move_counts
     int rc = from->pg != NULL ? export_pg(&x) : walk_sessions(from->home, on_walk, &x, e);
     rc = rc == 0 ? export_rest(&x) : rc;
     fclose(f);
+    if (rc < 0) {
+        unlink(to);
+    }
     return rc;
 }
 

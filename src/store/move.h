@@ -30,13 +30,15 @@ struct move_counts {
 /// Told after each session; may be NULL.
 typedef void move_told(void *arg, const struct move_counts *n);
 
-/// Write everything to the file `to`, which must not exist. Cut short, it has no end and no import takes it.
+/// Write everything to the file `to`, which must not exist; after a failure it does not. A killed export leaves a file
+/// without an end, which no import takes.
 int move_export(const struct move_side *from, const char *to, struct move_counts *n,
                 move_told *told, void *arg, struct err *e) MUST_CHECK;
 
 /// Bring in everything of the file `from`, session by session, each whole or not at all, and read each back
 /// to compare it, event by event. One that is there already and the same is passed over, so an import that was
-/// cut short is just begun again; one that differs is ERR_CONFLICT, and so is a document but for feature choices. ERR_CORRUPT for a file that is not whole.
+/// cut short is just begun again; one that differs is ERR_CONFLICT. So is a document that differs, except feature choices,
+/// which are replaced, and the last number of a workspace, which only grows. ERR_CORRUPT for a file that is not whole.
 int move_import(const struct move_side *to, const char *from, struct move_counts *n,
                 move_told *told, void *arg, struct err *e) MUST_CHECK;
 

@@ -73,9 +73,7 @@ static int read_journal(struct move_record *r, const char *path, struct err *e)
         rc = journal_read(j, r->n, PAGE, PAGE_BYTES, &r->lines, &n, e);
         r->n += rc == 0 ? n : 0;
     }
-    if (rc == 0) {
-        journal_close(j);
-    }
+    journal_close(j);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "lib/fault.h"
+#include "store/move.h"
 #include "unit/store/util.h"
 
 // Every wrapped call of a whole life of a store fails once, one after the other. Each time the caller
@@ -155,4 +156,54 @@ TEST(one_failed_call_anywhere_is_told_and_breaks_nothing)
 TEST(a_broken_disk_at_any_call_is_told_and_breaks_nothing)
 {
     run("EIO from call n on", EIO, true);
+}
+
+TEST(an_export_that_fails_leaves_nothing_behind)
+{
+    struct box b;
+    char home[512], file[600];
+    unsigned points = 0;
+    snprintf(home, sizeof home, "%s/home", test_dir());
+    snprintf(file, sizeof file, "%s/export", test_dir());
+    seed_home(&b, home);
+    for (bool failed = true; failed; points += failed) {
+        struct err e;
+        struct move_counts n;
+        fault_at(points + 1, EIO, false);
+        int rc = move_export(&(struct move_side){.home = home}, file, &n, NULL, NULL, &e);
+        failed = fault_hits() != 0;
+        fault_off();
+        CHECK_INT(rc < 0, failed);
+        CHECK_INT(access(file, F_OK) == 0, !failed);
+    }
+    CHECK(points > 5);
+}
+
+TEST(an_import_that_fails_can_be_begun_again)
+{
+    struct box b;
+    char home[512], file[600], other[600];
+    unsigned points = 0;
+    struct err e;
+    struct move_counts n;
+    snprintf(home, sizeof home, "%s/home", test_dir());
+    snprintf(file, sizeof file, "%s/export", test_dir());
+    snprintf(other, sizeof other, "%s/other", test_dir());
+    seed_home(&b, home);
+    CHECK_INT(move_export(&(struct move_side){.home = home}, file, &n, NULL, NULL, &e), 0);
+    for (bool failed = true; failed; points += failed) {
+        const struct move_side to = {.home = other};
+        CHECK_INT(mkdir(other, 0700), 0);
+        fault_at(points + 1, EIO, false);
+        int rc = move_import(&to, file, &n, NULL, NULL, &e);
+        failed = fault_hits() != 0;
+        fault_off();
+        CHECK_INT(rc < 0, failed);
+        CHECK_INT(move_import(&to, file, &n, NULL, NULL, &e), 0);
+        CHECK_INT(n.sessions, 1);
+        CHECK_INT(n.events, 3);
+        CHECK_INT(n.documents, 1);
+        CHECK_INT(path_remove_tree(other, NULL), 0);
+    }
+    CHECK(points > 5);
 }
