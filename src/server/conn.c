@@ -306,7 +306,6 @@ static void begin(struct conn *c, int rc)
         uv_tcp_nodelay(&c->io.tcp, 1);
     }
     s->counts.connections++;
-    conn__read(c, true);
     if (over_socket && !is_own_user(c)) {
         turn_away(c, PROBLEM_FORBIDDEN, "this socket serves its own user only");
     } else if (excess(s, over_socket) > 0) {
@@ -420,16 +419,26 @@ void conn__ignore(struct conn *c, struct str bytes)
     }
 }
 
+/// The end of the protocol that it speaks.
+static void leave(struct conn *c)
+{
+    size_t *streams = &c->server->counts.streams;
+    bool is_stream = c->proto->on_end != NULL;
+    assert(*streams >= is_stream);
+    *streams -= is_stream;
+    c->proto->on_gone(c);
+}
+
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state)
 {
     assert(!c->closing);
-    if (c->proto != NULL) {
-        c->proto->on_gone(c);
-    }
+    leave(c);
     c->deadline = 0;
     c->ignored = 0;
     c->proto = proto;
     c->state = state;
+    c->server->counts.streams += proto->on_end != NULL;
+    conn__read(c, true); // also after a protocol that had stopped: the peer's end must be noticed
 }
 
 void conn__finish(struct conn *c)
@@ -443,7 +452,6 @@ void conn__finish(struct conn *c)
     if (!conn__blocked(c) && !c->closing) {
         linger_shut(c);
     }
-    conn__read(c, true);
 }
 
 void conn__close(struct conn *c)
@@ -453,7 +461,7 @@ void conn__close(struct conn *c)
     }
     c->closing = true;
     timer_stop(&c->timer);
-    c->proto->on_gone(c);
+    leave(c);
     c->proto = &linger;
     struct server *s = c->server;
     list_remove(&s->conns, c);

@@ -55,16 +55,13 @@ static void lose_peer(struct mount_call *m)
 
 static void send_bytes(struct mount_call *m, struct str bytes)
 {
-    struct buf chunk = {.max = SIZE_MAX};
-    if (!m->chunked) {
-        conn__send(m->conn, bytes);
-        return;
+    struct buf *out = &m->conn->out;
+    if (m->chunked) {
+        buf_addf(out, "%zx\r\n", bytes.n);
     }
-    buf_addf(&chunk, "%zx\r\n", bytes.n);
-    buf_adds(&chunk, bytes);
-    buf_addz(&chunk, "\r\n");
-    conn__send(m->conn, buf_str(&chunk));
-    buf_fini(&chunk);
+    buf_adds(out, bytes);
+    buf_addz(out, m->chunked ? "\r\n" : "");
+    conn__flush(m->conn);
 }
 
 static void on_drain(struct conn *c)
@@ -89,8 +86,6 @@ static void on_deadline(struct conn *c)
 static void on_gone(struct conn *c)
 {
     struct mount_call *m = c->state;
-    assert(c->server->counts.streams != 0);
-    c->server->counts.streams--;
     c->state = NULL;
     if (m != NULL) {
         lose_peer(m);
@@ -209,9 +204,7 @@ void mount_stream(struct mount_call *m, const char *headers)
     }
     assert(!m->call->head_only); // HEAD is not for streams
     struct conn *c = begin(m, &reply);
-    c->server->counts.streams++;
     conn__take(c, &stream, m);
-    conn__read(c, true); // the end of the peer must be noticed
     conn__flush(c);
     if (!c->closing) {
         conn__heartbeat(c);

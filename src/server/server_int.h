@@ -35,9 +35,8 @@ struct conn_proto {
     void (*on_drain)(struct conn *c);    // all that was queued for writing has left
     void (*on_deadline)(struct conn *c); // see conn__deadline()
     void (*on_gone)(struct conn *c);     // the connection closes or was handed on: free c->state
-    void (*on_end)(
-        struct conn
-            *c); // the hub closes, or the peer may no longer read: end properly. NULL: no stream
+    /// The hub closes, or the peer may no longer read: end properly. NULL: it is no stream.
+    void (*on_end)(struct conn *c);
 };
 
 union server__socket {
@@ -87,7 +86,7 @@ void conn__heartbeat(struct conn *c);
 void conn__ignore(struct conn *c, struct str bytes);
 /// A request on it was authenticated: it no longer counts as a stranger's.
 void conn__know(struct conn *c);
-/// Let another protocol take over. The old one's on_gone is called.
+/// Let another protocol take over, and read for it. The old one's on_gone is called.
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state);
 /// Close once all has left and the peer has had time to read it.
 void conn__finish(struct conn *c);

@@ -120,12 +120,10 @@ static void stream_on_deadline(struct conn *c)
 static void stream_on_gone(struct conn *c)
 {
     struct stream *st = c->state;
-    assert(c->server->counts.streams != 0);
     event_reader_close(st->reader);
     if (st->more != NULL) {
         loop_cancel(c->server->loop, st->more);
     }
-    c->server->counts.streams--;
     free(st);
     c->state = NULL;
 }
@@ -145,9 +143,7 @@ void stream__start(struct conn *c, const struct event_filter *f, uint64_t after,
     st->conn = c;
     st->chunked = chunked;
     st->reader = event_reader_open(c->server->events, after, f, on_wake, st);
-    c->server->counts.streams++;
     conn__take(c, &stream, st);
-    conn__read(c, true); // the end of the peer must be noticed
     conn__flush(c);
     if (!c->closing) {
         pump(c);

@@ -11,7 +11,6 @@
 
 #include "net/ws.h"
 
-#include <assert.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -190,8 +189,6 @@ static void ws_on_deadline(struct conn *c)
 static void ws_on_gone(struct conn *c)
 {
     struct ws *w = c->state;
-    assert(c->server->counts.streams != 0);
-    c->server->counts.streams--;
     chan_close(w->chan);
     ws_frames_free(w->frames);
     free(w);
@@ -291,7 +288,6 @@ void ws__start(struct conn *c, struct call *r, const struct json *params)
              "Sec-WebSocket-Accept: %s\r\n\r\n",
              key);
     call__free(r);
-    c->server->counts.streams++;
     conn__take(c, &ws_proto, w);
     conn__heartbeat(c);
     conn__flush(c);
