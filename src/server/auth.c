@@ -4,16 +4,16 @@
 //     afloat open ─> code (60 s, once) ─> GET /?code= ─> cookie (until the token is replaced)
 //
 // Secrets have at least 210 bits and are compared in constant time, codes against every candidate, so
-// that neither a match's position nor its prefix shows in the time taken. Codes live in memory: the
-// oldest gives way, a restart ends them all.
+// that neither a match's position nor its prefix shows in the time taken. Codes are kept in memory: a new one replaces
+// the one that expires first, and a restart ends them all.
 //
 // A cookie is a serial number (8 digits, from the clock, rising) and its HMAC under the token: an open
-// page goes on after a restart of the hub, and nothing need be stored. A new token ends all cookies.
-// Only the newest COOKIES of them count: once so many were made, older serials are refused.
+// page still works after a restart of the hub, and nothing needs to be stored. A new token ends all cookies.
+// Only the newest COOKIES cookies count: once so many were made, older serials are refused.
 //
 // Failures are limited by a bucket per address: BURST at once, then one a second. The right secret
 // always works, so a stranger's guesses cannot lock the owner out. The table has a fixed size; an
-// address that falls out of it begins anew.
+// address that falls out of it starts with an empty bucket.
 
 #include <assert.h>
 
@@ -172,8 +172,8 @@ enum auth_answer auth__check(struct auth *a, struct str authorization, struct st
                      str_eq_secret(str_trim(authorization), str_of(a->token));
         return right ? AUTH_TOKEN : AUTH_WRONG;
     }
-    while (cookie.n !=
-           0) { // any of our name will do: another port of this host may have set one too
+    // any cookie of our name will do: a hub on another port of this host may have set one too
+    while (cookie.n != 0) {
         struct str pair = str_trim(str_cut(&cookie, ';'));
         if (str_starts(pair, "afloat=")) {
             named = true;

@@ -4,10 +4,10 @@
 //                ├─ a plugin's route: route.c
 //                └─ params__build ─> idempotency ─> op_run ┄┄> on_answer | on_stream
 //
-// The operation may answer at once or later, also after the connection or even the server is gone:
-// the call then has nobody to tell, but its answer is still kept for its Idempotency-Key.
+// The operation may answer at once or later, also after the connection or even the server is gone.
+// Without its connection the answer is sent nowhere, but it is still kept for its Idempotency-Key.
 //
-// Invariant: whoever answers ends the call; a call that was refused is ended by http__refuse().
+// Invariant: the function that answers ends the call; http__refuse() ends a call that is refused.
 
 #include <assert.h>
 
@@ -24,7 +24,7 @@ void call__reply(struct call *r, struct reply *reply)
 {
     reply->head_only = r->head_only;
     http__reply(r->conn, reply, r->keep);
-    call__free(r); // last: the answer may lie in its arena
+    call__free(r); // last: the answer may be in its arena
 }
 
 static void on_answer(struct op_call *op, int status, const char *type, struct str body)
@@ -124,7 +124,7 @@ static void replay(struct call *r, const struct idem_answer *a)
     call__reply(r, &reply);
 }
 
-// Honour Idempotency-Key. True when the operation is to run; else it has been answered.
+// Apply Idempotency-Key. True when the operation has to run; else the call has been answered.
 static bool begin_once(struct conn *c, struct call *r)
 {
     struct str key = r->asked.fields.idempotency_key;
@@ -154,7 +154,7 @@ static uint64_t last_event_id(struct str value)
     return str_to_u64(value, &id) ? id : UINT64_MAX;
 }
 
-// Of OP_STREAMS a stream is the default, of OP_MAY_STREAM it is JSON; who wants the other one says so.
+// The default is a stream for OP_STREAMS and JSON for OP_MAY_STREAM; `Accept` asks for the other one.
 static bool wants_stream(const struct asked *a)
 {
     struct str accept = a->fields.accept;
@@ -228,7 +228,7 @@ void call__free(struct call *r)
     free(r);
 }
 
-// The whole message is here. Whoever answers ends the request.
+// The whole message is here.
 void call__run(struct conn *c, struct call *r)
 {
     static void (*const runs[])(struct conn *, struct call *) = {

@@ -1,14 +1,14 @@
-// A connection: bytes in, bytes out, time-outs, and an end. What is spoken on it is a protocol's
-// business (struct conn_proto).
+// A connection: bytes in, bytes out, time-outs, and an end. The protocol on it (struct conn_proto) decides what the bytes
+// mean.
 //
-//     read ──> proto->on_read        conn__out() ──> out ──flush──> kernel
-//                                                      └ the rest ─> struct write ──> on_drain
+//     read ──> proto->on_read        conn->out ──flush──> kernel
+//                                                └ the rest ─> struct write ──> on_drain
 //
-// TCP and Unix sockets differ in how they are accepted and in nothing else. Each has its own bound
-// on connections, so a flood on TCP leaves the owner's socket free; a caller on TCP that has not
-// shown the token is a stranger, of whom there are few and who must ask soon. All connections read
-// into one buffer of the server: what a protocol wants to keep, it copies. Most answers leave with
-// one write(2) and no allocation that outlives it.
+// TCP and Unix sockets differ in how they are accepted and in nothing else. Each has its own limit
+// on connections, so a flood on TCP leaves the owner's socket free. A caller on TCP that has not
+// shown the token is a stranger: only a few strangers may be connected, and each must send a request soon. All
+// connections read into one buffer of the server, so a protocol copies what it wants to keep. Most answers leave with
+// one send(2) and no allocation that outlives it.
 //
 // Invariants:
 //   - at most one struct write is under way; while it is, `stall_at` is set.
@@ -31,7 +31,7 @@ enum {
     LINGER_MS = 3000,
     OUT_MAX = 96 * 1024 * 1024,
     OVERFLOW_CONNECTIONS = 16,
-    IDLE_TALK = 64 * 1024, // bytes a peer may send for no reason before it is let go
+    IDLE_TALK = 64 * 1024, // bytes that the peer of a stream may send before it is closed
 };
 
 struct write {
@@ -73,7 +73,7 @@ static void on_timer(void *arg)
     uint64_t now = loop_now(c->server->loop);
     if (c->stall_at != 0 && now >= c->stall_at) {
         if (unwritten(c) >= c->stall_left) {
-            log_debug(LOG_HTTP, "msg=\"peer does not read, let go\" unwritten=%zu", unwritten(c));
+            log_debug(LOG_HTTP, "msg=\"peer does not read, closed\" unwritten=%zu", unwritten(c));
             conn__close(c);
             return;
         }
@@ -135,8 +135,8 @@ static void write_rest(struct conn *c, struct write *w, size_t done)
     watch_stall(c);
 }
 
-// Straight to the kernel: with nothing queued libuv would do the same, but with write(2), which is
-// dearer on a socket. Returns the bytes taken, 0 when there is no room, or a negative code.
+// Straight to the kernel: with nothing queued libuv would do the same, but with write(2), which costs
+// more on a socket. Returns the bytes taken, 0 when there is no room, or a negative code.
 static ssize_t try_write(struct conn *c, struct str bytes)
 {
     uv_os_fd_t fd;

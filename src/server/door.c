@@ -1,15 +1,15 @@
 // Answering while the loop thread cannot.
 //
 // Lua code may keep the loop thread in one call into C for seconds (lua/watchdog.c). Every connection belongs to that
-// thread, so nobody could ask what is wrong. While it lasts the thread of the watchdog comes by here:
+// thread, so no client could ask what is wrong. Meanwhile the thread of the watchdog calls server_stalled():
 //
 //     listener ── accept ──> held ── GET /healthz ──> answered here, closed
 //                              └─── anything else ──> given to the loop when the stall is over
 //
 // A request is only looked at (MSG_PEEK), never taken: the loop reads it from its first byte, as if it had just come.
 //
-// Invariants: everything in `struct door` is under its lock; the door has descriptors of its own for the listeners,
-// closed together with them; what is held is given over before the server closes.
+// Invariants: everything in `struct door` is under its lock; the door has its own descriptors for the listeners,
+// closed together with them; what is held is handed to the loop before the server closes.
 
 #include "server/door.h"
 

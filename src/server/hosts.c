@@ -1,9 +1,9 @@
 // The names under which we may be addressed.
 //
-// A page of any site can make a browser send requests to 127.0.0.1, and a name under its author's
-// control can be made to resolve to it (DNS rebinding). What such a page cannot do is choose the
-// Host and Origin headers. So both are compared, whole, with a list: no suffixes, no wildcards, no
-// other spellings of an address.
+// A page of any site can make a browser send requests to 127.0.0.1, and its author can make a name
+// resolve to that address (DNS rebinding). But such a page cannot choose the Host and Origin headers.
+// So both are compared as a whole with a list: no suffixes, no wildcards, no other spellings of an
+// address.
 
 #include "server/server_int.h"
 

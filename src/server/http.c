@@ -5,8 +5,8 @@
 //                          └─ message end ───> call__run ┄┄> http__reply ─> next message
 //
 // A connection has one request under way at a time: pipelined ones wait as bytes in `ahead`, so
-// answers cannot change places, and a peer that sends without end is no longer read. An operation
-// may answer at once (the parse loop goes on) or later (the rest is parsed from a deferred task).
+// answers cannot change places, and the server stops reading a peer that sends without end. An operation
+// may answer at once (the parse loop continues) or later (the rest is parsed from a deferred task).
 // Answers of one batch of bytes leave in one write.
 //
 // After something that breaks the framing, or a refusal with a body still to come, the answer says
@@ -38,7 +38,7 @@ struct http {
 
 static const struct conn_proto http;
 
-// Requests are logged when asked for. A head that never came to its end has neither method nor path.
+// Requests are logged at level debug only. A head that is not complete has neither method nor path.
 static void log_request(const struct conn *c, const struct http1 *p, int status)
 {
     if (log_get_level() < LOG_DEBUG) { // louder, every posted event would bring one of its own
@@ -52,7 +52,7 @@ static void log_request(const struct conn *c, const struct http1 *p, int status)
               whole ? http1_method_name(p) : "-", LOGQ(str_cut(&path, '?')).z, status);
 }
 
-// The parser cannot go on: say why and end the connection.
+// The parser cannot continue: say why and end the connection.
 static void refuse_framing(struct conn *c, const struct err *e)
 {
     static const enum problem kinds[] = {
@@ -217,7 +217,7 @@ static void http_on_eof(struct conn *c)
     struct http *h = c->state;
     h->eof = true;
     if (h->call != NULL && (h->call->plugin != NULL || h->call->mount != NULL)) {
-        conn__close(c); // a plugin that still works has lost its reader
+        conn__close(c); // nobody reads the answer of a plugin or a mounted part that still works
         return;
     }
     if ((h->call == NULL || !h->call->running) && h->ahead.n == 0) {

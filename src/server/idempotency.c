@@ -4,8 +4,8 @@
 // operation; callers are all the same user. What was asked is kept as two independent hashes of 64
 // bits, so that a key used for something else is noticed without keeping the request.
 //
-// Bounds: ENTRIES, and BODIES bytes of answers; the oldest finished ones give way. Running ones stay.
-// Answers of 500 and above are not kept: the caller may try again. Nor is one above BODIES.
+// Bounds: ENTRIES, and BODIES bytes of answers; the oldest finished ones are dropped for new ones. Running ones stay.
+// Answers of 500 and above are not kept, so that the caller may try again. Nor is an answer above BODIES.
 
 #include <assert.h>
 
@@ -47,7 +47,7 @@ void idem__drop(struct idem *t, struct idem_entry *x)
     free(x);
 }
 
-// Make room: what is too old goes, then the oldest finished ones while a bound is passed.
+// Make room: drop what is too old, then the oldest finished ones while a bound is passed.
 static bool make_room(struct idem *t, size_t more_entries, size_t more_bytes)
 {
     uint64_t now = loop_now(t->loop);

@@ -1,4 +1,4 @@
-// A socket that whoever started the hub made for it: systemd's socket activation.
+// A socket that the hub inherits from the program that started it: systemd's socket activation.
 //
 // The unit afloat.socket listens from login on, and the first connection starts the hub with the listening
 // socket as descriptor 3. It belongs to systemd: the hub accepts on it and never removes its file, so that the next

@@ -21,8 +21,8 @@ static void accept_one(void *arg)
 }
 
 // libuv calls this until no connection waits, and peers can connect faster than we accept. It does
-// not call again before uv_accept(): on TCP that comes from a deferred task, one a drain, so that a
-// flood of connections takes its turn like everything else.
+// not call again before uv_accept(). On TCP a deferred task calls that, one connection each time the
+// queue is drained, so that a flood of connections takes its turn like everything else.
 static void on_connection(uv_stream_t *stream, int status)
 {
     struct listener *l = stream->data;

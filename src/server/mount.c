@@ -1,11 +1,11 @@
 // A path that another part answers by itself (mount.h).
 //
-//     call__run ─> mount__run ─> request() ┄┄> mount_reply ──────────────> http.c goes on
+//     call__run ─> mount__run ─> request() ┄┄> mount_reply ──────────────> http.c continues
 //                                          └┄> mount_stream ─ mount_send ... mount_end
 //
 // Until the answer begins the connection speaks HTTP and the call is there, so that headers can be read. A stream
-// is a protocol of its own on the connection. In both the peer may go at any time: gone() is told from the loop's
-// queue, since a send is one of the things that notice it.
+// is a protocol of its own on the connection. In both states the peer may leave at any time. gone() is called from the
+// loop's queue, because a send of the part itself may be what notices it.
 //
 // Invariants:
 //   - `call` is set until the answer begins, `conn` until the connection is gone.
@@ -232,7 +232,7 @@ void mount_end(struct mount_call *m)
         if (m->chunked) {
             buf_addz(&c->out, "0\r\n\r\n");
         }
-        c->state = NULL; // it ends by itself: nobody is told
+        c->state = NULL; // so that gone() is not called
         conn__finish(c);
     }
     mount_free(m);

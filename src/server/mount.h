@@ -41,7 +41,7 @@ void mount_reply(struct mount_call *m, int status, const char *type, const char 
                  struct str body);
 /// Answer with an event stream of unknown length: mount_send() follows, then mount_end().
 void mount_stream(struct mount_call *m, const char *headers);
-/// Send whole frames. A peer that leaves more than MOUNT_UNREAD bytes unread is let go.
+/// Send whole frames. A peer that leaves more than MOUNT_UNREAD bytes unread is disconnected.
 void mount_send(struct mount_call *m, struct str frames);
 /// The stream is complete; frees `m`.
 void mount_end(struct mount_call *m);

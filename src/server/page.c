@@ -1,9 +1,9 @@
 // The page at `/` with its files, and the page for browsers that may not see it.
 //
-// The web page is built by npm and put into the binary (tools/build-web, tools/embed_web.py). Its files
-// are below /assets/ under names that change with their content, so a browser keeps them for ever. The
-// HTML itself is never kept: each answer has a nonce of its own, which the policy wants on every inline
-// script and style. Nothing comes from elsewhere, and nothing is sent elsewhere.
+// npm builds the web page, and tools/embed_web.py puts it into the binary. Its files are below /assets/, with names that
+// change with their content, so a browser keeps them forever. A browser must not keep the HTML itself: each answer has its
+// own nonce, which the policy requires on every inline script and style. The page loads nothing from other servers and
+// sends nothing to them.
 //
 // A hub that was built without it serves a plain page without scripts.
 
@@ -11,13 +11,16 @@
 
 #include "server/server_int.h"
 
+// of every page, whatever its content policy
+#define SEPARATE                                                                                   \
+    "X-Frame-Options: DENY\r\n"                                                                    \
+    "Referrer-Policy: no-referrer\r\n"                                                             \
+    "Cross-Origin-Opener-Policy: same-origin\r\n"                                                  \
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+
 const char page__headers[] =
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'\r\n"
-    "X-Frame-Options: DENY\r\n"
-    "Referrer-Policy: no-referrer\r\n"
-    "Cross-Origin-Opener-Policy: same-origin\r\n"
-    "Cross-Origin-Resource-Policy: same-origin\r\n";
+    "form-action 'none'; frame-ancestors 'none'\r\n" SEPARATE;
 
 static const char top[] =
     "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Afloat</title>\n"
@@ -75,10 +78,7 @@ static void add_policy(struct buf *out, const char *nonce)
              "Content-Security-Policy: default-src 'none'; script-src 'self' 'nonce-%s'; "
              "style-src 'self' 'nonce-%s'; img-src 'self' data: blob:; font-src 'self' data:; "
              "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
-             "frame-ancestors 'none'\r\n"
-             "X-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
-             "Cross-Origin-Opener-Policy: same-origin\r\n"
-             "Cross-Origin-Resource-Policy: same-origin\r\n",
+             "frame-ancestors 'none'\r\n" SEPARATE,
              nonce, nonce);
 }
 
@@ -90,8 +90,8 @@ static void add_front(void *arg, const char *url)
     buf_addz(out, "\">\n");
 }
 
-// A browser begins to load plugins' modules with the page, not after it, and the page need not ask which there are.
-// The list is data in a script element: what could end that element is escaped.
+// The page names the modules of plugins, so that a browser loads them with it and need not ask for the list first.
+// The list is data in a script element: the characters that could end that element are escaped.
 static void add_fronts(struct buf *out, const struct server *s)
 {
     struct buf list = {.max = SIZE_MAX};

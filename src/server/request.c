@@ -1,4 +1,4 @@
-// May this request be served? Everything that can be said from its head alone, in one order:
+// May this request be served? All checks that need only its head, in this order:
 //
 //     framing headers ─> Host ─> target ─> is the Host ours ─> is the Origin ours ─> route
 //         ─> who asks ─> 404, 405 ─> may they ─> body: size, type, Expect
@@ -81,7 +81,7 @@ bool request__is_json(struct str type)
                     str_caseeqz(charset, "charset=\"utf-8\""));
 }
 
-// What request smuggling is made of, as far as llhttp leaves it to us.
+// Refuse the ingredients of request smuggling that llhttp lets through.
 static bool check_framing(const struct http1 *p, const struct fields *f, struct refusal *no)
 {
     if (p->method == HTTP_CONNECT) {
@@ -145,8 +145,8 @@ static bool split_target(struct str target, struct str host, bool options, struc
     return true;
 }
 
-// Refusals of names go to the log as far as an allowance reaches. It is not that of failed authentications: a page
-// of another site must not use that up.
+// Refused names are logged up to a limit per peer. It is not the limit of failed authentications: a page of another site
+// must not use that one up.
 static void log_stranger(struct server *s, const struct conn *c, const char *what, struct str value)
 {
     char peer[64], key[80];
@@ -196,7 +196,7 @@ static bool check_origin(struct server *s, const struct conn *c, const struct ht
                            (int)MIN(shown.n, 100), shown.p);
 }
 
-// Which of these things is meant; whether it exists is check_route()'s.
+// Find out which kind of target is meant; check_route() finds out whether it exists.
 static void find_target(const struct server *s, const struct http1 *p, struct asked *q)
 {
     static const struct {
@@ -312,8 +312,8 @@ static bool check_body(const struct server *s, const struct http1 *p, struct ask
                        struct refusal *no)
 {
     bool has_body = p->chunked || p->length != 0;
-    bool any =
-        q->target == TARGET_PLUGIN || q->target == TARGET_MOUNT; // what it takes is theirs to say
+    // a plugin or a mounted part decides itself which bodies it takes
+    bool any = q->target == TARGET_PLUGIN || q->target == TARGET_MOUNT;
     bool takes = any || (q->target == TARGET_OP && op_takes_body(q->match.op));
     struct str expect = q->fields.expect;
     if (p->length > s->limits.body_bytes) {

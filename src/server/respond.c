@@ -1,4 +1,4 @@
-// Writing answers: the head, and the body behind it, into the connection's queue.
+// Writing answers: the head, then the body, into the connection's queue.
 //
 // Every answer says what it is (`nosniff`) and that it is for this caller alone (`no-store`); none
 // ever says `Access-Control-Allow-Origin: *`.

@@ -3,10 +3,10 @@
 //     admitted head, whole body ── unit of the current generation, pinned ── its route ── the handler
 //         ┄┄> status, headers, body ── checked ── reply          (a peer that leaves cancels it)
 //
-// The request is handed over as it lies in the connection's buffers; only header names that are not in
-// lower case are copied. What the handler answers is a stranger's: a status that is none, or a header
-// that would break the framing or speak for the hub, makes the answer a failure of the plugin.
-// The hub's own secrets (the token, the cookie) are not shown to it.
+// The handler gets the request as it is in the connection's buffers; only header names that are not in
+// lower case are copied. Its answer is not trusted: an invalid status, or a header that would break the
+// framing or speak for the hub, makes the answer a failure of the plugin. The handler does not see the
+// hub's own secrets (the token, the cookie).
 
 #include "gen/route.h"
 
@@ -151,7 +151,7 @@ static void show_slashes(struct str path)
     }
 }
 
-/// Split the raw path behind the prefix. False: it is not well-formed or tries to climb.
+/// Split the raw path after the prefix. False: it is not well-formed, or has a part `..`.
 static bool cut_target(struct call *r, struct str *name, struct str *path)
 {
     struct str rest = str_from(r->asked.path, strlen(PREFIX));

@@ -1,9 +1,8 @@
 // The HTTP face's life: opening, its settings, its counters, and closing.
 //
-// Closing goes in steps: listeners at once, idle connections and event streams with them; requests
-// under way may finish until the grace is over; then the rest is closed and, when libuv has given
-// back the last handle, the server is freed and `done` is called. Operations that have not answered
-// by then find no connection any more and their answer is dropped.
+// Closing has steps. Listeners, idle connections and event streams close at once. Requests under way may finish
+// until the grace period is over; then the rest is closed. When libuv has given back the last handle, the server
+// is freed and `done` is called. The answer of an operation that comes later is dropped.
 
 #include <assert.h>
 #include <inttypes.h>

@@ -50,8 +50,8 @@ struct server *server_open(struct loop *l, const struct server_opts *opts);
 int server_listen_unix(struct server *s, const char *path, struct err *e) MUST_CHECK;
 /// True while the socket file at the listening path is still ours.
 bool server_socket_in_place(const struct server *s);
-/// Remove the socket file, if it is ours, so that no more clients come. One that was inherited stays: whoever made
-/// it keeps listening, and starts the next hub.
+/// Remove the socket file, if it is ours, so that no more clients come. One that was inherited stays: the program that
+/// made it keeps listening, and starts the next hub.
 void server_drop_socket(struct server *s);
 
 /// Listen on TCP "HOST:PORT" (port 0: any free one). `exact` false: when the port is taken, any

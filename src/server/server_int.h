@@ -74,15 +74,15 @@ void conn__adopt(struct server *s, int fd, bool over_socket);
 void conn__cork(struct conn *c, bool on);
 /// Write what is queued as far as the kernel takes it; libuv gets the rest. Nothing while corked.
 void conn__flush(struct conn *c);
-/// Write bytes now, behind what is queued, copying only what the kernel does not take.
+/// Write bytes now, after what is queued, copying only what the kernel does not take.
 void conn__send(struct conn *c, struct str bytes);
-bool conn__blocked(const struct conn *c); // some of it has not left yet
+bool conn__blocked(const struct conn *c); // some queued bytes have not left yet
 void conn__read(struct conn *c, bool on);
 /// Call on_deadline at `at` (monotonic); 0 for never. Cheap: the timer is re-armed lazily.
 void conn__deadline(struct conn *c, uint64_t at);
 /// Set the deadline for the next sign of life of a stream.
 void conn__heartbeat(struct conn *c);
-/// `on_read` of a stream, whose peer has nothing to say: one that says too much is let go.
+/// `on_read` of a stream: drop what its peer sends, and close the connection when that is too much.
 void conn__ignore(struct conn *c, struct str bytes);
 /// A request on it was authenticated: it no longer counts as a stranger's.
 void conn__know(struct conn *c);
@@ -98,8 +98,8 @@ void conn__peer(const struct conn *c, char *out, size_t n);
 
 void http__start(struct conn *c);
 struct reply;
-/// Answer the request under way and go on to the next, or end the connection unless `keep`. The
-/// reply's `keep` and `old` are set here. A streamed one leaves the connection to the caller.
+/// Answer the request under way; then parse the next one if `keep`, else end the connection. Sets the
+/// reply's `keep` and `old`. After a streamed reply the connection is the caller's.
 void http__reply(struct conn *c, struct reply *reply, bool keep);
 /// Answer with a problem (or page) and end the call under way.
 struct refusal;
@@ -138,7 +138,7 @@ struct refusal {
     char allow[48];                   // for 405 and OPTIONS
     unsigned retry_after_s;           // for 429
     bool page;                        // show people a page instead
-    const struct server_mount *mount; // whose paths tell errors in their own shape; NULL: none
+    const struct server_mount *mount; // which writes errors in its own shape; NULL: none
 };
 
 enum { ROUTE_PARAMS = 4 };
@@ -191,7 +191,7 @@ struct call {
 };
 struct call *call__new(struct conn *c, const struct http1 *p, const struct asked *asked);
 void call__free(struct call *r);
-/// Run it. Whoever answers ends the call.
+/// Run it. The function that answers ends the call.
 void call__run(struct conn *c, struct call *r);
 /// Answer the call and end it. Sets the reply's `head_only`.
 void call__reply(struct call *r, struct reply *reply);
@@ -202,16 +202,16 @@ struct str call__origin(const struct call *r);
 
 /// Is it a path below /api/plugins/NAME?
 bool route__is(struct str path);
-/// Hand the call to the plugin's route. Whoever answers ends the call.
+/// Hand the call to the plugin's route. The function that answers ends the call.
 void route__run(struct conn *c, struct call *r);
-/// Nobody waits for the answer any more: `r->plugin` is set, and the call may be freed after this.
+/// The peer is gone: cancel the plugin's handler. `r->plugin` is set, and the call may be freed after this.
 void route__cancel(struct call *r);
 
 // ---- mount.c: a path that another part answers -------------------------------------------------
 
 /// The mount of this path; NULL when there is none.
 const struct server_mount *mount__find(const struct server *s, struct str path);
-/// Hand the call to its part. Whoever answers ends the call.
+/// Hand the call to its part. The function that answers ends the call.
 void mount__run(struct conn *c, struct call *r);
 /// The connection is gone before the answer began: `r->mount` is set, and the call may be freed after this.
 void mount__lost(struct call *r);
@@ -331,7 +331,7 @@ void respond__problem(struct buf *out, const struct refusal *no);
 extern const char page__headers[];
 /// Answer with the web page, or with the plain one where none was built. Ends the call.
 void page__answer(struct conn *c, struct call *r);
-/// The file behind a raw path, or NULL.
+/// The file that a raw path names, or NULL.
 const struct server_asset *page__asset(const struct server *s, struct str path);
 /// Answer with the file `r->asked.asset`, compressed as the browser can take it. Ends the call.
 void page__answer_asset(struct conn *c, struct call *r);

@@ -3,9 +3,9 @@
 //     event log ──peek──> span of whole frames ──> kernel ──next──> ...
 //                              └ not taken: copied once, reader parked until it has left
 //
-// A reader that keeps up costs no memory at all; one that does not costs one span, then falls behind
-// in the log and at last out of it: the log tells it so (stream.gap), or reads a session's journal for
-// it. One that does not read for `write_ms` is let go by the connection.
+// A reader that keeps up costs no memory at all. One that does not costs one span, then falls behind
+// in the log until the log no longer holds its place: the log tells it so (stream.gap), or reads a session's
+// journal for it. The connection closes a reader that does not read for `write_ms`.
 //
 // Invariant: the reader is parked exactly while the connection is blocked.
 

@@ -221,7 +221,7 @@ bool ws__is_asked(const struct asked *q)
     return q->match.op == &ops[OP_PTY_SHOW] && str_caseeqz(q->fields.upgrade, "websocket");
 }
 
-/// A browser sends its cookie to whoever asks for it, so the page must be one of ours.
+/// A browser sends its cookie with a WebSocket of any site, so the page must be one of ours.
 static bool check(const struct asked *q, struct refusal *no)
 {
     if (q->by_cookie && !q->cors) {
