@@ -67,31 +67,29 @@ static bool refresh_meta(const char *path, const char *dir, struct str id, struc
 
 // ---- journal ------------------------------------------------------------------------------
 
-static void tell(catchup_cb *cb, void *arg, const char *dir, const struct store_notice *n)
+static void tell(struct catchup *c, const char *dir, const struct store_notice *n)
 {
-    if (cb != NULL) {
+    if (c->cb != NULL) {
         char *path = path_join(dir, "events.jsonl");
         char *kept = n->kept != NULL ? path_join(dir, n->kept) : NULL;
         struct store_notice full = *n;
         full.path = path;
         full.kept = kept;
-        cb(arg, &full);
+        c->cb(c->arg, &full);
         free(path);
         free(kept);
     }
 }
 
-static void set_progress(struct index_row *r, struct journal_mark end, struct journal_mark mark,
-                         int64_t last_ts)
+static void set_progress(struct index_row *r, struct journal_mark end, int64_t last_ts)
 {
     r->row.last_seq = end.seq - 1;
-    r->row.updated_at =
-        last_ts != 0 ? MAX(last_ts, r->row.started_at) : MAX(r->row.updated_at, r->row.started_at);
-    r->mark = mark;
+    r->row.updated_at = MAX(last_ts != 0 ? last_ts : r->row.updated_at, r->row.started_at);
+    r->mark = end;
 }
 
-static int read_journal(const char *path, const char *dir, struct index_row *r, struct arena *a,
-                        catchup_cb *cb, void *arg, struct catchup_stats *stats, struct err *e)
+static int read_journal(struct catchup *c, const char *path, const char *dir, struct index_row *r,
+                        struct arena *a, struct err *e)
 {
     struct journal *j;
     struct journal_repair repair = {0};
@@ -101,26 +99,26 @@ static int read_journal(const char *path, const char *dir, struct index_row *r, 
         return rc;
     }
     if (repair.damage[0] != '\0') {
-        tell(cb, arg, dir, &(struct store_notice){.kind = STORE_DAMAGED, .message = repair.damage});
+        tell(c, dir, &(struct store_notice){.kind = STORE_DAMAGED, .message = repair.damage});
         r->row.damage = arena_str(a, str_of(repair.damage));
     }
     if (repair.bytes_cut != 0) {
-        tell(cb, arg, dir,
+        tell(c, dir,
              &(struct store_notice){.kind = STORE_REPAIRED,
                                     .kept = repair.kept,
                                     .message = "",
                                     .bytes_cut = repair.bytes_cut,
                                     .last_seq = repair.last_seq});
     }
-    set_progress(r, journal_end(j), journal_end(j), journal_last_ts(j));
-    stats->bytes_read += journal_bytes_read(j);
+    set_progress(r, journal_end(j), journal_last_ts(j));
+    c->stats->bytes_read += journal_bytes_read(j);
     journal_close(j);
     return 0;
 }
 
-static int refresh_journal(const char *path, const char *dir, struct index_row *r, struct arena *a,
-                           bool *changed, bool *exists, catchup_cb *cb, void *arg,
-                           struct catchup_stats *stats, struct err *e)
+static int refresh_journal(struct catchup *c, const char *path, const char *dir,
+                           struct index_row *r, struct arena *a, bool *changed, bool *exists,
+                           struct err *e)
 {
     struct stat st = {0};
     *exists = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -136,25 +134,24 @@ static int refresh_journal(const char *path, const char *dir, struct index_row *
     r->dev = st.st_dev;
     r->ino = st.st_ino;
     if (!*exists) {
-        set_progress(r, JOURNAL_START, JOURNAL_START, 0);
+        set_progress(r, JOURNAL_START, 0);
         return 0;
     }
-    return read_journal(path, dir, r, a, cb, arg, stats, e);
+    return read_journal(c, path, dir, r, a, e);
 }
 
 /// Make the row of the session in `dir` from its files, strings in `a`. `r` holds what is known:
 /// its mark and file numbers (all zero: nothing). `*changed` says whether anything differs from
 /// that. ERR_NOT_FOUND when there is neither metadata nor journal. Blocks.
-static int catch_up_session(const char *home, const char *dir, struct str id, struct index_row *r,
-                            struct arena *a, bool *changed, catchup_cb *cb, void *arg,
-                            struct catchup_stats *stats, struct err *e)
+static int catch_up_session(struct catchup *c, const char *dir, struct str id, struct index_row *r,
+                            struct arena *a, bool *changed, struct err *e)
 {
     bool has_meta, has_journal;
-    char *meta = xasprintf("%s/%s/metadata.json", home, dir);
-    char *events = xasprintf("%s/%s/events.jsonl", home, dir);
+    char *meta = xasprintf("%s/%s/metadata.json", c->home, dir);
+    char *events = xasprintf("%s/%s/events.jsonl", c->home, dir);
 
     *changed = refresh_meta(meta, dir, id, r, a, &has_meta);
-    int rc = refresh_journal(events, dir, r, a, changed, &has_journal, cb, arg, stats, e);
+    int rc = refresh_journal(c, events, dir, r, a, changed, &has_journal, e);
     if (rc == 0 && !has_meta && !has_journal) {
         rc = err_set(e, ERR_NOT_FOUND, "'%s' holds no session", dir);
     }
@@ -184,7 +181,7 @@ static int refresh(struct catchup *c, const char *dir, struct str id, struct are
     if (rc < 0 && rc != ERR_NOT_FOUND) {
         return rc;
     }
-    rc = catch_up_session(c->home, dir, id, &r, a, &changed, c->cb, c->arg, c->stats, &why);
+    rc = catch_up_session(c, dir, id, &r, a, &changed, &why);
     if (rc == ERR_NOT_FOUND) {
         return 0;
     }

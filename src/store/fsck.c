@@ -99,11 +99,6 @@ static const char *const directories[] = {
     "plugins",    "shared",         "skills",   "profiles", "worktrees",
     "quarantine", "trash",          "clones",   "lua",      "permissions"};
 
-static int make_directory(const char *path, struct err *e)
-{
-    return mkdir(path, 0700) == 0 ? 0 : err_sys(e, "cannot make '%s'", path);
-}
-
 /// A link that leads nowhere stays: what it led to may only not be mounted.
 static void check_directory(struct fsck *f, const char *name)
 {
@@ -115,7 +110,9 @@ static void check_directory(struct fsck *f, const char *name)
         finding(f, name, "directory", ERROR, false, "a link that leads to no directory");
     } else if (there && !S_ISDIR(st.st_mode)) {
         int rc = f->repair ? set_aside(path, &e) : 0;
-        rc = f->repair && rc == 0 ? make_directory(path, &e) : rc;
+        if (f->repair && rc == 0 && mkdir(path, 0700) != 0) {
+            rc = err_sys(&e, "cannot make '%s'", path);
+        }
         if (f->repair && rc == 0 && strcmp(name, "state") == 0) {
             rc = save_mark(mark, &e);
         }

@@ -106,7 +106,7 @@ int move__doc_take(const struct move_side *s, const char *name, struct str body,
 
 static int each_in_pg(const struct move_side *s, move_doc_fn *each, void *arg, struct err *e)
 {
-    struct pg_result *r;
+    struct pg_result *r = NULL;
     int rc = pg_link_run(
         s->pg, "SELECT name FROM afloat.documents WHERE owner = current_user ORDER BY name", NULL,
         0, &r, e);
@@ -116,9 +116,7 @@ static int each_in_pg(const struct move_side *s, move_doc_fn *each, void *arg, s
         rc = form_of(name) >= 0 && move__is_meant(s, str_of(name)) ? each(arg, name) : 0;
         free(name);
     }
-    if (n != 0 || rc == 0) {
-        pg_result_free(r);
-    }
+    pg_result_free(r);
     return rc;
 }
 
