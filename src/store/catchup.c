@@ -1,15 +1,15 @@
-// The index learns what happened since it was written.
+// Bring the index up to date with the files.
 //
-// After kill -9, or a power cut, or when somebody copied sessions into the home, rows are behind
+// After kill -9, a power cut, or when the user copied sessions into the home, rows are older than
 // their files. Each row says what it was made from: the inode and time of metadata.json (replaced by
-// rename, so a new text has a new inode) and a mark in events.jsonl. So for most sessions two stats
-// are all; for the rest only what lies behind the mark is read.
+// rename, so a new text has a new inode) and a mark in events.jsonl. So most sessions cost two calls
+// of stat(); of the others only the part after the mark is read.
 //
 //     walk directories ─> row? ─ no ──────────────> read metadata, scan journal from its start
 //                          │ yes
 //                          ├─ metadata.json is another file ──> read it
 //                          └─ journal is not as long as the mark says ──> scan from the mark
-//     rows whose directory was not met: removed
+//     rows whose directory was not found: removed
 //
 // Invariant: a mark is only taken from a journal whose bytes before it are synced; journal_open()
 // sees to that.
@@ -128,7 +128,7 @@ static int refresh_journal(struct catchup *c, const char *path, const char *dir,
     }
     if (!same) {
         r->mark = JOURNAL_START;
-        r->row.damage = STR_NULL; // another file: what was known of the old one is void
+        r->row.damage = STR_NULL; // another file: the damage was that of the old one
     }
     *changed = true;
     r->dev = st.st_dev;
@@ -170,7 +170,7 @@ static void complain(struct catchup *c, const char *dir, const char *message)
     }
 }
 
-/// A session that cannot be read is told and keeps the row it has: the others go on.
+/// A session that cannot be read is reported and keeps its row; the walk continues.
 static int refresh(struct catchup *c, const char *dir, struct str id, struct arena *a)
 {
     struct index_row r = {0};
@@ -238,7 +238,7 @@ static int remove_gone(struct catchup *c)
     return rc;
 }
 
-/// Walk with `visitor` and forget what it did not meet, in one transaction.
+/// Walk with `visitor` and remove the rows that it did not visit, in one transaction.
 static int walk_all(struct catchup *c, walk_cb *visitor)
 {
     memset(c->stats, 0, sizeof *c->stats);

@@ -1,14 +1,14 @@
 // What was chosen by command, in memory and written through.
 //
 //     disk      what is known to be in choices.json
-//   + waiting   what was asked for since, in order, each on its way there
-//   = all       what people are told
+//   + waiting   the changes made since, in order, which the store has not answered yet
+//   = all       what choices_get() gives
 //
-// A change that could not be written just leaves the line of those that wait, and `all` is made anew:
-// the former value is there again, and a later change of the same key, which may well succeed, stands.
-// The store answers in the order of the calls, so the one that is answered is always the first.
+// A change that could not be written is removed from `waiting`, and `all` is made again: the former
+// value is back, and a later change of the same key, which may succeed, stays. The store answers in the
+// order of the calls, so an answer is always for the first one.
 //
-// Everything is made anew as a whole: choices are few, and change when a person types a command.
+// Everything is made again as a whole: choices are few, and change when the user runs a command.
 //
 // Invariants:
 //   - `all` holds copies only: what it lends out stays until the next change or failure.

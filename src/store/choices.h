@@ -15,15 +15,15 @@ typedef void choices_done(void *arg, int status, const struct err *e);
 struct choices *choices_new(struct store *store);
 /// When the store is closed: nothing that was set may still be on its way. NULL is allowed.
 void choices_free(struct choices *c);
-/// Read what is stored; `done` comes once, later. It may be read again, since other hubs may have chosen; what
-/// is set meanwhile stands. One reading at a time.
+/// Read what is stored; `done` is called once, later. It may be read again, since other hubs may have chosen; what
+/// is set meanwhile stays set. One reading at a time.
 void choices_load(struct choices *c, choices_done *done, void *arg);
 
 /// The value of a key, borrowed until the next set or reading, or until one fails; NULL when nothing was chosen.
 const struct json *choices_get(const struct choices *c, struct str key);
 /// All of them as one object, borrowed like that.
 const struct json *choices_all(const struct choices *c);
-/// Choose: true at once for who asks here, `done` (may be NULL) when it is on disk; when that fails
-/// the former value is there again. `value` is a JSON text; empty: forget the choice.
+/// Choose. choices_get() gives the new value at once; `done` (may be NULL) is called when it is on disk. When that
+/// fails, the former value is back. `value` is a JSON text; empty: forget the choice.
 void choices_set(struct choices *c, struct str key, struct str value, choices_done *done,
                  void *arg);

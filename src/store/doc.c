@@ -94,7 +94,7 @@ static void fail_all(struct doc *d, int status, const struct err *e)
 static void change(struct doc *d, struct json *root, struct arena *a)
 {
     struct err e;
-    bool any = false; // else the file stays as it is, byte for byte
+    bool any = false; // if not, the file stays as it is, byte for byte
     for (struct doc_req *r = d->running; r != NULL; r = r->next) {
         r->status = apply(&root, a, r, &r->err);
         if (r->status < 0) {
@@ -212,7 +212,7 @@ static struct doc *find(struct docs *docs, struct str name)
     return d;
 }
 
-/// `key` and `value` are copied behind the request.
+/// `key` and `value` are copied into the same block of memory, after the request.
 static struct doc_req *queue(struct docs *docs, struct str name, struct str key, struct str value)
 {
     struct doc *d = find(docs, name);

@@ -1,4 +1,4 @@
-// Check what is stored, and mend it.
+// Check what is stored, and repair it.
 //
 //     directories > something else has the name of one: set aside
 //     documents ──> not JSON, or nothing a hub can use: set aside
@@ -8,8 +8,8 @@
 //     index     ──> rows that differ from the files: all made again
 //
 // Rebuilding a damaged journal keeps every good line and its seq. Where lines are lost, events of type
-// journal.repaired with "lost":true take their numbers, so that `seq` still has no holes and whatever
-// was said about an event by its number stays true. The damaged file stays beside the new one.
+// journal.repaired with "lost":true take their numbers, so that `seq` has no holes and every reference
+// to an event by its number stays right. The damaged file stays beside the new one.
 //
 // The order matters: the index is made from the rest, so it comes last.
 
@@ -56,7 +56,7 @@ static void finding(struct fsck *f, const char *path, const char *kind, enum sev
     jw_end_obj(&f->w);
 }
 
-/// Report a finding that was, or was not, mended with `rc`.
+/// Report a finding. `rc` and `e` are the result of the repair, when there was one.
 static void mended(struct fsck *f, const char *path, const char *kind, enum severity severity,
                    const char *what, int rc, const struct err *e)
 {
@@ -75,15 +75,15 @@ static int set_aside(const char *path, struct err *e)
     return rc;
 }
 
-/// Something that is no file where a file should be: its fault, else NULL.
+/// What is wrong with `path` when it exists and is not a regular file; else NULL.
 static const char *kind_fault(const char *path)
 {
     struct stat st;
     return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) ? "not a regular file" : NULL;
 }
 
-/// Without its mark the hub would give out event ids a second time. No hub ever gave out one a millisecond
-/// since 1970, so now is a safe mark.
+/// Without its mark the hub would give out event ids a second time. No hub has given out an id for every
+/// millisecond since 1970, so the time of now is a safe mark.
 static int save_mark(const char *path, struct err *e)
 {
     char mark[64];
@@ -99,7 +99,7 @@ static const char *const directories[] = {
     "plugins",    "shared",         "skills",   "profiles", "worktrees",
     "quarantine", "trash",          "clones",   "lua",      "permissions"};
 
-/// A link that leads nowhere stays: what it led to may only not be mounted.
+/// A link that leads nowhere stays: its target may be on a disk that is not mounted now.
 static void check_directory(struct fsck *f, const char *name)
 {
     struct stat st;
@@ -175,7 +175,7 @@ static void check_document(struct fsck *f, const char *name)
     free(path);
 }
 
-/// What is no file is no log either, and the hub does not start without one.
+/// The hub does not start when its log is not a regular file.
 static void check_log(struct fsck *f)
 {
     char *path = path_join(f->home, "logs/hub.log");
@@ -197,7 +197,7 @@ struct rebuild {
     int rc;
 };
 
-/// What is lost gets an event that says so, at the time of the next one that is not.
+/// Write an event in place of each lost one, with the time of the next good event.
 static bool on_line(void *arg, const struct journal_line *l)
 {
     struct rebuild *r = arg;
@@ -283,7 +283,7 @@ static void mend_torn(struct fsck *f, int fd, const char *path, const char *rel,
 
 /// What a session's journal says.
 struct told {
-    bool there; // there is one
+    bool there; // the journal exists
     uint64_t last_seq;
     struct arena a;
     const struct json *first; // its first event; NULL: it is lost
@@ -334,7 +334,7 @@ static void check_journal(struct fsck *f, const char *dir, struct told *t)
     free(rel);
 }
 
-/// What the first event says of the session, session.created, is what its metadata began with.
+/// The first event, session.created, has the members with which the metadata began.
 static int make_metadata(const char *path, struct str id, const struct json *first, struct err *e)
 {
     static const char *const own[] = {"seq", "type", "session", "crc"};
@@ -359,8 +359,8 @@ static int make_metadata(const char *path, struct str id, const struct json *fir
     return rc;
 }
 
-/// What is wrong with the metadata, or NULL. Nothing in them is more than where a session works, and a
-/// session that does not know that cannot go on.
+/// What is wrong with the metadata, or NULL. Of its members only the working directory is necessary: without it
+/// a session cannot continue.
 static const char *metadata_fault(struct str text, const struct told *t, struct arena *a)
 {
     struct json *v = NULL;
@@ -562,8 +562,7 @@ int fsck_with_index(struct index *x, const char *home, bool repair, struct buf *
     return end_report(&f, rc, e);
 }
 
-/// Open the index for a check. What is wrong with it is a finding, and `f->x` stays NULL when it
-/// cannot be used.
+/// Open the index for a check. A fault is a finding; `f->x` stays NULL when the index cannot be used.
 static void open_index(struct fsck *f)
 {
     const char *name = "state/index.sqlite";

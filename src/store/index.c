@@ -1,8 +1,8 @@
 // The SQLite index: lists without opening ten thousand files.
 //
-// One table, one row a session, every column made from the session's own files, so that it may be
-// thrown away at any time. What makes it cheap to keep is the mark: the place in the journal up to
-// which a row is right. After a crash only what lies behind the marks has to be read (catchup.c).
+// One table, one row a session, every column made from the session's own files, so that it can be
+// deleted at any time. The mark makes it cheap to keep: the place in the journal up to which a row
+// is right. After a crash only the parts after the marks have to be read (catchup.c).
 //
 // Durability: WAL with synchronous=NORMAL. A power cut may lose the last commits but never breaks
 // the file; the marks in a lost commit are simply older ones.
@@ -268,8 +268,8 @@ static int open_file(struct index **out, const char *path, bool *fresh, struct e
     if (fd < 0) {
         *out = NULL;
         int rc = err_sys(e, "cannot open index '%s'", path);
-        bool no_file =
-            rc == -EISDIR || rc == -ENOENT || rc == -ELOOP; // a directory, a link to nothing
+        // a directory, a link to nothing
+        bool no_file = rc == -EISDIR || rc == -ENOENT || rc == -ELOOP;
         return no_file ? ERR_CORRUPT : rc;
     }
     close(fd);
@@ -281,7 +281,7 @@ static int open_file(struct index **out, const char *path, bool *fresh, struct e
         sqlite3_busy_timeout(x->db, BUSY_MS);
         rc = prepare_schema(x, fresh, e);
     }
-    if (rc == 0) { // a row has to be readable: a damaged page shows here rather than later
+    if (rc == 0) { // so that a damaged page is found here and not later
         sqlite3_stmt *st;
         rc = get_statement(x, ST_EACH, &st, e);
     }
@@ -311,7 +311,7 @@ static int set_aside(const char *path, struct err *e)
     return rc;
 }
 
-/// Is one of its files a directory, a pipe, ...? SQLite cannot use it, or could wait for it. Only the first may be a link.
+/// Is one of its files a directory, a pipe, ...? SQLite cannot use it, or might wait for it. Only the first may be a link.
 static bool is_no_file(const char *path)
 {
     bool found = false;

@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 // The SQLite index of all sessions. Everything here blocks and belongs to one thread at a time.
-// Nothing in it is the truth: every column is made from metadata.json and events.jsonl.
+// It holds nothing of its own: every column is made from metadata.json and events.jsonl.
 
 struct index;
 
@@ -33,7 +33,7 @@ const char *index_sqlite(void);
 void index_close(struct index *x);
 
 /// All changes between the two are one transaction. A failed index_commit() has rolled it back.
-/// Pairs inside a pair belong to the outer one.
+/// A nested pair belongs to the outer one.
 int index_begin(struct index *x, struct err *e) MUST_CHECK;
 int index_commit(struct index *x, struct err *e) MUST_CHECK;
 

@@ -3,7 +3,7 @@
 #include "loop/work.h"
 #include "store/catchup.h"
 
-// The index on a thread of its own. Everything here runs on the loop thread, but what is said to.
+// The index on its own thread. Everything here runs on the loop thread unless it says otherwise.
 
 struct indexer;
 

@@ -3,26 +3,26 @@
 //     {"seq":1,"ts":"2026-11-15T05:01:12.345Z","type":"session.created",...,"crc":"8d3ab2f0"}\n
 //     {"seq":2,...}\n
 //
-// Writing: lines go behind `end` with pwrite(). Only when all of them are there does `end` move, so a
-// write that failed half-way (disk full) leaves bytes behind `end` that count for nothing; they are
-// cut off at once, or by the next write when even that fails. So a file that is being written never
-// holds anything but whole lines in front of `end`, and `seq` has no holes.
+// Writing: pwrite() puts lines after `end`. `end` moves only when all of them are written, so a
+// write that failed half-way (disk full) leaves bytes after `end` that do not count; they are
+// cut off at once, or by the next write when even that fails. So before `end` there are only whole
+// lines, and `seq` has no holes.
 //
 // Reading: while the journal is open we remember where some lines begin, one in about every 64 KiB.
-// A reader starts at the mark nearest to the line it wants. From one before it the lines are checked
-// on the way; from one behind it newlines are counted backwards, and the line that is found there must
-// have the right number. A tail of a large journal costs a few chunks, and paging through all of it is
-// linear.
+// A reader starts at the mark nearest to the line it wants. If the mark is before that line, the lines
+// between are checked; if it is after it, newlines are counted backwards, and the line that is found
+// must have the right number. The tail of a large journal costs a few chunks, and paging through all
+// of it is linear.
 //
 //     marks:   1@0 ........ 418@65102 ........ 830@131440 ........ end
 //     want 825:                                 <-- backwards from 830
 //
-// Damage: a line that cannot be read is passed over, and its number is given to an event that says that
-// it is lost. A flipped bit may be a newline, gone or new; then counting is wrong, the number does not
-// fit, and the reader begins at the start of the file.
+// Damage: a line that cannot be read is skipped, and its number is given to an event that says that
+// it is lost. A flipped bit may remove or add a newline; then the count is wrong, the number does not
+// fit, and the reader starts again at the start of the file.
 //
 // Invariants:
-//   - `lock` guards end, marks and the counter; nobody holds it during a system call.
+//   - `lock` guards end, marks, the counter and damage; it is not held during a system call.
 //   - marks are sorted, begin with 1@0, and each points at the start of a whole line before `end`.
 //   - `dirty_end` is set while the file may be longer than `end`.
 //
@@ -115,12 +115,12 @@ static int read_at(struct journal *j, void *to, size_t n, uint64_t at, struct er
     return 0;
 }
 
-/// Walk from `m` back to line `seq`, or as far as lines go. A line begins behind the newline of the one
+/// Walk from `m` back to line `seq`, or as far as lines go. A line begins after the newline of the one
 /// before.
 static int walk_back(struct journal *j, struct journal_mark *m, uint64_t seq, struct err *e)
 {
     char chunk[CHUNK];
-    uint64_t at = m->at; // all from here on has been looked at
+    uint64_t at = m->at; // all bytes from here on have been searched
     uint64_t line = m->seq;
     while (at > 0 && m->seq > seq) {
         size_t n = (size_t)MIN(sizeof chunk, at);
@@ -171,7 +171,7 @@ struct reader {
     size_t limit, stop;
     size_t n;
     struct journal_mark guess; // seq 0: none; else the first line must have this number
-    bool astray;               // it has not
+    bool astray;               // it has another one
 };
 
 static bool has_room(const struct reader *r)
@@ -290,7 +290,7 @@ static int open_file(const char *path, struct stat *st, struct err *e)
 static int scan_from(int fd, struct journal_mark from, struct journal_scan *scan, struct err *e)
 {
     uint64_t read_before = 0;
-    char before; // a line begins behind a newline
+    char before; // a line begins after a newline
     if (from.seq > 1 && from.at != 0 && pread(fd, &before, 1, (off_t)from.at - 1) == 1 &&
         before == '\n') {
         int rc = journal_scan(fd, from, scan, NULL, NULL, e);

@@ -9,7 +9,7 @@
 
 struct journal;
 
-/// Line `seq` begins at byte `at`. The mark behind the last line has its seq + 1 and the file's size.
+/// Line `seq` begins at byte `at`. The mark after the last line has its seq + 1 and the file's size.
 struct journal_mark {
     uint64_t seq, at;
 };
@@ -44,21 +44,21 @@ int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store
 // ---- looking at a file --------------------------------------------------------------------
 
 struct journal_scan {
-    struct journal_mark end; // behind the last good line
+    struct journal_mark end; // after the last good line
     int64_t last_ts;         // of that line, 0 when none was read or it says none
     uint64_t size;           // of the file; above end.at when its end is torn
     uint64_t bytes_read;     //
-    bool damaged;            // good lines lie behind a bad one
+    bool damaged;            // good lines follow a bad one
     uint64_t bad;            // number of the first bad line; 0 when there is none
     uint64_t lost;           // numbers before `end` that no good line has
     uint64_t left_out;       // events whose number does not fit
     char why[JOURNAL_WHY];   // what is wrong with the first bad line; empty when none
 };
 
-/// Called for each good line, in order; numbers that it passes over are lost. False stops the scan.
+/// Called for each good line, in order; the numbers between two calls are lost. False stops the scan.
 typedef bool journal_line_cb(void *arg, const struct journal_line *l);
 
-/// Read the journal `fd` from `from` on and check every line. What is wrong with the file is in `out`;
+/// Read the journal `fd` from `from` on and check every line. Faults of the file are in `out`;
 /// only a failed read is an error. `cb` may be NULL.
 int journal_scan(int fd, struct journal_mark from, struct journal_scan *out, journal_line_cb *cb,
                  void *arg, struct err *e) MUST_CHECK;
@@ -82,15 +82,15 @@ int journal_cut(int fd, const char *path, const struct journal_scan *scan, struc
 // ---- an open journal ----------------------------------------------------------------------
 
 /// Open `path`, creating it when missing. `from` is a mark that is known to be right, so that only
-/// what lies behind it is read; one that does not fit the file counts as JOURNAL_START. A torn end
-/// is cut and told in `r` (may be NULL), and so is damage in front of good lines, which is left as it is:
-/// reading passes over it. All that is there is synced before this returns.
+/// the part after it is read; one that does not fit the file counts as JOURNAL_START. A torn end is
+/// cut. Damage in front of good lines stays as it is, and reading skips it. `r` (may be NULL) tells of
+/// both. Everything in the file is synced before this returns.
 int journal_open(struct journal **out, const char *path, struct journal_mark from,
                  struct journal_repair *r, struct err *e) MUST_CHECK;
 /// Close the file without syncing and free it. NULL is allowed.
 void journal_close(struct journal *j);
 
-/// The mark behind its last event.
+/// The mark after its last event.
 struct journal_mark journal_end(struct journal *j);
 /// The time of the last event that journal_open() read; 0: it read none, or that says none.
 int64_t journal_last_ts(struct journal *j);
@@ -105,12 +105,12 @@ int journal_write(struct journal *j, struct str lines, size_t n, struct err *e) 
 /// may have dropped what it could not write and say yes the next time: call journal_rewrite().
 int journal_sync(struct journal *j, struct err *e) MUST_CHECK;
 
-/// Write all behind `synced` once more, unchanged, so that the next journal_sync() means it. ERR_CORRUPT
-/// when it can no longer be read back whole.
+/// Write everything after `synced` once more, unchanged, so that the next journal_sync() can be relied on.
+/// ERR_CORRUPT when it can no longer be read back whole.
 int journal_rewrite(struct journal *j, struct journal_mark synced, struct err *e) MUST_CHECK;
 
-/// Append events behind `after` to `out`, a line each, without checksums: up to `limit` of them, and no
-/// further one once `max` bytes are there. `*n` is how many. An event that can no longer be read is
+/// Append events with a `seq` above `after` to `out`, a line each, without checksums: up to `limit` of them,
+/// and no further one once there are `max` bytes. `*n` is how many. An event that can no longer be read is
 /// replaced by JOURNAL_LOST, so numbers have no holes; journal_damage() then says so.
 int journal_read(struct journal *j, uint64_t after, size_t limit, size_t max, struct buf *out,
                  size_t *n, struct err *e) MUST_CHECK;

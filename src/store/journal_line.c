@@ -4,13 +4,13 @@
 //     └──────────────────────── what the checksum covers ──────────────┘
 //
 // The checksum is the last member, so that a line is a whole JSON object for every other program, and
-// has a fixed length, so that it is found without reading the line. A disk that flips a bit gives a line
-// that nobody takes for an event any more; without it a flipped letter inside of a text stays JSON and
-// becomes what the model is said to have said.
+// has a fixed length, so that it is found without reading the line. When a disk flips a bit, the line is
+// not taken for an event any more. Without a checksum a flipped letter inside a text would stay valid JSON,
+// and would pass for what the model wrote.
 //
-// Lines from before there were checksums have none and are read as JSON, as are lines that another
-// program wrote. A flipped bit must not turn a line with a checksum into one of those: what nearly looks
-// like a checksum is a damaged one.
+// Lines of older versions have no checksum and are read as JSON, as are lines that another program
+// wrote. A flipped bit must not turn a line with a checksum into one of those: what nearly looks like a
+// checksum is a damaged one.
 //
 // A line whose checksum is right is as we wrote it, so it is not parsed again: its head is enough.
 

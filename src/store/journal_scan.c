@@ -1,14 +1,14 @@
 // Looking at a journal that another process, or a bad disk, may have left in any state.
 //
 // A line is good when it ends in a newline, is an event (journal_line.c) and its `seq` is the next one,
-// or a later one: then the lines between are lost. What is not good decides by what follows it:
+// or a later one: then the lines between are lost. A bad line is treated by what follows it:
 //
 //     good good good bad-or-unfinished                 torn: a write that did not finish. Cut.
-//     good good bad good good                          damaged: somebody else changed the file, or
-//                                                      the disk lost a piece. Passed over, not cut.
+//     good good bad good good                          damaged: another program changed the file, or
+//                                                      the disk lost a piece. Skipped, not cut.
 //
-// Numbers are never given out twice, so a number below the next one is no event of this journal, and a
-// jump above LOST_MAX is not believed.
+// Numbers are never given out twice, so a line with a number below the next one is not an event of this journal,
+// and neither is one that jumps by more than LOST_MAX.
 //
 // Memory is bounded by one line (STORE_LINE_MAX) and a chunk, whatever the file holds. Holes are neither read
 // nor copied: a file of gigabytes that a crash left without its blocks costs no time and no disk.
@@ -35,7 +35,7 @@ struct scanner {
     bool stopped;    // by the callback
 };
 
-/// Where the next byte is that is not in a hole, at `at` or behind it; `upto` when there is none.
+/// Where the next byte is that is not in a hole, at `at` or after it; `upto` when there is none.
 static uint64_t next_data(int fd, uint64_t at, uint64_t upto)
 {
     struct stat st;

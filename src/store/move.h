@@ -19,8 +19,7 @@ struct pg_link;
 struct move_side {
     const char *home;   // in files: its lock is the caller's
     struct pg_link *pg; // in PostgreSQL; NULL: in files
-    const char
-        *below; // only what lies below this directory is exported: "bots/x/"; NULL: everything
+    const char *below;  // export only what is below this directory: "bots/x/"; NULL: everything
 };
 
 struct move_counts {
@@ -42,6 +41,6 @@ int move_export(const struct move_side *from, const char *to, struct move_counts
 int move_import(const struct move_side *to, const char *from, struct move_counts *n,
                 move_told *told, void *arg, struct err *e) MUST_CHECK;
 
-/// Bring in the one session whose files lie in `dir`, relative to `home`; ERR_CONFLICT as above.
+/// Bring in the one session whose files are in `dir`, relative to `home`; ERR_CONFLICT as above.
 int move_session(const struct move_side *to, const char *home, struct str dir,
                  struct err *e) MUST_CHECK;

@@ -34,7 +34,7 @@ void move__record_fini(struct move_record *r)
     buf_fini(&r->lines);
 }
 
-/// An event's line in its parts. `fields` is all behind its type.
+/// An event's line in its parts. `fields` is everything after its type.
 struct parts {
     uint64_t seq;
     int64_t ts;

@@ -6,7 +6,7 @@
 //
 //     append append meta read append          queue of one session
 //     └───────┬────────┘   │    └─> waits: one append is under way at a time, and the rest is the next batch
-//             │            └──────> goes behind the append: it sees what that wrote
+//             │            └──────> goes after the append: it sees what that wrote
 //             └───────────────────> afloat.append(), one call, one commit ──> stream ──> answers
 //
 // WRITTEN and SYNCED are the same here: what is answered is committed. What comes while a commit is under way is
@@ -14,7 +14,7 @@
 // its queue, and what they write is one commit.
 //
 // An append says which event its hub knows as the last one (`known`). When its answer was lost with the
-// connection and it is sent again, the server finds its token behind that and does nothing.
+// connection and it is sent again, the server finds its token after that event and does nothing.
 //
 // A claim gives this hub an epoch, and every write carries it (0: not claimed). So the server refuses a hub that
 // lost its session, in the transaction of the write.
@@ -109,7 +109,7 @@ static void answered(struct pg_session *s)
     poke(s);
 }
 
-/// What this machine has of a removed session. What cannot be removed is in nobody's way.
+/// Remove what this machine has of a removed session. A file that cannot be removed does no harm.
 static void remove_work(void *arg)
 {
     struct session_request *op = arg;
@@ -163,7 +163,7 @@ static void on_known(void *arg, const struct pg_result *r, const struct err *e)
     }
     if (e == NULL) {
         s->known = pg_get_int(r, 0, 0);
-    } else { // nothing that waits can go on
+    } else { // no request that waits can be done
         for (struct session_request *op = fifo_take_all(&s->queue), *next; op != NULL; op = next) {
             next = op->next;
             fail(op, e);

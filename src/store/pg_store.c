@@ -8,7 +8,7 @@
 // Shared: sessions, their journals, the stream, feature choices, texts of bots (shelf.c). The rest of a home stays on its machine:
 // documents that say what this user trusts, allows or holds back go to files as ever (doc.c).
 //
-// There is no way back to files: a store that cannot be used is an error, at the start and later.
+// It never falls back to files: a store that cannot be used is an error, at the start and later.
 
 #include "store/pg_store.h"
 
@@ -147,7 +147,7 @@ static void close_step(void *arg)
 {
     struct pg_store *p = arg;
     bool busy = p->open != 0 || docs_busy(&p->docs);
-    bool lost = p->pg != NULL && pg_trouble(p->pg) != NULL; // nobody waits for that server
+    bool lost = p->pg != NULL && pg_trouble(p->pg) != NULL; // do not wait for that server
     p->close_task = NULL;
     if (p->gone) {
         if (p->pg == NULL && !busy) {
@@ -547,7 +547,7 @@ static void on_found_none(void *arg)
     pg_store__release(q.p);
 }
 
-/// Sessions that lie in files are none of this store's: there is nothing to find.
+/// This store has no sessions in files: there is nothing to find.
 static void store_pg_rescan(struct store *s, struct str dir, store_done *cb, void *arg)
 {
     struct found_none *q = xmalloc(sizeof *q);

@@ -43,13 +43,13 @@ struct pg_store {
     struct loop_task *close_task;
     struct timer beat, care;
     struct shelf *shelf; // texts of bots
-    store_ring_cb *ring; // store_on_ring(); NULL: nobody listens
+    store_ring_cb *ring; // store_on_ring(); NULL: no listener
     void *ring_arg;
 
     struct map sessions; // struct pg_session by id
 
-    store_stream_cb *follow;  // NULL: nobody follows
-    store_done *follow_ready; // NULL: it was called
+    store_stream_cb *follow;  // NULL: no follower
+    store_done *follow_ready; // NULL once called
     void *follow_arg;
     uint64_t seen;  // the last id that was handed on
     uint64_t heard; // the highest that is known to be there
@@ -60,7 +60,7 @@ struct pg_store {
     bool emitting;
 };
 
-/// The implementation behind the face.
+/// The store's struct in PostgreSQL.
 struct pg_store *pg_store_of(struct store *s);
 /// A request begins, or is answered: closing waits for all.
 void pg_store__hold(struct pg_store *p);
@@ -77,7 +77,7 @@ struct store_row pg_store__row(const struct pg_result *r, size_t row, int at);
 struct shelf;
 /// The shelf of this store: what workers ask is handed to the loop, which asks the database. Loop thread.
 struct shelf *shelf__open(struct pg_store *p);
-/// Nobody may ask any more.
+/// No worker may ask any more.
 void shelf__close(struct shelf *sh);
 
 // pg_session.c

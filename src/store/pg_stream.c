@@ -3,7 +3,7 @@
 //     our append or emit, committed ──┐ the next ids: at once
 //                                     ├──> follow(), in order, each once
 //     NOTIFY (highest id) ─┐          │
-//     a look every second ─┴─> fetch ─┘ all behind `seen`
+//     a look every second ─┴─> fetch ─┘ all after `seen`
 //
 // Ids are given out under a lock that is held until the commit, so an event that can be seen has no
 // invisible one before it: one cursor is enough, and what was fetched is never passed over. Our own events are
@@ -239,7 +239,7 @@ void pg_stream_unfollow(struct store *s)
 
 struct pg_emit {
     struct pg_emit *next;
-    struct str type, session, fields; // behind it
+    struct str type, session, fields; // in the same block of memory
     store_emit_cb *cb;
     void *arg;
 };
@@ -291,7 +291,7 @@ static void on_emitted(void *arg, const struct pg_result *r, const struct err *e
     pg_store__release(p);
 }
 
-/// All that wait, one request at a time: what comes meanwhile shares the next one.
+/// Send the events that wait, one request at a time: those that come meanwhile share the next one.
 static void emit_next(struct pg_store *p)
 {
     struct buf lists[3];

@@ -4,12 +4,12 @@
 // at from the deferred queue of the loop, so all that was asked for in one turn is seen together:
 //
 //     append append read append meta          queue of one session
-//     └──┬───┘      │    │      └─> files lane: metadata.json (goes on beside the others)
+//     └──┬───┘      │    │      └─> files lane: metadata.json (runs beside the others)
 //        │          │    └────────> waits: one write at a time
-//        │          └─────────────> files lane (goes on beside the writes that follow)
+//        │          └─────────────> files lane (runs beside the writes that follow)
 //        └────────────────────────> write lane, in one write() ──> sync lane, when asked for
 //
-// Four lanes, so that nothing waits for what it does not need: the write lane only ever appends to
+// There are several lanes, so that nothing waits for what it does not need: the write lane only appends to
 // journals, so a delta never waits for a sync, a scan or a rename of another session.
 //
 // A session is looked up in the index when it is first asked for, and forgotten when it has nothing
@@ -18,7 +18,7 @@
 //
 // Invariants:
 //   - a session is in `by_id` while it is in memory, in the list by use while its journal is open.
-//   - `busy` while a job runs that the head of the queue has to wait for; at most one such.
+//   - `busy` exactly while a job runs that the head of the queue waits for; there is at most one.
 //   - callbacks only run from the loop's own queue or a lane's end, never inside a call of ours.
 
 #include "store/session.h"
@@ -167,7 +167,7 @@ static void on_lookup(struct index_op *op, int status, const struct err *e)
     }
     s->resolved = s->resolved || status == 0 || status == ERR_NOT_FOUND;
     s->exists = status == 0;
-    if (!s->resolved) { // the index itself failed: nothing that waits can go on
+    if (!s->resolved) { // the index itself failed: no request that waits can be done
         for (struct session_request *o = fifo_take_all(&s->queue), *next; o != NULL; o = next) {
             next = o->next;
             session__end(o, status, e);
@@ -200,7 +200,7 @@ static int run_progress(struct index *x, struct index_op *op, struct err *e)
     return index_put_progress(x, &container_of(op, struct progress, op)->row, e);
 }
 
-// A failed commit has been told as a notice; the row is behind until the next start, no more.
+// A failed commit was reported by a notice; the row only stays out of date until the next start.
 static void on_progress(struct index_op *op, int status, const struct err *e)
 {
     if (status < 0) {

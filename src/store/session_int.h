@@ -77,7 +77,7 @@ void session__close_journal(struct session *s);
 void session__list_progress(struct session *s);
 
 // Each begins what the head of the queue asks for. True when it has been taken from the queue and
-// the next one may be looked at; else `busy`, or somebody will poke.
+// the next one may be looked at; else the session is `busy`, or a callback will poke it.
 bool session__begin_new(struct session *s);
 bool session__begin_meta(struct session *s);
 bool session__begin_remove(struct session *s);

@@ -6,13 +6,13 @@
 //     sync lane          [─── upto b ───][─── upto e ───]  each answer of SYNCED here
 //
 // A sync covers all that was written when it began. Requests that arrive while it runs share the next
-// one, so the number of syncs does not grow with the number of requests. What nobody waits for is
-// synced by a timer.
+// one, so the number of syncs does not grow with the number of requests. A timer syncs the events that no
+// request waits for.
 //
-// When a sync fails the kernel may throw the unwritten pages away, mark them clean, and let the next
-// fdatasync() succeed. So we never just try again: every waiting request fails, and before anything
-// else is appended all that is not known to be synced is read back, checked and written once more
-// (journal_rewrite). If that fails too, the session goes on failing, and says so each time.
+// When a sync fails the kernel may discard the unwritten pages, mark them clean, and let the next
+// fdatasync() succeed. So we never just try again: every waiting request fails, and before the next
+// append everything that is not known to be synced is read back, checked and written once more
+// (journal_rewrite). If that fails too, every append fails until it succeeds.
 //
 // Invariants:
 //   - synced <= written, and only a sync that succeeded moves `synced`.
@@ -61,7 +61,7 @@ static void notice(struct session *s, const struct store_notice *n)
     free(kept);
 }
 
-/// The index is told with the next progress, people at once.
+/// Report damage at once; the index gets it with the next progress.
 static void tell_damage(struct session *s, const char *message)
 {
     free(s->damage);
@@ -92,7 +92,7 @@ static void on_open(void *arg)
         if (s->repair.damage[0] != '\0') {
             tell_damage(s, s->repair.damage);
         }
-    } else { // whoever needed it hears why; the next one tries again
+    } else { // the request that needed it fails; the next one tries again
         session__end(fifo_take(&s->queue), s->open_status, &s->open_err);
     }
     session__poke(s);

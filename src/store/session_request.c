@@ -17,7 +17,7 @@ static struct session_request *make(enum session_request_kind kind, size_t extra
     return r;
 }
 
-/// Copy a text to `*at`, which goes on behind it.
+/// Copy a text to `*at`, which then points after the copy.
 static struct str copy(char **at, struct str s)
 {
     struct str made = {*at, s.n};

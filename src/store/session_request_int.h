@@ -42,7 +42,7 @@ struct session_request {
 
     // of a store in files
     struct session *s;
-    struct journal_mark end; // behind its last event
+    struct journal_mark end; // after its last event
     // of a store in PostgreSQL
     struct pg_session *pg;
     char *path; // of a remove: what this machine has of the session

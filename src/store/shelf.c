@@ -1,16 +1,16 @@
 // Texts of bots, in files or in the documents of a shared store.
 //
-// Workers block, and the pool of connections belongs to the loop. So a worker leaves what it asks at the door,
-// rings, and sleeps until the loop has the answer:
+// Workers block, and the pool of connections belongs to the loop. So a worker puts its request on a list, wakes
+// the loop, and sleeps until the loop has the answer:
 //
 //     worker: ask ──> list, under the lock ──> uv_async ──> sleeps on its semaphore
 //     loop:            door opens ──> pg_query() ──> rows into the ask ──> wakes the worker
 //
-// The pool answers every request, with an error at last (pg.h), so nobody sleeps for ever. It sends requests
-// again whose answer was lost: a write that finds its own text one revision further on was done already.
+// The pool answers every request, if only with an error (pg.h), so no worker sleeps forever. It sends requests
+// again whose answer was lost: a write that finds its own text with the next revision was done already.
 //
-// Invariant: whoever asks holds a job of a lane, and stores are closed behind the lanes that use them; so nobody waits
-// at the door when it is closed.
+// Invariant: a worker that asks runs a job of a lane, and a store is closed after the lanes that use it; so the list is
+// empty when the store closes.
 
 #include "store/shelf.h"
 
@@ -198,7 +198,7 @@ int shelf_read(struct shelf *sh, const char *path, struct buf *out, int64_t *rev
     return rc;
 }
 
-/// Nothing was changed: because it was before, by us, or because somebody else has changed it?
+/// A write changed no row. 0 when an earlier try of ours made this change; ERR_CONFLICT when another hub made one.
 static int judge(struct shelf *sh, struct str name, struct str text, int64_t rev, struct arena *a,
                  struct err *e)
 {

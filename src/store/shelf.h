@@ -10,8 +10,8 @@
 // Everything here blocks, for workers: never on the loop thread. `path` is that of the file, absolute or
 // relative to the home. A shelf of NULL is the home's files, so `path` is absolute then.
 //
-// A text has a revision. Whoever changes one reads it, changes it and writes it with the revision that was
-// read; ERR_CONFLICT says that another hub was faster, and then it is read again. Files have no
+// A text has a revision. To change it, read it, and write the new text with the revision that was read.
+// After ERR_CONFLICT, which means that another hub changed it meanwhile, read it again. Files have no
 // revisions (always 0): their writers hold a lock.
 
 struct shelf;
@@ -27,7 +27,7 @@ int shelf_read(struct shelf *sh, const char *path, struct buf *out, int64_t *rev
 /// Replace a text that has the revision `rev`; on failure the old one is whole. ERR_CONFLICT.
 int shelf_write(struct shelf *sh, const char *path, struct str text, int64_t rev,
                 struct err *e) MUST_CHECK;
-/// Take a text away. ERR_CONFLICT; gone already is fine. A shelf of NULL is not allowed: files go to the trash.
+/// Remove a text. ERR_CONFLICT; no error when it does not exist. A shelf of NULL is not allowed: files go to the trash.
 int shelf_remove(struct shelf *sh, const char *path, int64_t rev, struct err *e) MUST_CHECK;
 /// Give a text that cannot be understood another name, so that nothing writes over it: `*kept` (caller frees) is
 /// `path`.corrupt-<time>.
@@ -47,21 +47,21 @@ struct shelf_texts {
 int shelf_list(struct shelf *sh, const char *dir, struct arena *a, struct shelf_texts *out,
                struct err *e) MUST_CHECK;
 
-/// How many sessions lie below the directory `dir`. Not for a shelf of NULL.
+/// How many sessions are below the directory `dir`. Not for a shelf of NULL.
 int shelf_count(struct shelf *sh, const char *dir, size_t *out, struct err *e) MUST_CHECK;
 /// The session whose directory is `dir`: its metadata, and the last events, one a line, about `max` bytes of them.
 /// -ENOENT. Not for a shelf of NULL.
 int shelf_session(struct shelf *sh, const char *dir, size_t max, struct buf *meta,
                   struct buf *lines, struct err *e) MUST_CHECK;
 
-/// Bring in the session whose files lie in `dir`; they stay. ERR_CONFLICT when another one of that id is there. Not
+/// Bring in the session whose files are in `dir`; they stay. ERR_CONFLICT when another one of that id is there. Not
 /// for a shelf of NULL.
 int shelf_add_session(struct shelf *sh, const char *dir, struct err *e) MUST_CHECK;
-/// Take away all that hubs have in common of `bot`: texts, sessions, runs. It is in the file `to` then, which must not
-/// exist (`store import` brings it back; runs it does not have). ERR_CONFLICT while a hub works with the bot.
+/// Remove everything that hubs have in common of `bot`: texts, sessions, runs. It is in the file `to` then, which must not
+/// exist (`store import` brings it back, except the runs). ERR_CONFLICT while a hub works with the bot.
 int shelf_drop_bot(struct shelf *sh, const char *bot, const char *to, struct err *e) MUST_CHECK;
 
 /// The next number of a session in the workspace `dir`, or, when that is more, `at_least`. A workspace without
-/// one goes on behind the sessions that it has. Not for a shelf of NULL.
+/// a number gets one above those of its sessions. Not for a shelf of NULL.
 int shelf_number(struct shelf *sh, const char *dir, uint64_t at_least, uint64_t *out,
                  struct err *e) MUST_CHECK;

@@ -9,7 +9,7 @@
 // and a few JSON documents of the hub itself. One interface, two implementations: files under AFLOAT_HOME
 // (store_files.c), and PostgreSQL, which several hubs share (pg_store.c).
 //
-// Every function is asynchronous: it copies what it is given, returns at once, and its callback runs
+// Every function is asynchronous: it copies its arguments, returns at once, and its callback runs
 // once, on the loop thread, never from inside the call. `status` is 0 or a negative code; `e` is NULL
 // exactly when `status` is 0 and, like every result, borrowed for the time of the callback.
 
@@ -21,8 +21,8 @@ struct store;
 enum store_notice_kind {
     STORE_REPAIRED,    // a torn end of a journal was cut: path, kept, bytes_cut, last_seq
     STORE_SYNC_FAILED, // events written without asking for a sync could not be synced: path, message
-    STORE_DAMAGED, // a journal was found damaged in the middle; what is good is read: path, message
-    STORE_REBUILT, // the index was missing or damaged and is made anew: path, message
+    STORE_DAMAGED,     // a journal is damaged in the middle; its good lines are read: path, message
+    STORE_REBUILT,     // the index was missing or damaged and is rebuilt: path, message
     STORE_INDEX_FAILED // the index could not be written; it catches up at the next start: message
 };
 
@@ -42,8 +42,8 @@ struct store_team {
     const char *version; // of the program
     const char *const *labels;
     size_t n_labels;
-    unsigned lease_s;   // after so long without a sign of life this hub counts as lost
-    unsigned keep_days; // older sessions are removed; 0: none is
+    unsigned lease_s;   // after so many seconds without a sign of life this hub counts as lost
+    unsigned keep_days; // older sessions are removed; 0: none
 };
 
 struct store_opts {
@@ -58,13 +58,13 @@ struct store_opts {
 typedef void store_done(void *arg, int status, const struct err *e);
 
 /// Open the store of `opts->home`. `ready` says when it can be used, or why it cannot; after a
-/// failed `ready` call store_close() all the same. The index catches up, or is built anew when it is
-/// missing or damaged, in the background: session operations and lists wait for it, documents don't.
+/// failed `ready` call store_close() all the same. The index catches up in the background, or is rebuilt
+/// there when it is missing or damaged: session operations and lists wait for it, documents don't.
 int store_open(struct store **out, struct loop *l, const struct store_opts *opts, store_done *ready,
                void *arg, struct err *e) MUST_CHECK;
 
-/// Finish everything that was asked for, sync every journal, close. `closed` (may be NULL) is called
-/// with the first error of these last syncs; the store is gone then. Nothing may be asked after this.
+/// Finish every request made so far, sync every journal, close. `closed` (may be NULL) is called
+/// with the first error of these last syncs; the store is gone then. No request may follow this call.
 void store_close(struct store *s, store_done *closed, void *arg);
 
 // ---- sessions -----------------------------------------------------------------------------
@@ -74,23 +74,23 @@ enum { STORE_ID_MAX = 64 };
 /// True for a name that may be a session's id: a-z A-Z 0-9 _ - and inner dots, 64 bytes at most.
 bool store_id_valid(struct str id);
 
-/// Register a session whose files lie in `dir`, relative to the home: "sessions/<id>" or
+/// Register a session whose files are in `dir`, relative to the home: "sessions/<id>" or
 /// "bots/<bot>/workspaces/<slug>/history/<id>"; its last part must be the id. `meta` is the JSON
-/// object for metadata.json; its `started_at`, `state` and `title` are what lists show. An id or
-/// directory that exists gives ERR_CONFLICT. A call that failed has made nothing.
+/// object for metadata.json; lists show its `started_at`, `state` and `title`. An id or
+/// directory that exists gives ERR_CONFLICT. A call that fails leaves nothing.
 void store_session_new(struct store *s, struct str id, struct str dir, struct str meta,
                        store_done *cb, void *arg);
 
 /// Replace metadata.json, by rename, and the row of the list. Calls that arrive while one is being
-/// written are folded: the last text wins and all are answered by it.
+/// written share one write: of the last text. It answers all of them.
 void store_session_meta(struct store *s, struct str id, struct str meta, store_done *cb, void *arg);
 
-/// Take a session and its files away. Appends asked for before are finished first.
+/// Remove a session and its files, after all earlier appends.
 void store_session_remove(struct store *s, struct str id, store_done *cb, void *arg);
 
-/// Sessions were put below `dir` ("bots/reviewer/"), or taken away from there, by other means than the
-/// calls above: make those known that are new and forget those that are gone. All that is known and there
-/// is left alone. Of a session that is in use nothing may have been moved.
+/// Sessions below `dir` ("bots/reviewer/") were added or removed by other means than the calls above: list
+/// the new ones and forget those that are gone. All others stay as they are. No session that is in use may
+/// have been moved.
 void store_rescan(struct store *s, struct str dir, store_done *cb, void *arg);
 
 // ---- journals -----------------------------------------------------------------------------
@@ -118,33 +118,33 @@ typedef void store_append_cb(void *arg, int status, const struct store_appended 
 /// the calls, and `ts`. Callbacks of one session come in that order among WRITTEN and among SYNCED
 /// ones; a WRITTEN one never waits for a sync.
 ///
-/// A failed write leaves nothing behind. A SYNCED append whose sync failed has `first_seq` set: the
-/// events are in the journal, but nobody may rely on them. The next append then rewrites all that is
-/// not known to be synced before it goes on, and fails in its turn when it cannot.
+/// A failed write leaves nothing. A SYNCED append whose sync failed has `first_seq` set: the events are
+/// in the journal, but a power cut may lose them. The next append first rewrites everything that is not
+/// known to be synced, and fails too when it cannot.
 void store_append(struct store *s, struct str id, const struct store_event *events, size_t n,
                   enum store_durability durability, store_append_cb *cb, void *arg);
 
 struct store_page {
-    struct str
-        lines;     // whole events, each with its newline; one that was damaged says that it is lost
-    size_t n;      // how many
-    uint64_t next; // pass as the next `after`
+    /// Whole events, each with its newline. In place of a damaged one is an event that says that it is lost.
+    struct str lines;
+    size_t n;          // how many
+    uint64_t next;     // pass as the next `after`
     uint64_t last_seq; // of the journal
 };
 typedef void store_page_cb(void *arg, int status, const struct store_page *p, const struct err *e);
 
-/// Up to `limit` events behind `after`, and about 256 KiB of them at most (one larger event is given
-/// whole). Sees all that was appended by earlier calls.
+/// Read up to `limit` events with a `seq` above `after`, at most about 256 KiB (a single larger event is given
+/// whole). The page has all events that earlier calls appended.
 void store_read(struct store *s, struct str id, uint64_t after, size_t limit, store_page_cb *cb,
                 void *arg);
 
 // ---- lists --------------------------------------------------------------------------------
 
-/// Every member may be STR_NULL: not asked about.
+/// STR_NULL in a member: sessions with any value of it.
 struct store_filter {
-    struct str id;   // exactly this session; of the other members only `dir` may be asked about too
-    struct str dir;  // directory begins with this: "bots/reviewer/workspaces/api/history/"
-    struct str kind; // "bot", by where it lies, "task:PARENT", by its metadata, or "session"
+    struct str id;     // exactly this session; only `dir` may be set beside it
+    struct str dir;    // directory begins with this: "bots/reviewer/workspaces/api/history/"
+    struct str kind;   // "bot", by its directory, "task:PARENT", by its metadata, or "session"
     struct str state;  // as in its metadata
     struct str parent; // subagents of this session
     bool no_tasks;     // no subagents
@@ -157,7 +157,7 @@ struct store_row {
     int64_t started_at; // milliseconds since 1970
     int64_t updated_at; // of the last event
     uint64_t last_seq;
-    struct str damage; // what of its journal is known to be lost; empty: nothing
+    struct str damage; // what is known to be lost of its journal; empty: nothing
 };
 
 struct store_rows {
@@ -169,7 +169,7 @@ typedef void store_rows_cb(void *arg, int status, const struct store_rows *r, co
 
 enum { STORE_LIST_MAX = 10000 };
 
-/// Up to `limit` (0: STORE_LIST_MAX) sessions, those started last first. `cursor` is empty or the
+/// List up to `limit` (0: STORE_LIST_MAX) sessions, newest start first. `cursor` is empty or the
 /// `next` of the page before; anything else gives ERR_INVALID.
 void store_list(struct store *s, const struct store_filter *f, struct str cursor, size_t limit,
                 store_rows_cb *cb, void *arg);
@@ -178,9 +178,9 @@ void store_list(struct store *s, const struct store_filter *f, struct str cursor
 
 typedef void store_text_cb(void *arg, int status, struct str json, const struct err *e);
 
-/// The text of a JSON document, by its path relative to the home: "choices.json",
+/// Read the text of a JSON document, by its path relative to the home: "choices.json",
 /// "state/hub.json". A document that does not exist is an empty text and no error; one that is not
-/// JSON gives ERR_CORRUPT and is never overwritten by us.
+/// JSON gives ERR_CORRUPT, and the store never overwrites it.
 void store_doc_get(struct store *s, struct str name, store_text_cb *cb, void *arg);
 
 /// Replace a document, by rename; synced when `cb` says 0. On failure the old one is whole.
@@ -194,18 +194,18 @@ void store_doc_set(struct store *s, struct str name, struct str key, struct str 
 
 // ---- several hubs -------------------------------------------------------------------------
 
-/// Do other hubs use this store? Then there is one stream of events over all of them, and a session
-/// belongs to the hub that claimed it last.
+/// Can other hubs use this store? Then all hubs have one stream of events, and a session belongs to the
+/// hub that claimed it last.
 bool store_shared(const struct store *s);
 
 typedef void store_claim_cb(void *arg, int status, const struct store_row *row,
                             const struct err *e);
 
-/// From now on this hub alone may write the session, until store_release() or until this hub is lost and
-/// another one claims it; every later write then fails with ERR_CONFLICT. ERR_CONFLICT also when another
+/// Claim the session: only this hub may write it, until store_release(). When this hub is lost and another
+/// one claims it, every later write of this hub fails with ERR_CONFLICT. ERR_CONFLICT also when another
 /// hub has it; the message names that hub. `row` is the session as it is now. Shared stores only.
 void store_claim(struct store *s, struct str id, store_claim_cb *cb, void *arg);
-/// Give it back, behind all that was asked for before.
+/// Give it back, after all earlier requests.
 void store_release(struct store *s, struct str id);
 
 /// An event of the stream over all hubs.
@@ -220,19 +220,19 @@ struct store_stream_event {
 /// Borrowed for the call.
 typedef void store_stream_cb(void *arg, const struct store_stream_event *ev);
 
-/// Follow the stream: `cb` is called for each event, in order, each once: the last `backlog` that are
-/// there, then `ready`, then all that come. Events of this hub come no later than the answer to their
-/// append. One follower at a time.
+/// Follow the stream. `cb` is called once for each event, in order: first for the last `backlog` events
+/// that are stored; then `ready` is called, and `cb` for every new event. Events of this hub come no later
+/// than the answer to their append. One follower at a time.
 void store_follow(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,
                   void *arg);
-/// Neither `cb` nor `ready` is called any more.
+/// Stop following: neither `cb` nor `ready` is called any more.
 void store_unfollow(struct store *s);
 
 /// Called when an event is on the stream, with its id; or why it is not.
 typedef void store_emit_cb(void *arg, uint64_t id, const struct err *e);
 
-/// Put an event on the stream that is in no journal. `session` may be empty, `cb` NULL. Dropped when too
-/// many wait for a server that is gone.
+/// Put an event on the stream that is in no journal. `session` may be empty, `cb` NULL. It is dropped when
+/// too many events wait for a server that does not answer.
 void store_emit(struct store *s, struct str type, struct str session, struct str fields,
                 store_emit_cb *cb, void *arg);
 
@@ -245,11 +245,11 @@ struct store_stream_page {
 typedef void store_stream_page_cb(void *arg, int status, const struct store_stream_page *p,
                                   const struct err *e);
 
-/// Up to `limit` events behind `after`, and about 256 KiB of them at most.
+/// Read up to `limit` events with an id above `after`, at most about 256 KiB.
 void store_stream_read(struct store *s, uint64_t after, size_t limit, store_stream_page_cb *cb,
                        void *arg);
 
-/// Why it cannot be used now; NULL when it can. Borrowed until the loop turns.
+/// Why the store cannot be used now; NULL when it can. Borrowed until the loop turns.
 const struct err *store_trouble(struct store *s);
 /// What and how the store is: GET /store, doctor, metrics. `text` is a JSON object {kind, version, schema,
 /// latency_ms}, with more members for a store in PostgreSQL. Fails when it cannot be used.
@@ -267,15 +267,15 @@ struct store_hub {
 };
 /// False for a store in files.
 bool store_hub(struct store *s, struct store_hub *out);
-/// A function of the database rang for `what`, which is not on the stream; an empty `what`: it may have rung for anything.
+/// A function of the database sent a notification `what`, which is not on the stream; empty: some may have been lost.
 typedef void store_ring_cb(void *arg, struct str what);
-/// Call `cb` whenever the database rings. Rings can be lost, so look now and then as well. One listener; NULL ends
-/// it. A store in files never rings.
+/// Call `cb` for each notification. One can be lost, so look now and then as well. One listener; NULL ends
+/// it. A store in files sends none.
 void store_on_ring(struct store *s, store_ring_cb *cb, void *arg);
 
 // ---- check --------------------------------------------------------------------------------
 
-/// Check everything that is stored, and mend it when `repair`; the answer is the report of fsck.h
-/// as JSON. Only for a store in which no session is open: ERR_CONFLICT otherwise. Programs that only
-/// check call fsck_run() instead and need no store.
+/// Check everything that is stored, and repair it if `repair`; the answer is the report of fsck.h
+/// as JSON. ERR_CONFLICT while a session is open. Programs that only check call fsck_run() instead and
+/// need no store.
 void store_check(struct store *s, bool repair, store_text_cb *cb, void *arg);

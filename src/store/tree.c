@@ -1,22 +1,22 @@
 // Read a plugin's files once, whole.
 //
-// Whoever hashes a path and then opens it again trusts one thing and runs another. So the bytes are
-// kept with their hash, and the reading itself must not be fooled:
+// A program that hashes a path and then opens it again may trust one thing and run another. So the bytes
+// are kept with their hash, and the reading itself must not be fooled:
 //
 //     walk: each name ── O_PATH beneath the root ── directory: go down
 //                                                ── regular file: stamp, read, stamp
 //     then: every stamp once more: did anything change since we passed it?
 //
-// The second look makes the tree one moment's: a save of two files while we read would otherwise give
-// the old one of the first and the new one of the second, which nobody ever wrote.
+// The second look makes sure that all files are of one moment: when two files are saved while we read, we
+// could otherwise get the old text of the first and the new text of the second, a tree that never existed.
 //
 // Invariants:
 //   - every open goes through path_open_beneath(): no name and no link leads out of the root.
 //   - the work is bounded: files, bytes, directories entered (links can make few into many) and depth.
 //   - FIFOs, sockets and devices are looked at, never opened.
 //
-// What it does not do: follow the clock of the file system below its grain. A write within the same
-// tick as both looks goes unseen; the watcher reports it and the tree is read again.
+// What it does not see: a write within the same tick of the file system's clock as both looks. The
+// watcher reports it, and the tree is read again.
 
 #include "store/tree.h"
 
@@ -281,7 +281,7 @@ static void tree_init(struct tree *t)
     memset(t, 0, sizeof *t);
 }
 
-/// One try. `dir` is the root itself, or for a single file the directory that it lies in.
+/// One try. `dir` is the root itself, or for a single file the directory that it is in.
 static int read_once(struct tree *t, int dir, const char *name, struct err *e)
 {
     struct reader r = {.t = t, .root = dir, .e = e};
@@ -365,8 +365,8 @@ void tree__hash(struct tree *t)
 bool tree_is_foreign(const struct stat *st)
 {
     bool theirs = st->st_uid != geteuid() && st->st_uid != 0;
-    bool sticky =
-        S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0; // each removes their own only
+    // in a sticky directory each user can remove their own files only
+    bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
     bool group = (st->st_mode & S_IWGRP) != 0 && st->st_gid != geteuid();
     return theirs || (!sticky && (group || (st->st_mode & S_IWOTH) != 0));
 }
@@ -398,7 +398,7 @@ int tree_read(struct tree *t, const char *path, struct err *e)
         t->link = arena_strdup(&t->arena, path_base(str_of(path)));
     }
     char *real = rc == 0 ? realpath(path, NULL) : NULL;
-    if (real != NULL) { // who may write where it lies may replace it
+    if (real != NULL) { // a user who may write the directory that it is in may replace it
         char *dir = str_dup(path_dir(str_of(real)));
         if (stat(dir, &st) == 0) {
             note_owner(t, &st, dir);

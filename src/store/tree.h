@@ -9,8 +9,8 @@
 #include "base/vec.h"
 
 // A plugin's files, read once: a directory or a single file in memory, with one hash over all of it.
-// What was hashed is what is kept, trusted and run; nobody goes back to the path. Plain memory without a
-// thread of its own: read on a worker, handed over whole.
+// The bytes that were hashed are those that are kept, trusted and run; the path is not read again. A tree
+// belongs to no thread: a worker reads it and hands it over.
 
 enum {
     TREE_FILES = 2048,         // files of a tree
@@ -30,17 +30,17 @@ struct tree {
     bool is_file;                // a single file
     vec(struct tree_file) files; // sorted by path
     char hash[SHA256_HEX];       // over names, executable bits and bytes; equal trees, equal hashes
-    /// What of it another user owns or may write, in the arena; NULL: nothing. The directory that it lies
-    /// in counts too: who can write that can put something else there.
+    /// A path of it that another user owns or may write, in the arena; NULL: none. The directory that it is
+    /// in counts too: a user who can write that can replace it.
     const char *foreign;
     const char *link; // a symbolic link that was followed, in the arena; NULL: there was none
 };
 
-/// Read what lies at `path`. Passed over: version control (`.git`, `.hg`, `.svn`), `node_modules`,
+/// Read the file or directory `path`. Skipped: version control (`.git`, `.hg`, `.svn`), `node_modules`,
 /// `__pycache__`, editors' leavings (`*~`, `.*.swp`, `.#*`, `4913`), sockets, FIFOs and devices. A
-/// symbolic link is followed inside the tree only. Blocks. ERR_NOT_FOUND when there is nothing;
+/// symbolic link is followed inside the tree only. Blocks. ERR_NOT_FOUND when it does not exist;
 /// ERR_DENIED for a link that leads out ("symbolic link 'x' leads out of the plugin");
-/// ERR_TOO_LARGE; ERR_CONFLICT when files changed under the reader's hands twice in a row.
+/// ERR_TOO_LARGE; ERR_CONFLICT when files changed during the reading, twice in a row.
 /// On failure `t` holds nothing.
 int tree_read(struct tree *t, const char *path, struct err *e) MUST_CHECK;
 /// Free its files. It may be read into again.

@@ -2,8 +2,8 @@
 //
 //     {"file": false, "files": [{"path": "init.lua", "executable": false, "bytes": "<base64>"}, ...]}
 //
-// The text comes from outside: whoever reads one compares the hash, and trusts nothing else in it. Every path is
-// checked before it is a path of the tree: relative, inside, without empty parts.
+// The text comes from outside: its reader compares the hash and trusts nothing else in it. Every path is
+// checked before it becomes a path of the tree: relative, inside, without empty parts.
 
 #include "base/base64.h"
 #include "base/json.h"

@@ -4,12 +4,12 @@
 //       5f0c...e1/           the files as they were, with their executable bits
 //       .new-<random>/       being written; renamed to its hash when all of it is on the disk
 //
-// The name is the hash, so a version needs no list, no lock and no description: who comes second finds
-// it there, and who reads it can tell whether it is what it says. Whether it was a directory or a
-// single file is found by the hash too, which differs between the two.
+// The name is the hash, so a version needs no list, no lock and no description: a second writer finds
+// it there, and a reader can check it. The hash also tells whether it was a directory or a single
+// file, because it differs between the two.
 //
-// A `.new-...` left by a power cut is removed by versions_prune(), when it is so old that nobody can
-// still be writing it.
+// versions_prune() removes a `.new-...` that a power cut left, once it is so old that no writer can
+// still be at work.
 
 #include "store/versions.h"
 

@@ -1,4 +1,4 @@
-// Where sessions lie: the only place that knows the two forms of a session's directory.
+// Find sessions: the only file that knows the two forms of a session's directory.
 
 #include "store/walk.h"
 

@@ -6,9 +6,9 @@
 /// Called for each session directory, relative to the home. A negative code ends the walk.
 typedef int walk_cb(void *arg, const char *dir, struct str id);
 
-/// Find every directory under `home` that a session's files may lie in: sessions/<id> and
-/// bots/<bot>/workspaces/<slug>/history/<id>, those whose name may be an id; sorted by name at each
-/// level. What is not there is skipped; what cannot be read is an error. Blocks.
+/// Find every directory under `home` that may hold a session's files: sessions/<id> and
+/// bots/<bot>/workspaces/<slug>/history/<id> whose name may be an id; sorted by name at each
+/// level. A directory that does not exist is skipped; one that cannot be listed is an error. Blocks.
 int walk_sessions(const char *home, walk_cb *cb, void *arg, struct err *e) MUST_CHECK;
 
 /// True for a directory of one of the two forms, whose last part is `id`.
