@@ -7,8 +7,8 @@
 #include "base/vec.h"
 
 // HTTP/1.1 messages as a push parser, for requests (the server) and responses (clients, providers).
-// Bytes go in as they arrive; the parser stops behind the head and behind the end of the message, so
-// that the caller can look, refuse or wait before the next byte is touched:
+// Bytes go in as they arrive; the parser stops after the head and after the end of the message, so
+// that the caller can look, refuse or wait before the next byte is read:
 //
 //     while (bytes.n != 0) {
 //         if (http1_feed(p, &bytes, &e) < 0)   -> p->fault says which kind
@@ -52,7 +52,7 @@ struct http1 {
     unsigned method; // HTTP_GET, ... of llhttp.h
     int status;      // of a response
     uint8_t minor;   // HTTP/1.minor
-    bool keep_alive; // the peer would go on after this message
+    bool keep_alive; // the peer keeps the connection after this message
     bool chunked;
     bool has_length;
     uint64_t length; // Content-Length, when has_length
@@ -75,13 +75,13 @@ struct http1 {
 /// `limits` NULL: http1_default_limits. `limits` and `arg` are borrowed; on_body may be NULL.
 void http1_init(struct http1 *p, enum http1_kind kind, const struct http1_limits *limits,
                 http1_body *on_body, void *arg);
-/// Free its memory. A parser between two messages may go on after this: it keeps no buffers then.
+/// Free its memory. A parser between two messages may be fed again after this.
 void http1_fini(struct http1 *p);
 
 /// Begin the next message. `no_body`: it is the answer to a HEAD request, whatever its head says.
 void http1_next(struct http1 *p, bool no_body);
 
-/// Take bytes in and move `*bytes` behind what was taken. Returns after the head, after the message
+/// Take bytes in and move `*bytes` past what was taken. Returns after the head, after the message
 /// or when all is taken; in state END nothing is taken. On failure (negative) `p->fault` is set, the
 /// connection's framing is lost and `e` says what was wrong.
 int http1_feed(struct http1 *p, struct str *bytes, struct err *e) MUST_CHECK;

@@ -12,7 +12,7 @@
 // under way for a minute, and an idle hub has neither sockets nor timers here.
 //
 // Invariants:
-//   - no callback of a user runs inside curl: whoever calls us may remove handles at once.
+//   - no callback of a user runs inside curl: a caller of ours may remove handles at once.
 //   - `linger` runs exactly while there is a multi handle without transfers.
 //   - a uv_poll is closed before curl closes its socket (CURL_POLL_REMOVE).
 

@@ -31,8 +31,7 @@ struct http_request {
     uint64_t max_body;     // [collected: 8 MiB; streamed: none]
     bool follow_redirects; // at most 10, never from https to http; see below
     bool same_host;        // but not to another host: such a redirect is the answer
-    bool
-        public_only; // connect only to public addresses (net/address.h), without a proxy: ERR_DENIED
+    bool public_only; // only public addresses (net/address.h), and no proxy; others: ERR_DENIED
     bool tunnel; // only connect: bytes go both ways until the call ends, see http_client_write()
     const char *socket; // path of a Unix socket to connect to; the URL's host is only a name [none]
     const char *proxy; // URL, or "" for none [http_proxy, https_proxy, no_proxy of our environment]
@@ -81,6 +80,6 @@ int http_client_send(struct http_call **out, struct http_client *c, const struct
 int http_client_write(struct http_call *call, struct str bytes) MUST_CHECK;
 /// End a call now; no callback follows. Not after on_done has returned.
 void http_client_cancel(struct http_call *call);
-/// Stop or go on receiving. While paused the peer is held back and no callback comes, except on_done
+/// Stop receiving, or continue. While paused the peer is held back and no callback comes, except on_done
 /// when time is up.
 void http_client_pause(struct http_call *call, bool paused);

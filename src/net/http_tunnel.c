@@ -3,9 +3,8 @@
 //     connected ──> on_ready        uv_poll ──> easy_recv ──> in ──> on_body
 //                                   http_client_write() ──> out ──> easy_send
 //
-// curl does not watch the socket of such a call once it is connected, so there is a uv_poll of its own here. TLS may hold
-// bytes that the socket has given away: reading goes on until curl says that there are none, and begins by itself when the
-// caller has taken what was there.
+// curl does not watch the socket of such a call once it is connected, so there is a uv_poll here. TLS may hold bytes that
+// are no longer in the socket: we read until curl has no more, and read again when the caller has taken what was there.
 //
 // Invariant: the poll is closed before the easy handle goes, which closes the socket.
 

@@ -1,7 +1,7 @@
 // Server-sent events: frames out, frames in.
 //
 // A line ends with CR LF, LF or CR, and a CR may be the last byte that has arrived; so a CR ends its
-// line at once and a LF right behind it is swallowed, in this call or the next. Fields other than
+// line at once and a LF right after it is dropped, in this call or the next. Fields other than
 // data, event, id and retry are ignored, and so are comments. An id with a NUL is ignored.
 //
 // Invariant: what is delivered does not depend on how the bytes were split into calls.

@@ -64,7 +64,7 @@ static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_
     if (m->opcode == WSLAY_CONNECTION_CLOSE) {
         f->code = m->status_code != 0 ? m->status_code : WS_NORMAL;
         buf_clear(&f->reason);
-        buf_adds(&f->reason, str_from(bytes, MIN(bytes.n, (size_t)2))); // behind its code
+        buf_adds(&f->reason, str_from(bytes, MIN(bytes.n, (size_t)2))); // after its code
     } else if (m->opcode == WSLAY_TEXT_FRAME || m->opcode == WSLAY_BINARY_FRAME) {
         f->cb(f->arg, bytes, m->opcode == WSLAY_BINARY_FRAME);
     }

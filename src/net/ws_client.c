@@ -91,6 +91,13 @@ static void finish_by_peer(struct ws_client *w)
            code == WS_ABNORMAL ? "the connection was cut off" : NULL);
 }
 
+static int flush(struct ws_client *w)
+{
+    int rc = w->out.n != 0 ? http_client_write(w->call, buf_str(&w->out)) : 0;
+    buf_clear(&w->out);
+    return rc;
+}
+
 static void on_timer(void *arg)
 {
     struct ws_client *w = arg;
@@ -102,18 +109,9 @@ static void on_timer(void *arg)
     } else {
         w->pinged = true;
         ws_frames_ping(w->frames);
-        if (http_client_write(w->call, buf_str(&w->out)) == 0) {
-            timer_start(&w->timer, SILENCE_MS);
-        }
-        buf_clear(&w->out);
+        (void)flush(w); // also when too much waits to be sent already: the peer is silent then, too
+        timer_start(&w->timer, SILENCE_MS);
     }
-}
-
-static int flush(struct ws_client *w)
-{
-    int rc = w->out.n != 0 ? http_client_write(w->call, buf_str(&w->out)) : 0;
-    buf_clear(&w->out);
-    return rc;
 }
 
 // ---- the handshake ------------------------------------------------------------------------------
