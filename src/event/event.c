@@ -8,8 +8,8 @@
 //     ids                        65537 ... 98304 ... 131072
 //     this hub                     ^first    ^half: ask for the next block
 //
-// After any end of the process the next one begins at mark + 1. The unused rest of the block is
-// never given out: a reader from before sees it as part of its stream.gap.
+// However the process ends, the next one begins at mark + 1. The unused rest of the block is
+// never given out: for an older reader it is part of its stream.gap.
 //
 // Invariants:
 //   - ring.next - 1 <= reserved, and `reserved` is on disk.

@@ -20,12 +20,12 @@ struct event_reader;
 
 enum { EVENT_RING = 2 << 20 }; // default size of the ring in bytes
 
-/// Called once, on the loop thread: the stream can be used, or why it cannot (then close it).
+/// Called once, on the loop thread: `status` 0 when the stream can be used, else why it cannot (then close it).
 typedef void event_ready(void *arg, int status, const struct err *e);
 
 /// Open the stream. Before `ready` the store's mark ("event_id_mark" in state/hub.json) is read and
-/// the first block of ids behind it reserved; the first id given out is mark + 1, so that no id is
-/// ever given out twice, whatever happened to the process before. `ring_bytes` bounds the memory of
+/// the first block of ids after it reserved; the first id given out is mark + 1, so that no id is
+/// ever given out twice, however the process before ended. `ring_bytes` bounds the memory of
 /// the ring (0: EVENT_RING; at least 16384). `store` is borrowed until event_close() has freed the
 /// log: close the store later.
 int event_open(struct event_log **out, struct loop *l, struct store *store, size_t ring_bytes,
@@ -50,7 +50,7 @@ void event_emit_object(struct event_log *log, enum event_id id, struct buf *obje
 #define EVENT_ID_LATER UINT64_MAX
 /// Called once when the event is on the stream, or with why it is not. Borrowed for the call.
 typedef void event_emitted(void *arg, uint64_t id, const struct err *e);
-/// The same for who needs the id: when it answers EVENT_ID_LATER, `cb` is called with it; else never.
+/// The same for a caller that needs the id: if this returns EVENT_ID_LATER, `cb` is called with the id; else never.
 uint64_t event_emit_ask(struct event_log *log, struct str type, struct str session,
                         struct str fields, event_emitted *cb, void *arg);
 
@@ -80,7 +80,7 @@ struct event_filter {
     bool own;           // only events of this hub
     bool journal;       // read `session` by its journal: ids are its `seq`, and nothing is missed
     uint64_t shown;     // with `journal`: the last `seq` that readers may see so far
-    struct str turn; // with `journal`: end behind the last event of this turn; copied, may be empty
+    struct str turn; // with `journal`: end after the last event of this turn; copied, may be empty
 };
 
 /// Called on the loop thread, at most once per turn, when there is something new to read that fits
@@ -88,10 +88,10 @@ struct event_filter {
 /// closed, and events emitted, inside.
 typedef void event_wake(void *arg);
 
-/// Begin reading behind id `after` (0: from the oldest that is there; UINT64_MAX: only what comes).
-/// `f` may be NULL: everything. `wake` comes in the next turn when there is something already.
+/// Begin reading after id `after` (0: from the oldest event that is there; UINT64_MAX: new events only).
+/// `f` may be NULL: everything. `wake` is called in the next turn if there is something already.
 /// An `after` from before the oldest gives a stream.gap first. One that was never given out gives a
-/// stream.gap from 1 to the last id, and then what comes.
+/// stream.gap from 1 to the last id, then new events.
 ///
 /// Of a stream that hubs share, events that the ring does not hold (any more) are read from the store, so
 /// there is a gap only for an `after` that was never given out.
@@ -111,14 +111,13 @@ void event_reader_close(struct event_reader *r);
 struct str event_reader_peek(struct event_reader *r, size_t max);
 /// All that the last peek gave has been taken over.
 void event_reader_next(struct event_reader *r);
-/// Nothing will come any more, and all was taken: its turn has ended, or its session is gone. Only
-/// readers by journal end.
+/// There is nothing more to read: its turn has ended, or its session is gone. Only readers by journal end.
 bool event_reader_ended(const struct event_reader *r);
-/// While parked a reader is not woken (its peer does not read). Unparked, it is when there is
+/// A parked reader is not woken (its peer does not read). When it is unparked, it is woken if there is
 /// something to read.
 void event_reader_park(struct event_reader *r, bool parked);
 
-/// Up to `limit` events behind `after` that fit `f` (may be NULL), as the JSON objects of their data
-/// lines, written into an open array of `w`. Returns the id to pass as the next `after`.
+/// Write up to `limit` events with an id above `after` that match `f` (may be NULL) into an open array of `w`, as the JSON
+/// objects of their data lines. Returns the id to pass as the next `after`.
 uint64_t event_list(struct event_log *log, uint64_t after, const struct event_filter *f,
                     size_t limit, struct jw *w);

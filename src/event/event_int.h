@@ -90,7 +90,7 @@ struct event_reader {
     bool journal;
     bool reading;        // a page was asked for
     bool closed;         // and is waited for, to free the reader
-    bool ended;          // behind what is in `own`
+    bool ended;          // after what is in `own`
     bool ends;           // with what was peeked
     uint64_t seq;        // the last one taken
     uint64_t peeked_seq; // and then

@@ -4,14 +4,14 @@
 //                  store_read    | the ring, by links   |
 //
 // A reader that keeps up reads the ring, as all others do: nothing is read back from disk. What the
-// ring does not have comes from the journal, a page at a time, and the next page is asked for when
-// that was taken; so a reader that stands still costs one page. These are events from before the
-// reader came, those that a slow reader let pass, and those too large for the ring.
+// ring does not have comes from the journal, a page at a time. The next page is asked for when the one
+// before was taken, so a reader that does not read costs one page. These are events from before the
+// reader came, those that a slow reader missed, and those too large for the ring.
 //
-// What is in the journal but not shown yet (it waits for a sync, or for an earlier event) is not given
-// to readers either: `shown` of the channel is the last event that was emitted.
+// Readers do not get an event that is in the journal but not shown yet (it waits for a sync, or for an
+// earlier event): `shown` of the channel is the last event that was emitted.
 //
-// An event in the ring holds, behind its id, what the journal has. Readers at the same place get the
+// An event in the ring has, after its id, what the journal has. Readers at the same place get the
 // same frames, which are made once (event_log.span). They end with an event that ends a turn, so
 // that they do not depend on the turn that a reader waits for.
 
@@ -94,7 +94,7 @@ static void on_page(void *arg, int status, const struct store_page *p, const str
 
 // ---- from the ring ------------------------------------------------------------------------------
 
-/// Where the ring has the event behind `r->seq`; 0 when it does not have it whole.
+/// The id in the ring of the event after `r->seq`; 0 when the ring does not have it whole.
 static uint64_t find_next(struct event_reader *r)
 {
     const struct ring *ring = &r->log->ring;

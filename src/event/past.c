@@ -1,14 +1,14 @@
-// Readers of a stream that hubs share, who are behind the ring: those who come back, perhaps to another
-// hub than the one they read before, and those who are slow.
+// Readers of a stream that hubs share whose next event is no longer in the ring: readers that come back,
+// perhaps to another hub than before, and slow ones.
 //
 //     cursor ......... ring.first ................ ring.next
 //     pages from the store       │ the ring
 //
-// A page is asked for when the one before was taken, so a reader that stands still costs one page. What
-// was removed meanwhile (a session purged, events too old) is passed over without a word.
+// A page is asked for when the one before was taken, so a reader that does not read costs one page. Events
+// that were removed meanwhile (a session was purged, or they were too old) are skipped without a gap.
 //
-// A reader that names an id which this hub has not seen comes from a hub that is ahead of us, or from
-// another store. The store knows: only in the second case there is a gap.
+// A reader that names an id which this hub has not seen comes from a hub that is ahead of this one, or from
+// another store. The store knows which; only a reader of another store gets a gap.
 
 #include <assert.h>
 
@@ -31,7 +31,7 @@ static bool fits(const struct event_reader *r, const struct store_stream_event *
 static void on_page(void *arg, int status, const struct store_stream_page *p, const struct err *e)
 {
     struct event_reader *r = event__end_read(arg);
-    (void)e; // the next event asks again
+    (void)e; // the reader asks again with the next event
     if (r == NULL || status < 0) {
         return;
     }

@@ -24,7 +24,7 @@
 
 enum { READER_NS = 4000, READERS_PER_TURN = 256 };
 
-// Patterns of types, shared by all who asked for the same. An event remembers what came out for the
+// Patterns of types, shared by all readers with the same text. An event remembers the result for the
 // patterns tried last, so a thousand readers of one kind cost one comparison.
 struct event__types {
     uint32_t number; // never given twice
@@ -171,7 +171,7 @@ uint64_t event__find(const struct event_reader *r, uint64_t from)
         return MAX(from, ring->next);
     }
     if (ring_holds(ring, r->at) && r->at < from) {
-        from = MAX(from, r->at + ring_entry(ring, r->at)->next); // what lies between is of others
+        from = MAX(from, r->at + ring_entry(ring, r->at)->next); // between are other sessions
     }
     while (from < ring->next && ring_entry(ring, from)->session != ch->session) {
         from++;
@@ -179,7 +179,7 @@ uint64_t event__find(const struct event_reader *r, uint64_t from)
     return from;
 }
 
-// The frame's id is the last one missed: who comes back with it goes on behind the gap.
+// The frame's id is the last one missed: a reader that comes back with it continues after the gap.
 void event__set_gap(struct event_reader *r, uint64_t from, uint64_t to)
 {
     unsigned long long a = from, b = to;

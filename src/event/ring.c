@@ -4,11 +4,11 @@
 //                                ^end  ^first
 //     entries:  one slot per id, id & mask: place, length, what filters ask about
 //
-// A frame never wraps: one that does not fit behind `end` goes to the start of the memory, and the
+// A frame never wraps: one that does not fit after `end` goes to the start of the memory, and the
 // rest stays unused for this round. So a reader always gets frames in one piece.
 //
 // Invariants:
-//   - frames of first .. next-1 lie in `mem` in that order, round the corner at most once.
+//   - frames of first .. next-1 are in `mem` in that order, wrapping around at most once.
 //   - next - first <= mask + 1, so no two held ids share a slot.
 //   - end never passes the oldest frame: what is overwritten has been dropped before.
 
@@ -60,7 +60,7 @@ void ring_put(struct ring *r, struct str frame, struct ring_entry entry)
 {
     assert(frame.n <= ring_frame_max(r));
     if (r->end + frame.n > r->size) {
-        // frames behind `end` are older than any at the start: they go before we skip them
+        // frames after `end` are older than any at the start: drop them before that memory is skipped
         while (r->first < r->next && slot(r, r->first)->at >= r->end) {
             r->first++;
         }
