@@ -1,11 +1,11 @@
 // Memory of a state: counted, and refused beyond its limit.
 //
-// Lua asks for every byte through one function. While Lua code runs, a block that would pass the
-// state's limit, or that alone is larger than a quarter of it, is refused; Lua then collects
-// everything, asks once more, and if that fails too raises an error that no code of the state can
+// Lua asks for every byte through one function. While Lua code runs, a block that would exceed the
+// state's limit, or that alone is larger than a quarter of it, is refused. Lua then collects all
+// garbage, asks once more, and if that fails too raises an error that no code of the state can
 // catch (limit.c). While C code of ours builds or reads values nothing is refused: such code could
-// not survive an error in the middle, and what it builds is bounded by its own limits. The excess
-// counts against the code that runs next.
+// not survive an error in the middle, and has its own limits. What it uses above the limit counts
+// against the code that runs next.
 //
 // The allocator also knows when single instructions become expensive: concatenating or comparing
 // strings of megabytes takes milliseconds, and a thousand of them between two looks at the clock

@@ -10,12 +10,12 @@
 //
 //     table full, or its array part grows ──> alloc(24 << k) ──> collide__check ──> refuse, or let go
 //
-// Which table it is we are not told. But a table gets a new hash part only when the one it has is full,
-// or has the same size as the new one, so we know the candidates: the hash parts of the state that are
-// alive. For each we count how many keys would share a slot, which is what moving them would cost.
+// The allocator is not told which table it is. But a table gets a new hash part only when the one it has
+// is full, or has the same size as the new one, so the candidates are known: the hash parts of the state
+// that are alive. For each we count how many keys would share a slot, which is what moving them would cost.
 //
 // This reads what Lua 5.4 stores (struct node below); tests/unit/lua/test_limit.c fails if a newer Lua
-// stores it in another way. Small tables are not looked at: they cost less than looking.
+// stores it in another way. Small tables are not checked: moving them costs less than the check.
 
 #include <limits.h>
 #include <math.h>
@@ -61,11 +61,6 @@ static uint64_t float_hash(double x)
     return u <= INT_MAX ? u : ~u;
 }
 
-static bool is_number(const struct node *d)
-{
-    return d->key_type == KEY_INTEGER || d->key_type == KEY_FLOAT;
-}
-
 /// Does moving the numbers among these keys to a hash part of `size` slots take too many steps?
 static bool is_costly(const struct node *nodes, size_t n, size_t size)
 {
@@ -73,7 +68,8 @@ static bool is_costly(const struct node *nodes, size_t n, size_t size)
     uint64_t steps = 0;
     for (size_t i = 0; i < n && steps <= STEPS_MAX; i++) {
         const struct node *d = &nodes[i];
-        if (is_number(d) && d->value_type != KEY_NIL) {
+        bool number = d->key_type == KEY_INTEGER || d->key_type == KEY_FLOAT;
+        if (number && d->value_type != KEY_NIL) {
             uint64_t hash =
                 d->key_type == KEY_INTEGER ? (uint64_t)d->key.integer : float_hash(d->key.number);
             steps += counts[hash % ((size - 1) | 1)]++;

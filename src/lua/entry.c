@@ -31,10 +31,10 @@ enum phase { PHASE_NONE, PHASE_OPEN, PHASE_WAITING }; // open: C code works on i
 
 // ---- running --------------------------------------------------------------------------------
 
-/// Everything that must be as before when the code has run.
+/// What must be restored when the code has run.
 struct outside {
     struct entry *active;
-    struct entry *any; // of whichever state
+    struct entry *any; // of any state: what the watchdog saw
     lua_State *running;
     struct vm__level *level;
     unsigned lenient;
@@ -144,7 +144,7 @@ static enum entry_status resume(struct entry *en, int nargs)
     return s;
 }
 
-/// A state that died serves nobody.
+/// A dead state runs no code.
 static enum entry_status refuse(struct entry *en, const char *why)
 {
     fault_free(en->fault);
@@ -154,7 +154,7 @@ static enum entry_status refuse(struct entry *en, const char *why)
 
 // ---- waiting --------------------------------------------------------------------------------
 
-/// The entry waits no longer, and what it waited for is told.
+/// The entry waits no longer; tell its wait.
 static void cancel_wait(struct entry *en)
 {
     struct entry_wait *w = en->wait;

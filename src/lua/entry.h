@@ -14,7 +14,7 @@
 //
 // An entry runs on a kept coroutine under a budget of time inside Lua, the state's memory limit
 // and an owner to whom registrations made meanwhile belong. A C function that Lua called may
-// suspend it (entry_wait) and let the loop go on with it later (entry_wake).
+// suspend it (entry_wait); the loop continues it later (entry_wake).
 //
 // Between entry_begin() and entry_end() C code may build and read values on en.L freely: memory is
 // refused only while Lua code runs. It must use raw access (lua_rawget, lua_next, value_*): nothing
@@ -26,7 +26,7 @@ struct entry_wait;
 enum entry_kind { ENTRY_CALL, ENTRY_LOAD }; // decides the default budget and the codes of faults
 
 enum entry_status {
-    ENTRY_DONE,    // `n_results` values lie on L
+    ENTRY_DONE,    // `n_results` values are on L
     ENTRY_WAITING, // suspended: `done` is called when it ends
     ENTRY_FAILED,  // `fault` says why
 };
@@ -71,13 +71,13 @@ lua_State *entry_begin(struct entry *en, struct vm *vm);
 /// is allowed then.
 int entry_push_chunk(struct entry *en, struct str text, const char *chunk) MUST_CHECK;
 
-/// Call the function that lies below `nargs` arguments. Whatever the code does, this returns
+/// Call the function that is below `nargs` arguments on the stack. Whatever the code does, this returns
 /// within the budget and a few milliseconds.
 enum entry_status entry_run(struct entry *en, int nargs);
 
 /// Give the coroutine back. An entry that waits is cancelled: its to-be-closed variables are closed
-/// under the same limits, its wait is told, `done` is not called. An entry that never began
-/// is left alone.
+/// under the same limits, the `cancel` of its wait is called, `done` is not. An entry that never began
+/// stays as it is.
 void entry_end(struct entry *en);
 
 // ---- waiting: for C functions that Lua calls -------------------------------------------------
@@ -85,7 +85,7 @@ void entry_end(struct entry *en);
 /// Called when an entry is cancelled while it waits: stop the work, do not wake.
 typedef void entry_cancel_cb(struct entry_wait *w);
 
-/// In the storage of whoever does the work meanwhile.
+/// In the storage of the code that does the work meanwhile.
 struct entry_wait {
     struct entry *en;        // NULL unless waiting
     entry_cancel_cb *cancel; // may be NULL
@@ -100,12 +100,12 @@ void entry_check_wait(lua_State *L);
 /// began: nothing is looked at again and nothing raises, since the work would go on without a waiter.
 int entry_wait(lua_State *L, struct entry_wait *w);
 
-/// Go on with a suspended entry: push the values on what entry_wake_begin() returns, then
-/// entry_wake(). `w` is free again before any Lua code runs. Never from inside entry_wait().
+/// Continue a suspended entry: push the values on the state that entry_wake_begin() returns, then call
+/// entry_wake(). `w` may be used again before any Lua code runs. Never from inside entry_wait().
 lua_State *entry_wake_begin(struct entry_wait *w);
 void entry_wake(struct entry_wait *w, int n_values);
 
-/// The running code, if any, was held up for `ns` by whoever takes what it says: that time is not its own.
+/// The running code, if any, waited `ns` for another process to read what it wrote: don't count that time.
 void entry_excuse(struct vm *vm, uint64_t ns);
 
 /// The entry that runs in this state now, NULL for none.

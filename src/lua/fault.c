@@ -1,9 +1,9 @@
 // What went wrong, where: from a coroutine that died or was stopped.
 //
-// Lua puts the place in front of its messages ("init.lua:7: ..."), with long paths cut. We want
-// path and line apart and whole: the place in the message tells which of the open calls is meant,
-// that call's chunk name tells the path. Error values of other types never get to run their
-// __tostring here: this is outside every budget.
+// Lua puts the place in front of its messages ("init.lua:7: ..."), with long paths cut. A fault has the
+// whole path and the line apart: the place in the message tells which of the open calls is meant, and
+// that call's chunk name is the path. The __tostring of error values of other types is not called:
+// there is no budget here.
 //
 // Bounded: FRAMES calls are looked at, texts are cut. (Lua's own luaL_traceback searches all loaded
 // modules for the names of functions, as long as their tables are.)

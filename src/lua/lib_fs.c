@@ -3,9 +3,9 @@
 //     fs.read(path[, callback]) ── checks ── job ── backend.run ──┬── lib_fs_now: work, push
 //                                                                 └── lib_fs_keep: work on a thread, push later
 //
-// The backend says which paths code may name, opens what they lead to and makes the changes; what is done
-// with an open file, the answers and the messages are here. While a file loads, the functions that change
-// nothing answer at once; the others raise, unless they have a callback.
+// The backend decides which paths code may name, opens them and makes the changes. Here is the work on an
+// open file, with the answers and the messages. While a file loads, the functions that change nothing
+// answer at once; the others raise, unless they have a callback.
 //
 // Building an answer may raise (a limit was passed), so a job belongs to a userdata until the backend keeps
 // it.
@@ -38,8 +38,8 @@ struct lib_fs_fn {
 
 static int work_read(struct lib_fs_job *j)
 {
-    int fd =
-        j->fs->open(j->arg, j->path, O_RDONLY | O_NONBLOCK | O_NOCTTY); // a FIFO must not hang us
+    // not blocking: a FIFO must not hang us
+    int fd = j->fs->open(j->arg, j->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return fd;
     }

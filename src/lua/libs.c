@@ -1,9 +1,9 @@
 // What a state gets to see: libs.def, applied.
 //
-// Lua's own libraries are opened; for each a new table is made with what the table in libs.def
-// allows this trust, and takes the library's place everywhere, as a global and among the loaded
-// modules. The tables that Lua made are reachable from nowhere afterwards, so an allow list it is:
-// what a newer Lua may add stays away until it has been looked at.
+// Lua's own libraries are opened. For each one a new table is made of the functions that libs.def allows
+// this trust, and replaces the library everywhere, as a global and among the loaded modules. Code cannot
+// reach the tables that Lua made. So libs.def is an allow list: a function that a newer Lua adds is
+// absent until it has a row.
 
 #include <lualib.h>
 

@@ -30,8 +30,8 @@
 // look, which is ten budgets late at most, plus the one call that it waits in. Time that C code knows to be
 // another's fault is taken out whole (entry_excuse).
 //
-// A trip belongs to an entry, not to the state: when that entry has been unwound the state goes on.
-// The entry's own coroutine is thrown away (entry.c).
+// A trip belongs to an entry, not to the state: when that entry has been unwound, the state is usable again.
+// The entry's own coroutine is not kept (entry.c).
 
 #include "base/time.h"
 #include "lua/vm_int.h"
@@ -40,21 +40,12 @@ enum { STARVED = 9 }; // budgets
 
 static void on_count(lua_State *L, lua_Debug *ar);
 
-/// Setting walks over all open calls of a coroutine, and there may be a hundred thousand: only
-/// where it changes something.
+/// lua_sethook() walks over all open calls of a coroutine, and there may be a hundred thousand: call it
+/// only where it changes something.
 static void set_hook(lua_State *L, int count)
 {
     if (lua_gethookcount(L) != count || lua_gethook(L) != on_count) {
         lua_sethook(L, on_count, LUA_MASKCOUNT, count);
-    }
-}
-
-/// From now on every instruction of whoever is part of this entry comes here.
-static void escalate(struct vm *vm, lua_State *L)
-{
-    set_hook(L, 1);
-    for (struct vm__level *l = vm->level; l != NULL; l = l->up) {
-        set_hook(l->L, 1);
     }
 }
 
@@ -66,7 +57,10 @@ static void trip(lua_State *L, struct entry *en, enum vm__trip why)
         limit__report(en);
         en->vm->lenient--;
     }
-    escalate(en->vm, L);
+    set_hook(L, 1); // in every coroutine of the entry the next instruction comes here
+    for (struct vm__level *l = en->vm->level; l != NULL; l = l->up) {
+        set_hook(l->L, 1);
+    }
     lua_pushlightuserdata(L, en);
     lua_error(L);
 }

@@ -14,6 +14,7 @@
 
 #include "lua/record.h"
 
+#include "lua/args.h"
 #include "lua/value.h"
 #include "lua/vm_int.h"
 
@@ -157,10 +158,8 @@ static int on_newindex(lua_State *L)
             names[f] = type->fields[f].name;
         }
         struct str name = libs__push_text(L, 2);
-        const char *near = str_nearest(name, names, type->n);
-        return luaL_error(L, "'%s' has no field '%s'%s%s%s", type->name, name.p,
-                          near != NULL ? ": did you mean '" : "", near != NULL ? near : "",
-                          near != NULL ? "'?" : "");
+        return luaL_error(L, "'%s' has no field '%s'%s", type->name, name.p,
+                          args_near(L, str_nearest(name, names, type->n)));
     }
     record_id id = id_in_slot(L, 1, own_slot(L));
     if (id != 0) {

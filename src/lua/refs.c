@@ -1,8 +1,8 @@
 // References from C to Lua values, by owner.
 //
-// The values are in Lua's registry; a C array holds the place, the owner and the generation of the
-// slot of each. A reference is slot and generation, so one that was dropped can never mean what the
-// slot holds later. An owner's slots form a list: dropping all is one walk.
+// The values are in Lua's registry. A C array has a slot for each: its place there, its owner and its
+// generation. A reference is slot and generation, so one that was dropped can never mean a value that
+// the slot has later. An owner's slots form a list: dropping all is one walk.
 
 #include "lua/refs.h"
 

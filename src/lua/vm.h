@@ -34,8 +34,7 @@ struct vm_opts {
     size_t memory_max; // bytes, 0 for VM_MEMORY; a single block may have a quarter of it
     vm_log_fn *log;    // NULL: lines are dropped
     void *arg;         // for `log`, `backend` and vm_arg(), borrowed
-    const struct lib_backend
-        *backend; // of the libraries (lua/lib.h), borrowed; NULL: json and log only
+    const struct lib_backend *backend; // of libraries, borrowed; NULL: json and log only
 };
 
 /// Make a state with the libraries of its trust. Never fails.
@@ -51,8 +50,8 @@ typedef void vm_died_fn(void *arg, struct vm_owner *owner);
 /// Call `died` when the state dies. `arg` is borrowed until the state is closed.
 void vm_on_death(struct vm *vm, vm_died_fn *died, void *arg);
 
-/// Nothing runs in it any more: every entry that waits ends with STALE_HANDLE now, and so does each
-/// that is begun later. No entry of it may be running.
+/// Run no more code in it: every entry that waits ends with STALE_HANDLE now, and so does each one
+/// that begins later. No entry of it may be running.
 void vm_kill(struct vm *vm);
 
 /// The state that a coroutine belongs to.
@@ -75,7 +74,7 @@ void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction 
 
 // ---- memory in C that belongs to a state ----------------------------------------------------
 
-/// Collect garbage if `bytes` more would not fit. False: they do not fit all the same.
+/// Collect garbage if `bytes` more would not fit. False: they do not fit even then.
 bool vm_make_room(struct vm *vm, size_t bytes);
 /// Count `bytes` that C keeps for the state's code as used by it. False: there is no room, and nothing
 /// is counted.

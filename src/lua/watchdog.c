@@ -10,13 +10,13 @@
 // An entry pays a few plain stores for it. The thread ends when no entry came for a second; the next one
 // starts it again, so an idle hub has no thread for it and is never woken.
 //
-// The handler looks at the Lua stack of the very thread that it interrupts. That thread has been inside
-// one C call for 150 ms at least (else the count hook would have ended the entry), so no call is
-// being opened or closed at that moment.
+// The handler reads the Lua stack of the thread that it interrupts. That thread has been inside one C
+// call for at least 150 ms (else the count hook would have ended the entry), so Lua is not opening or
+// closing a call at that moment.
 //
 // Invariants:
-//   - only the loop thread writes `entry` and `deadline`; only the handler writes `found`, while
-//     `wanted` is set; `last` is under the lock.
+//   - only the loop thread writes `entry` and `deadline`; only the handler writes `found.stall`, after it
+//     has cleared `wanted` and before it sets `ready`; `last` is under the lock.
 
 #include "lua/watchdog.h"
 
@@ -143,7 +143,7 @@ static void write_mark(const struct watchdog *w, const struct watchdog_stall *s)
     buf_fini(&b);
 }
 
-/// Keep what is known about the stall, and tell it.
+/// Keep what is known about the stall, and call `tell`.
 static void keep(struct watchdog *w, const struct watchdog_stall *s)
 {
     pthread_mutex_lock(&w->lock);

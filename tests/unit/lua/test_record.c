@@ -163,7 +163,7 @@ TEST(an_unknown_field_is_nil_to_read_and_an_error_to_write)
 {
     struct fixture f = {0};
     CHECK_INT(run_record(&f, "local c = ... local _ = c.nothing c.inptu = 1"), ENTRY_FAILED);
-    CHECK_STR(f.en.fault->message, "'call' has no field 'inptu': did you mean 'input'?");
+    CHECK_STR(f.en.fault->message, "'call' has no field 'inptu' (did you mean 'input'?)");
     end(&f);
 }
 
