@@ -53,6 +53,7 @@ struct pg_store {
     void *follow_arg;
     uint64_t seen;  // the last id that was handed on
     uint64_t heard; // the highest that is known to be there
+    uint64_t asked; // `heard` when the fetch under way was begun
     bool fetching;
     struct timer poll;
     fifo(struct pg_emit) emits; // that wait

@@ -134,11 +134,12 @@ static void on_fetched(void *arg, const struct pg_result *r, const struct err *e
         struct store_stream_event ev = event_at(p, r, i);
         hand_on(p, &ev);
     }
+    uint64_t last = r != NULL ? (uint64_t)pg_get_int(r, 0, 0) : 0;
+    p->heard = MAX(p->heard, last);
     if (r != NULL && page_rows(r) == 0) { // what is missing was removed
-        p->seen = MAX(p->seen, (uint64_t)pg_get_int(r, 0, 0));
-    }
-    if (r != NULL) {
-        p->heard = MAX(p->heard, (uint64_t)pg_get_int(r, 0, 0));
+        p->seen = MAX(p->seen, last);
+        // a server that lost commits told of events that it does not have: do not ask for them again at once
+        p->heard = p->heard == p->asked ? p->seen : p->heard;
     }
     bool goes_on = p->follow != NULL && !p->closing;
     if (goes_on && (e != NULL || p->heard <= p->seen)) {
@@ -154,6 +155,7 @@ static void fetch(struct pg_store *p)
 {
     if (!p->fetching && p->follow != NULL && !p->closing) {
         p->fetching = true;
+        p->asked = p->heard;
         timer_stop(&p->poll);
         ask_page(p, p->seen, PAGE, on_fetched, p);
     }
