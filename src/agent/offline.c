@@ -12,7 +12,8 @@
 // retry, a fork or a resumed session needs no special care. A failed result ends the rule with the error.
 //
 // In a bot's run the user's words are the quoted lines under "## User Input", and the last text comes
-// with session_complete, so that the run ends.
+// with session_complete, so that the run ends. Without these lines the user said nothing: a bot's
+// instructions are for a model that understands them.
 
 #include "agent/offline.h"
 
@@ -76,13 +77,18 @@ static struct str content_text(struct arena *a, const struct json *content)
     return text;
 }
 
-/// The user's words in a message: all of it, or what the prompt of a bot quotes.
+static const char *find(struct str text, const char *wanted)
+{
+    return text.p != NULL ? memmem(text.p, text.n, wanted, strlen(wanted)) : NULL;
+}
+
+/// The user's words in a message: all of it, or what the prompt of a bot quotes, if it quotes anything.
 static struct str user_words(struct arena *a, struct str message)
 {
-    static const char heading[] = "## User Input\n";
-    const char *at = message.n != 0 ? memmem(message.p, message.n, heading, strlen(heading)) : NULL;
+    static const char heading[] = "## User Input\n", status[] = "\n\n## Status\n- Project: ";
+    const char *at = find(message, heading);
     if (at == NULL) {
-        return str_trim(message);
+        return find(message, status) != NULL ? STR_NULL : str_trim(message);
     }
     struct str rest = str_from(message, (size_t)(at - message.p) + strlen(heading));
     struct buf out = {.max = SIZE_MAX};
@@ -326,7 +332,7 @@ static void write_plugin(struct offline *o)
 /// The part of `text` from after `before` to `after`; empty: it has none.
 static struct str between(struct str text, const char *before, char after)
 {
-    const char *at = text.n != 0 ? memmem(text.p, text.n, before, strlen(before)) : NULL;
+    const char *at = find(text, before);
     struct str rest =
         at != NULL ? str_from(text, (size_t)(at - text.p) + strlen(before)) : STR_NULL;
     return str_cut(&rest, after);
@@ -412,8 +418,7 @@ static const struct offline_rule *choose(const struct offline *o)
         const struct offline_rule *r = &rules[i];
         bool fits = has_one_of(o->said, r->words) && o->n_quotes >= r->quotes &&
                     (!r->path || o->path.n != 0);
-        if (fits && (r->phrase == NULL ||
-                     memmem(o->said.p, o->said.n, r->phrase, strlen(r->phrase)) != NULL)) {
+        if (fits && (r->phrase == NULL || find(o->said, r->phrase) != NULL)) {
             return r;
         }
     }

@@ -121,6 +121,15 @@ TEST(a_plugin_is_written_and_its_tool_used)
     arena_fini(&arena);
 }
 
+TEST(the_instructions_of_a_bot_are_not_words_of_the_user)
+{
+    const char *prompt =
+        "Write reviews.\\n\\n## Status\\n- Project: api\\n- Branch: afloat/carp-1a2b\\n\\n"
+        "## Instructions\\nUse `merge` to merge.";
+    CHECK_STR(call_of(ask(prompt, "", ", {\"name\": \"write_file\"}")), "list_files {}");
+    arena_fini(&arena);
+}
+
 TEST(a_run_of_a_bot_is_completed)
 {
     const char *more = ", {\"name\": \"session_complete\"}";
