@@ -5,6 +5,7 @@ hooks.md   the table of points comes from src/hook/points.def, and so do the poi
            of the Python package; the fields that the page explains must be those of the
            records in src/bind/
 errors.md  a section for every code; the line under its heading comes from the tables
+tui.md     the fields of the nodes and the functions that it explains must be those of src/tui/ and runtime/lua/ui/init.lua
 llms.txt   the pages that docs/README.md lists, each with its first sentence; a page that is not listed is only noted
 """
 import pathlib
@@ -114,6 +115,40 @@ def errors():
     write("docs/reference/errors.md", new)
 
 
+# ---- the full-screen interface -------------------------------------------------------------------
+
+
+def section_of(page, title):
+    return re.search(rf"^### {title}\n.*?(?=^##|\Z)", page, re.S | re.M)[0]
+
+
+def tui():
+    page = (ROOT / "docs/guide/tui.md").read_text()
+    nodes = section_of(page, "Nodes")
+    common = set(re.findall(r"(\w+):", re.search(rf"common_fields\[\] = {TEXT}", source("tui/node.c"))[1]))
+    compare("docs/guide/tui.md, every node", common & set(re.findall(r"`(\w+)`", nodes.split("\n| ")[0])), common)
+    documented = {}
+    for types, fields in re.findall(r"^\| (`.*?) \| (.*) \|$", nodes, re.M):
+        documented.update(dict.fromkeys(re.findall(r"`(\w+)`", types), set(re.findall(r"`(\w+)`", fields)) - common))
+    real = {name: set(re.findall(r"(\w+):", fields))
+            for name, fields in re.findall(rf"\.name = {TEXT}, \.fields = {TEXT}", source("tui/widgets.c"))}
+    compare("docs/guide/tui.md, types of nodes", set(documented), set(real))
+    for name in sorted(set(documented) & set(real)):
+        compare(f"docs/guide/tui.md, fields of {name}", documented[name], real[name])
+    frame = (ROOT / "runtime/lua/ui/init.lua").read_text()
+    there = set(re.findall(rf"\{{{TEXT}, lua_\w+\}}", source("tui/call.c"))) | {"g"}
+    there |= set(re.findall(r"^function afloat\.(\w+)\(", frame, re.M))
+    for noun, body in re.findall(r"^afloat\.(\w+) = \{\n(.*?)^\}", frame, re.S | re.M):
+        there |= {f"{noun}.{verb}" for verb in re.findall(r"^  (\w+) = function", body, re.M)}
+    named = set()
+    for cell in re.findall(r"^\| (`afloat.*?) \| ", section_of(page, "Functions"), re.M):
+        noun = None
+        for full, verb in re.findall(r"`afloat\.([\w.]+)|`\.(\w+)", cell):
+            noun = full.split(".")[0] if full else noun
+            named.add(full or f"{noun}.{verb}")
+    compare("docs/guide/tui.md, functions", named, there)
+
+
 # ---- llms.txt ------------------------------------------------------------------------------------
 
 
@@ -153,6 +188,7 @@ def llms():
 
 hooks()
 errors()
+tui()
 llms()
 print("\n".join(stale), end="\n" if stale else "")
 sys.exit(1 if stale else 0)
