@@ -81,7 +81,8 @@ static void print_diff(struct cli *c, const struct trust *t, const struct trust_
     free(dir);
 }
 
-static void say_outcome(struct cli *c, const struct trust_scan *s, bool follow, bool dry_run)
+/// `follows`: the place is followed, be it by this command or by an earlier one.
+static void say_outcome(struct cli *c, const struct trust_scan *s, bool follows, bool dry_run)
 {
     out_note(&c->out, "%s",
              s->items.n == 0
@@ -90,8 +91,10 @@ static void say_outcome(struct cli *c, const struct trust_scan *s, bool follow, 
                  : "plugins of a trusted project run in the hub with your permissions, its "
                    "environment in your shells");
     if (dry_run) {
-        out_note(&c->out, "nothing was changed; 'afloat trust' trusts it");
-    } else if (follow) {
+        out_note(&c->out, "%s",
+                 follows ? "nothing was changed; this project is trusted, later changes included"
+                         : "nothing was changed; 'afloat trust' trusts it");
+    } else if (follows) {
         out_note(&c->out, "trusted, later changes included; 'afloat untrust' takes it back");
     } else if (s->items.n != 0) {
         out_note(&c->out, "trusted as it is now; later changes wait for the next 'afloat trust'");
@@ -132,7 +135,7 @@ static int give(struct cli *c, struct trust *t, const struct trust_place *p,
         }
         ask_nudge(c, OP_TRUST_LIST, "change");
     }
-    say_outcome(c, s, follow, dry_run);
+    say_outcome(c, s, trust_follows(t, p), dry_run);
     vec_foreach (it, &s->items) {
         if (it->error != NULL) {
             out_error(&c->out, "cannot trust %s '%s': %s", trust_kind_name(it->kind), it->path,

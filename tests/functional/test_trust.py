@@ -88,6 +88,15 @@ def test_a_followed_place_is_trusted_whatever_comes(home, repo):
     assert "followed" in home.ok("trust", "list")
 
 
+def test_a_followed_place_is_not_said_to_wait_for_the_next_trust(home, repo):
+    waits = "later changes wait for the next 'afloat trust'"
+    assert waits in home.cli("trust", str(repo)).stderr
+    assert "later changes included" in home.cli("trust", "--follow", str(repo)).stderr
+    for command in (("trust",), ("trust", "--dry-run")):  # it stays followed
+        said = home.cli(*command, str(repo)).stderr
+        assert "later changes included" in said and waits not in said, said
+
+
 def test_a_real_worktree_counts_as_its_repository_and_ours_is_not_followed(home, tmp_path):
     repo, tree = tmp_path / "repo", tmp_path / "tree"
     ours = home.dir / "worktrees/repo/bot-1"
