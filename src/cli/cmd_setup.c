@@ -202,8 +202,16 @@ static struct found *choose(struct setup *s, int *code)
 
 // ---- writing and trying --------------------------------------------------------------------
 
-/// Write the lines for `f` into a config.toml that is not there yet, or print them. The exit code.
-static int write_config(struct setup *s, const struct found *f, bool *written)
+static bool has_lines(const char *path, const char *text)
+{
+    struct buf have = {.max = 1 << 20};
+    bool has = path_read(path, &have, NULL) == 0 && strstr(buf_z(&have), text) != NULL;
+    buf_fini(&have);
+    return has;
+}
+
+/// Write the lines for `f` into a config.toml that is not there yet, or print them if it has others. The exit code.
+static int write_config(struct setup *s, const struct found *f, bool *written, bool *named)
 {
     assert(f->url != NULL);
     struct err e = {0};
@@ -214,8 +222,9 @@ static int write_config(struct setup *s, const struct found *f, bool *written)
                      "[model]\nprovider = \"%s\"\nname = \"%s\"\n\n[providers.%s]\nkind = "
                      "\"%s\"\nbase_url = \"%s\"\n",
                      f->name, toml_text(s, model), f->name, f->kind, toml_text(s, str_of(f->url)));
+    *named = has_lines(s->c->home.config, text);
     if (access(s->c->home.config, F_OK) == 0) {
-        if (!s->c->json) {
+        if (!s->c->json && !*named) {
             out_addf(&s->c->out, "\n%s is yours and stays as it is. These lines use %s:\n\n%s\n",
                      s->c->home.config, f->name, text);
         }
@@ -223,7 +232,7 @@ static int write_config(struct setup *s, const struct found *f, bool *written)
     }
     int rc = home_prepare(&s->c->home, &e);
     rc = rc == 0 ? path_write_atomic(s->c->home.config, str_of(text), 0600, &e) : rc;
-    *written = rc == 0;
+    *written = *named = rc == 0;
     return rc < 0 ? cli__fail(s->c, &e) : EXIT_OK;
 }
 
@@ -284,7 +293,7 @@ static bool show_engines(struct setup *s)
 static int set_up(struct setup *s)
 {
     const char *url = args_value(&s->c->args, FLAG_URL);
-    bool written = false;
+    bool written = false, named = false;
     int code = EXIT_OK;
     if (url != NULL) {
         code = look_at(s, url);
@@ -313,14 +322,14 @@ static int set_up(struct setup *s)
     if (f == NULL) {
         return code;
     }
-    code = f->key != NULL ? try_key(s, f) : write_config(s, f, &written);
+    code = f->key != NULL ? try_key(s, f) : write_config(s, f, &written, &named);
     if (code == EXIT_OK && s->c->json) {
         print_json(s, f, written);
     } else if (code == EXIT_OK) {
         out_addf(&s->c->out, "%s answers (%zu models)%s.\n", f->name,
                  f->models != NULL ? (size_t)f->models->n : 0,
-                 written          ? "; config.toml names it"
-                 : f->key != NULL ? "; nothing need be configured"
+                 named            ? "; config.toml names it"
+                 : f->key != NULL ? "; no settings are needed"
                                   : "");
         out_add(&s->c->out, STR("Type 'afloat chat' to talk to it.\n"));
         show_engines(s);

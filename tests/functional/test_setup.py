@@ -54,6 +54,12 @@ def test_a_config_that_is_there_is_left_alone(home, url):
     assert (home.dir / "config.toml").read_text() == "# mine\n"
 
 
+def test_a_config_that_setup_wrote_is_not_offered_the_same_lines_again(home, url):
+    home.ok("setup", "--url", url)
+    done = home.ok("setup", "--url", url)
+    assert "stays as it is" not in done and "config.toml names it" in done
+
+
 def test_json_says_what_was_found(home, url):
     got = home.json("setup", "--url", url)
     assert got["chosen"] == "local" and got["written"] and got["models"] == 2
