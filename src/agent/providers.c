@@ -535,6 +535,7 @@ static void write_row(struct jw *w, const struct config *c, const struct provide
         jw_kstrz(w, "key_error", e.msg);
     }
     jw_kbool(w, "has_key", variable || probe.key != NULL);
+    jw_kbool(w, "needs_key", kept || get_setting(c, "providers.*.api_key_env", name) != NULL);
     jw_kbool(w, "default", strcmp(name, chosen) == 0);
     jw_end_obj(w);
     provider_choice_fini(&probe);
@@ -552,6 +553,7 @@ static void write_offered(struct jw *w, const struct gen_item *it, const char *c
     jw_kstrz(w, "model", n != 0 ? models[0] : NULL);
     jw_kstrs(w, "models", models, n);
     jw_kbool(w, "has_key", true);
+    jw_kbool(w, "needs_key", false);
     jw_kbool(w, "default", strcmp(gen_item_name(it), chosen) == 0);
     jw_end_obj(w);
     arena_fini(&a);

@@ -99,8 +99,8 @@ struct provider_names providers_list(const struct providers *s, const struct con
 /// AFLOAT_SCENARIO and every name in an api_key_env do.
 bool providers_owns_variable(const struct config *c, struct str name);
 
-/// Write the rows of `GET /provider`: an array of {name, kind, base_url, model, has_key, default}; those of plugins have
-/// `plugin` and `models`. `wish` decides about keys and the default as in providers_resolve().
+/// Write the rows of `GET /provider`: an array of {name, kind, base_url, model, has_key, needs_key, default}; those of
+/// plugins have `plugin` and `models`. `wish` decides about keys and the default as in providers_resolve().
 void providers_write_list(struct jw *w, const struct config *c, const struct provider_wish *wish);
 
 // ---- models ---------------------------------------------------------------------------------

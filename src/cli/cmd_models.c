@@ -16,8 +16,8 @@ static int list_providers(struct cli *c, const char *keys, struct arena *arena)
         "providers",
         COLUMNS(COL("NAME", ID, NULL), COL("KIND", WORD, NULL), COL("MODEL", TEXT, NULL),
                 COL("KEY", TEXT,
-                    "{kind=scripted?no key needed}||{kind=plugin?no key needed}||{has_key?has a "
-                    "key}||{key_error}||no key"),
+                    "{kind=plugin?no key needed}||{has_key?has a key}||{key_error}||{needs_key?no "
+                    "key}||no key needed"),
                 COL("DEFAULT", DIM, "{default?default}")),
         NULL};
     const struct column *engines =

@@ -752,6 +752,13 @@ def test_models_lists_providers_and_whose_key_is_here(home, hub):
     assert home.cli("models", "nosuch").returncode == 3
 
 
+def test_a_provider_without_a_key_in_its_settings_is_not_said_to_lack_one(home, start_hub):
+    (home.dir / "config.toml").write_text('[providers.near]\nkind = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\n')
+    start_hub()
+    keys = {line.split()[0]: line for line in home.ok("models").splitlines() if line}
+    assert "no key needed" in keys["near"] and "no key needed" not in keys["openai"] and "no key" in keys["openai"]
+
+
 def test_models_of_a_provider_are_asked_for_with_the_clients_key(home, start_hub):
     keys = []
 

@@ -246,10 +246,12 @@ TEST(the_list_says_who_has_a_key_and_shows_none)
     providers_write_list(&w, config, &wish);
     CHECK(strstr(buf_z(&out), "{\"name\":\"anthropic\",\"kind\":\"anthropic\",\"base_url\":"
                               "\"https://api.anthropic.com\"") != NULL);
-    CHECK(strstr(buf_z(&out), "\"has_key\":true,\"default\":true}") != NULL);
+    CHECK(strstr(buf_z(&out), "\"has_key\":true,\"needs_key\":true,\"default\":true}") != NULL);
     CHECK(strstr(buf_z(&out), "sk-ant") == NULL);
-    CHECK(strstr(buf_z(&out), "{\"name\":\"scripted\",\"kind\":\"scripted\",\"base_url\":null,"
-                              "\"model\":null,\"has_key\":false,\"default\":false}") != NULL);
+    CHECK(strstr(buf_z(&out),
+                 "{\"name\":\"scripted\",\"kind\":\"scripted\",\"base_url\":null,"
+                 "\"model\":null,\"has_key\":false,\"needs_key\":false,\"default\":false}") !=
+          NULL);
     buf_fini(&out);
     end();
 }

@@ -206,7 +206,7 @@ export interface Answers {
   "session.pipeline": unknown;
   "permission.list": { rules: { id: string; tool: string; match: string | null; decision: string; scope: string; at: string | null }[] };
   "permission.remove": Ok;
-  "provider.list": { providers: { name: string; kind: string; model: string | null; has_key: boolean; default: boolean }[] };
+  "provider.list": { providers: { name: string; kind: string; model: string | null; has_key: boolean; needs_key: boolean; default: boolean }[] };
   "provider.models": { models: (string | { id: string; [more: string]: unknown })[] };
   "bot.list": { bots: BotRow[] };
   "bot.create": BotRow;

@@ -26,7 +26,7 @@ export function SessionView({ params, setTitle }: PanelProps) {
         <div className="two">
           <label><span>Provider</span>
             <select value={row.provider} onChange={(e) => patch({ provider: e.target.value })}>
-              {(providers.data?.providers ?? [{ name: row.provider, kind: "", has_key: true }]).map((p) => <option key={p.name} value={p.name}>{p.name}{p.has_key || p.kind === "scripted" ? "" : " (no key)"}</option>)}
+              {(providers.data?.providers ?? [{ name: row.provider, kind: "", has_key: true, needs_key: false }]).map((p) => <option key={p.name} value={p.name}>{p.name}{p.has_key || !p.needs_key ? "" : " (no key)"}</option>)}
             </select>
           </label>
           <label><span>Model</span>
