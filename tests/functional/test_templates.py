@@ -44,7 +44,7 @@ def test_a_plugin_of_each_language_serves_at_once(home, hub, lang, form):
     assert "@" not in "".join(answer["files"]) and all(os.path.exists(f) for f in answer["files"])
 
 
-def test_plugins_of_all_languages_live_side_by_side_without_a_warning(home, hub):
+def test_plugins_of_all_languages_live_side_by_side_without_a_warning(home, hub, tmp_path):
     for lang in ("lua", "python", "node", "c"):
         for form in ((), ("--dir",)):
             home.ok("plugin", "new", f"my-{lang}{len(form)}", "--lang", lang, *form)
@@ -54,6 +54,9 @@ def test_plugins_of_all_languages_live_side_by_side_without_a_warning(home, hub)
         assert home.ok(f"{row['name']}:hello", "Ada") == "Hello, Ada!\n"
         home.ok("feature", "enable", f"{row['name']}:loud")
         assert home.ok(f"{row['name']}:hello", "Ada") == "HELLO, ADA!\n"
+    home.ok("chat", "list the files", cwd=tmp_path)  # all share ctx.state; each counts its own calls
+    for row in home.json("plugin", "list")["plugins"]:
+        retry(lambda: "called 1 tools" in home.ok("plugin", "logs", row["name"]))
 
 
 def test_the_users_init_runs_and_answers(home, hub):

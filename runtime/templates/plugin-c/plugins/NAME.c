@@ -44,16 +44,17 @@ static void hello_command(struct afloat_call *c)
 }
 
 // Hooks are functions of that name: every tool call of a session that has this plugin passes here. No answer keeps it.
+// `ctx.state` lasts for the turn, and all plugins share it: a key begins with the name of its plugin.
 void on_tool_call(struct afloat_call *c)
 {
     char calls[32];
-    snprintf(calls, sizeof calls, "%lld", afloat_int(c, "ctx.state.calls", 0) + 1);
-    afloat_set(c, "ctx.state.calls", calls);
+    snprintf(calls, sizeof calls, "%lld", afloat_int(c, "ctx.state.@TOOL@_calls", 0) + 1);
+    afloat_set(c, "ctx.state.@TOOL@_calls", calls);
 }
 
 void on_done(struct afloat_call *c)
 {
-    afloat_log("info", "%s called %lld tools", afloat_text(c, "ctx.session_id"), afloat_int(c, "ctx.state.calls", 0));
+    afloat_log("info", "%s called %lld tools", afloat_text(c, "ctx.session_id"), afloat_int(c, "ctx.state.@TOOL@_calls", 0));
 }
 
 // Tests run apart from the hub, where nothing has an effect.

@@ -34,11 +34,12 @@ command {
 }
 
 -- A hook: every tool call of a session that has this plugin passes here. Returning nothing keeps it.
+-- `ctx.state` lasts for the turn, and all plugins share it: a key begins with the name of its plugin.
 on_tool_call(function(ctx, call)
-  ctx.state.calls = (ctx.state.calls or 0) + 1
+  ctx.state.@TOOL@_calls = (ctx.state.@TOOL@_calls or 0) + 1
 end)
 on_done(function(ctx)
-  log.info(ctx.session_id .. " called " .. (ctx.state.calls or 0) .. " tools")
+  log.info(ctx.session_id .. " called " .. (ctx.state.@TOOL@_calls or 0) .. " tools")
 end)
 
 -- Tests run apart from the hub, where nothing has an effect. `t` calls what was registered above.

@@ -31,10 +31,11 @@ route("GET", "/hello/:name", req => ({ text: greet(req.params.name) }));
 command({ name: "hello", short: false, description: "greet someone", run: args => greet(args[0] ?? "world") });
 
 // A hook: every tool call of a session that has this plugin passes here. Returning nothing keeps it.
+// `ctx.state` lasts for the turn, and all plugins share it: a key begins with the name of its plugin.
 on_tool_call((ctx, call) => {
-  ctx.state.calls = (ctx.state.calls ?? 0) + 1;
+  ctx.state.@TOOL@_calls = (ctx.state.@TOOL@_calls ?? 0) + 1;
 });
-on_done(ctx => log.info(`${ctx.session_id} called ${ctx.state.calls ?? 0} tools`));
+on_done(ctx => log.info(`${ctx.session_id} called ${ctx.state.@TOOL@_calls ?? 0} tools`));
 
 // Tests run apart from the hub, where nothing has an effect. `t` calls what was registered above.
 globalThis.test?.("the tool greets", t => t.equal(t.tool("@TOOL@_greet", { name: "Ada" }), "Hello, Ada!"));

@@ -38,11 +38,12 @@ def hello_command(args):
 
 
 # A hook: every tool call of a session that has this plugin passes here. Returning None keeps it.
+# `ctx.state` lasts for the turn, and all plugins share it: a key begins with the name of its plugin.
 @on_tool_call
 async def count(ctx, call):
-    ctx.state["calls"] = ctx.state.get("calls", 0) + 1
+    ctx.state["@TOOL@_calls"] = ctx.state.get("@TOOL@_calls", 0) + 1
 
 
 @on_done
 async def done(ctx):
-    log.info(f"{ctx.session_id} called {ctx.state.get('calls', 0)} tools")
+    log.info(f"{ctx.session_id} called {ctx.state.get('@TOOL@_calls', 0)} tools")
