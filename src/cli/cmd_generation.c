@@ -10,7 +10,7 @@ static void show_undone(struct cli *c, const struct json *v)
     const struct json *last = json_at(json_get(all, "generations"), 0);
     report_show(c, v);
     json_foreach_item (name, json_get(last, "choices")) {
-        out_addf(&c->out, "chosen as before: " STR_FMT "\n", STR_ARG(json_str(name, "")));
+        out_addf(&c->out, "restored in choices.json: " STR_FMT "\n", STR_ARG(json_str(name, "")));
     }
     arena_fini(&arena);
 }

@@ -190,7 +190,7 @@ def test_choices_are_taken_back_one_by_one(home, start_hub):
     assert home.ok("generations").splitlines()[0].endswith("  =flags.p.loud")
     generation = undo(home)["generation"]
     assert generation > before and not flag() and off() == {"read_file", "what"}
-    assert home.ok("undo").endswith("chosen as before: tools.what.off\n")
+    assert home.ok("undo").endswith("restored in choices.json: tools.what.off\n")
     assert off() == {"read_file"}
     undo(home)
     assert off() == set() and undo_refused(home)
