@@ -22,7 +22,7 @@
 struct change {
     struct op_call *call;
     const char *path;  // what is written, moved or added
-    const char *trash; // where it goes
+    const char *trash; // where its files go; NULL: they stay, or are gone
     bool removes;      // the answer says what was deleted
     struct str content;
     struct err e;
@@ -50,6 +50,9 @@ static void answer(struct change *ch, const char *key, const struct gen_report *
         jw_kstr(&w, key, api__name(ch->call));
     }
     jw_kstrz(&w, "path", ch->path);
+    if (ch->removes) {
+        jw_kstrz(&w, "trash", ch->trash);
+    }
     jw_key(&w, "report");
     gen_report_write(r, &w);
     jw_end_obj(&w);
@@ -303,6 +306,7 @@ static void on_moved(void *arg)
         op_fail(ch->call, ch->rc == ERR_CONFLICT ? PROBLEM_CONFLICT : PROBLEM_STORE_FAILED, NULL,
                 "%s", ch->e.msg);
     } else {
+        ch->trash = ch->rc == 0 ? ch->trash : NULL;
         forget_name(ch);
     }
 }

@@ -296,6 +296,8 @@ int cmd_plugin_logs(struct cli *c)
 const struct form form_plugin_enable = {.said = "plugin '{$0}' is {state}"};
 const struct form form_plugin_disable = {.said = "plugin '{$0}' is {state}"};
 const struct form form_plugin_remove = {
-    .said = "plugin '{$0}' is {state}||plugin '{$0}' is in the trash"};
+    .said =
+        "{trash?plugin} '{$0}' is in the trash||{path?plugin} '{$0}' is no longer used; its files "
+        "stay where they are||plugin '{$0}' is removed"};
 const struct form form_plugin_reload = {.print = report_show, .judge = report_judge};
 const struct form form_plugin_add = {.print = report_show, .judge = report_judge};

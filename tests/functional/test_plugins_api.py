@@ -189,6 +189,7 @@ def test_remove_moves_to_the_trash_and_unloads(home, start_hub):
     assert call(home, "POST", "/reload")[0] == 200  # what a start begins is over
     status, got = call(home, "DELETE", "/plugin/demo")
     assert status == 200 and got["deleted"] == "demo" and got["report"]["removed"] == ["demo"]
+    assert os.path.dirname(got["trash"]) == str(home.dir / "trash")
     assert not (home.dir / "plugins/demo.lua").exists()
     kept = list((home.dir / "trash").iterdir())
     assert [k.read_text() for k in kept] == [DEMO]
@@ -203,7 +204,8 @@ def test_add_uses_a_plugin_where_it_lies_and_remove_forgets_it(demo, tmp_path):
     assert demo.ok("far:c") == "far\n"
     assert row(demo, "far")["source"] == "choice"
     assert demo.cli("plugin", "add", str(tmp_path / "far")).returncode == 7
-    demo.ok("plugin", "remove", "far")
+    said = demo.cli("plugin", "remove", "far").stderr
+    assert "trash" not in said and "files stay where they are" in said
     assert row(demo, "far") is None and (tmp_path / "far/init.lua").exists()
 
 
