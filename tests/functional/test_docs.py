@@ -418,6 +418,23 @@ def test_the_pages_have_blocks_of_every_kind_and_few_are_not_run():
     assert all(mark in everything for mark in NOT_RUN)
 
 
+def headings(page):
+    """The anchors of a page, as hosts of Git repositories make them of its headings."""
+    lines = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M), re.M)
+    return {re.sub(r"[^\w -]", "", line.strip().lower()).replace(" ", "-") for line in lines}
+
+
+def test_every_link_leads_to_a_file_and_a_heading():
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "llms.txt")]
+    wrong = []
+    for page in [*pages, *(ROOT / "docs").rglob("*.md")]:
+        for path, anchor in re.findall(r"\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]*))?\)", page.read_text()):
+            to = (page.parent / path).resolve() if path else page
+            if not to.exists() or (anchor and anchor not in headings(to)):
+                wrong.append(f"{page.relative_to(ROOT)}: {path}#{anchor}")
+    assert wrong == []
+
+
 LISTER = """
 local stock = {}
 for name in ("_G string table math utf8 coroutine os io debug package"):gmatch("%S+") do stock[name] = true end
