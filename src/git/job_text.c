@@ -52,9 +52,33 @@ struct str job__fault(const struct git_job *j)
     return first.n != 0 ? first : STR("it gave no reason");
 }
 
+/// Add the names that git lists below a line which ends in a colon, each after a tab; the first few are enough.
+static void add_names(struct buf *out, struct str rest)
+{
+    size_t n = 0;
+    while (rest.n != 0) {
+        struct str line = str_cut(&rest, '\n');
+        if (!str_starts(line, "\t")) {
+            break;
+        }
+        if (++n <= 3) {
+            buf_addf(out, "%s '" STR_FMT "'", n > 1 ? "," : "", STR_ARG(str_trim(line)));
+        }
+    }
+    buf_addz(out, n > 3 ? ", ..." : "");
+}
+
 int job__grumble(struct git_job *j, int code, const char *what, struct err *e)
 {
-    return err_set(e, code, "%s: " STR_FMT, what, STR_ARG(job__fault(j)));
+    struct str said = buf_str(&j->cmd.grumble), fault = job__fault(j);
+    struct buf names = {.max = 4096};
+    if (str_ends(fault, ":")) {
+        size_t after = (size_t)(fault.p - said.p) + fault.n;
+        add_names(&names, str_from(said, MIN(after + 1, said.n)));
+    }
+    err_set(e, code, "%s: " STR_FMT "%s", what, STR_ARG(fault), buf_z(&names));
+    buf_fini(&names);
+    return code;
 }
 
 char *job__dup(struct git_job *j, const char *z)

@@ -245,6 +245,15 @@ TEST(merge_is_refused_where_it_would_touch_something)
     rig_end();
 }
 
+TEST(merge_names_the_untracked_files_that_are_in_the_way)
+{
+    work("true", "echo new >new && echo b >b && git add new b && git commit -qm one");
+    rig_sh("cd repo && echo mine >new && echo mine >b");
+    CHECK_INT(rig_merge(), ERR_CONFLICT);
+    CHECK(strstr(rig.err.msg, "overwritten by merge: 'b', 'new'") != NULL);
+    rig_end();
+}
+
 TEST(a_dirty_start_never_gets_onto_a_branch)
 {
     work("echo secret >>one && echo unt >untracked",
