@@ -10,7 +10,7 @@
 static const struct {
     const char *id, *name, *description;
 } modes[] = {
-    {"ask", "Ask", "you allow each call that writes, runs or reaches out"},
+    {"ask", "Ask", "you allow each call that writes, runs a command or uses the network"},
     {"edits", "Edit", "file tools run, commands ask"},
     {"plan", "Plan", "nothing is written, run or sent"},
     {"auto", "Auto", "what the sandbox allows runs"},
