@@ -120,7 +120,8 @@ static int unknown_noun(const char *word, struct err *e)
     const char *near = str_nearest(str_of(word), names, n);
     return near != NULL
                ? err_set(e, ERR_USAGE, "unknown command '%s', did you mean '%s'?", word, near)
-               : err_set(e, ERR_USAGE, "unknown command '%s'; 'afloat help' lists them", word);
+               : err_set(e, ERR_USAGE, "unknown command '%s'; 'afloat help --all' lists them",
+                         word);
 }
 
 static int unknown_verb(const struct command *noun, const char *word, struct err *e)

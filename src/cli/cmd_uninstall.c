@@ -52,7 +52,7 @@ static void find_programs(struct uninstall *u)
     } else {
         u->how = str_starts(str_of(u->dir), "/usr/lib/")
                      ? "a package installed them: run 'apt remove afloat'"
-                     : "they are in a build tree: delete it";
+                     : "this is a build tree; delete it yourself to remove them";
     }
     buf_fini(&list);
     free(root);

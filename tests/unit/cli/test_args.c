@@ -59,7 +59,7 @@ TEST(commands_are_found_in_every_spelling)
 TEST(what_is_not_there_names_what_is)
 {
     check_refused("stauts", "unknown command 'stauts', did you mean 'status'?");
-    check_refused("xyzzy", "unknown command 'xyzzy'; 'afloat help' lists them");
+    check_refused("xyzzy", "unknown command 'xyzzy'; 'afloat help --all' lists them");
     check_refused("feature enabel",
                   "unknown command 'feature enabel', did you mean 'feature enable'?");
     check_refused("feature xyzzy", "unknown command 'feature xyzzy'; see 'afloat help feature'");
