@@ -146,19 +146,15 @@ static void install(void *arg)
 static void on_installed(void *arg)
 {
     struct installation *in = arg;
-    const char *hint = in->rc == ERR_NOT_FOUND
-                           ? "run `git init` or `mkdir .afloat` in the project first"
-                       : in->rc != ERR_CONFLICT ? NULL
-                       : in->trash == NULL      ? "`--force` moves files that exist to the trash"
-                                           : "`afloat plugin remove NAME` moves it to the trash";
+    bool conflict = in->rc == ERR_CONFLICT || in->rc == ERR_NOT_FOUND;
     if (in->rc == 0) {
         api__reload(in->call->api, STR_NULL, false, on_reloaded, in);
     } else {
         op_fail(in->call,
-                hint != NULL           ? PROBLEM_CONFLICT
+                conflict               ? PROBLEM_CONFLICT
                 : in->rc == ERR_DENIED ? PROBLEM_FORBIDDEN
                                        : PROBLEM_STORE_FAILED,
-                hint, "%s", in->e.msg);
+                NULL, "%s", in->e.msg);
     }
 }
 

@@ -150,6 +150,16 @@ static size_t print_unused(struct cli *c, const struct json *v)
     return all;
 }
 
+/// Are all plugins off, and not this one alone?
+static bool is_feature_off(struct cli *c)
+{
+    struct arena arena = {0};
+    const struct json *all = ask_quietly(c, OP_PLUGIN_LIST, NULL, 0, 0, &arena);
+    bool off = !json_bool(json_get(all, "feature_enabled"), true);
+    arena_fini(&arena);
+    return off;
+}
+
 static void print_why(struct cli *c, const struct json *v)
 {
     struct str state = json_get_text(v, "state"),
@@ -169,6 +179,10 @@ static void print_why(struct cli *c, const struct json *v)
         const char *means = "it does not serve: its state is '{state}'";
         for (size_t i = 0; i < ARRAY_LEN(states); i++) {
             means = str_eqz(state, states[i].state) ? states[i].means : means;
+        }
+        if (str_eqz(state, "disabled") && is_feature_off(c)) {
+            means = "it does not serve: plugins are disabled; 'afloat feature enable plugins' "
+                    "enables them";
         }
         struct buf text = {.max = SIZE_MAX};
         show_fill(c, &text, means, v, STR_NULL);

@@ -162,9 +162,13 @@ static int check_file(struct install *in, const struct shipped *f, const char *p
     char *other = str_starts(str_of(path), "plugins/") ? other_form(in, path) : NULL;
     int rc = in->t->project ? refuse_links(in, path) : 0;
     if (rc == 0 && other != NULL) {
-        rc = err_set(in->e, ERR_CONFLICT, "there is a plugin of that name already: '%s'", other);
+        rc = err_set(in->e, ERR_CONFLICT,
+                     "there is a plugin of that name already: '%s'; 'afloat plugin remove' moves "
+                     "it to the trash",
+                     other);
     } else if (rc == 0 && in->trash == NULL && path_exists(full)) {
-        rc = err_set(in->e, ERR_CONFLICT, "'%s' exists already", full);
+        rc = err_set(in->e, ERR_CONFLICT, "'%s' exists already; '--force' moves it to the trash",
+                     full);
     }
     free(other);
     free(full);

@@ -35,6 +35,11 @@ def test_each_reason_not_to_serve_has_its_remedy(home):
     done = home.cli("plugin", "why", "off")
     assert done.returncode == 1 and "afloat plugin enable off" in done.stdout
     assert home.cli("plugin", "why", "nowhere").returncode == 3
+    home.ok("plugin", "enable", "off")
+    home.ok("feature", "disable", "plugins")
+    done = home.cli("plugin", "why", "off")
+    assert done.returncode == 1 and "afloat feature enable plugins" in done.stdout
+    assert "afloat plugin enable" not in done.stdout
 
 
 def test_a_refused_newer_version_is_named_while_the_old_one_serves(home):

@@ -98,7 +98,7 @@ def test_a_project_gets_its_directory_and_trust_makes_it_live(home, hub, project
 
 def test_outside_a_project_it_says_what_to_do(home, hub, tmp_path):
     done = home.cli("template", "install", "project", cwd=tmp_path)
-    assert done.returncode == 7 and "git init" in done.stderr
+    assert done.returncode == 7 and done.stderr.count("mkdir .afloat") == 1, done.stderr
 
 
 def test_a_users_file_stays_unless_forced_and_then_is_in_the_trash(home, hub):
@@ -120,6 +120,7 @@ def test_a_plugin_of_that_name_in_another_language_is_never_shadowed(home, hub):
     for force in ([], ["--force"]):
         done = home.cli("template", "install", "plugin-python", *force)
         assert done.returncode == 7 and "greet.lua" in done.stderr
+        assert "'afloat plugin remove'" in done.stderr and "--force" not in done.stderr  # which would not help
     assert not (home.dir / "plugins/greet.py").exists()
 
 
