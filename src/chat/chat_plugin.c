@@ -111,7 +111,7 @@ static void offer(struct chat *t, const char *name, const char *content)
     const struct json *v;
     struct ask_param params[] = {{"name", name}, {"content", content}};
     enum chat_line line =
-        chat__ask(t, "save it, so that it runs in the hub with your rights? [y/N] ");
+        chat__ask(t, "save it, so that it runs in the hub with your permissions? [y/N] ");
     struct str answer = str_trim(edit_text(&t->reply));
     if (line != CHAT_LINE || answer.n == 0 || (answer.p[0] | 0x20) != 'y') {
         out_note(&t->c->out, "not saved");

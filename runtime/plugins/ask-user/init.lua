@@ -1,4 +1,4 @@
--- ask-user: a tool that waits for a person. Questions live in hub.state, so an edit of this file loses
+-- ask-user: a tool that waits for the user. Questions live in hub.state, so an edit of this file loses
 -- none of them. The page (front/) and scripts see and answer them through the routes.
 --
 --     model ── ask_user ──> pending question ──> GET /questions, POST /questions/:id {answer} ──> model
@@ -42,7 +42,7 @@ return function(options)
       {
         name = "ask_user",
         override = true,
-        description = "ask the person a question and wait for the answer",
+        description = "ask the user a question and wait for the answer",
         input = { question = "string", choices = "array?" },
         run = function(ctx, input)
           local answer = wait_for(put(input))
@@ -64,7 +64,7 @@ return function(options)
         return { ok = true }
       end,
     },
-    prompt = "When a decision is the person's to make, ask with ask_user instead of guessing.",
+    prompt = "When a decision is the user's to make, ask with ask_user instead of guessing.",
     preserve_ui = "ask-user.pending",
   }
 end
