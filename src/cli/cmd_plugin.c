@@ -160,6 +160,19 @@ static bool is_feature_off(struct cli *c)
     return off;
 }
 
+/// Files that the user may be editing in vain: plugins of the same name in layers that come before.
+static void print_shadows(struct cli *c, const struct json *v)
+{
+    json_foreach_item (it, json_get(v, "shadows")) {
+        struct buf line = {.max = SIZE_MAX};
+        buf_addf(&line, "'" STR_FMT "' has the same name and is not used; '",
+                 STR_ARG(json_str(it, "")));
+        buf_addf(&line, STR_FMT "' is", STR_ARG(json_get_text(v, "path")));
+        table_print_text(&c->out, buf_str(&line), 0);
+        buf_fini(&line);
+    }
+}
+
 static void print_why(struct cli *c, const struct json *v)
 {
     struct str state = json_get_text(v, "state"),
@@ -170,6 +183,7 @@ static void print_why(struct cli *c, const struct json *v)
         if (pending.n != 0) {
             out_add(&c->out, STR("a newer version was refused; the last good one keeps serving\n"));
         }
+        print_shadows(c, v);
         report_print_problems(&c->out, v); // before the list of what is unused, which may be long
         if (print_unused(c, v) == 0 && json_at(json_get(v, "prompts"), 0) == NULL) {
             out_add(&c->out,
@@ -188,6 +202,7 @@ static void print_why(struct cli *c, const struct json *v)
         show_fill(c, &text, means, v, STR_NULL);
         table_print_text(&c->out, buf_str(&text), 0);
         buf_fini(&text);
+        print_shadows(c, v);
         report_print_problems(&c->out, v);
     }
 }

@@ -50,6 +50,15 @@ def test_a_refused_newer_version_is_named_while_the_old_one_serves(home):
     assert "the last good one keeps serving" in said and "keeps.lua:1" in said
 
 
+def test_a_file_whose_name_another_plugin_has_is_named(home, tmp_path):
+    put(home, "twice", "on_begin(function() end)")
+    (tmp_path / "twice").mkdir()
+    (tmp_path / "twice/init.lua").write_text("on_done(function() end)")
+    home.ok("plugin", "add", str(tmp_path / "twice"))
+    said = home.ok("plugin", "why", "twice")
+    assert f"'{home.dir}/plugins/twice.lua' has the same name and is not used" in said and str(tmp_path / "twice") in said
+
+
 def test_one_of_a_project_in_which_nobody_works_is_told_so(home, tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".afloat/plugins").mkdir(parents=True)
