@@ -92,6 +92,11 @@ static const struct config__slot *slot_of(const struct config *c, const char *ke
     return s;
 }
 
+const char *config_left_out(const struct config *c)
+{
+    return c->left_out;
+}
+
 const char *config_str(const struct config *c, const char *key)
 {
     const struct json *v = slot_of(c, key)->entry.value;

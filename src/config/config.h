@@ -123,6 +123,9 @@ void config_put(struct config_live *c, const struct config *now, const struct co
 // `key` is a dotted name out of keys.def ("watch.debounce_ms"). A name that is not there, or the
 // wrong getter for its type, is a bug and asserts. What is returned is borrowed from `c`.
 
+/// The file of the system or the user that is broken, so that `c` lacks what it says; NULL: there is none.
+const char *config_left_out(const struct config *c);
+
 /// A text; never NULL.
 const char *config_str(const struct config *c, const char *key);
 /// A number.

@@ -19,6 +19,7 @@ struct config {
     struct config__slot **slots; // the same, sorted; NULL until config__finish()
     size_t n;
     size_t elements[SCHEMA_ARRAYS]; // of each array of tables so far
+    const char *left_out;           // the file that was broken last, of the system or the user
 };
 
 struct config *config__new(void);

@@ -84,6 +84,9 @@ static void merge_value(struct layer *l, const struct layer__value *v)
 /// Put what was staged into force, unless the file is broken; ends the layer.
 static void merge(struct layer *l)
 {
+    if (l->broken && l->origin != CONFIG_PROJECT) {
+        l->c->left_out = l->path;
+    }
     if (!l->broken) {
         vec_foreach (v, &l->values) {
             merge_value(l, v);

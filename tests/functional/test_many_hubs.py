@@ -328,6 +328,20 @@ def test_a_hub_without_its_store_does_not_start_and_writes_no_files(home, tmp_pa
     assert done.returncode == 1 and "afloat secret set db" in done.stderr
 
 
+@pytest.mark.parametrize("fault", ["[store\nurl = \"%s\"\n", "listen = 7\n[store]\nurl = \"%s\"\n",
+                                   "[watch\n[store]\nurl_secret = \"db\"\n"])
+def test_a_mistake_in_the_settings_does_not_lead_to_files(home, database, fault, tmp_path):
+    (home.dir / "config.toml").write_text(fault.replace("%s", database.url()))
+    done = home.cli("hub")
+    assert done.returncode == 1 and "config.toml' is broken" in done.stderr and "config show" in done.stderr
+    for command in (("store", "status"), ("store", "migrate"), ("store", "export", str(tmp_path / "x.jsonl"))):
+        done = home.cli(*command)
+        assert done.returncode != 0 and "config.toml' is broken" in done.stderr, command
+    assert not (tmp_path / "x.jsonl").exists()
+    (home.dir / "config.toml").write_text("# [store] url = \"postgresql://x\"\nlisten = 7\n")
+    assert home.json("store", "status")["kind"] == "files"
+
+
 def test_the_address_can_be_a_secret(home, database, start_hub):
     home.ok("secret", "set", "db", input=database.url())
     (home.dir / "config.toml").write_text('[store]\nurl_secret = "db"\n')
