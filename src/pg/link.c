@@ -19,6 +19,33 @@ static void ignore_notice(void *arg, const PGresult *res)
     (void)res;
 }
 
+/// What to do about it, by what libpq or the server says.
+static const char *remedy(struct str why)
+{
+    static const char *const remedies[][2] = {
+        {"*password authentication failed*", "; is the password of [store] url right?"},
+        {"*no password supplied*", "; [store] url or url_secret must hold it"},
+        {"*certificate verify failed*",
+         "; name your own authority in [store] url: sslrootcert=FILE"},
+        {"*server does not support SSL*",
+         "; enable it there, or add sslmode=disable to [store] url"},
+        {"*database \"*\" does not exist*", "; make it with createdb"},
+        {"*role \"*\" does not exist*", "; make it with createuser"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(remedies); i++) {
+        if (str_glob(str_of(remedies[i][0]), why)) {
+            return remedies[i][1];
+        }
+    }
+    return "";
+}
+
+/// Does `text` have this line already? It is there twice when libpq tried with TLS and without.
+static bool has_line(struct str text, struct str line)
+{
+    return line.n == 0 || (text.n != 0 && memmem(text.p, text.n, line.p, line.n) != NULL);
+}
+
 int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url, struct err *e)
 {
     *out = pq->connectdbParams((const char *const *)url->keys.p, (const char *const *)url->values.p,
@@ -34,12 +61,14 @@ int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url,
     struct buf why = {.max = SIZE_MAX};
     while (rest.n != 0) {
         struct str line = str_cut(&rest, '\n');
-        if (line.n != 0 && !(several && line.p[0] == '\t')) {
-            line = str_trim(line);
+        bool question = line.n != 0 && line.p[0] == '\t';
+        line = str_trim(line);
+        if (!has_line(buf_str(&why), line) && !(several && question)) {
             buf_addf(&why, "%s" STR_FMT, why.n != 0 ? "; " : "", STR_ARG(line));
         }
     }
-    int rc = err_set(e, -ECONNREFUSED, "cannot reach the store in PostgreSQL: %s", buf_z(&why));
+    int rc = err_set(e, -ECONNREFUSED, "cannot reach the store in PostgreSQL: %s%s", buf_z(&why),
+                     remedy(buf_str(&why)));
     buf_fini(&why);
     pq->finish(*out);
     *out = NULL;

@@ -183,8 +183,10 @@ def check_tls(server, port, home, authority, start_hub):
         if server.user:
             os.chown(path, server.user.pw_uid, server.user.pw_gid)
     server.run("psql", "-h", str(server.dir), "-p", str(port), "-U", "boss", "-d", "postgres", "-c",
-               "CREATE DATABASE team TEMPLATE template0")
+               "CREATE DATABASE team TEMPLATE template0", "-c", "CREATE ROLE pw LOGIN PASSWORD 'other'")
     server.stop()
+    rules = server.dir / "data" / "pg_hba.conf"
+    rules.write_text("host all pw all scram-sha-256\n" + rules.read_text())
     server.settings.update(ssl="on", listen_addresses="127.0.0.1")
     server.start()
 
@@ -198,7 +200,11 @@ def check_tls(server, port, home, authority, start_hub):
     use("localhost", "other.crt")
     done = home.cli("hub")
     assert done.returncode == 1 and "certificate verify failed" in done.stderr, done.stderr
-    assert "cannot reach the store" in done.stderr
+    assert "cannot reach the store" in done.stderr and "sslrootcert=FILE" in done.stderr
+    (home.dir / "config.toml").write_text(f'[store]\nurl = "postgresql://pw:hush-hush@127.0.0.1:{port}/team"\n')
+    done = home.cli("hub")  # tried with TLS, then without
+    assert done.returncode == 1 and "hush" not in done.stderr, done.stderr
+    assert done.stderr.count("password authentication failed") == 1 and "[store] url right?" in done.stderr, done.stderr
     use("localhost", "ca.crt")
     start_hub()
     assert call(home, "GET", "/store")["kind"] == "postgresql"
