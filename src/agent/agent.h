@@ -224,6 +224,9 @@ void agent_session_check(struct agent *a, const struct json *params, const struc
                          agent_session_cb *cb, void *arg);
 /// Find a session, in memory or in the store.
 void agent_session_get(struct agent *a, struct str id, agent_session_cb *cb, void *arg);
+/// Make sure that no other hub runs a turn in `s`: then `no` names it. A turn that a lost hub left open is ended. Mostly `cb` is
+/// called from inside.
+void agent_session_get_here(struct session *s, agent_session_cb *cb, void *arg);
 /// Change the settings in `params`, those of PATCH /session/{id}.
 void agent_session_patch(struct session *s, const struct json *params, agent_session_cb *cb,
                          void *arg);

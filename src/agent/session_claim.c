@@ -110,6 +110,33 @@ static void on_claimed(void *arg, int status, const struct store_row *row, const
     claiming_end(c, s, NULL);
 }
 
+struct getting_here {
+    agent_session_cb *cb;
+    void *arg;
+};
+
+static void on_here(struct session *s, const struct agent_no *no, void *arg)
+{
+    struct getting_here q = *(struct getting_here *)arg;
+    free(arg);
+    if (s != NULL) {
+        agent__session_unclaim(s);
+    }
+    q.cb(q.arg, s, no);
+}
+
+void agent_session_get_here(struct session *s, agent_session_cb *cb, void *arg)
+{
+    bool open = s->state == SESSION_RUNNING || s->state == SESSION_WAITING;
+    if (!store_shared(s->agent->o.hub->store) || !open || s->claimed || s->broken || in_use(s)) {
+        cb(arg, s, NULL);
+        return;
+    }
+    struct getting_here *q = xmalloc(sizeof *q);
+    *q = (struct getting_here){cb, arg};
+    agent__session_claim(s, on_here, q);
+}
+
 void agent__session_claim(struct session *s, session_claimed *done, void *arg)
 {
     struct agent *a = s->agent;

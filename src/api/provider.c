@@ -132,6 +132,6 @@ void op_PROVIDER_MODELS(struct api *api, struct op_call *c)
     if (id == NULL) {
         ask_models(api, c, NULL);
     } else {
-        api__with_session(c, json_str(id, ""), of_session);
+        api__with_session(c, json_str(id, ""), false, of_session);
     }
 }

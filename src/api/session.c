@@ -36,23 +36,27 @@ struct jw *api__session_begin(struct op_call *c, const struct agent_no *no)
 struct finding {
     struct op_call *call;
     session_fn *run;
+    bool here; // no other hub may run a turn in it
 };
 
 static void on_found(void *arg, struct session *s, const struct agent_no *no)
 {
-    const struct finding *f = arg;
+    struct finding *f = arg;
     if (s == NULL) {
         api__refuse(f->call, no);
+    } else if (f->here) {
+        f->here = false;
+        agent_session_get_here(s, on_found, f);
     } else {
         f->run(f->call, s);
     }
 }
 
-void api__with_session(struct op_call *c, struct str id, session_fn *run)
+void api__with_session(struct op_call *c, struct str id, bool here, session_fn *run)
 {
     if (require_agent(c->api, c)) {
         struct finding *f = arena_alloc(c->arena, sizeof *f);
-        *f = (struct finding){.call = c, .run = run};
+        *f = (struct finding){.call = c, .run = run, .here = here};
         agent_session_get(c->api->agent, id, on_found, f);
     }
 }
@@ -171,7 +175,7 @@ static void end(struct op_call *c, struct session *s)
     agent_session_end(s, purge, api__session_row, c);
 }
 
-OF_SESSION(SESSION_END, end)
+OF_SESSION_HERE(SESSION_END, end)
 
 static void on_pruned(void *arg, const struct agent_pruned *list, size_t n,
                       const struct agent_no *no)

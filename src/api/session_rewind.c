@@ -89,5 +89,5 @@ void op_SESSION_REWIND(struct api *api, struct op_call *c)
         return;
     }
     (void)api;
-    api__with_session(c, json_get_text(c->params, "id"), go_back);
+    api__with_session(c, json_get_text(c->params, "id"), true, go_back);
 }

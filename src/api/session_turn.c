@@ -107,7 +107,7 @@ static void interrupt(struct op_call *c, struct session *s)
     op_answer(c, 200, STR("{\"ok\":true}"));
 }
 
-OF_SESSION(SESSION_INTERRUPT, interrupt)
+OF_SESSION_HERE(SESSION_INTERRUPT, interrupt)
 
 static void steer(struct op_call *c, struct session *s)
 {
@@ -119,14 +119,14 @@ static void steer(struct op_call *c, struct session *s)
     agent_steer(s, text, api__session_ok, c);
 }
 
-OF_SESSION(SESSION_STEER, steer)
+OF_SESSION_HERE(SESSION_STEER, steer)
 
 static void compact(struct op_call *c, struct session *s)
 {
     agent_compact(s, on_outcome, c);
 }
 
-OF_SESSION(SESSION_COMPACT, compact)
+OF_SESSION_HERE(SESSION_COMPACT, compact)
 
 static void decide(struct op_call *c, struct session *s)
 {
@@ -144,7 +144,7 @@ static void decide(struct op_call *c, struct session *s)
     }
 }
 
-OF_SESSION(SESSION_PERMISSION, decide)
+OF_SESSION_HERE(SESSION_PERMISSION, decide)
 
 static void answer(struct op_call *c, struct session *s)
 {
@@ -152,4 +152,4 @@ static void answer(struct op_call *c, struct session *s)
     agent_answer(s, json_get_text(p, "question_id"), json_get(p, "answer"), api__session_ok, c);
 }
 
-OF_SESSION(SESSION_ANSWER, answer)
+OF_SESSION_HERE(SESSION_ANSWER, answer)

@@ -96,6 +96,14 @@ def test_a_turn_that_runs_elsewhere_is_a_conflict_that_names_the_hub(team, work)
     answer = b.http("POST", f"/session/{s.id}/message", raw)
     assert answer.status == 409, answer.body
     assert answer.json()["code"] == "CONFLICT" and "'harbour-a'" in answer.json()["detail"]
+    for method, path, body in (("POST", "/interrupt", {}), ("POST", "/steer", {"text": "x"}), ("POST", "/compact", {}),
+                               ("POST", "/rewind", {}), ("POST", "/permission/1", {"decision": "allow"}),
+                               ("POST", "/answer/1", {"answer": "x"}), ("PATCH", "", {"title": "x"}),
+                               ("DELETE", "", None), ("DELETE", "?purge=true", None)):
+        raw_body = json.dumps(body).encode() if body is not None else b""
+        answer = b.http(method, f"/session/{s.id}{path}", raw_body)
+        assert answer.status == 409 and "'harbour-a'" in answer.json()["detail"], (method, path, answer.body)
+        assert call(b, "GET", f"/session/{s.id}")["state"] == "running", (method, path)
     s.call("POST", "/interrupt", {})
     s.wait_for("turn.interrupted")
     retry(lambda: b.http("POST", f"/session/{s.id}/message", raw).status == 202)
@@ -197,6 +205,21 @@ def test_a_hub_that_is_killed_loses_its_session_to_another(team, work):
     done = there.events("tool.completed")
     assert len(done) == 1 and done[0]["success"] is False and done[0]["error"] == "unknown"
     assert types.count("turn.started") == 2 and types.count("turn.completed") == 1
+    check_history(team.database)
+
+
+def test_a_turn_that_a_killed_hub_left_open_is_ended_by_an_interrupt(team, work):
+    a, b = team.start("a", "b")
+    s = Session(a, work, [{"text": "", "tool_calls": [{"name": "shell", "input": {"cmd": "sleep 600"}}]}])
+    s.send("go")
+    s.wait_for("tool.called")
+    team.kill("a")
+    there = on(b, s)
+    retry(lambda: b.http("POST", f"/session/{s.id}/interrupt", b"{}").status == 200)
+    assert there.call("GET")["state"] not in ("running", "waiting")
+    assert [e["error"] for e in there.events("tool.completed")] == ["unknown"]
+    there.call("DELETE")
+    assert there.call("GET")["state"] == "ended"
     check_history(team.database)
 
 
