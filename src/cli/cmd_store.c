@@ -101,6 +101,22 @@ static void on_step(void *arg, int schema, const char *name)
     }
 }
 
+/// A step would take functions and tables from under the hubs that use them.
+static int check_no_hub_lives(struct place *p, struct err *e)
+{
+    struct pg_result *r = NULL;
+    int rc = pg_link_run(p->pg,
+                         "SELECT string_agg(quote_literal(name), ', ' ORDER BY name)"
+                         " FROM afloat.hubs WHERE lease_until > clock_timestamp()",
+                         NULL, 0, &r, e);
+    if (rc == 0 && !pg_is_null(r, 0, 0)) {
+        struct str names = pg_get(r, 0, 0);
+        rc = err_set(e, ERR_CONFLICT, "hubs use the store: stop " STR_FMT " first", STR_ARG(names));
+    }
+    pg_result_free(r);
+    return rc;
+}
+
 static int target_of(struct cli *c, struct place *p, int *target, struct err *e)
 {
     assert(p->pg != NULL);
@@ -115,7 +131,7 @@ static int target_of(struct cli *c, struct place *p, int *target, struct err *e)
         }
         *target = schema - (int)steps;
     }
-    return rc;
+    return rc == 0 && schema != 0 && schema != *target ? check_no_hub_lives(p, e) : rc;
 }
 
 int cmd_store_migrate(struct cli *c)

@@ -67,6 +67,26 @@ def test_migrate_goes_up_and_down(home, database):
     assert home.json("store", "migrate")["schema"] == latest
 
 
+def test_migrate_waits_for_hubs_and_keeps_the_runs(home, database, start_hub):
+    use(home, database.url())
+    with open(home.dir / "config.toml", "a") as f:
+        f.write('hub_name = "anvil"\n')
+    start_hub()
+    done = home.cli("store", "migrate", "--down", "1")
+    assert done.returncode != 0 and "stop 'anvil' first" in done.stderr, done.stderr
+    assert home.json("store", "status")["schema"] == home.json("store", "status")["latest"]
+    home.ok("store", "migrate")
+    body = {"run_id": "r1", "bot": "w", "repository": "/r", "state": "ended", "started_at": "2026-01-02T03:04:05.678Z"}
+    columns = "SELECT bot, repository, started_at FROM afloat.runs"
+    database.sql("INSERT INTO afloat.runs (id, bot, repository, started_at, state, body) VALUES"
+                 f" ('r1', 'w', '/r', 1767323045678, 'ended', '{json.dumps(body)}')")
+    before = database.sql(columns)
+    home.ok("stop")
+    home.ok("store", "migrate", "--down", "2")
+    home.ok("store", "migrate")
+    assert database.sql(columns) == before
+
+
 def test_a_store_that_is_newer_is_left_alone(home, database):
     use(home, database.url())
     home.ok("store", "migrate")

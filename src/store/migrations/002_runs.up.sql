@@ -24,6 +24,10 @@ ALTER TABLE afloat.runs
     ADD COLUMN tokens     bigint[] NOT NULL DEFAULT '{}', -- of the requests that said it
     ADD COLUMN heard      integer NOT NULL DEFAULT 0;  -- how much of that its hub has taken
 
+UPDATE afloat.runs SET bot = coalesce(body::jsonb ->> 'bot', ''), repository = coalesce(body::jsonb ->> 'repository', ''),
+        started_at = coalesce(extract(epoch FROM (body::jsonb ->> 'started_at')::timestamptz) * 1000, 0)
+    WHERE owner = current_user; -- there are some after a step back
+
 DROP INDEX afloat.runs_queue;
 CREATE INDEX runs_queue ON afloat.runs (owner, project, queued_at) WHERE state = 'queued';
 CREATE INDEX runs_held ON afloat.runs (owner, hub, hub_epoch) WHERE state = 'running';
