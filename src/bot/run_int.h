@@ -127,6 +127,7 @@ struct run {
     bool taken;    // from the queue or from a lost hub, which left a worktree that has its branch
     int64_t heard; // what other hubs said to it, so far
     char *former;  // the record before it was resumed; NULL: it was not
+    bool makes_branch; // with its worktree: it has none yet
 };
 
 // ---- for the rest of the service ----------------------------------------------------------------

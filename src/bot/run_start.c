@@ -165,7 +165,8 @@ void run__fill_record(struct ask *a, struct record *rec)
     }
     rec->bot = record_text(rec, str_of(a->name));
     rec->project = record_text(rec, str_of(a->ws.slug));
-    rec->prompt = record_text(rec, ask__str(a, "prompt"));
+    struct str prompt = ask__str(a, "prompt");
+    rec->prompt = record_text(rec, prompt.n != 0 ? prompt : str_of(rec->prompt));
     rec->working_dir = record_text(rec, str_of(a->real));
     rec->repository =
         record_text(rec, str_of(a->git.main_root != NULL ? a->git.main_root : a->real));
@@ -315,14 +316,16 @@ void run__make_space(struct ask *a, const char *name, ask_fn *launch)
 static void launch(struct ask *a, struct record *rec)
 {
     struct catalog_bot *bot = a->bot;
-    bool fresh = rec->run_id[0] == '\0' || (a->taken && !run__has_begun(rec));
+    bool begun = run__has_begun(rec);
+    bool fresh = rec->run_id[0] == '\0' || (a->taken && !begun);
     char *former = NULL;
     if (!fresh && a->taken) {
         former = record_print(rec);
         relocate(a, rec);
     } else if (!fresh) {
         former = run__reopen(rec);
-    } else {
+    }
+    if (!begun) {
         run__fill_record(a, rec);
         rec->started_at = rec->started_at != 0 ? rec->started_at : loop_wall(a->b->loop);
     }
@@ -340,7 +343,9 @@ static void launch(struct ask *a, struct record *rec)
     r->lore->bot = bot;
     a->has_catalog = false;
     run__add_input(r, str_of(r->rec.unread));
-    run__add_input(r, a->taken && former != NULL ? str_of(continued) : ask__str(a, "prompt"));
+    run__add_input(r, !begun                       ? str_of(r->rec.prompt)
+                      : a->taken && former != NULL ? str_of(continued)
+                                                   : ask__str(a, "prompt"));
     r->rec.unread = "";
 }
 
@@ -441,7 +446,7 @@ static void take_added(struct run *r, const struct git_added *g)
     struct record *rec = &r->rec;
     rec->worktree = record_text(rec, str_of(g->dir));
     rec->common = record_text(rec, str_of(g->common));
-    if (r->former == NULL) {
+    if (r->makes_branch) {
         rec->root = record_text(rec, str_of(g->root));
         rec->start = record_text(rec, str_of(g->start));
         rec->base = record_text(rec, str_of(g->base));
@@ -483,9 +488,10 @@ static void add_tree(void *arg)
     struct git_add add = {.repo = r->rec.root,
                           .dir = r->rec.worktree,
                           .branch = r->rec.branch,
-                          .from = r->former != NULL ? GIT_FROM_BRANCH : GIT_FROM_STATE,
+                          .from = r->makes_branch ? GIT_FROM_STATE : GIT_FROM_BRANCH,
                           .include = arena_list(&r->arena, c->include.p, c->include.n),
                           .link = arena_list(&r->arena, c->link.p, c->link.n),
+                          .over = r->former != NULL, // a killed hub may have left it, without work
                           .steal = r->taken,
                           .quarantine = w.quarantine};
     r->rec.link.n = 0;
@@ -501,6 +507,7 @@ void run__tree(struct run *r)
         return;
     }
     assert(!r->has_tree && r->job == NULL && !r->rec.in_place);
+    r->makes_branch = !run__has_begun(&r->rec); // a resumed one may have waited in the queue only
     run__away(r);
     turnstile_enter(&r->b->trees, r->rec.common, add_tree, r);
 }

@@ -55,7 +55,7 @@ static void on_forgotten(void *arg, int status, const struct err *e)
 
 void run__forget(struct run *r)
 {
-    if (r->former != NULL) {
+    if (!r->makes_branch) {
         run__go(r, RUN_UNNOTE);
         return;
     }

@@ -112,7 +112,8 @@ static void make_branch(struct git_job *j)
         return;
     }
     k->made_branch = true; // until we know better: a git that was killed does not tell
-    job__run(j, "update-ref", "--no-deref", k->ref, k->out.start, "", NULL); // "": there is none
+    const char *before = k->ask.over ? NULL : ""; // "": there is none
+    job__run(j, "update-ref", "--no-deref", k->ref, k->out.start, before, NULL);
     j->cmd.may_fail = true;
 }
 
@@ -394,6 +395,7 @@ struct git_job *git_add(struct git *g, const struct git_add *a, git_add_cb *cb, 
         .include = job__dup_list(j, a->include),
         .link = job__dup_list(j, a->link),
         .steal = a->steal,
+        .over = a->over,
         .quarantine = job__dup(j, a->quarantine),
     };
     k->ref = arena_printf(&j->arena, "refs/heads/%s", a->branch);

@@ -109,6 +109,8 @@ struct git_add {
     const char *const *link;
     /// GIT_FROM_BRANCH: also when another worktree has the branch; that one belongs to a hub that is lost.
     bool steal;
+    /// Otherwise: the branch may be there already; it is replaced.
+    bool over;
     /// A directory for the worktree's own repository, where commits are made that a box lets nobody make
     /// in the user's. It must not exist yet. NULL: a worktree as git itself makes it.
     const char *quarantine;

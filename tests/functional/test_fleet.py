@@ -169,6 +169,24 @@ def test_labels_place_a_run_and_it_waits_until_a_hub_has_them(team, repo):
     check_history(made["anvil"].home, started.id)
 
 
+def test_a_run_that_was_stopped_in_the_queue_begins_when_it_is_resumed(team, repo):
+    made = rigs(team, repo, "anvil", "bellows")
+    queued = made["anvil"].start(DONE, prompt="the wish", on="gpu")
+    call(made["anvil"].home, "POST", f"/runs/{queued.id}/stop", {})
+    stopped = retry(lambda: (r := row(made["bellows"].home, queued.id))["state"] == "ended" and r)
+    assert stopped["end_reason"] == "interrupted" and stopped["resume"]
+    repo.git("branch", stopped["branch"])  # as of a hub that was killed before it wrote that the run began
+    again = made["bellows"].start([shell("echo one > one.txt"), *DONE], prompt=None, resume=queued.id)
+    record = again.wait()
+    assert again.id == queued.id and record["hub"] == "bellows" and record["end_reason"] == "complete", record
+    assert record["prompt"] == "the wish" and record["base_branch"] == "main"
+    said = [e["text"] for e in events(made["anvil"].home, record["session_id"])
+            if e["type"] == "message.completed" and e["role"] == "user"]
+    assert "the wish" in said[0]
+    assert repo.show(record["branch"], "one.txt") == "one\n"
+    check_history(made["anvil"].home, queued.id)
+
+
 def test_secrets_of_the_client_stay_on_its_machine(team, repo):
     made = rigs(team, repo, "anvil")["anvil"]
     env = {**made.env(DONE), "OPENAI_API_KEY": "sk-not-for-others", "MY_TOKEN": "hush-hush", "PLAIN": "seen"}
