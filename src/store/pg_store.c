@@ -620,7 +620,8 @@ static void store_pg_check(struct store *s, bool repair, store_text_cb *cb, void
 static const struct err *store_pg_trouble(struct store *s)
 {
     const struct pg_store *p = pg_store_of(s);
-    return p->pg != NULL ? pg_trouble(p->pg) : NULL;
+    const struct err *now = p->pg != NULL ? pg_trouble(p->pg) : NULL;
+    return now != NULL || p->lost.code == 0 ? now : &p->lost;
 }
 
 static void store_pg_metrics(struct store *s, struct buf *out)

@@ -53,8 +53,9 @@ struct pg_store {
     void *follow_arg;
     uint64_t seen;  // the last id that was handed on
     uint64_t heard; // the highest that is known to be there
-    uint64_t asked; // `heard` when the fetch under way was begun
     bool fetching;
+    uint64_t from, asked; // `seen` and `heard` when the page that is fetched was asked for
+    struct err lost;      // events that hubs had seen; code 0: none
     struct timer poll;
     fifo(struct pg_emit) emits; // that wait
     size_t n_emits, emit_bytes, dropped;

@@ -126,10 +126,26 @@ static void tell_followed(struct pg_store *p, const struct err *e)
     }
 }
 
+/// A copy of the server that was behind took over, or a backup was restored: the ids after `last` are given out again, and
+/// we take their events for known ones.
+static void check_last(struct pg_store *p, uint64_t last)
+{
+    if (last < p->from && p->lost.code == 0) {
+        err_set(&p->lost, ERR_CORRUPT,
+                "the server has lost the events after %llu, of %llu; restart the hub to continue "
+                "from there",
+                (unsigned long long)last, (unsigned long long)p->from);
+        log_error(LOG_STORE, "stream=behind reason=%s", LOGQ(str_of(p->lost.msg)).z);
+    }
+}
+
 static void on_fetched(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct pg_store *p = arg;
     p->fetching = false;
+    if (r != NULL) {
+        check_last(p, (uint64_t)pg_get_int(r, 0, 0));
+    }
     for (size_t i = 0; r != NULL && p->follow != NULL && i < page_rows(r); i++) {
         struct store_stream_event ev = event_at(p, r, i);
         hand_on(p, &ev);
@@ -156,6 +172,7 @@ static void fetch(struct pg_store *p)
     if (!p->fetching && p->follow != NULL && !p->closing) {
         p->fetching = true;
         p->asked = p->heard;
+        p->from = p->seen;
         timer_stop(&p->poll);
         ask_page(p, p->seen, PAGE, on_fetched, p);
     }

@@ -169,6 +169,25 @@ def test_an_id_that_was_never_given_out_is_a_gap(team):
     r.close()
 
 
+def test_a_server_that_lost_events_is_reported_until_the_hub_restarts(team, database):
+    """As after a restore from a backup: ids are given out again, and live readers would miss their events unheard."""
+    a = team.start("a")
+    for n in range(5):
+        last = int(a.ok("events", "emit", "user.n", json.dumps({"n": n})))
+    assert "store_error" not in a.json("status")
+    database.sql(f"DELETE FROM afloat.events WHERE id > {last} - 3; UPDATE afloat.streams SET last = {last} - 3")
+    said = retry(lambda: a.json("status").get("store_error"))
+    assert f"lost the events after {last - 3}" in said and "restart the hub" in said
+    a.ok("stop")
+    del team.hubs["a"]
+    a = team.start("a")
+    reader = Reader(a, "/events?types=user.*")
+    again = int(a.ok("events", "emit", "user.again"))
+    reader.wait_for(lambda e: e[0] == again)
+    assert "store_error" not in a.json("status")
+    reader.close()
+
+
 def test_the_events_of_a_session_on_another_hub_come_as_they_happen(team, work):
     a, b = team.start("a", "b")
     s = Session(a, work, [{"text": "one two three", "delta_ms": 20}, {"text": "more"}])
