@@ -90,6 +90,7 @@ static void lost_now(struct pg__conn *c)
 {
     struct err e;
     struct str why = str_trim(str_of(c->pool->api->errorMessage(c->pq)));
+    why = str_cut(&why, '\n'); // what follows are guesses
     err_set(&e, -ECONNRESET, "lost the connection to PostgreSQL: " STR_FMT, STR_ARG(why));
     log_warn(LOG_STORE, "postgresql=lost reason=%s", LOGQ(str_of(e.msg)).z);
     lost(c, &e);
