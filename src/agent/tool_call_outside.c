@@ -100,15 +100,15 @@ static void on_ended(struct tool_call *c)
     bool as_said = str_eq(output, c->content_says); // no plugin changed it or answered in its place
     switch (c->end) {
     case CALL_RAN:
-        run_end(r,
-                &(struct agent_tool_answer){
-                    .output = output,
-                    .content = as_said ? c->content : NULL,
-                    .structured = as_said ? c->structured : NULL,
-                    .success = json_bool(json_get(c->result, "success"), true),
-                    .error = json_get(c->result, "error") != NULL ? error : STR_NULL,
-                    .generation = gen_number(r->site.gen)},
-                NULL);
+        run_end(
+            r,
+            &(struct agent_tool_answer){.output = output,
+                                        .content = as_said ? c->content : NULL,
+                                        .structured = as_said ? c->structured : NULL,
+                                        .success = json_bool(json_get(c->result, "success"), true),
+                                        .error = json_str(json_get(c->result, "error"), NULL),
+                                        .generation = gen_number(r->site.gen)},
+            NULL);
         break;
     case CALL_UNFIT: run_refuse(r, PROBLEM_INVALID_BODY, NULL, error.p); break;
     case CALL_DENIED:

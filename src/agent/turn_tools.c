@@ -42,17 +42,17 @@ void turn__note_result(struct tool_call *c, note_done *done, void *arg)
 {
     struct turn *t = c->site->turn;
     int64_t ms = (int64_t)((time_mono_ns() - c->since_ns) / 1000000);
-    const struct json *error = json_get(c->result, "error");
+    const struct json *error = json_get(c->result, "error"); // a plugin may say null
+    struct str why = json_str(error, NULL);
     bool success = json_bool(json_get(c->result, "success"), true);
     struct arena *a = &t->arena;
     struct note n;
-    vec_push(&t->calls, ((struct agent_call){
-                            .id = arena_str(a, c->id),
-                            .tool = arena_str(a, c->name),
-                            .input = json_clone(a, tool_call_input(c)),
-                            .success = success,
-                            .error = error != NULL ? arena_str(a, json_str(error, "")) : STR_NULL,
-                            .duration_ms = ms}));
+    vec_push(&t->calls, ((struct agent_call){.id = arena_str(a, c->id),
+                                             .tool = arena_str(a, c->name),
+                                             .input = json_clone(a, tool_call_input(c)),
+                                             .success = success,
+                                             .error = why.p != NULL ? arena_str(a, why) : STR_NULL,
+                                             .duration_ms = ms}));
     t->s->calls++;
     if (!c->noted) {
         done(arg, 0, NULL);

@@ -1602,3 +1602,22 @@ def test_a_host_says_why_a_file_cannot_be_loaded(home, lang, ending):
     missing.write_text("this is = not code (\n")
     failed = Far(home, lang, missing).hear("failed", "loaded")
     assert failed["type"] == "failed" and failed["path"] == str(missing) and failed["line"] == 1 and failed["message"]
+
+
+# ---- results of tools ---------------------------------------------------------------------------------
+
+def test_a_result_that_python_passes_on_has_no_error_where_there_was_none(home, tmp_path):
+    put(home, "passes.py", '''
+@on_tool_result
+def shorten(ctx, call, result):
+    result.output = result.output.strip() + "!"
+    return result
+''')
+    env = scenario(home, {"tool_calls": [{"name": "shell", "input": {"cmd": "echo one"}}]}, {"text": "Done."})
+    run = {"input": {"cmd": "echo one"}, "working_dir": str(tmp_path)}
+    outside = home.json("api", "POST", "/tool/shell", json.dumps(run))
+    assert (outside["output"], outside["success"], outside["error"]) == ("one!", True, None)
+    got = home.json("api", "POST", "/session", "{}", env=env)
+    turn = home.json("api", "POST", f"/session/{got['id']}/message", json.dumps({"text": "go", "wait": True, "env": env}))
+    assert [(c["success"], c["error"]) for c in turn["tool_calls"]] == [(True, None)], turn
+    assert [(e["output"], e["error"]) for e in events_of(home, got["id"], "tool.completed")] == [("one!", None)]
