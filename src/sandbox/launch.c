@@ -182,8 +182,9 @@ static void set_limit(unsigned resource, rlim_t value, bool both)
     }
 }
 
-/// PATH is that of the program's environment. Only absolute entries count: the working directory may belong to
-/// anyone. Unlike execvp(), a text without #! is not handed to a shell.
+/// PATH is that of the program's environment; without one, as with execvp(), the system's own programs are found.
+/// Only absolute entries count: the working directory may belong to anyone. Unlike execvp(), a text without #! is
+/// not handed to a shell.
 static void exec_program(char **argv)
 {
     if (strchr(argv[0], '/') != NULL) {
@@ -191,6 +192,7 @@ static void exec_program(char **argv)
         return;
     }
     const char *dir = getenv("PATH");
+    dir = dir != NULL ? dir : "/usr/local/bin:/usr/bin:/bin";
     int worst = ENOENT;
     while (dir != NULL && argv[0][0] != '\0') {
         char path[PATH_MAX];

@@ -55,6 +55,19 @@ TEST(the_program_is_looked_up_in_the_path_of_its_own_environment)
     finish();
 }
 
+TEST(without_a_path_the_programs_of_the_system_are_found)
+{
+    const char *const argv[] = {"env", NULL}, *const env[] = {"ONLY=1", NULL};
+    struct proc_opts o = {.argv = argv, .env = env, .out = PROC_PIPE};
+    struct run r;
+    begin();
+    start(&r, &o);
+    loop_run(&l);
+    CHECK_STR(buf_z(&r.out), "ONLY=1\n");
+    end(&r);
+    finish();
+}
+
 TEST(the_working_directory_is_not_searched_for_programs)
 {
     const char *const argv[] = {"planted", NULL};
