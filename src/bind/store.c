@@ -5,6 +5,8 @@
 
 #include "store/store.h"
 
+#include <assert.h>
+
 #include <lauxlib.h>
 
 #include "bind/bind_int.h"
@@ -15,7 +17,8 @@ enum { KEY_MAX = 256, VALUE_MAX = 1 << 20 };
 
 struct ask {
     struct bind_op op;
-    char *key; // NULL: all keys
+    char *key;      // NULL: all keys
+    char *fallback; // JSON, for a key that has no value; NULL: nil
     bool writes;
 };
 
@@ -36,6 +39,21 @@ void bind__store_doc(struct buf *out, const char *space)
 
 // ---- answers ----------------------------------------------------------------------------------
 
+/// The value of the key, else what was given as its default.
+static int push_value(lua_State *L, const struct ask *a, const struct json *doc,
+                      struct arena *arena)
+{
+    const struct json *v = json_get(doc, a->key);
+    struct json *fallback = NULL;
+    if (v == NULL && a->fallback != NULL) {
+        int rc = json_parse(&fallback, arena, str_of(a->fallback), NULL, NULL);
+        assert(rc == 0); // we wrote it
+        v = fallback;
+    }
+    value_push(L, v);
+    return 1;
+}
+
 static int push_text(lua_State *L, const struct ask *a, struct str text)
 {
     struct arena arena = {0};
@@ -53,7 +71,7 @@ static int push_text(lua_State *L, const struct ask *a, struct str text)
         }
         value_mark_array(L);
     } else {
-        value_push(L, json_get(doc, a->key));
+        n = push_value(L, a, doc, &arena);
     }
     arena_fini(&arena);
     return n;
@@ -71,6 +89,7 @@ static void answer(struct ask *a, int status, struct str text, const struct err 
         bind__op_answer(&a->op, push_text(L, a, text));
     }
     free(a->key);
+    free(a->fallback);
     free(a);
 }
 
@@ -95,19 +114,22 @@ static const char *check_key(lua_State *L, const char *fn)
     return key;
 }
 
-/// Read the document, or (`value` not NULL) set `key` in it. The store answers in any case: that frees the request.
-static int ask(lua_State *L, const char *who, const char *key, const struct str *value,
-               int callback)
+/// Read the document (`fallback` stands for a key that has no value, STR_NULL: nil), or (`value` not NULL) set `key`
+/// in it. The store answers in any case: that frees the request.
+static int ask(lua_State *L, const char *who, const char *key, struct str fallback,
+               const struct str *value, int callback)
 {
     struct store *store = bind_of(L)->o.hub->store;
     struct buf name = {.max = SIZE_MAX};
     struct ask *a = xcalloc(1, sizeof *a);
-    int refused = bind__op_charge(L, &a->op, sizeof *a + (value != NULL ? value->n : 0), who);
+    int refused =
+        bind__op_charge(L, &a->op, sizeof *a + fallback.n + (value != NULL ? value->n : 0), who);
     if (refused != 0) {
         free(a);
         return refused;
     }
     a->key = key != NULL ? xstrdup(key) : NULL;
+    a->fallback = fallback.p != NULL ? str_dup(fallback) : NULL;
     a->writes = value != NULL;
     // a module's document is named after its unit, a plugin's after its namespace
     const struct bind_owner *o = bind_owner_running(L);
@@ -123,25 +145,46 @@ static int ask(lua_State *L, const char *who, const char *key, const struct str 
     return bind__op_begin(L, &a->op, callback, NULL);
 }
 
+/// Write the value at `idx` as JSON to the scratch buffer. True, or nil and a message are pushed.
+static bool write_value(lua_State *L, struct args_scratch *s, int idx, const char *fn)
+{
+    struct err e = {0};
+    struct json *v;
+    if (value_read(&v, &s->arena, L, idx, &e) < 0) {
+        (void)args_fail(L, "%s: %s", fn, e.msg);
+        return false;
+    }
+    json_write(&s->buf, v, 0);
+    return true;
+}
+
+/// store.get(key [, default] [, fn])
 static int l_get(lua_State *L)
 {
     const char *key = check_key(L, "store.get");
-    lua_settop(L, 2);
-    bind__op_check(L, 2, "store.get");
-    return ask(L, "store.get", key, NULL, 2);
+    struct str fallback = STR_NULL;
+    lua_settop(L, 3);
+    int callback = lua_isfunction(L, 2) ? 2 : 3;
+    bind__op_check(L, callback, "store.get");
+    if (callback == 3 && !lua_isnil(L, 2)) {
+        struct args_scratch *s = args_scratch(L);
+        if (!write_value(L, s, 2, "store.get")) {
+            return 2;
+        }
+        fallback = buf_str(&s->buf);
+    }
+    return ask(L, "store.get", key, fallback, NULL, callback);
 }
 
 static int l_keys(lua_State *L)
 {
     lua_settop(L, 1);
     bind__op_check(L, 1, "store.keys");
-    return ask(L, "store.keys", NULL, NULL, 1);
+    return ask(L, "store.keys", NULL, STR_NULL, NULL, 1);
 }
 
 static int l_set(lua_State *L)
 {
-    struct err e = {0};
-    struct json *v;
     const char *key = check_key(L, "store.set");
     lua_settop(L, 3);
     if (lua_isnil(L, 2)) {
@@ -149,15 +192,14 @@ static int l_set(lua_State *L)
     }
     bind__op_check(L, 3, "store.set");
     struct args_scratch *s = args_scratch(L);
-    if (value_read(&v, &s->arena, L, 2, &e) < 0) {
-        return args_fail(L, "store.set: %s", e.msg);
+    if (!write_value(L, s, 2, "store.set")) {
+        return 2;
     }
-    json_write(&s->buf, v, 0);
     if (s->buf.n > VALUE_MAX) {
         return args_fail(L, "store.set: '%s' is larger than 1 MiB", key);
     }
     struct str value = buf_str(&s->buf);
-    return ask(L, "store.set", key, &value, 3);
+    return ask(L, "store.set", key, STR_NULL, &value, 3);
 }
 
 static int l_remove(lua_State *L)
@@ -165,7 +207,7 @@ static int l_remove(lua_State *L)
     const char *key = check_key(L, "store.remove");
     lua_settop(L, 2);
     bind__op_check(L, 2, "store.remove");
-    return ask(L, "store.remove", key, &STR_NULL, 2);
+    return ask(L, "store.remove", key, STR_NULL, &STR_NULL, 2);
 }
 
 const luaL_Reg face_store[] = {

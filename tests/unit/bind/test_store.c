@@ -40,6 +40,21 @@ TEST(store_has_a_callback_form_and_checks_what_it_is_given)
     rig_close();
 }
 
+TEST(a_key_without_a_value_has_the_given_default)
+{
+    rig_open();
+    rig_load("a", "timer.after(0, function() store.set('k', false) say(store.get('k', 7), "
+                  "store.get('none', 7)) "
+                  "say(json.encode(store.get('none', {1, {}})), store.get('none', nil)) "
+                  "say(store.get('none', print)) say(store.get('none', {f = print})) "
+                  "store.get('none', 'later', function(v) say(v) say('end') end) end)");
+    rig_wait("end");
+    CHECK_STR(buf_z(&rig.said),
+              "false 7\n[1,{}] nil\ntrue\nnil store.get: value.f: a function cannot be sent\n"
+              "later\nend\n");
+    rig_close();
+}
+
 TEST(a_query_is_bounded_within_one_row)
 {
     rig_open();
