@@ -53,6 +53,12 @@ static const char *type_name(enum json_type type)
     return json_type_name(&v);
 }
 
+/// An empty table of Lua is an object.
+static bool is_empty(const struct json *v)
+{
+    return v->type == JSON_OBJ && v->n == 0;
+}
+
 static int check_members(const struct json *v, const char *what, const struct member *list,
                          size_t n, struct err *e)
 {
@@ -62,7 +68,9 @@ static int check_members(const struct json *v, const char *what, const struct me
     for (size_t i = 0; i < n; i++) {
         const struct json *m = json_get(v, list[i].name);
         bool absent = m == NULL || m->type == JSON_NULL;
-        if (absent ? !list[i].optional : m->type != list[i].type) {
+        bool fits =
+            !absent && (m->type == list[i].type || (list[i].type == JSON_ARR && is_empty(m)));
+        if (absent ? !list[i].optional : !fits) {
             return err_set(e, ERR_INVALID, "%s.%s must be of type %s, is %s", what, list[i].name,
                            type_name(list[i].type), json_type_name(m));
         }
@@ -129,12 +137,6 @@ static check_fn *const checks[HOOK_SHAPE__COUNT] = {
     [HOOK_SHAPE_CALL] = check_call,       [HOOK_SHAPE_RESULT] = check_result,
 };
 
-/// An empty table of Lua is an object.
-static bool is_empty(const struct json *v)
-{
-    return v->type == JSON_OBJ && v->n == 0;
-}
-
 static int check_memory(const struct json *v, struct err *e)
 {
     if (v->type != JSON_ARR && !is_empty(v)) {
@@ -176,6 +178,31 @@ static struct json *complete_result(struct json *v, const struct hook_args *a)
     return v;
 }
 
+/// Where a list stands an empty table is an empty list.
+static void complete_lists(struct json *v, const struct member *list, size_t n)
+{
+    for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n; i++) {
+        struct json_member *m = &v->members[i];
+        for (size_t k = 0; k < n && is_empty(&m->value); k++) {
+            if (list[k].type == JSON_ARR && str_eqz(m->key, list[k].name)) {
+                m->value = (struct json){.type = JSON_ARR};
+            }
+        }
+    }
+}
+
+/// A request, a response, or a request's `response`.
+static void complete_talk(struct json *v)
+{
+    complete_lists(v, request_members, ARRAY_LEN(request_members));
+    complete_lists(v, response_members, ARRAY_LEN(response_members));
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (str_eqz(v->members[i].key, "response")) {
+            complete_lists(&v->members[i].value, response_members, ARRAY_LEN(response_members));
+        }
+    }
+}
+
 // ---- public -----------------------------------------------------------------------------------
 
 int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
@@ -191,6 +218,9 @@ int hook_args_take(struct hook_args *a, const struct json *value, struct err *e)
         return rc;
     }
     struct json *mine = json_clone(a->arena, value);
+    if (answer == HOOK_SHAPE_REQUEST || answer == HOOK_SHAPE_RESPONSE) {
+        complete_talk(mine);
+    }
     a->values[a->n - 1] = answer == HOOK_SHAPE_RESULT ? complete_result(mine, a) : mine;
     return 0;
 }

@@ -578,6 +578,21 @@ def test_requests_and_answers_can_be_changed(home, hub, work):
     assert changed["original_text"] == "hey" and changed["changed_by"] == ["changer"]
 
 
+def test_an_empty_table_where_a_list_stands_is_an_empty_list(home, hub, work):
+    plugin(home, "emptier", """
+        on_before_model(function(ctx, request)
+          if ctx.user_text == "mock" then return { response = { text = "mocked", tool_calls = {} } } end
+          request.tools = {}
+          return request
+        end)
+        on_after_model(function(ctx, response) response.tool_calls = {} return response end)""")
+    s = Session(home, work, [{**one_call(cmd="true"), "text": "no call"}])
+    assert s.ask("mock")["text"] == "mocked"
+    turn = s.ask("go")
+    assert (turn["text"], turn["tool_calls"]) == ("no call", [])
+    assert s.requests()[0]["body"]["tools"] == []
+
+
 def test_a_response_carries_its_own_usage_not_that_of_the_turn(home, hub, work):
     plugin(home, "meter", """
         on_after_model(function(ctx, response) log.info("used " .. json.encode(response.usage)) end)""")
