@@ -365,7 +365,7 @@ static int check_call(struct tool_call *c, struct err *e)
     }
     int rc = schema_check(c->entry->schema, e);
     if (rc < 0) {
-        return c->entry->foreign ? 0 : rc;
+        return c->entry->foreign || rc == ERR_UNSUPPORTED ? 0 : rc;
     }
     return schema_fit(c->entry->schema, json_get(c->call, "input"), "input", e);
 }

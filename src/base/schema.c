@@ -13,8 +13,9 @@
 //
 // Defaults are in schema_defaults.c. Places are chains on the stack; only a failure turns one into text.
 //
-// Not here: `$ref`, `pattern` (a regular expression from outside is a way to burn time), `not`,
-// `if`/`then`/`else`. schema_check() refuses them: a rule that is silently ignored is worse than none.
+// Not here: `$ref`, `pattern` (a regular expression from outside is a way to burn time), `not`, `if`/`then`/`else` and
+// other keywords of the standard. schema_check() tells them from typing errors (ERR_UNSUPPORTED): the schema of a tool
+// may use them, and is then not checked at all. Checking half of it would refuse what fits: `oneOf` two references.
 
 #include "base/schema.h"
 
@@ -545,7 +546,24 @@ static const struct keyword keywords[] = {
     {"format", check_text, 0, NULL, NULL},
     {"examples", NULL, 0, NULL, NULL},
     {"$schema", NULL, 0, NULL, NULL},
+    {"$id", NULL, 0, NULL, NULL},
+    {"$comment", NULL, 0, NULL, NULL},
+    {"deprecated", NULL, 0, NULL, NULL},
+    {"readOnly", NULL, 0, NULL, NULL},
+    {"writeOnly", NULL, 0, NULL, NULL},
+    {"contentEncoding", NULL, 0, NULL, NULL},
+    {"contentMediaType", NULL, 0, NULL, NULL},
 };
+
+// clang-format off
+/// Of the standard, and about validity.
+static const char *const unsupported[] = {
+    "$anchor", "$defs", "$dynamicAnchor", "$dynamicRef", "$ref", "additionalItems", "contains",
+    "contentSchema", "definitions", "dependencies", "dependentRequired", "dependentSchemas",
+    "else", "if", "maxContains", "maxProperties", "minContains", "minProperties", "multipleOf",
+    "not", "pattern", "patternProperties", "prefixItems", "propertyNames", "then",
+    "unevaluatedItems", "unevaluatedProperties", "uniqueItems"};
+// clang-format on
 
 static int check_keyword(const struct json_member *m, const struct schema_place *p, struct err *e)
 {
@@ -554,6 +572,11 @@ static int check_keyword(const struct json_member *m, const struct schema_place 
         names[i] = keywords[i].name;
     }
     ptrdiff_t found = str_lookup(m->key, names, ARRAY_LEN(names));
+    if (found < 0 && str_lookup(m->key, unsupported, ARRAY_LEN(unsupported)) >= 0) {
+        return at(
+            p, e,
+            err_set(e, ERR_UNSUPPORTED, "'%.*s' is not supported here", (int)m->key.n, m->key.p));
+    }
     if (found < 0) {
         return str_starts(m->key, "x-")
                    ? 0
@@ -565,6 +588,9 @@ static int check_keyword(const struct json_member *m, const struct schema_place 
 
 static int check(const struct json *schema, const struct schema_place *p, struct err *e)
 {
+    if (schema->type == JSON_BOOL) {
+        return at(p, e, err_set(e, ERR_UNSUPPORTED, "a boolean as a schema is not supported here"));
+    }
     int rc = expect(schema, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, schema) {
         rc = rc < 0 ? rc : check_keyword(m, p, e);

@@ -6,13 +6,14 @@
 // `properties`, `required`, `additionalProperties` (a boolean or a schema), `items`, `enum`, `const`,
 // `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`, `maxLength` (characters),
 // `minItems`, `maxItems`, `anyOf`, `oneOf`, `allOf`, `default`; `description`, `title`, `format`,
-// `examples`, `$schema` and names beginning with `x-` say nothing about validity.
+// `examples`, `$schema` and their like, and names beginning with `x-`, say nothing about validity.
 
 enum { SCHEMA_STEPS = 200 * 1000 }; // that one check takes at most: some ten milliseconds
 
 /// Is `schema` one of ours? ERR_INVALID with the place inside it ("properties.n: unknown type 'int'
-/// (did you mean 'integer'?)"; callers put their own name in front) when it is malformed, uses what we
-/// do not know, or has a default that does not fit. NULL is fine.
+/// (did you mean 'integer'?)"; callers put their own name in front) when it is malformed, uses what nobody
+/// knows, or has a default that does not fit; ERR_UNSUPPORTED when it uses a keyword of the standard that we do not
+/// check, or a boolean as a schema. NULL is fine.
 int schema_check(const struct json *schema, struct err *e) MUST_CHECK;
 
 /// Does `value` (NULL: null) fit? ERR_INVALID with the path of the first that does not and what was

@@ -23,8 +23,8 @@ static bool is_checked(lua_State *L)
     return !off;
 }
 
-/// The schema of the tool's input; NULL: it takes anything.
-static const struct json *read_schema(lua_State *L, struct args_scratch *s)
+/// The schema of the tool's input; NULL: it takes anything. `*checked` becomes false when it says more than we check.
+static const struct json *read_schema(lua_State *L, struct args_scratch *s, bool *checked)
 {
     struct json *schema = offer_value(L, "tool", "input_schema", &s->arena);
     struct json *input = offer_value(L, "tool", "input", &s->arena);
@@ -45,7 +45,9 @@ static const struct json *read_schema(lua_State *L, struct args_scratch *s)
         schema = schema_from_short(&s->arena, input);
         offer_sort(schema);
     }
-    if (schema != NULL && is_checked(L) && schema_check(schema, &e) < 0) {
+    int rc = *checked ? schema_check(schema, &e) : 0;
+    *checked = *checked && rc != ERR_UNSUPPORTED;
+    if (rc < 0 && *checked) {
         luaL_error(L, "tool: %s", e.msg);
     }
     return schema;
@@ -53,8 +55,7 @@ static const struct json *read_schema(lua_State *L, struct args_scratch *s)
 
 // ---- tool{} ---------------------------------------------------------------------------------------
 
-static void write_about(lua_State *L, struct args_scratch *s, const struct json *schema,
-                        bool override)
+static void write_about(lua_State *L, struct args_scratch *s, bool override)
 {
     static const char *const modes[] = {"allow", "ask", "deny", NULL};
     static const char *const extras[] = {"annotations", "output_schema", "title"}; // for MCP alone
@@ -62,6 +63,8 @@ static void write_about(lua_State *L, struct args_scratch *s, const struct json 
     if (permission.p != NULL) {
         luaL_checkoption(L, -1, NULL, modes);
     }
+    bool checked = is_checked(L);
+    const struct json *schema = read_schema(L, s, &checked);
     struct jw w = {.out = &s->buf};
     jw_obj(&w);
     jw_kstr(&w, "description", offer_text(L, "tool", "description", STR("")));
@@ -77,7 +80,7 @@ static void write_about(lua_State *L, struct args_scratch *s, const struct json 
     if (override) {
         jw_kbool(&w, "override", true);
     }
-    if (!is_checked(L)) {
+    if (!checked) {
         jw_kbool(&w, "unchecked", true);
     }
     for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
@@ -97,7 +100,7 @@ int offer_tool(lua_State *L)
     struct str name = offer_name(L, "tool", keys, "roll-dice");
     struct args_scratch *s = args_scratch(L);
     bool override = args_field(L, 1, "override") && lua_toboolean(L, -1);
-    write_about(L, s, read_schema(L, s), override);
+    write_about(L, s, override);
     if (!buf_ok(&s->buf)) {
         return luaL_error(L, "tool: what '%s' says of itself is too large", name.p);
     }

@@ -71,7 +71,9 @@ static int write_tool(struct jw *w, const void *entry, struct err *e)
     } else {
         const struct json *schema = t->input != NULL ? schema_from_short(&a, input) : input;
         rc = schema_check(schema, e);
-        if (rc < 0) {
+        if (rc == ERR_UNSUPPORTED) { // the hub does not check it then
+            rc = 0;
+        } else if (rc < 0) {
             err_prefix(e, "tool '%s': input", t->name);
         }
         jw_kvalue(w, "input_schema", schema);

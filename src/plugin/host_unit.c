@@ -98,8 +98,9 @@ static int check_told(const struct host_unit *u, enum offer_kind kind, const str
                       struct err *e)
 {
     struct str uri = json_get_text(what, "uri");
-    if (kind == OFFER_TOOL && u->rules->whole &&
-        schema_check(json_get(what, "input_schema"), e) < 0) {
+    bool tool = kind == OFFER_TOOL && u->rules->whole;
+    int rc = tool ? schema_check(json_get(what, "input_schema"), e) : 0;
+    if (rc < 0 && rc != ERR_UNSUPPORTED) {
         return err_prefix(e, "tool: input");
     }
     json_foreach_item (name, kind == OFFER_PROVIDER ? json_get(what, "models") : NULL) {
@@ -169,7 +170,9 @@ static int register_told(struct host_unit *u, const struct kind *k, const struct
     o->title = buf_take(&about, NULL);
     o->dynamic = k->offer == OFFER_PROMPT && json_get(what, "text") == NULL;
     if (k->offer == OFFER_TOOL && u->rules->whole) {
-        o->schema = json_clone(&o->arena, json_get(what, "input_schema"));
+        const struct json *schema = json_get(what, "input_schema");
+        bool checked = schema_check(schema, NULL) == 0; // else it uses what only the tool can check
+        o->schema = checked ? json_clone(&o->arena, schema) : NULL;
         o->naming =
             json_bool(json_get(what, "override"), false) ? GEN_NAME_OVERRIDE : GEN_NAME_PLAIN;
     } else if ((k->offer == OFFER_COMMAND || k->offer == OFFER_FLAG) &&

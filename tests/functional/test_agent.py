@@ -593,6 +593,21 @@ def test_an_empty_table_where_a_list_stands_is_an_empty_list(home, hub, work):
     assert s.requests()[0]["body"]["tools"] == []
 
 
+def test_the_schema_of_a_tool_may_use_all_of_json_schema(home, hub, work):
+    schema = {"type": "object", "$defs": {"name": {"type": "string", "pattern": "^[a-z]+$"}},
+              "properties": {"who": {"$ref": "#/$defs/name"}, "any": True}, "oneOf": [{"$ref": "#/$defs/x"}, {"not": {}}]}
+    plugin(home, "schemas", f"""
+        tool {{ name = "greet", description = "g", input_schema = json.decode([[{json.dumps(schema)}]]),
+               run = function(ctx, input) return "hello " .. input.who end }}""")
+    s = Session(home, work, [one_call("greet", who="Ada", any=[1]), {"text": "done"}])
+    s.ask()
+    assert s.results()[0]["output"] == "hello Ada"
+    assert next(t for t in s.requests()[0]["body"]["tools"] if t["name"] == "greet")["input_schema"] == schema
+    refused = home.http("POST", "/plugin/save", json.dumps({"name": "typo", "content": """
+        tool { name = "t", description = "t", input_schema = { propertys = {} }, run = print }"""}).encode())
+    assert "did you mean 'properties'?" in refused.body.decode()
+
+
 def test_a_response_carries_its_own_usage_not_that_of_the_turn(home, hub, work):
     plugin(home, "meter", """
         on_after_model(function(ctx, response) log.info("used " .. json.encode(response.usage)) end)""")
