@@ -1,12 +1,12 @@
 -- What a plugin would register, found out by running it where nothing has an effect.
 --
 -- The chunk gets the request {name, path, data_dir, single, server, files, options, test}, the names of the hook points in
--- lifecycle order, the event types, a compiler, and the names of the operations that Lua may call. It offers the whole user API: registrations are
--- collected, `state` is an empty copy, and what would reach out returns nil and a message. Then it runs
+-- lifecycle order, the event types, a compiler, nearest(), the names of the operations that Lua may call, and
+-- check_schema(). It offers the whole user API: registrations are checked as in the hub and collected, `state` is an empty copy, and what would reach out returns nil and a message. Then it runs
 -- the plugin's server file, and with `test` its tests, and returns what it saw. A fault of the plugin
 -- is raised as it is: who runs this chunk knows path and line.
 
-local request, points, event_types, compile, nearest, operations = ...
+local request, points, event_types, compile, nearest, operations, check_schema = ...
 local array, error, type, pairs, ipairs, tostring = json.array, error, type, pairs, ipairs, tostring
 local pcall, select, setmetatable, concat, unpack = pcall, select, setmetatable, table.concat, table.unpack
 local REFUSED = "not while validating"
@@ -29,6 +29,26 @@ local function check_type(v, want, level, what)
   check(type(v) == want, level + 1, "%s must be a %s, not %s", what, want, type(v))
 end
 
+local function check_keys(t, who, keys, level)
+  for key in pairs(t) do
+    check(type(key) == "string", level + 1, "%s: options are named, not a list", who)
+    local known = false
+    for _, k in ipairs(keys) do known = known or k == key end
+    local near = not known and nearest(key, keys)
+    check(known, level + 1, "%s: unknown option '%s'%s", who, key, near and (" (did you mean '" .. near .. "'?)") or "")
+  end
+end
+
+local function check_name(name, who, like, level)
+  check(#name <= 64 and name:find("^[a-z][a-z0-9_-]*$"), level + 1, "%s: invalid name '%s'; use a name like '%s'", who,
+        name, like)
+end
+
+local function check_integer(v, who, key, least, most, level)
+  check(v == nil or (math.type(v) == "integer" and v >= least and v <= most), level + 1,
+        "%s: %s must be an integer from %d to %d", who, key, least, most)
+end
+
 -- ---- hooks and events -------------------------------------------------------------------------
 
 local point_names, known_events = {}, {}
@@ -43,6 +63,13 @@ local function add_hook(point, opts, fn, level)
   if fn == nil then opts, fn = nil, opts end
   check_type(fn, "function", level + 1, point .. ": the handler")
   check(opts == nil or type(opts) == "table", level + 1, "%s: options must be a table", point)
+  if opts then
+    check_keys(opts, point, { "tool", "priority", "timeout_ms", "on_error", "fn", "run" }, level + 1)
+    check(opts.tool == nil or type(opts.tool) == "string", level + 1, "%s: tool must be a string, not %s", point,
+          type(opts.tool))
+    check_integer(opts.priority, point, "priority", -0x80000000, 0x7fffffff, level + 1)
+    check_integer(opts.timeout_ms, point, "timeout_ms", 1, 86400000, level + 1)
+  end
   local on_error = opts and opts.on_error
   check(on_error == nil or on_error == "continue" or on_error == "block", level + 1,
         "%s: on_error must be 'continue' or 'block'", point)
@@ -101,14 +128,21 @@ end
 local function add_tool(t, level)
   check_type(t, "table", level + 1, "tool: its description")
   check(type(t.name) == "string" and t.name ~= "", level + 1, "a tool has a name")
+  check_keys(t, "tool", { "name", "title", "description", "input", "input_schema", "override", "permission", "annotations",
+                          "output_schema", "check", "run" }, level + 1)
+  check_name(t.name, "tool", "roll-dice", level + 1)
   check(type(t.run) == "function", level + 1, "tool '%s' has no function 'run'", t.name)
+  check(t.input == nil or t.input_schema == nil, level + 1, "tool: give 'input' or 'input_schema', not both")
   check(t.input == nil or type(t.input) == "table", level + 1, "tool '%s': input must be a table", t.name)
   check(t.input_schema == nil or type(t.input_schema) == "table", level + 1,
         "tool '%s': input_schema must be a table", t.name)
+  local schema = t.input_schema or schema_of(t.input or {}, level + 1)
+  local why = t.check ~= false and check_schema(schema)
+  check(not why, level + 1, "tool: %s", why)
   if find_named(seen.tools, t.name) then return end -- the first one wins
   seen.tools[#seen.tools + 1] = {
     name = t.name, description = t.description, permission = t.permission, override = t.override,
-    input_schema = t.input_schema or schema_of(t.input or {}, level + 1), run = t.run }
+    input_schema = schema, run = t.run }
 end
 
 local function add_provider(t, level)
@@ -144,6 +178,12 @@ local function add_route(method, path, fn, level)
         tostring(method))
   check(type(path) == "string" and path:sub(1, 1) == "/", level + 1, "route: a path begins with '/'")
   check_type(fn, "function", level + 1, "route: the handler")
+  local names = {}
+  for name in path:gmatch("/:([^/]*)") do
+    check(name:find("^[%a_][%w_]*$") and not names[name], level + 1, "route: a route cannot have the parameter '%s'%s", name,
+          names[name] and " twice" or "")
+    names[name] = true
+  end
   local name = method:upper() .. " " .. path
   if find_named(seen.routes, name) then return end
   seen.routes[#seen.routes + 1] = { name = name, method = method:upper(), path = path, fn = fn }
@@ -152,6 +192,8 @@ end
 local function add_command(t, level)
   check_type(t, "table", level + 1, "command: its description")
   check(type(t.name) == "string" and t.name ~= "", level + 1, "a command has a name")
+  check_keys(t, "command", { "name", "description", "short", "run" }, level + 1)
+  check_name(t.name, "command", "say-hello", level + 1)
   check(type(t.run) == "function", level + 1, "command '%s' has no function 'run'", t.name)
   if find_named(seen.commands, t.name) then return end
   seen.commands[#seen.commands + 1] = { name = t.name, description = t.description, run = t.run }
@@ -161,12 +203,25 @@ local function add_prompt(p, level)
   if type(p) ~= "table" then p = { text = p } end
   check(type(p.text) == "string" or type(p.text) == "function", level + 1,
         "prompt: the text must be a string or a function")
+  check_keys(p, "prompt", { "id", "text", "priority" }, level + 1)
   seen.prompts[#seen.prompts + 1] = { id = p.id, text = p.text, priority = p.priority or 0 }
 end
+
+local FLAG_TYPES = {
+  boolean = function(v) return type(v) == "boolean" end,
+  string = function(v) return type(v) == "string" end,
+  integer = function(v) return math.type(v) == "integer" end,
+  number = function(v) return type(v) == "number" end,
+}
 
 local function add_flag(f, level)
   check_type(f, "table", level + 1, "flag: its description")
   check(type(f.name) == "string" and f.name ~= "", level + 1, "a flag has a name")
+  check_keys(f, "flag", { "name", "type", "default", "description", "short" }, level + 1)
+  check_name(f.name, "flag", "verbose", level + 1)
+  local kind = f.type or "boolean"
+  check(FLAG_TYPES[kind], level + 1, "flag: type must be boolean, string, integer or number, not '%s'", tostring(kind))
+  check(f.default == nil or FLAG_TYPES[kind](f.default), level + 1, "flag: the default must be of type %s", kind)
   seen.flags[#seen.flags + 1] = { name = f.name, type = f.type or "boolean", default = f.default,
                                   description = f.description }
   return function() return f.default end
@@ -295,8 +350,14 @@ local events = { emit = refuse, off = function() return true end }
 function events.on(name, fn) add_event(name, fn, 2) return id() end
 
 local timer = { sleep = refuse, cancel = function() return true end }
-function timer.after(s, fn) check_type(s, "number", 2, "the seconds") check_type(fn, "function", 2, "the callback") return id() end
-timer.every = timer.after
+for _, name in ipairs({ "after", "every" }) do
+  timer[name] = function(s, fn)
+    check_type(s, "number", 2, "the seconds")
+    check(s >= 0 and s <= 316224000, 2, "timer.%s: the time must be between 0 and ten years", name)
+    check_type(fn, "function", 2, "the callback")
+    return id()
+  end
+end
 
 local watch = { unwatch = function() return true end }
 function watch.directory(_, opts, fn)

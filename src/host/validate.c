@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/schema.h"
 #include "hook/points.h"
 #include "host/runtime.h"
 #include "lua/entry.h"
@@ -49,12 +50,22 @@ static int l_compile(lua_State *L)
     return 1;
 }
 
-/// nearest(name): the point or event that was meant, or nil.
+/// nearest(name [, options]): the point or event that was meant, or the option, or nil.
 static int l_nearest(lua_State *L)
 {
     const char *names[POINT__COUNT + EVENT__COUNT];
     struct str word;
     word.p = luaL_checklstring(L, 1, &word.n);
+    if (lua_istable(L, 2)) {
+        size_t n = MIN((size_t)lua_rawlen(L, 2), ARRAY_LEN(names));
+        luaL_checkstack(L, (int)n, NULL);
+        for (size_t i = 0; i < n; i++) { // they stay on the stack
+            lua_rawgeti(L, 2, (lua_Integer)i + 1);
+            names[i] = luaL_checkstring(L, -1);
+        }
+        lua_pushstring(L, str_nearest(word, names, n));
+        return 1;
+    }
     for (size_t i = 0; i < POINT__COUNT; i++) {
         names[i] = hook_points[i].name;
     }
@@ -62,6 +73,19 @@ static int l_nearest(lua_State *L)
         names[POINT__COUNT + i] = event_infos[i].type;
     }
     lua_pushstring(L, str_nearest(word, names, ARRAY_LEN(names)));
+    return 1;
+}
+
+/// check_schema(schema): what is wrong with it, or nil.
+static int l_check_schema(lua_State *L)
+{
+    struct arena a = {0};
+    struct json *schema;
+    struct err e = {0};
+    int rc = value_read(&schema, &a, L, 1, &e);
+    rc = rc == 0 ? schema_check(schema, &e) : rc;
+    lua_pushstring(L, rc < 0 && rc != ERR_UNSUPPORTED ? e.msg : NULL);
+    arena_fini(&a);
     return 1;
 }
 
@@ -87,7 +111,8 @@ static int push_args(lua_State *L, const struct json *request)
             lua_rawseti(L, -2, ++n);
         }
     }
-    return 6;
+    lua_pushcfunction(L, l_check_schema);
+    return 7;
 }
 
 // ---- the answer -----------------------------------------------------------------------------
@@ -111,6 +136,10 @@ static void write_fault(struct jw *w, const struct fault *f)
     int64_t line = f->line;
     if (f->path == NULL) {
         message = cut_place(message, &path, &line);
+    } else if (strcmp(f->path, "recorder") ==
+               0) { // about a table that the file returned: no line of it says so
+        path = STR_NULL;
+        line = 0;
     }
     jw_kbool(w, "ok", false);
     jw_kstrz(w, "code", fault_name(f->code));

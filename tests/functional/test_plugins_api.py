@@ -312,6 +312,34 @@ def test_bad_code_is_refused_with_its_place(home, start_hub, content, says):
     assert status == 400 and got["detail"].startswith("Invalid plugin code: ") and says in got["detail"]
 
 
+@pytest.mark.parametrize("content", [
+    "on_tool_call({ priorty = 5 }, print)",
+    "on_tool_call({ priority = 1.5 }, print)",
+    "on_tool_call({ timeout_ms = 0 }, print)",
+    "on_tool_call({ tool = 5 }, print)",
+    "tool { name = 'x', inputt = {}, run = print }",
+    "tool { name = 'X Y', run = print }",
+    "tool { name = 'x', input = {}, input_schema = {}, run = print }",
+    "tool { name = 'x', input_schema = { propertys = {} }, run = print }",
+    "tool { name = 'x', input = { a = { type = 'string', enum = {} } }, run = print }",
+    "command { name = 'a b', run = print }",
+    "command { name = 'c', descripton = 'x', run = print }",
+    "prompt { text = 'x', prio = 5 }",
+    "flag { name = 'f', type = 'boolen' }",
+    "flag { name = 'f', default = 'x' }",
+    "timer.every(-1, print)",
+])
+def test_a_save_refuses_what_the_hub_would_refuse_to_load(hub, home, content):
+    name = home.dir / "plugins/kept.lua"
+    assert call(home, "POST", "/plugin/save", {"name": "kept", "content": "-- good"})[0] == 200
+    status, got = call(home, "POST", "/plugin/save", {"name": "kept", "content": content})
+    assert status == 400 and name.read_text() == "-- good", got
+    name.write_text(content)  # past the validation
+    report = call(home, "POST", "/reload", {})[1]
+    said = next(d for d in report["diagnostics"] if d["plugin"] == "kept")
+    assert said["code"] == "LOAD_FAILED" and got["detail"].endswith(said["message"]), (said, got)
+
+
 @pytest.mark.parametrize("config, ms", [("", 500), ("[limits]\nload_ms = 70\n", 70)])
 def test_validating_has_the_time_of_a_load(home, start_hub, config, ms):
     (home.dir / "config.toml").write_text(config)
