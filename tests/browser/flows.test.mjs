@@ -57,6 +57,7 @@ export const tests = {
     await p.talk.getByText("Cut off here.").waitFor();
     await p.send.waitFor();
     equal(await p.talk.getByText("word399").count(), 0);
+    equal(await p.page.getByText("0 in").count(), 0, "the usage of an answer that was cut off is not known:");
     await p.talk.getByRole("button", { name: /Thought/ }).click();
     await p.talk.locator(".reasoning-text").getByText("hidden thought").waitFor();
     await p.close();

@@ -23,9 +23,10 @@ export function duration(ms: number): string {
 
 export const count = (n: number): string => (n < 1000 ? String(n) : n < 1e6 ? `${(n / 1000).toFixed(1)}k` : `${(n / 1e6).toFixed(2)}M`);
 
-/** "12.4k in, 380 out, $0.031"; a cost that is not known is left out. */
+/** "12.4k in, 380 out, $0.031"; a cost that is not known is left out. Nothing while no request has told its usage: one
+ *  that was cut off never does. */
 export function usageText(u: Usage | null): string {
-  if (!u || u.input === null) return "";
+  if (!u || u.input === null || (u.input === 0 && !u.output)) return "";
   const parts = [`${count(u.input)} in`, `${count(u.output ?? 0)} out`];
   if (u.cost_usd !== null) parts.push(`$${u.cost_usd < 0.01 ? u.cost_usd.toFixed(4) : u.cost_usd.toFixed(2)}`);
   return parts.join(" · ");
