@@ -45,8 +45,10 @@ struct ask {
     struct jw w; // onto `out`
     // where, see ask__locate()
     unsigned flags;
-    const char *name;     // of the bot; NULL: none was named
-    const char *run;      // the id of the run that it started; NULL: none
+    const char *name; // of the bot; NULL: none was named
+    const char *run;  // the id of the run that it started; NULL: none
+    bool writes;      // it takes a run over, and `written` files of the user's tree were changed
+    int64_t written;
     bool taken;           // its run comes from the queue, or from a hub that was lost
     const char *dir;      // `working_dir`, absolute and clean; NULL: not given
     const char *real;     // its real path

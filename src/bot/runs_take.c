@@ -153,7 +153,13 @@ static void on_told(void *arg, int status, const struct err *e)
     (void)status;
     (void)e; // logged; the record says so
     bots__leave_run(a->b, str_of(rec->run_id));
-    runs__answer(a, rec);
+    jw_obj(&a->w);
+    record_write(rec, &a->w, true);
+    if (a->writes) {
+        jw_kint(&a->w, "written", a->written);
+    }
+    jw_end_obj(&a->w);
+    ask__answer(a);
 }
 
 static void on_session(void *arg, struct session *s, const struct agent_no *no)
@@ -410,6 +416,8 @@ static void on_applied(void *arg, int status, const struct err *e, const struct 
     }
     rec->applied_at = loop_wall(a->b->loop);
     rec->wants_merge = false;
+    a->writes = true;
+    a->written = (int64_t)t->paths.n;
     done(a);
 }
 
@@ -441,6 +449,8 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
     rec->merged_into = record_text(rec, str_of(t->branch));
     rec->action = "merged";
     rec->wants_merge = false;
+    a->writes = true;
+    a->written = (int64_t)t->paths.n;
     done(a);
 }
 

@@ -102,9 +102,10 @@ const struct form form_run_diff = {.print = print_patch, .judge = judge_patch};
 // ---- taking over ---------------------------------------------------------------------------
 
 const struct form form_run_apply = {
-    .said = "{files?the} changes of run {run_id} are in '{root}', uncommitted; 'git status' there "
-            "lists "
-            "them||run {run_id} changed nothing: there is nothing to take over"};
+    .said =
+        "{written?the} changes of run {run_id} are in '{root}', uncommitted; 'git status' there "
+        "lists them||run {run_id} changed nothing{files? that is not there already}: there is "
+        "nothing to take over"};
 
 const struct form form_run_merge = {
     .said = "{files?run} {run_id} is merged into '{merged_into}'"

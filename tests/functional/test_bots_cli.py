@@ -185,6 +185,17 @@ def test_a_run_that_changed_nothing_has_nothing_to_take_over(home, bot, hub, scr
     assert taken.returncode == 0 and "changed nothing: there is nothing to take over" in taken.stderr
 
 
+def test_what_is_on_the_tree_already_is_not_reported_as_applied(home, bot, hub, script, repo):
+    script(WRITE, BYE)
+    ended = home.cli("run", bot, "go", cwd=repo)
+    id = re.search(r"^take: afloat runs apply (\w{8})$", ended.stderr, re.M).group(1)
+    first = home.cli("runs", "apply", id, cwd=repo)
+    assert f"the changes of run {id} are in" in first.stderr and (repo / "b.txt").read_text() == "hello\n"
+    again = home.cli("runs", "apply", id, cwd=repo)
+    assert again.returncode == 0 and "changed nothing that is not there already" in again.stderr, again.stderr
+    assert home.json("runs", "apply", id, cwd=repo)["written"] == 0
+
+
 def test_a_row_of_the_history_says_what_the_metadata_say(home, bot, hub, script, repo):
     script(BYE)
     home.ok("run", bot, "hello", "--no-worktree", cwd=repo)
