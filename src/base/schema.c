@@ -255,12 +255,23 @@ static int check_names(const struct json *v, const struct schema_place *p, struc
     return rc;
 }
 
+/// After `rc`, may another part have something worse to say?
+static bool goes_on(int rc)
+{
+    return rc == 0 || rc == ERR_UNSUPPORTED;
+}
+
+static int worse(int rc, int next)
+{
+    return next != 0 ? next : rc;
+}
+
 static int check_properties(const struct json *v, const struct schema_place *p, struct err *e)
 {
     int rc = expect(v, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, v) {
         struct schema_place here = below(p, m->key, 0);
-        rc = rc < 0 ? rc : check(&m->value, &here, e);
+        rc = goes_on(rc) ? worse(rc, check(&m->value, &here, e)) : rc;
     }
     return rc;
 }
@@ -276,7 +287,7 @@ static int check_forms(const struct json *v, const struct schema_place *p, struc
     size_t i = 0;
     json_foreach_item (form, v) {
         struct schema_place here = below(p, STR_NULL, i++);
-        rc = rc < 0 ? rc : check(form, &here, e);
+        rc = goes_on(rc) ? worse(rc, check(form, &here, e)) : rc;
     }
     return rc;
 }
@@ -593,7 +604,7 @@ static int check(const struct json *schema, const struct schema_place *p, struct
     }
     int rc = expect(schema, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, schema) {
-        rc = rc < 0 ? rc : check_keyword(m, p, e);
+        rc = goes_on(rc) ? worse(rc, check_keyword(m, p, e)) : rc;
     }
     const struct json *fallback = json_get(schema, "default");
     if (rc == 0 && fallback != NULL) { // what we fill in ourselves must not be refused afterwards

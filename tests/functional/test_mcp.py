@@ -140,11 +140,12 @@ def test_results_have_text_structure_and_errors(served):
     assert client.ask("no/such")["error"]["code"] == -32601
 
 
-def test_a_schema_that_the_hub_cannot_check_is_passed_on_when_the_tool_says_so(plugin, start_hub, home):
+@pytest.mark.parametrize("says", ["", "check = false,"])
+def test_a_schema_that_the_hub_cannot_check_is_passed_on(plugin, start_hub, home, says):
     text = """tool { name = "r", description = "d", %s input_schema = { type = "object", ["$defs"] = { x = { type = "integer" } },
       properties = { n = { ["$ref"] = "#/$defs/x" } } }, run = function(_, i) return i.n end }"""
-    plugin("strict", text % "")
-    plugin("loose", text % "check = false,")
+    plugin("loose", text % says)
+    plugin("strict", text.replace("properties", "propertys") % "")
     start_hub()
     states = {p["name"]: p["state"] for p in home.json("plugin", "list")["plugins"]}
     assert states["strict"] == "failed" and states["loose"] == "loaded"

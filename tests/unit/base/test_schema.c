@@ -210,6 +210,10 @@ TEST(what_the_standard_has_and_we_have_not_is_told_from_errors)
         CHECK_INT(schema_check(parse(rows[i]), &e), ERR_UNSUPPORTED);
     }
     CHECK_INT(schema_check(parse("{\"propertys\":{},\"$ref\":\"#\"}"), &e), ERR_INVALID);
+    CHECK_INT(schema_check(
+                  parse("{\"properties\":{\"a\":{\"$ref\":\"#\"},\"b\":{\"type\":\"int\"}}}"), &e),
+              ERR_INVALID);
+    CHECK_STR(e.msg, "properties.b: unknown type 'int' (did you mean 'integer'?)");
     CHECK_STR(check("{\"$id\":\"x\",\"deprecated\":true,\"readOnly\":false}"), "");
 }
 
