@@ -201,7 +201,9 @@ struct provider_names providers_list(const struct providers *s, const struct con
     struct provider_names list = {0};
     const char *name;
     for (size_t at = 0; (name = config_next_name(c, "providers", &at)) != NULL;) {
-        vec_push(&list, name);
+        if (get_setting(c, "providers.*.kind", name) != NULL) { // without one it is no provider
+            vec_push(&list, name);
+        }
     }
     size_t own = list.n;
     provider__add_offers(s, dir, &list);

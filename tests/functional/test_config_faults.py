@@ -181,3 +181,14 @@ def test_a_projects_mistake_lets_no_session_begin_in_it(home, project, start_hub
     status, no = call(home, "POST", "/session", {"working_dir": str(p.dir)})
     assert status == 409 and f"{p.file}:2:" in no["detail"] and "mod" in no["detail"], no
     assert call(home, "POST", "/session", {})[0] == 201, "elsewhere they do"
+
+
+def test_a_provider_without_a_kind_is_none_and_hides_none_of_a_plugin(home, start_hub):
+    put(home, "plugins/near/init.lua", 'provider { name = "near", models = { "m" }, stream = function() return "x" end }')
+    configure(home, '[providers.bare]\nmodel = "x"\n[providers.near]\nmodel = "y"\n')
+    start_hub()
+    listed = [p for p in home.http("GET", "/provider").json()["providers"] if p["name"] in ("bare", "near")]
+    assert [(p["name"], p["kind"], p["model"]) for p in listed] == [("near", "plugin", "m")], listed
+    assert [d["line"] for d in faults(reload(home))] == [2, 4]
+    no = home.cli("chat", "-p", "hi", "-m", "bare/x")
+    assert no.returncode == 1 and "there is no provider 'bare'" in no.stderr, no.stderr
