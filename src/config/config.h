@@ -69,8 +69,13 @@ void config_diags_add(struct config_diags *d, enum config_severity severity, str
                       const char *hint, const char *fmt, ...) PRINTF_LIKE(5, 6);
 /// Whether further diagnostics would not be listed.
 bool config_diags_full(const struct config_diags *d);
+/// Add copies of those of `from` that are about the file `path`.
+void config_diags_add_from(struct config_diags *d, const struct config_diags *from,
+                           const char *path);
 /// The first that lets no session begin; NULL: none does.
 const struct config_diag *config_diags_refusal(const struct config_diags *d);
+/// Let no session begin until the problem is mended; its hint says so.
+void config_diag_refuse(struct config_diag *d);
 /// Nothing stands in for the files that have errors: let no session begin until they are mended.
 void config_diags_refuse(struct config_diags *d);
 /// Write [{severity, path, line?, col?, message, hint?}]; NULL is an empty list.

@@ -82,6 +82,17 @@ void config_diags_add(struct config_diags *d, enum config_severity severity, str
                 }));
 }
 
+void config_diags_add_from(struct config_diags *d, const struct config_diags *from,
+                           const char *path)
+{
+    vec_foreach (it, from) {
+        if (strcmp(it->path, path) == 0) {
+            config_diags_add(d, it->severity, (struct config_place){path, it->line, it->col},
+                             it->hint, "%s", it->message);
+        }
+    }
+}
+
 const struct config_diag *config_diags_refusal(const struct config_diags *d)
 {
     for (size_t i = 0; i < d->n; i++) {
@@ -92,10 +103,23 @@ const struct config_diag *config_diags_refusal(const struct config_diags *d)
     return NULL;
 }
 
+void config_diag_refuse(struct config_diag *d)
+{
+    if (!d->refuses) {
+        char *hint = d->hint != NULL ? xasprintf("%s, and no session starts", d->hint)
+                                     : xstrdup("no session starts until it is mended");
+        free(d->hint);
+        d->hint = hint;
+        d->refuses = true;
+    }
+}
+
 void config_diags_refuse(struct config_diags *d)
 {
     for (size_t i = 0; i < d->n; i++) {
-        d->p[i].refuses |= d->p[i].severity == CONFIG_ERROR;
+        if (d->p[i].severity == CONFIG_ERROR) {
+            config_diag_refuse(&d->p[i]);
+        }
     }
 }
 

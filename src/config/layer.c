@@ -39,7 +39,7 @@ static void mark_strict(struct layer *l, const char *key)
     for (size_t i = 0; i < ARRAY_LEN(strict); i++) {
         size_t n = strlen(strict[i]);
         if (strncmp(key, strict[i], n) == 0 && (key[n] == '\0' || key[n] == '.' || key[n] == '[')) {
-            vec_last(l->d)->refuses = true;
+            config_diag_refuse(vec_last(l->d));
         }
     }
 }

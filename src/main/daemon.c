@@ -116,9 +116,20 @@ static void follow_listen(struct daemon *d)
     d->listen = xstrdup(listen);
 }
 
+/// Report what is wrong with the hub's settings and with those of the projects in which somebody works.
+static void tell_faults(struct daemon *d)
+{
+    struct config_diags theirs = {0};
+    if (d->projects != NULL) {
+        projects_add_faults(d->projects, &theirs);
+    }
+    const struct config_diags *lists[] = {settings_live(d->settings)->diags, &d->unmet, &theirs};
+    live_settings_changed(d->live, lists, ARRAY_LEN(lists));
+    config_diags_fini(&theirs);
+}
+
 void daemon__follow_settings(struct daemon *d)
 {
-    const struct config_diags *diags = settings_live(d->settings)->diags;
     struct rules rules;
     rules_init(&rules);
     config_diags_fini(&d->unmet);
@@ -128,7 +139,7 @@ void daemon__follow_settings(struct daemon *d)
         follow_listen(d);
     }
     if (d->live != NULL) {
-        live_settings_changed(d->live, diags, &d->unmet);
+        tell_faults(d);
     }
 }
 
@@ -319,6 +330,11 @@ static void on_project_changed(void *arg)
     }
 }
 
+static void on_project_judged(void *arg)
+{
+    tell_faults(arg);
+}
+
 static void open_projects(struct daemon *d)
 {
     struct projects_opts o = {.loop = &d->loop,
@@ -327,6 +343,7 @@ static void open_projects(struct daemon *d)
                               .trust = trust_hub_book(d->trust),
                               .watcher = d->live->watcher,
                               .changed = on_project_changed,
+                              .judged = on_project_judged,
                               .arg = d};
     d->projects = projects_open(&o);
     if (d->opts.repo != NULL) {

@@ -236,22 +236,22 @@ void live_close(struct live *v, loop_fn *done, void *arg)
     gen_close(v->engine, on_engine_closed, v);
 }
 
-void live_settings_changed(struct live *v, const struct config_diags *d,
-                           const struct config_diags *unmet)
+void live_settings_changed(struct live *v, const struct config_diags *const *lists, size_t n)
 {
     vec(struct gen_diag) list = {0};
     set_pace(v);
-    for (size_t i = 0; i < d->n + unmet->n; i++) {
-        const struct config_diag *it = i < d->n ? &d->p[i] : &unmet->p[i - d->n];
-        struct gen_diag diag = {
-            .code = it->severity == CONFIG_ERROR ? DIAG_CONFIG_INVALID : DIAG_CONFIG_UNKNOWN,
-            .source = "config",
-            .path = it->path,
-            .line = (int)MIN(it->line, (uint32_t)INT32_MAX),
-            .message = it->message,
-            .hint = it->refuses ? "no session starts until it is mended" : it->hint,
-        };
-        vec_push(&list, diag);
+    for (size_t i = 0; i < n; i++) {
+        vec_foreach (it, lists[i]) {
+            struct gen_diag diag = {
+                .code = it->severity == CONFIG_ERROR ? DIAG_CONFIG_INVALID : DIAG_CONFIG_UNKNOWN,
+                .source = "config",
+                .path = it->path,
+                .line = (int)MIN(it->line, (uint32_t)INT32_MAX),
+                .message = it->message,
+                .hint = it->hint,
+            };
+            vec_push(&list, diag);
+        }
     }
     if (!v->closing && gen_set_warnings(v->engine, "config", list.p, list.n)) {
         gen_request(v->engine, &(struct gen_request){.trigger = "config"}, NULL, NULL);

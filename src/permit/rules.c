@@ -169,7 +169,7 @@ void rules_read(struct rules *r, const struct config *c, struct config_diags *d)
         if (rules_add(r, &rule, &e) < 0) {
             config_diags_add(d, CONFIG_ERROR, (struct config_place){entry->path, entry->line, 1},
                              NULL, "'match' of [[permission]]: %s", e.msg);
-            d->p[d->n - 1].refuses = true;
+            config_diag_refuse(vec_last(d));
         }
     }
 }

@@ -28,10 +28,11 @@ struct project {
     struct projects *all;
     struct project *next;
     char *root;
-    struct config *config; // NULL: the hub's
-    char *refusal;         // what lets no session begin; NULL: nothing does
-    char *refused;         // text that nobody trusts, and that it was said of; NULL
-    struct watch *watch;   // NULL: it could not be watched
+    struct config *config;     // NULL: the hub's
+    struct config_diags diags; // of the last reading, that of the user's own file, too
+    char *refusal;             // what lets no session begin; NULL: nothing does
+    char *refused;             // text that nobody trusts, and that it was said of; NULL
+    struct watch *watch;       // NULL: it could not be watched
 };
 
 struct projects {
@@ -128,6 +129,7 @@ static void close_project(struct project *pr)
     *at = pr->next;
     watch_close(pr->watch);
     config_free(pr->config);
+    config_diags_fini(&pr->diags);
     free(pr->refusal);
     free(pr->refused);
     free(pr->root);
@@ -164,8 +166,11 @@ static void take(struct project *pr, struct reading *r)
     if (found->trusted && r->config == NULL && pr->config == NULL) {
         config_diags_refuse(&r->diags); // its stricter lines are not in force
     }
+    config_diags_fini(&pr->diags);
+    pr->diags = r->diags;
+    config_diags_init(&r->diags);
     free(pr->refusal);
-    pr->refusal = refusal_of(&r->diags);
+    pr->refusal = refusal_of(&pr->diags);
     if (found->why != NULL) {
         log_warn(LOG_CONFIG, "cannot read the settings of '%s': %s", pr->root, found->why);
         return;
@@ -202,6 +207,7 @@ static void close_empty(struct projects *p)
         next = pr->next;
         if (!stays_has(&p->stays, pr->root)) {
             close_project(pr);
+            p->o.judged(p->o.arg);
         }
     }
 }
@@ -222,6 +228,7 @@ static void on_read(void *arg)
     }
     if (pr != NULL) {
         take(pr, r);
+        p->o.judged(p->o.arg);
     }
     if (r->done != NULL) {
         r->done(r->arg, r->real);
@@ -308,6 +315,15 @@ const struct config *projects_config(const struct projects *p, const char *dir)
 {
     const struct project *pr = find(p, dir);
     return pr != NULL ? pr->config : NULL;
+}
+
+void projects_add_faults(const struct projects *p, struct config_diags *out)
+{
+    for (const struct project *pr = p->list; pr != NULL; pr = pr->next) {
+        char *file = path_join(pr->root, CONFIG_PROJECT_FILE);
+        config_diags_add_from(out, &pr->diags, file);
+        free(file);
+    }
 }
 
 char *projects_refusal(const struct projects *p, const char *dir)

@@ -20,6 +20,8 @@ struct projects_opts {
     struct watcher *watcher;
     /// The settings of a project are other than before; those before are still there during the call.
     void (*changed)(void *arg);
+    /// A project was read or left: projects_add_faults() may give others than before.
+    void (*judged)(void *arg);
     void *arg;
 };
 
@@ -38,6 +40,8 @@ void projects_leave(struct projects *p, const char *real_dir);
 
 /// The settings that count in the real directory `dir`: borrowed until `changed` was told. NULL: the hub's.
 const struct config *projects_config(const struct projects *p, const char *dir);
+/// Add what is wrong with the files of the projects in which somebody works.
+void projects_add_faults(const struct projects *p, struct config_diags *out);
 /// Why the hub's settings or those of the project around `dir` let no session begin there, for the caller
 /// to free; NULL: they do.
 char *projects_refusal(const struct projects *p, const char *dir);

@@ -57,6 +57,7 @@ def test_a_rule_without_a_decision_lets_no_session_begin(home, start_hub):
     start_hub()
     status, no = call(home, "POST", "/session", {})
     assert status == 409 and "config.toml:1" in no["detail"], no
+    assert "nothing of this file counts" in retry(lambda: faults(reload(home)))[0]["hint"]
 
 
 def test_a_pattern_that_is_wrong_at_the_start_is_in_the_report_and_lets_no_session_begin(home, start_hub):

@@ -160,6 +160,28 @@ def test_a_broken_file_changes_nothing_and_loosens_nothing(home, project, start_
     keep.call("DELETE")
 
 
+def test_what_is_wrong_with_the_file_is_in_the_report_while_somebody_works_there(home, hub, project):
+    p = project('[model]\nnme = "x"\n[providers.evil]\nkind = "openai-chat"\n').trust("--follow")
+    s = p.session()
+
+    def faults():
+        found = call(home, "GET", "/reload")["diagnostics"]
+        assert home.ok("status").count(str(p.file)) == len(found)
+        return [(d["path"], d["line"], d["severity"]) for d in found]
+
+    retry(lambda: faults() == [(str(p.file), 2, "warning"), (str(p.file), 4, "warning")])
+    save(p.file, "[session]\npermission = 7\n")
+    retry(lambda: faults() == [(str(p.file), 2, "error")])
+    done = home.cli("reload")
+    assert done.returncode == 6 and "no session starts" in done.stdout, done
+    save(p.file, MODEL)
+    retry(lambda: faults() == [])
+    save(p.file, "[session]\npermission = 7\n")
+    retry(lambda: faults() == [(str(p.file), 2, "error")])
+    s.call("DELETE")
+    retry(lambda: faults() == [])
+
+
 GREET = """
 return function(options)
     return { tools = { { name = "greet", description = "says it", run = function() return options.word or "none" end } } }

@@ -14,6 +14,7 @@ static struct {
     struct trust *trust;
     struct watcher *watcher;
     struct projects *projects;
+    struct config_diags faults;
     unsigned changed, entered, nowhere;
     char *real; // of the last one that entered
 } hub;
@@ -66,6 +67,13 @@ static void on_changed(void *arg)
     hub.changed++;
 }
 
+static void on_judged(void *arg)
+{
+    (void)arg;
+    config_diags_fini(&hub.faults);
+    projects_add_faults(hub.projects, &hub.faults);
+}
+
 static void on_entered(void *arg, const char *real_dir)
 {
     (void)arg;
@@ -95,7 +103,8 @@ static void open_hub(void)
                               .settings = hub.settings,
                               .trust = hub.trust,
                               .watcher = hub.watcher,
-                              .changed = on_changed};
+                              .changed = on_changed,
+                              .judged = on_judged};
     hub.projects = projects_open(&o);
     free(dir);
 }
@@ -109,6 +118,7 @@ static void close_hub(void)
     trust_close(hub.trust);
     settings_close(hub.settings);
     home_fini(&hub.home);
+    config_diags_fini(&hub.faults);
     free(hub.real);
     hub.real = NULL;
 }
@@ -205,6 +215,28 @@ TEST(a_save_a_broken_file_and_trust_are_followed)
     put("p/.afloat/config.toml", "[session]\nanswer_s = 5\n"); // by a stranger
     enter("p");
     CHECK_INT(answer_s("p"), -1);
+    close_hub();
+}
+
+TEST(faults_of_a_project_stand_until_they_are_mended_or_nobody_works_there)
+{
+    put("p/.afloat/config.toml", "[session]\nanswer_s = 2\n[model]\nnme = \"x\"\n");
+    open_hub();
+    trust("p");
+    enter("p");
+    CHECK_INT(hub.faults.n, 1);
+    CHECK_INT(hub.faults.p[0].line, 4);
+    put("p/.afloat/config.toml", "[session]\nanswer_s = 3\n");
+    trust("p");
+    wait_answer_s("p", 3);
+    CHECK_INT(hub.faults.n, 0);
+    put("p/.afloat/config.toml", "[sessoin]\nanswer_s = 3\n");
+    trust("p");
+    enter("p");
+    CHECK_INT(hub.faults.n, 1);
+    projects_leave(hub.projects, at("p"));
+    projects_leave(hub.projects, at("p"));
+    CHECK_INT(hub.faults.n, 0);
     close_hub();
 }
 
