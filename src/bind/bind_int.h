@@ -129,6 +129,9 @@ void bind__op_fail(struct bind_op *op, const char *message);
 
 /// A fault of Lua code as a diagnostic, which borrows its texts.
 struct gen_diag bind__diag_of(const struct fault *f);
+/// Set the place of `d` to where the function behind `fn` begins, if it is from a file and still there. The path is borrowed
+/// from the function.
+void bind__place_of(lua_State *L, vm_ref fn, struct gen_diag *d);
 /// Name the call for its diagnostics: `what` alone, or "what 'name'".
 void bind__call_name(struct bind_call *c, const char *what, const char *name);
 /// Stop the clock of a call while it waits for a user or client; with `rests` false start it again from 0.

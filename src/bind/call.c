@@ -264,6 +264,20 @@ struct gen_diag bind__diag_of(const struct fault *f)
                              .traceback = f->traceback};
 }
 
+void bind__place_of(lua_State *L, vm_ref fn, struct gen_diag *d)
+{
+    lua_Debug ar;
+    if (!refs_push(L, fn)) {
+        lua_pop(L, 1);
+        return;
+    }
+    lua_getinfo(L, ">S", &ar);
+    if (ar.source[0] == '@') {
+        d->path = ar.source + 1;
+        d->line = ar.linedefined;
+    }
+}
+
 /// Log a diagnostic and keep it with the unit; if it is new, also emit plugin.error and return true.
 static bool note(struct bind_owner *o, const struct gen_diag *d)
 {

@@ -193,14 +193,12 @@ static void warn_dropped(struct hooks__inside *c, lua_State *L)
     if (what == NULL) {
         return;
     }
-    lua_Debug ar;
+    struct gen_diag d = {0};
     char text[128];
     h->warned = true;
-    refs_push(L, h->fn);
-    lua_getinfo(L, ">S", &ar);
+    bind__place_of(L, h->fn, &d);
     snprintf(text, sizeof text, "changed `%s` but returned nothing: add `return %s`", what, what);
-    bind__note(h->o, DIAG_CHANGE_DROPPED, ar.source[0] == '@' ? ar.source + 1 : NULL,
-               ar.linedefined, text);
+    bind__note(h->o, DIAG_CHANGE_DROPPED, d.path, d.line, text);
 }
 
 static enum hook_answer answer_of(struct hooks__inside *c)
@@ -227,32 +225,53 @@ static enum hook_answer answer_of(struct hooks__inside *c)
     return agent ? agent_args_take(&c->args, run, L, 1) : answer_free(run, &c->en);
 }
 
-/// Report the handler's fault to the run. A new one also goes to the unit's log, with its traceback.
-static enum hook_answer fault_of(struct hooks__inside *c)
+/// A new fault of the handler also goes to the unit's log. The set notes it with the unit.
+static void log_fault(const struct hooks__inside *c, const struct gen_diag *fault)
 {
-    const struct fault *f = c->en.fault;
     const char *point = c->run->hook->point;
     struct bind_owner *o = c->handler->o;
-    hook_run_fault(c->run, f->path, f->line, "%s", f->message);
-    hook_run_traceback(c->run, f->traceback);
-    if (f->code == FAULT_STALE_HANDLE) {
-        return HOOK_STALE;
-    }
-    char *message = xasprintf("hook '%s': %s", point, f->message);
-    struct gen_diag d = bind__diag_of(f);
-    d.path = f->path != NULL ? f->path : o->unit->path;
+    char *message = xasprintf("hook '%s': %s", point, fault->message);
+    struct gen_diag d = *fault;
+    d.path = d.path != NULL ? d.path : o->unit->path;
     d.message = message;
     d.hook = point;
     if (!bind__is_noted(o, &d)) {
         bind__log_fault(o, "", &d);
     }
     free(message);
+}
+
+/// Report the handler's fault to the run, with its traceback.
+static enum hook_answer fault_of(struct hooks__inside *c)
+{
+    const struct fault *f = c->en.fault;
+    hook_run_fault(c->run, f->path, f->line, "%s", f->message);
+    hook_run_traceback(c->run, f->traceback);
+    if (f->code == FAULT_STALE_HANDLE) {
+        return HOOK_STALE;
+    }
+    struct gen_diag d = bind__diag_of(f);
+    log_fault(c, &d);
     return f->code == FAULT_HOOK_TIMEOUT ? HOOK_TIMEOUT : HOOK_FAILED;
+}
+
+/// An answer that its point does not take has no line of its own: name the handler's.
+static void place_bad_answer(struct hooks__inside *c)
+{
+    char why[sizeof c->run->fault.msg];
+    struct gen_diag d = {.code = DIAG_HOOK_FAILED, .message = why};
+    snprintf(why, sizeof why, "%s", c->run->fault.msg);
+    bind__place_of(c->en.L, c->handler->fn, &d);
+    hook_run_fault(c->run, d.path, d.line, "%s", why);
+    log_fault(c, &d);
 }
 
 static enum hook_answer leave(struct hooks__inside *c, enum entry_status status)
 {
     enum hook_answer answer = status == ENTRY_DONE ? answer_of(c) : fault_of(c);
+    if (status == ENTRY_DONE && answer == HOOK_FAILED) {
+        place_bad_answer(c);
+    }
     inside_end(c);
     return answer;
 }

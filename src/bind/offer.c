@@ -218,18 +218,34 @@ void offer_cancel(struct offer_job *j)
     arena_fini(&j->arena);
 }
 
-int offer_fault(struct err *e, const struct bind_result *r)
+static int fill_error(struct err *e, int code, const struct gen_diag *fault)
 {
-    const struct gen_diag *fault = r->fault;
-    if (fault == NULL) {
-        return err_set(e, ERR_CONFLICT, "the plugin was unloaded");
-    }
-    int code = r->end == BIND_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID;
     if (fault->path == NULL || fault->line == 0) {
         return err_set(e, code, "%s", fault->message);
     }
     struct str file = path_base(str_of(fault->path));
     return err_set(e, code, "%s (" STR_FMT ":%d)", fault->message, STR_ARG(file), fault->line);
+}
+
+int offer_fault(struct err *e, const struct bind_result *r)
+{
+    if (r->fault == NULL) {
+        return err_set(e, ERR_CONFLICT, "the plugin was unloaded");
+    }
+    return fill_error(e, r->end == BIND_TIMEOUT ? ERR_TIMEOUT : ERR_INVALID, r->fault);
+}
+
+int offer_bad_answer(struct offer_job *j, lua_State *L, struct err *e)
+{
+    struct offer *f = j->offer;
+    struct err why = *e;
+    struct gen_diag d = {.code = DIAG_HOOK_FAILED, .message = why.msg};
+    char what[128];
+    snprintf(what, sizeof what, "%s '%.90s'", f->kind->what, f->name);
+    bind__place_of(L, f->fn, &d);
+    bind__note_fault(f->o, what, &d);
+    f->stats.errors++;
+    return fill_error(e, why.code, &d);
 }
 
 const struct hook_stats *offer_stats(const void *data)
@@ -255,9 +271,6 @@ static int read_value(struct offer_job *j, lua_State *L, int n, const struct jso
                       struct err *e)
 {
     struct json *v;
-    if (n > 1 && lua_isnil(L, 1) && lua_type(L, 2) == LUA_TSTRING) {
-        return err_set(e, ERR_INVALID, "%s", lua_tostring(L, 2));
-    }
     if (n == 0) {
         lua_pushnil(L);
     }
@@ -271,18 +284,29 @@ static int read_value(struct offer_job *j, lua_State *L, int n, const struct jso
     return rc;
 }
 
+/// What a call that came to its end answers, and what it did to its ctx.
+static int read_answer(struct offer_job *j, lua_State *L, int n, const struct json **out,
+                       struct err *e)
+{
+    bool tool = j->offer->kind->kind == GEN_TOOL;
+    int rc = agent_ctx_take(&j->ctx, j->offer->o->vm, e);
+    if (rc == 0 && !tool && n > 1 && lua_isnil(L, 1) && lua_type(L, 2) == LUA_TSTRING) {
+        j->offer->stats.errors++; // the plugin says itself that it failed
+        return err_set(e, ERR_INVALID, "%s", lua_tostring(L, 2));
+    }
+    if (rc == 0) {
+        rc = (tool ? offer_tool_read : read_value)(j, L, n, out, e);
+    }
+    return rc < 0 ? offer_bad_answer(j, L, e) : 0;
+}
+
 static void on_call_ended(struct offer_job *j, const struct bind_result *r)
 {
     struct gen_call *gen = offer_gen_call(j);
     const struct json *out = NULL;
     struct vm *vm = j->offer->o->vm;
     struct err e = {0};
-    int rc = r->end == BIND_DONE ? agent_ctx_take(&j->ctx, vm, &e) : offer_fault(&e, r);
-    if (rc == 0) {
-        bool tool = j->offer->kind->kind == GEN_TOOL;
-        rc = (tool ? offer_tool_read : read_value)(j, r->L, r->n, &out, &e);
-        j->offer->stats.errors += rc < 0;
-    }
+    int rc = r->end == BIND_DONE ? read_answer(j, r->L, r->n, &out, &e) : offer_fault(&e, r);
     agent_ctx_drop(&j->ctx, vm);
     gen->done(gen, rc, rc < 0 ? NULL : out, rc < 0 ? &e : NULL);
     arena_fini(&j->arena);

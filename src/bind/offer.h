@@ -59,6 +59,9 @@ bool offer_begin(struct offer_job *j, struct offer *f, offer_ended *ended, uint3
 void offer_cancel(struct offer_job *j);
 /// Fill `e` with what went wrong in a call that ended without results, and return its code.
 int offer_fault(struct err *e, const struct bind_result *r);
+/// The values that a finished call returned are of no use, as `e` says: count it, note it with the plugin and add the place to
+/// `e`. Returns its code.
+int offer_bad_answer(struct offer_job *j, lua_State *L, struct err *e);
 /// How many calls there were and how long they took.
 const struct hook_stats *offer_stats(const void *data);
 

@@ -143,7 +143,9 @@ static void on_route_ended(struct offer_job *j, const struct bind_result *how)
     struct err e = {0};
     bool done = how->end == BIND_DONE;
     int rc = done ? read_answer(&a, &j->arena, how->L, how->n, &e) : offer_fault(&e, how);
-    j->offer->stats.errors += done && rc < 0;
+    if (done && rc < 0) {
+        rc = offer_bad_answer(j, how->L, &e);
+    }
     if (j->offer->strikes == HOOK_STRIKES) {
         char text[160];
         snprintf(text, sizeof text, "route '%.90s' ran out of time %d times in a row",

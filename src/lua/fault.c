@@ -97,11 +97,23 @@ static void add_traceback(struct buf *out, lua_State *L, int level)
     }
 }
 
-/// The call that `place` names; else the innermost one in Lua.
+/// An error that leaves a coroutine, or is thrown again, has several places of the same file in front: the last one is
+/// where it began.
+static void take_places(struct fault *f, const char *path, struct str *message)
+{
+    struct str place, rest = *message;
+    int line;
+    while (cut_place(&rest, &place, &line) && means(place, path)) {
+        f->line = line;
+        *message = rest;
+    }
+}
+
+/// The call that the message names; else the innermost one in Lua.
 static void locate(struct fault *f, lua_State *L, struct str *message)
 {
     struct str place = STR_NULL, rest = *message;
-    int line = 0;
+    int line;
     bool placed = cut_place(&rest, &place, &line);
     lua_Debug ar;
     for (int i = 0; i < FRAMES && lua_getstack(L, i, &ar); i++) {
@@ -110,8 +122,7 @@ static void locate(struct fault *f, lua_State *L, struct str *message)
         if (placed && path != NULL && means(place, path)) {
             free(f->path);
             f->path = xstrdup(path);
-            f->line = line;
-            *message = rest;
+            take_places(f, path, message);
             return;
         }
         if (f->path == NULL && path != NULL && ar.currentline > 0) {

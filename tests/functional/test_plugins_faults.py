@@ -107,3 +107,48 @@ def test_a_fault_that_repeats_is_one_line(home, hub):
         KINDS["route"][1](home)
     assert len([t for t in ring(home) if "attempt to index" in t]) == 1
     assert len(shown(home)["diagnostics"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["tool", "route", "command"])
+def test_an_answer_that_cannot_be_sent_is_a_fault_at_the_function(home, hub, kind):
+    how, go, name = KINDS[kind]
+    stream = Stream(home, "plugin.error")
+    path = plug(home, "p", "\n" + how.replace("mid()", "return print"))
+    retry(lambda: rows(home).get("p", {}).get("serving"))
+    status, no = go(home)
+    event, last = stream.until("plugin.error", plugin="p"), last_error(home)
+    for told in (event, last):
+        assert (told["path"], told["line"], told["hook"]) == (str(path), 2, name), told
+        assert "a function cannot be sent" in told["message"], told
+    assert [t for t in ring(home) if name in t and f"{path}:2" in t]
+    assert "a function cannot be sent (p.lua:2)" in no["detail"], no
+
+
+def test_a_command_that_says_itself_that_it_failed_is_no_fault(home, hub):
+    plug(home, "p", KINDS["command"][0].replace("mid()", "return nil, 'not today'"))
+    retry(lambda: rows(home).get("p", {}).get("serving"))
+    status, no = KINDS["command"][1](home)
+    assert status == 500 and no["detail"] == "not today", no
+    assert shown(home)["last_error"] is None and not ring(home)
+
+
+@pytest.mark.parametrize("hook,answer", [("on_user_message", "{ 'x' }"), ("on_permission", "'alow'"),
+                                         ("on_tool_call", "5"), ("on_final", "print")])
+def test_an_answer_that_its_point_does_not_take_has_the_place_of_its_handler(home, hub, hook, answer):
+    path = plug(home, "p", f"\n\n{hook}(function()\n  return {answer}\nend)")
+    retry(lambda: rows(home).get("p", {}).get("serving"))
+    done = home.cli("chat", "-p", "list the files")
+    assert f"plugin 'p', {hook}: " in done.stderr and "(p.lua:3)" in done.stderr, done.stderr
+    last = last_error(home)
+    assert (last["hook"], last["path"], last["line"]) == (hook, str(path), 3), last
+    assert [t for t in ring(home) if hook in t and f"{path}:3" in t]
+
+
+def test_an_error_out_of_a_coroutine_has_the_line_where_it_began(home, hub):
+    path = plug(home, "p", "local function f(x)\n  return x.y\nend\n"
+                           "route('GET', '/v', function()\n  return coroutine.wrap(f)()\nend)")
+    retry(lambda: rows(home).get("p", {}).get("serving"))
+    status, no = KINDS["route"][1](home)
+    assert no["detail"].endswith(": attempt to index a nil value (local 'x') (p.lua:2)"), no
+    last = last_error(home)
+    assert (last["path"], last["line"]) == (str(path), 2) and f"{path}:5: in" in last["traceback"], last
