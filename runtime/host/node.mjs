@@ -56,11 +56,11 @@ function faultOf(e) {
   return { message: e instanceof Error || e?.message ? name + e.message : `thrown: ${util.inspect(e)}`, path, line };
 }
 
-function report(e, id = 0) {
-  const m = { type: "error", ...faultOf(e) };
+function report(e, id = 0, what) {
+  const m = { type: "error", ...faultOf(e), hook: what };
   if (id) m.id = id;
   if (e?.code === "AFLOAT_TIMEOUT") m.code = "HOOK_TIMEOUT";
-  if (e?.stack) log("error", String(e.stack).split("\n").filter(l => !l.includes("[eval1]") && !l.includes("node:internal")).join("\n"));
+  log("error", e?.stack ? String(e.stack).split("\n").filter(l => !l.includes("[eval1]") && !l.includes("node:internal")).join("\n") : m.message);
   send(m);
 }
 
@@ -152,7 +152,7 @@ function answer(job, value) {
 
 function fail(job, e) {
   if (!jobs.delete(job.id) && job.id) return;
-  report(e, job.id);
+  report(e, job.id, job.id ? undefined : "callback");
   flushState();
 }
 
@@ -244,7 +244,7 @@ async function tell(name, data, among = me.events) {
       await fn(data, name);
     } catch (e) {
       first ??= e;
-      report(e);
+      report(e, 0, `event '${name}'`);
     }
   }
   flushState();
@@ -595,7 +595,7 @@ function addTimer(how, s, fn, once) {
   const id = ++nextId;
   timers.set(id, how(async () => {
     if (once) timers.delete(id);
-    try { await fn(); } catch (e) { report(e); }
+    try { await fn(); } catch (e) { report(e, 0, "timer"); }
     flushState();
   }, s * 1000));
   return id;
@@ -1060,8 +1060,8 @@ function serve() {
   socket.resume();
   socket.on("close", () => process.exit(0));
   socket.on("error", () => process.exit(0));
-  process.on("uncaughtException", e => report(e));
-  process.on("unhandledRejection", e => report(e));
+  process.on("uncaughtException", e => report(e, 0, "callback"));
+  process.on("unhandledRejection", e => report(e, 0, "callback"));
 }
 
 if (VALIDATE) validate(); else serve();

@@ -283,17 +283,18 @@ def log(level, text):
     send({"type": "log", "level": level, "text": str(text)})
 
 
-def report(e, mid=0):
+def report(e, mid=0, what=None):
     m = {"type": "error", **fault_of(e)}
     if mid:
         m["id"] = mid
+    if what:
+        m["hook"] = what
     if isinstance(e, MemoryError):
         m["code"] = "MEMORY_LIMIT"
     if isinstance(e, Timeout):
         m["code"] = "HOOK_TIMEOUT"
     trace = trace_of(e)
-    if trace:
-        log("error", f"{m['message']}\n{trace}")
+    log("error", f"{m['message']}\n{trace}" if trace else m["message"])
     send(m)
 
 
@@ -477,7 +478,7 @@ def fail(job, e):
     if not job.over:
         job.over = True
         _tasks.pop(job.id, None)
-        report(e, job.id)
+        report(e, job.id, None if job.id else "callback")
         flush_state()
 
 
@@ -816,7 +817,7 @@ def tell_one(fn, data, name):
         if type(value) is Coroutine:
             begin(Job(0), value)
     except Exception as e:
-        report(e)
+        report(e, what=f"event '{name}'")
         return e
     return None
 
@@ -920,7 +921,7 @@ def fire_due():
             if type(value) is Coroutine:
                 begin(Job(0), value)
         except Exception as e:
-            report(e)
+            report(e, what="timer")
         flush_state()
 
 

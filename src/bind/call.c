@@ -16,7 +16,6 @@
 #include <lauxlib.h>
 
 #include "bind/bind_int.h"
-#include "event/event.h"
 #include "lua/fault.h"
 
 struct bind_call {
@@ -278,36 +277,13 @@ void bind__place_of(lua_State *L, vm_ref fn, struct gen_diag *d)
     }
 }
 
-/// Log a diagnostic and keep it with the unit; if it is new, also emit plugin.error and return true.
+/// Log a diagnostic and keep it with the unit. True: it is new.
 static bool note(struct bind_owner *o, const struct gen_diag *d)
 {
-    bool known = bind__is_noted(o, d); // a handler that fails every millisecond is one event
     log_warn(LOG_HUB, "unit=%s diagnostic=%s path=%s line=%d message=%s",
              LOGQ(str_of(o->unit->name)).z, gen_code_name(d->code), LOGQ(str_of(d->path)).z,
              d->line, LOGQ(str_of(d->message)).z);
-    gen_unit_note(o->unit, d); // also when it is known: it is the last one now
-    if (known) {
-        return false;
-    }
-    struct buf text = {.max = SIZE_MAX};
-    struct jw w = {.out = &text};
-    jw_obj(&w);
-    jw_kstrz(&w, "plugin", o->unit->name);
-    if (d->hook != NULL) {
-        jw_kstrz(&w, "hook", d->hook);
-    }
-    jw_kstrz(&w, "code", gen_code_name(d->code));
-    jw_kstrz(&w, "path", d->path);
-    jw_kint(&w, "line", d->line);
-    jw_kstrz(&w, "message", d->message);
-    if (d->traceback != NULL && d->traceback[0] != '\0') {
-        jw_kstrz(&w, "traceback", d->traceback);
-    }
-    jw_end_obj(&w);
-    struct str fields = {text.p + 1, text.n - 2}; // without the braces
-    event_emit(o->bind->o.hub->events, STR("plugin.error"), STR_NULL, fields);
-    buf_fini(&text);
-    return true;
+    return gen_unit_fault(o->unit, d); // a handler that fails every millisecond is one event
 }
 
 void bind__note(struct bind_owner *o, enum gen_code code, const char *path, int line,

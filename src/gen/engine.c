@@ -448,7 +448,7 @@ void gen_warn(struct gen_engine *e, const struct gen_diag *d)
     }
     gen_unwarn(e, d->code, d->path);
     vec_push(&e->warnings, gen_diag_copy(d));
-    gen__event_error(e, d->plugin, NULL, d);
+    gen__event_error(e, d->plugin, d);
 }
 
 void gen_unwarn(struct gen_engine *e, enum gen_code code, const char *path)
@@ -484,7 +484,7 @@ bool gen_set_warnings(struct gen_engine *e, const char *source, const struct gen
         assert(is_of(&list[i], source));
         if (!has_warning(e->warnings.p, e->warnings.n, &list[i])) {
             vec_push(&e->warnings, gen_diag_copy(&list[i]));
-            gen__event_error(e, NULL, NULL, &list[i]);
+            gen__event_error(e, NULL, &list[i]);
             changed = true;
         }
     }

@@ -78,7 +78,7 @@ static void send_troubles(struct gen_engine *e, gen__troubles *before)
             }
             if (!known) {
                 any = true;
-                gen__event_error(e, t->name, NULL, d);
+                gen__event_error(e, t->name, d);
             }
         }
         vec_foreach (n, &t->needs) {
@@ -163,14 +163,13 @@ void gen__event_amended(struct gen_engine *e)
     }
 }
 
-void gen__event_error(struct gen_engine *e, const char *plugin, const char *hook,
-                      const struct gen_diag *d)
+void gen__event_error(struct gen_engine *e, const char *plugin, const struct gen_diag *d)
 {
     struct message m;
     message_init(&m);
     jw_kstrz(&m.w, "plugin", plugin);
-    if (hook != NULL) {
-        jw_kstrz(&m.w, "hook", hook);
+    if (d->hook != NULL) {
+        jw_kstrz(&m.w, "hook", d->hook);
     }
     jw_kstrz(&m.w, "code", gen_code_name(d->code));
     if (d->source != NULL) {

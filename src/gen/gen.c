@@ -129,8 +129,7 @@ static void keeper_unpin(void *arg)
     gen_unpin(arg);
 }
 
-static void note_hook(struct gen *g, const struct hook *h, enum gen_code code,
-                      const struct hook_run *run)
+static void note_hook(const struct hook *h, enum gen_code code, const struct hook_run *run)
 {
     char *message = xasprintf("hook '%s': %s", h->point, run->fault.msg);
     struct gen_unit *u = h->terms.owner;
@@ -142,22 +141,21 @@ static void note_hook(struct gen *g, const struct hook *h, enum gen_code code,
         .hook = h->point,
         .traceback = run->fault.traceback,
     };
-    if (gen_unit_note(u, &d)) {
-        gen__event_error(g->engine, u->name, h->point, &d);
-    }
+    gen_unit_fault(u, &d);
     free(message);
 }
 
 static void on_fault(void *arg, struct hook *h, enum hook_answer how, const struct hook_run *run,
                      bool switched_off)
 {
-    note_hook(arg, h,
+    (void)arg;
+    note_hook(h,
               how == HOOK_TIMEOUT ? DIAG_HOOK_TIMEOUT
               : how == HOOK_STALE ? DIAG_STALE_HANDLE
                                   : DIAG_HOOK_FAILED,
               run);
     if (switched_off) {
-        note_hook(arg, h, DIAG_HOOK_DISABLED, run);
+        note_hook(h, DIAG_HOOK_DISABLED, run);
     }
 }
 

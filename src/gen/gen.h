@@ -195,6 +195,8 @@ struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i);
 /// One with the same code, path, line and hook is replaced; 32 at most are kept, the newest last.
 /// False: exactly this was known already.
 bool gen_unit_note(struct gen_unit *u, const struct gen_diag *d);
+/// Note a fault of code that ran: a new one is also an event plugin.error. Returns whether it was new.
+bool gen_unit_fault(struct gen_unit *u, const struct gen_diag *d);
 /// What was noted so far, oldest first; borrowed until the next note.
 const struct gen_diag *gen_unit_diags(const struct gen_unit *u, size_t *n);
 /// What its handlers cost, by point: {"on_tool_call": {count, errors, p50_us, p99_us}, ...}, those of

@@ -108,7 +108,7 @@ void gen_life_done(struct gen_life_call *call, const struct gen_diag *fault)
         if (run != NULL) {
             vec_push(&run->faults, gen_diag_copy(&d));
         }
-        gen__event_error(e, d.plugin, NULL, &d);
+        gen__event_error(e, d.plugin, &d);
     }
     gen__unit_unref(call->unit);
     free(call);

@@ -215,6 +215,15 @@ bool gen_unit_note(struct gen_unit *u, const struct gen_diag *d)
     return !known;
 }
 
+bool gen_unit_fault(struct gen_unit *u, const struct gen_diag *d)
+{
+    bool is_new = gen_unit_note(u, d);
+    if (is_new) {
+        gen__event_error(u->engine, u->name, d);
+    }
+    return is_new;
+}
+
 const struct gen_diag *gen_unit_diags(const struct gen_unit *u, size_t *n)
 {
     *n = u->diags.n;

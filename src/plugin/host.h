@@ -19,7 +19,8 @@ struct host_fault {
     enum gen_code code;
     const char *message;
     const char *path;
-    int line; // 0: not known
+    int line;         // 0: not known
+    const char *hook; // what ran, of a fault that answers no call; NULL: not known
 };
 
 /// The same as a diagnostic, whose strings are borrowed; `path` stands in for one that is not known.
@@ -29,6 +30,7 @@ static inline struct gen_diag host_diag(const struct host_fault *f, const char *
         .code = f->code,
         .path = f->path != NULL && f->path[0] != '\0' ? f->path : path,
         .line = f->line,
+        .hook = f->hook,
         .message = f->message,
     };
 }
@@ -70,6 +72,8 @@ struct host_owner {
     void (*on_loaded)(void *arg, const struct json *metadata);
     void (*on_failed)(void *arg, const struct host_fault *fault);
     void (*on_log)(void *arg, enum log_level level, struct str text);
+    /// Code failed that answers no call: a timer, an event handler. NULL: on_log gets the message.
+    void (*on_fault)(void *arg, const struct host_fault *fault);
     /// The code asks for operation `op`; answer with host_answer(), now or later.
     void (*on_call)(void *arg, int64_t id, struct str op, const struct json *params);
     /// A value to give to the next version.

@@ -71,6 +71,7 @@ static void on_done(struct host_call *c, int status, const struct json *value,
                      json_type_name(value));
     }
     host__count(j->offer, j->since_ns, rc < 0);
+    host__note_call(j->offer, rc, &e, fault);
     free(j);
     gen->done(gen, rc, rc < 0 ? NULL : out, rc < 0 ? &e : NULL);
     arena_fini(&a);

@@ -29,6 +29,7 @@ static void on_done(struct host_call *c, int status, const struct json *value,
     int rc = status < 0 ? err_set(&e, status, "%s", fault->message)
                         : gen_answer_read(&a, &arena, value, &e);
     host__count(o, j->since_ns, rc < 0);
+    host__note_call(o, rc, &e, fault);
     o->strikes = rc == ERR_TIMEOUT ? o->strikes + 1 : 0;
     if (o->strikes == HOOK_STRIKES) { // too often out of time: not asked any more
         char text[160];

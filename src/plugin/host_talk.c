@@ -201,7 +201,7 @@ static struct host_fault fault_of(struct arena *a, const struct json *m, enum ge
 {
     static const enum gen_code known[] = {DIAG_LOAD_FAILED, DIAG_LOAD_TIMEOUT, DIAG_HOOK_FAILED,
                                           DIAG_HOOK_TIMEOUT, DIAG_MEMORY_LIMIT};
-    const struct json *path = json_get(m, "path");
+    const struct json *path = json_get(m, "path"), *hook = json_get(m, "hook");
     enum gen_code code;
     bool named = gen_code_parse(json_get_text(m, "code"), &code), usable = false;
     for (size_t i = 0; i < ARRAY_LEN(known) && named; i++) {
@@ -212,6 +212,7 @@ static struct host_fault fault_of(struct arena *a, const struct json *m, enum ge
         .message = arena_strdup(a, json_str(json_get(m, "message"), "no reason given")),
         .path = path != NULL ? arena_strdup(a, json_str(path, "")) : NULL,
         .line = host_line(m),
+        .hook = hook != NULL ? arena_strdup(a, json_str(hook, "")) : NULL,
     };
 }
 
@@ -309,6 +310,8 @@ static void on_error(struct host_talk *t, const struct message *m)
     bool answered = take_answered(t, m, &c);
     if (c != NULL) {
         tell_caller(c, ERR_INVALID, NULL, &f);
+    } else if (!answered && !t->closed && t->owner.on_fault != NULL) {
+        t->owner.on_fault(t->arg, &f);
     } else if (!answered && !t->closed && t->owner.on_log != NULL) {
         t->owner.on_log(t->arg, LOG_ERROR, str_of(f.message));
     }

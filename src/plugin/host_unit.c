@@ -273,6 +273,36 @@ void host__count(struct offer *o, uint64_t since_ns, bool failed)
     o->stats.errors += failed;
 }
 
+void host__note(struct gen_unit *g, const char *what, const struct host_fault *f)
+{
+    struct gen_diag d = host_diag(f, g->path);
+    char *message =
+        xasprintf("%s%s%s", what != NULL ? what : "", what != NULL ? ": " : "", f->message);
+    d.message = message;
+    d.hook = what;
+    gen_unit_fault(g, &d);
+    free(message);
+}
+
+void host__note_call(const struct offer *o, int rc, const struct err *why,
+                     const struct host_fault *fault)
+{
+    static const char *const names[] = {[OFFER_TOOL] = "tool",
+                                        [OFFER_COMMAND] = "command",
+                                        [OFFER_PROMPT] = "prompt",
+                                        [OFFER_ROUTE] = "route",
+                                        [OFFER_PROVIDER] = "provider",
+                                        [OFFER_MCP_PROMPT] = "mcp.prompt",
+                                        [OFFER_MCP_RESOURCE] = "mcp.resource"};
+    const struct host_fault judged = {.code = DIAG_HOOK_FAILED, .message = why->msg};
+    if (rc == 0 || rc == UV_EPIPE || o->unit->gen == NULL) {
+        return; // the end of a host is a fault of its own
+    }
+    char *what = xasprintf("%s '%s'", names[o->kind], o->name);
+    host__note(o->unit->gen, what, fault != NULL ? fault : &judged);
+    free(what);
+}
+
 const struct hook_stats *host__stats(const void *data)
 {
     return &((const struct offer *)data)->stats;

@@ -86,6 +86,11 @@ static inline void host__cancel(const struct offer *o, struct host_call *c)
 uint32_t host__tool_ms(const struct host_unit *u);
 /// A call that began at `since_ns` ended: count it.
 void host__count(struct offer *o, uint64_t since_ns, bool failed);
+/// Note a fault of the code with its plugin; `what` ran.
+void host__note(struct gen_unit *g, const char *what, const struct host_fault *f);
+/// The same for a call of the offer, whose answer may be of no use: `rc` and `why` say so, or there is a fault.
+void host__note_call(const struct offer *o, int rc, const struct err *why,
+                     const struct host_fault *fault);
 const struct hook_stats *host__stats(const void *data);
 /// The last generation that held the offer is gone.
 void host__release(void *data);

@@ -24,6 +24,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "plugin/host_proc.h"
+#include "plugin/host_unit_int.h"
 
 enum {
     LOAD_MS = 10000, // a cold interpreter on a busy machine, a compiler
@@ -291,6 +292,16 @@ static void on_log(void *arg, enum log_level level, struct str text)
     v->owner->opts.log(v->owner->opts.arg, v->head.code->unit, level, text);
 }
 
+static void on_fault(void *arg, const struct host_fault *fault)
+{
+    struct hosted *v = arg;
+    if (fault->hook == NULL) { // a complaint of the host itself
+        on_log(v, LOG_ERROR, str_of(fault->message));
+    } else if (v->unit != NULL) {
+        host__note(v->unit, fault->hook, fault); // its log has it already, with the traceback
+    }
+}
+
 // ---- what it asks ---------------------------------------------------------------------------------
 
 static void on_call(void *arg, int64_t id, struct str op, const struct json *params)
@@ -338,6 +349,7 @@ static const struct host_owner host_owner = {
     .on_loaded = on_loaded,
     .on_failed = on_failed,
     .on_log = on_log,
+    .on_fault = on_fault,
     .on_call = on_call,
     .on_state = on_state,
     .on_end = on_end,

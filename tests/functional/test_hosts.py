@@ -500,6 +500,53 @@ def test_a_hook_that_is_slow_or_throws_changes_nothing_and_is_told(bad):
     assert bad.ok("bad:fine").strip() == "fine"
 
 
+FAILS = {  # the lines that fail are 3, 6 and 9
+    "f.py": """
+@tool(name="t1", description="d", input={})
+def t1(ctx, input): raise ValueError("boom")
+
+@route("GET", "/r")
+def r(req): raise ValueError("boom")
+
+@on("user.go")
+def go(ev): raise ValueError("boom")
+""",
+    "f.mjs": """
+tool({ name: "t1", description: "d", input: {},
+  run() { throw new TypeError("boom"); } });
+// a route
+route("GET", "/r",
+  () => { throw new TypeError("boom"); });
+// an event
+on("user.go",
+  () => { throw new TypeError("boom"); });
+"""}
+
+
+@pytest.mark.parametrize("file", FAILS)
+def test_what_fails_in_a_process_is_noted_with_its_place(home, file):
+    path = str(put(home, file, FAILS[file]))
+    home.ok("reload")
+    for what, line, args in (("tool 't1'", 3, ["tool", "run", "t1", "{}"]), ("route 'GET /r'", 6, ["api", "GET", "/api/plugins/f/r"]),
+                             ("event 'user.go'", 9, ["events", "emit", "user.go", "{}"])):
+        home.cli(*args)
+        last = retry(lambda: (d := row(home, "f")["last_error"]) and d["hook"] == what and d)
+        assert (last["path"], last["line"], last["code"]) == (path, line, "HOOK_FAILED") and "boom" in last["message"], last
+        event = home.ok("events", "--types", "plugin.error").splitlines()[-1]
+        assert f'hook="{what}"' in event and f"line={line}" in event, event
+        logs = home.ok("plugin", "logs", "f").splitlines()
+        assert len([text for text in logs if "boom" in text and f"{path}:{line}" in text]) == 1, logs
+    assert len([text for text in logs if "boom" in text]) == 3, logs
+
+
+def test_an_answer_of_a_process_that_cannot_be_used_is_noted(home):
+    put(home, "f.py", "@route('GET', '/r')\ndef r(req): return response(status=9999)\n")
+    home.ok("reload")
+    home.cli("api", "GET", "/api/plugins/f/r")
+    last = row(home, "f")["last_error"]
+    assert last["hook"] == "route 'GET /r'" and "9999" in last["message"], last
+
+
 def test_a_host_that_hangs_is_ended_and_started_again(bad):
     def limit():
         return next(v["value"] for v in bad.json("config", "show")["values"] if v["key"] == "limits.tool_ms")
