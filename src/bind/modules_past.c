@@ -94,12 +94,14 @@ void past__say_held(struct gen_stage *s, const struct module *m)
         return;
     }
     const struct files__text *t = files__users(&ms->files, str_of(m->name));
+    char *hint = xasprintf("save the file again, or `afloat reload --force %s`", m->name);
     gen_stage_stand(s, m->unit_name, GEN_HELD,
                     &(struct gen_diag){.code = DIAG_HELD,
                                        .origin = "module",
                                        .path = t != NULL ? t->path : NULL,
                                        .message = "an earlier version is held by an undo",
-                                       .hint = "save the file again, or `afloat reload --force`"});
+                                       .hint = hint});
+    free(hint);
 }
 
 // ---- versions -----------------------------------------------------------------------------------

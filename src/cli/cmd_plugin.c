@@ -118,8 +118,8 @@ static const struct {
                   "at it, then type "
                   "'afloat trust'"},
     {"held",
-     "it does not serve: an undo took it back; saving the file, or 'afloat plugin reload {name}', "
-     "brings it again"},
+     "it does not serve: an undo took it back; save the file again, or type 'afloat reload --force "
+     "{name}'"},
     {"removed", "it does not serve: its file is gone"},
 };
 

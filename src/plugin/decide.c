@@ -233,13 +233,15 @@ static void decide_entry(struct plugins *ps, struct plugin *p, want_list *missin
 static void decide_held(struct plugin *p, const struct hold *h, want_list *missing)
 {
     const struct past_unit *of = &h->of;
+    char *hint = xasprintf("save the file again, or `afloat reload --force %s`", p->unit);
     assert(h->out || of->hash != NULL);
     verdict(p, GEN_HELD,
             &(struct gen_diag){.code = DIAG_HELD,
                                .path = of->path,
                                .message = h->out ? "it is kept out by an undo"
                                                  : "an earlier version is held by an undo",
-                               .hint = "save the file again, or `afloat reload --force`"});
+                               .hint = hint});
+    free(hint);
     if (!h->out) {
         p->want = get(p, of->hash, of->path, missing);
         p->mark = of->mark;

@@ -71,3 +71,26 @@ def test_one_of_a_project_in_which_nobody_works_is_told_so(home, tmp_path):
     home.env["AFLOAT_PROVIDER"] = "scripted"
     home.ok("chat", "thanks", cwd=tmp_path)
     assert "it serves" in home.ok("plugin", "why", "ours", cwd=tmp_path)
+
+
+def test_the_command_that_a_held_one_is_told_brings_it_back(home):
+    def undo(name, *to):
+        home.ok("undo", *to)
+        assert f"`afloat reload --force {name}`" in home.cli("reload").stdout
+        return home.cli("plugin", "why", "kept").stdout
+
+    for word in ("one", "two"):
+        home.ok("plugin", "save", "kept", "-", input=f"command {{ name = 'v', run = function() return '{word}' end }}")
+    assert "it serves" in undo("kept") and home.ok("kept:v").strip() == "one"
+    home.ok("reload", "--force", "kept")
+    assert home.ok("kept:v").strip() == "two"
+    said = undo("kept", "--to", "1")
+    assert "it does not serve: an undo took it back" in said and "'afloat reload --force kept'" in said, said
+    home.ok("reload", "--force", "kept")
+    assert home.ok("kept:v").strip() == "two"
+    (home.dir / "lua/user").mkdir(parents=True, exist_ok=True)
+    (home.dir / "lua/user/init.lua").write_text("x = 1")
+    home.ok("reload")
+    undo("user.init")
+    home.ok("reload", "--force", "user.init")
+    assert "HELD" not in home.ok("reload")
