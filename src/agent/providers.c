@@ -231,7 +231,7 @@ static int refuse_unknown(const struct config *c, const struct provider_wish *wi
     const char *nearest = nearest_to(c, wish, name);
     return err_set(e, ERR_NOT_FOUND, "there is no provider '%s'%s%s%s", name,
                    nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-                   nearest != NULL ? "'" : "");
+                   nearest != NULL ? "'?" : "");
 }
 
 // "PROVIDER/MODEL" where PROVIDER is one; the slash of other names is part of the model's.

@@ -395,8 +395,10 @@ bool agent__session_choose(struct session *s, struct agent_no *no)
                                  .service = s->agent->o.providers};
     struct provider_choice choice;
     struct err e = {0};
-    if (providers_resolve(&choice, agent__session_config(s), &wish, &e) < 0) {
-        return agent_no_set(no, PROBLEM_INVALID_BODY, "`afloat models` lists them", "%s", e.msg);
+    int rc = providers_resolve(&choice, agent__session_config(s), &wish, &e);
+    if (rc < 0) {
+        const char *hint = rc == ERR_NOT_FOUND ? "`afloat models` lists what there is" : NULL;
+        return agent_no_set(no, PROBLEM_INVALID_BODY, hint, "%s", e.msg);
     }
     if (s->max_cost > 0 && (isnan(choice.prices.input) || isnan(choice.prices.output))) {
         agent_no_set(no, PROBLEM_INVALID_BODY,

@@ -36,7 +36,8 @@ WRONG = [  # words, exit code, what is said
     (("chat", "-m", "nonesuch/x", "hi"), 1, "there is no provider 'nonesuch'"),
     (("chat", "--engine", "nonesuch", "hi"), 1, "there is no engine 'nonesuch'"),
     (("chat", "--plugins", "nonesuch", "hi"), 1, "there is no plugin 'nonesuch'"),
-    (("chat", "--provider", "openai", "hi"), 1, "OPENAI_API_KEY"),
+    (("chat", "--provider", "openai", "hi"), 1, "OPENAI_API_KEY\n"),
+    (("chat", "--provider", "opnai", "hi"), 1, "did you mean 'openai'? (`afloat models` lists what there is)"),
     (("api", "POST", "/bots", '{"name": "Bad Name"}'), 1, ""),
 ]
 

@@ -155,7 +155,7 @@ TEST(what_cannot_be_chosen_says_what_to_do)
          "model = 'm'\n[providers.bare]\nkind = 'openai-chat'\nmodel = 'm'\n"
          "[providers.free]\nkind = 'openai-chat'\nbase_url = 'http://h'\n");
     CHECK_INT(resolve("wrok", NULL, NULL), ERR_NOT_FOUND);
-    check_says("there is no provider 'wrok'; did you mean 'work'");
+    check_says("there is no provider 'wrok'; did you mean 'work'?");
     CHECK_INT(resolve("work", NULL, NULL), ERR_INVALID);
     check_says("set the environment variable WORK_KEY");
     CHECK_INT(resolve("bare", NULL, NULL), ERR_INVALID);
@@ -281,7 +281,7 @@ TEST(a_model_of_a_provider_that_there_is_not_is_refused)
 {
     load("[providers.corp]\nkind = 'anthropic'\nbase_url = 'http://h'\n");
     CHECK_INT(resolve(NULL, "corpp/x", NULL), ERR_NOT_FOUND);
-    check_says("there is no provider 'corpp'; did you mean 'corp'");
+    check_says("there is no provider 'corpp'; did you mean 'corp'?");
     CHECK_INT(resolve(NULL, "nosuch/x", NULL), ERR_NOT_FOUND); // nobody but the demo could know it
     check_says("there is no provider 'nosuch'");
     CHECK_INT(resolve("corp", "corpp/x", NULL), 0); // who was asked for knows what it has
