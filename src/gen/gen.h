@@ -192,7 +192,8 @@ struct gen_unit {
 size_t gen_unit_count(const struct gen_unit *u);
 struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i);
 /// Keep a diagnostic with this version of the unit: it stands in every report until the unit changes.
-/// One with the same code, path, line and hook is replaced; 32 at most are kept, the newest last.
+/// One with the same code, path, line and hook is replaced, if it is of code that ran or has the same message; 32 at most
+/// are kept, the newest last.
 /// False: exactly this was known already.
 bool gen_unit_note(struct gen_unit *u, const struct gen_diag *d);
 /// Note a fault of code that ran: a new one is also an event plugin.error. Returns whether it was new.

@@ -22,6 +22,9 @@ def test_an_unknown_key_of_a_manifest_is_said_with_the_nearest(home, hub):
     retry(lambda: rows(home).get("typo", {}).get("serving"))
     (d,) = diagnostics(reload(home), "typo")
     assert d["code"] == "MANIFEST_UNKNOWN" and d["line"] == 2 and "'server'" in d["message"] and d["severity"] == "warning"
+    put(home, "plugins/typo/plugin.json", '{"name": "typo", "sever": "srv.lua", "optoins": {}}')  # two in one line
+    found = retry(lambda: len(all := diagnostics(reload(home), "typo")) == 2 and all)
+    assert "'sever'" in found[0]["message"] and "'optoins'" in found[1]["message"], found
 
 
 @pytest.mark.parametrize("content", ["", "  \n\t\n"])
