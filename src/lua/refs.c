@@ -28,7 +28,6 @@ struct vm_owner {
     struct vm *vm;
     char *name, *content;
     uint32_t first; // slot
-    size_t n;
     struct vm_owner *prev, *next;
 };
 
@@ -59,8 +58,6 @@ static void drop_slot(struct vm *vm, uint32_t i)
     if (s->next != 0) {
         t->slots.p[s->next].prev = s->prev;
     }
-    assert(s->owner->n != 0);
-    s->owner->n--;
     s->generation++;
     s->next = t->free;
     t->free = i;
@@ -107,11 +104,6 @@ const char *vm_owner_content(const struct vm_owner *o)
     return o->content;
 }
 
-size_t vm_owner_refs(const struct vm_owner *o)
-{
-    return o->n;
-}
-
 struct vm_owner *vm_owner_running(struct vm *vm)
 {
     return vm->active != NULL ? vm->active->owner : NULL;
@@ -137,7 +129,6 @@ vm_ref refs_take(lua_State *L, struct vm_owner *o)
         t->slots.p[o->first].prev = i;
     }
     o->first = i;
-    o->n++;
     o->vm->lenient++; // an error here would leave half a reference
     int value = luaL_ref(L, LUA_REGISTRYINDEX);
     o->vm->lenient--;

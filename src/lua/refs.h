@@ -21,7 +21,6 @@ const char *vm_owner_name(const struct vm_owner *o);
 /// Set a hash of its code, which is copied; "" until then.
 void vm_owner_set_content(struct vm_owner *o, const char *hash);
 const char *vm_owner_content(const struct vm_owner *o);
-size_t vm_owner_refs(const struct vm_owner *o); // how many references it has
 /// The owner of the running entry; NULL when none runs, or it has no owner.
 struct vm_owner *vm_owner_running(struct vm *vm);
 

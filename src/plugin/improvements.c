@@ -506,9 +506,3 @@ struct scopes *improvements_scopes(struct improvements *imp)
 {
     return &imp->scopes;
 }
-
-struct host *improvements_host(struct improvements *imp, struct str name)
-{
-    struct file *f = improvements__find(imp, name);
-    return f != NULL && f->serving != NULL ? f->serving->host : NULL;
-}

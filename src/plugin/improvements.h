@@ -61,6 +61,3 @@ void improvements_put(struct improvements *imp, struct str name, struct str byte
 
 /// For whom improvement `name` (without "improvements/") is active.
 struct scopes *improvements_scopes(struct improvements *imp);
-
-/// The process of what serves as `name`, for people and tests; NULL when nothing does.
-struct host *improvements_host(struct improvements *imp, struct str name);

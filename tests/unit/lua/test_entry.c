@@ -438,7 +438,6 @@ TEST(what_a_callback_registers_belongs_to_who_runs)
     vm_ref of_a = kept;
     run_with(vm, "keep(function() return 'from b' end)", (struct entry){.owner = b});
     CHECK(refs_owner(vm, of_a) == a && refs_owner(vm, kept) == b);
-    CHECK_INT(vm_owner_refs(a), 1);
     vm_owner_close(a);
     lua_State *L = vm_main(vm);
     CHECK(!refs_push(L, of_a)); // stale
@@ -453,7 +452,7 @@ TEST(a_stale_reference_never_means_another_value)
     struct vm *vm = run_vm(VM_USER);
     struct vm_owner *o = vm_owner_open(vm, "o");
     lua_State *L = vm_main(vm);
-    vm_ref refs[100];
+    vm_ref refs[100], later[50];
     for (int i = 0; i < 100; i++) {
         lua_pushinteger(L, i);
         refs[i] = refs_take(L, o);
@@ -464,9 +463,12 @@ TEST(a_stale_reference_never_means_another_value)
     }
     for (int i = 0; i < 50; i++) {
         lua_pushinteger(L, 1000 + i);
-        refs_take(L, o);
+        later[i] = refs_take(L, o);
     }
-    CHECK_INT(vm_owner_refs(o), 100);
+    for (int i = 0; i < 50; i++) {
+        CHECK(refs_push(L, later[i]) && lua_tointeger(L, -1) == 1000 + i);
+        lua_pop(L, 1);
+    }
     for (int i = 0; i < 100; i++) {
         CHECK(refs_push(L, refs[i]) == (i % 2 == 1));
         CHECK(i % 2 == 0 || lua_tointeger(L, -1) == i);

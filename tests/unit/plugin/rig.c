@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "loop/proc.h"
 #include "plugin/host_proc.h"
+#include "plugin/improvements_int.h"
 
 enum { BEAT_MS = 5 };
 
@@ -348,9 +349,15 @@ int rig_child(int pid, int other)
     return found;
 }
 
+struct host *rig_host(struct rig *r, const char *name)
+{
+    const struct file *f = improvements__find(r->imp, str_of(name));
+    return f != NULL && f->serving != NULL ? f->serving->host : NULL;
+}
+
 int rig_pid(struct rig *r, const char *name)
 {
-    struct host *h = improvements_host(r->imp, str_of(name));
+    struct host *h = rig_host(r, name);
     int supervisor = h != NULL ? host_proc_pid(h) : 0;
     return supervisor != 0 ? rig_child(supervisor, 0) : 0;
 }

@@ -62,6 +62,8 @@ int rig_tool(struct rig *r, const char *name, const char *input, uint32_t timeou
 
 /// The process that runs the improvement: the child of its supervisor. 0 for none.
 int rig_pid(struct rig *r, const char *name);
+/// Its host; NULL when none serves.
+struct host *rig_host(struct rig *r, const char *name);
 /// The first child of process `pid` that is not `other`; 0 when there is none.
 int rig_child(int pid, int other);
 

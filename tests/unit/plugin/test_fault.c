@@ -99,7 +99,7 @@ TEST(a_host_killed_while_it_loads_is_quarantined_and_the_old_one_serves)
     rig_begin(&r);
     rig_save(&r, "x.lua", STR("tool{name='quick', run=function() return 1 end}"));
     rig_wait_revision(&r, "x", 1);
-    int old = rig_pid(&r, "x"), old_supervisor = host_proc_pid(improvements_host(r.imp, STR("x")));
+    int old = rig_pid(&r, "x"), old_supervisor = host_proc_pid(rig_host(&r, "x"));
     rig_save(&r, "x.lua", STR("while true do end"));
     RIG_WAIT(&r, (victim = rig_child(rig_child(getpid(), old_supervisor), 0)) != 0);
     kill(victim, SIGKILL);

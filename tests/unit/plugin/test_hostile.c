@@ -119,7 +119,7 @@ static void check_loads(struct rig *r, const char *name)
         test_fail(__FILE__, __LINE__, "%s: %s", name, d != NULL ? d->message : "?");
     }
     call_all(r);
-    struct host *h = improvements_host(r->imp, str_of(name));
+    struct host *h = rig_host(r, name);
     if (h == NULL || !host_alive(h) || rig_pid(r, name) == 0) {
         const struct gen_diag *d = rig_diag(r, name);
         test_fail(__FILE__, __LINE__, "%s does not serve any more: %s", name,

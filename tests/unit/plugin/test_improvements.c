@@ -355,7 +355,7 @@ TEST(killing_the_supervisor_takes_the_improvement_with_it)
     SAVE("x", ADDS("1"));
     rig_wait_revision(&r, "x", 1);
     int pid = rig_pid(&r, "x");
-    kill(host_proc_pid(improvements_host(r.imp, STR("x"))), SIGKILL);
+    kill(host_proc_pid(rig_host(&r, "x")), SIGKILL);
     wait_stopped("x");
     RIG_WAIT(&r, !is_process(pid));
     rig_end(&r);
