@@ -78,13 +78,12 @@ __afloat_hook() {
 
 # inside an Afloat shell that one is at work already
 if [[ -z ${AFLOAT_SHELL-} ]]; then
-    : "${__afloat_hook_root=}" "${__afloat_hook_pwd=}" "${__afloat_hook_count=0}" "${__afloat_hook_pid=}"
+    : "${__afloat_hook_root=}" "${__afloat_hook_pwd=}" "${__afloat_hook_count=0}" "${__afloat_hook_pid=}" "${PROMPT_COMMAND=}"
     if [[ ${PROMPT_COMMAND@a} == *a* ]]; then
         if [[ " ${PROMPT_COMMAND[*]} " != *" __afloat_hook "* ]]; then
             PROMPT_COMMAND+=(__afloat_hook)
         fi
-    elif [[ ${PROMPT_COMMAND-} != *__afloat_hook* ]]; then
-        PROMPT_COMMAND=${PROMPT_COMMAND-}
+    elif [[ $PROMPT_COMMAND != *__afloat_hook* ]]; then
         while [[ $PROMPT_COMMAND == *[[:space:]\;] ]]; do
             PROMPT_COMMAND=${PROMPT_COMMAND%?}
         done

@@ -241,6 +241,16 @@ def test_the_hook_does_no_harm_to_prompt_command(place, before):
     assert b"syntax error" not in s.t.seen
 
 
+@pytest.mark.parametrize("before", ["set -u\nunset PROMPT_COMMAND\n", "set -u\nPROMPT_COMMAND=()\n", "set -u\nPROMPT_COMMAND=(:)\n"])
+def test_the_hook_works_where_unset_variables_are_errors(place, before):
+    one = place.project("one", '[env]\nFOO = "1"\n')
+    script = (before + HOOK["bash"] % BIN + f"cd '{one}'\n"
+              "until __afloat_hook; [[ ${FOO-} == 1 ]]; do sleep 0.05; done\n"
+              "cd /; __afloat_hook; echo \"FOO=${FOO-none}\"\n")
+    done = subprocess.run(["bash", "--norc", "-c", script], env=place.home.env, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("FOO=none\n", ""), done
+
+
 @pytest.mark.parametrize("shell, prompt", [
     ("bash", "PS1='[$seen]P> '\n"), ("zsh", "PROMPT='[%?]P> '\n"),
     ("fish", "function fish_prompt; echo -n \"[$status]P> \"; end\n")])
