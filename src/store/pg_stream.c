@@ -142,15 +142,15 @@ static void check_last(struct pg_store *p, uint64_t last)
 static void on_fetched(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct pg_store *p = arg;
+    uint64_t last = r != NULL ? (uint64_t)pg_get_int(r, 0, 0) : 0;
     p->fetching = false;
     if (r != NULL) {
-        check_last(p, (uint64_t)pg_get_int(r, 0, 0));
+        check_last(p, last);
     }
     for (size_t i = 0; r != NULL && p->follow != NULL && i < page_rows(r); i++) {
         struct store_stream_event ev = event_at(p, r, i);
         hand_on(p, &ev);
     }
-    uint64_t last = r != NULL ? (uint64_t)pg_get_int(r, 0, 0) : 0;
     p->heard = MAX(p->heard, last);
     if (r != NULL && page_rows(r) == 0) { // what is missing was removed
         p->seen = MAX(p->seen, last);
