@@ -27,7 +27,9 @@ enum { CARE_MS = 3600 * 1000, FIRST_CARE_MS = 5000 };
 
 static const struct pg_stmt stmt_start = {
     "hub_start", "SELECT afloat.hub_start($1, $2, $3, $4, $5), afloat.partitions_make()"};
-static const struct pg_stmt stmt_beat = {"hub_beat", "SELECT afloat.hub_beat($1, $2, $3)"};
+static const struct pg_stmt stmt_beat = {
+    "hub_beat", "SELECT afloat.hub_beat($1, $2, $3), (SELECT count(*) FROM afloat.runs"
+                "    WHERE owner = current_user AND state = 'queued')"};
 static const struct pg_stmt stmt_stop = {"hub_stop", "SELECT afloat.hub_stop($1, $2)"};
 static const struct pg_stmt stmt_care = {
     "care", "SELECT afloat.partitions_make(),"
@@ -206,6 +208,7 @@ static void on_beaten(void *arg, const struct pg_result *r, const struct err *e)
     if (e == NULL && !pg_get_bool(r, 0, 0)) {
         log_error(LOG_STORE, "another process uses the hub name '%s'; sessions go to it", p->hub);
     }
+    p->queued_runs = e == NULL ? pg_get_int(r, 0, 1) : p->queued_runs;
     later(p, &p->beat, p->lease_s * 1000 / 3);
     pg_store__release(p);
 }
@@ -640,6 +643,8 @@ static void store_pg_metrics(struct store *s, struct buf *out)
         {"latency_ms", "gauge", "Moving mean of a request, in milliseconds.", st.latency_ms},
         {"stream_lag_events", "gauge", "Events of other hubs that are not read yet.",
          (double)(p->heard > p->seen ? p->heard - p->seen : 0)},
+        {"queued_runs", "gauge", "Runs that waited in the queue at the hub's last sign of life.",
+         (double)p->queued_runs},
         {"dropped_events_total", "counter", "Events of this hub that were not written.",
          (double)p->dropped},
     };

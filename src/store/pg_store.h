@@ -42,6 +42,7 @@ struct pg_store {
     void *closed_arg;
     struct loop_task *close_task;
     struct timer beat, care;
+    int64_t queued_runs; // of all hubs, at the last beat
     struct shelf *shelf; // texts of bots
     store_ring_cb *ring; // store_on_ring(); NULL: no listener
     void *ring_arg;

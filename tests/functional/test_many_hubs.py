@@ -448,9 +448,11 @@ def test_owners_see_only_what_is_theirs_and_hubs_need_one_role(team, database, w
         database.sql(f"DROP OWNED BY {name}_ann, {name}_bob; DROP ROLE {name}_ann, {name}_bob")
 
 
-def test_metrics_tell_of_the_pool(team):
+def test_metrics_tell_of_the_pool_and_the_queue(team):
     a = team.start("a")
     text = a.http("GET", "/metrics").body.decode()
     assert "afloat_store_pool_up" in text and "afloat_store_stream_lag_events " in text
     # a hub that has just started still reads what its own start emitted
     assert retry(lambda: b"afloat_store_stream_lag_events 0\n" in a.http("GET", "/metrics").body)
+    team.database.sql("INSERT INTO afloat.runs (id, project, bot, state, body) VALUES ('r1', 'p', 'nobody', 'queued', '{}')")
+    assert retry(lambda: b"afloat_store_queued_runs 1\n" in a.http("GET", "/metrics").body)
