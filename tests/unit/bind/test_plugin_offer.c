@@ -46,7 +46,7 @@ TEST(whatever_a_tool_returns_is_a_result)
         {"nil, 'why'", "{\"output\":\"\",\"success\":false,\"error\":\"why\"}"},
         {"nil", "{\"output\":\"\",\"success\":true}"},
         {"'\\255'", "{\"output\":\"\xEF\xBF\xBD\",\"success\":true}"},
-        {"print", "!value: a function cannot be sent"},
+        {"print", "!value: a function cannot be sent (x.lua:1)"},
         {"error('oh')", "!oh (x.lua:1)"},
     };
     plug_open(NULL);
@@ -244,11 +244,12 @@ TEST(whatever_a_route_returns_is_an_answer)
         {"response{headers={['content-type']='a/b'}, body='\\255'}", "200 content-type=a/b \xff"},
         {"response{headers={['set-cookie']={'a','b'}}}", "200 set-cookie=a set-cookie=b "},
         {"response{headers={['x']='a\\r\\nb: c'}}",
-         "!an answer cannot have the header 'x' like this"},
-        {"response{headers={['x y']='a'}}", "!an answer cannot have the header 'x y' like this"},
-        {"{status=99}", "!a status is 200 to 599, not 99"},
-        {"{status=204, body='x'}", "!an answer with status 204 has no body"},
-        {"{f=print}", "!value.f: a function cannot be sent"},
+         "!an answer cannot have the header 'x' like this (x.lua:1)"},
+        {"response{headers={['x y']='a'}}",
+         "!an answer cannot have the header 'x y' like this (x.lua:1)"},
+        {"{status=99}", "!a status is 200 to 599, not 99 (x.lua:1)"},
+        {"{status=204, body='x'}", "!an answer with status 204 has no body (x.lua:1)"},
+        {"{f=print}", "!value.f: a function cannot be sent (x.lua:1)"},
     };
     plug_open(NULL);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
