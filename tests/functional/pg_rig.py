@@ -100,7 +100,9 @@ class Server:
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-            select.select([fd], [], [], 60)
+            end = select.poll()  # select() takes no descriptor above 1023
+            end.register(fd, select.POLLIN)
+            end.poll(60000)
             os.close(fd)
 
     def sql(self, database, text, user="boss"):

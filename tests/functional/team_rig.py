@@ -98,7 +98,7 @@ class Proxy:
     def __init__(self, database):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="afloat-proxy-"))
         self.target = str(database.server.dir / ".s.PGSQL.5432")
-        self.pairs, self.open = [], True
+        self.pairs, self.open = set(), True
         self.refusing = False
         self.swallow = None  # bytes: the answer to what holds them does not arrive, its connection breaks instead
         self.swallowed = 0
@@ -127,12 +127,13 @@ class Proxy:
             except OSError:
                 near.close()
                 continue
-            self.pairs.append((near, far))
-            doomed = threading.Event()
-            for a, b in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=(a, b, doomed, a is far), daemon=True).start()
+            pair, doomed = (near, far), threading.Event()
+            self.pairs.add(pair)
+            for answers in (False, True):
+                threading.Thread(target=self._pump, args=(pair, doomed, answers), daemon=True).start()
 
-    def _pump(self, a, b, doomed, answers):
+    def _pump(self, pair, doomed, answers):
+        a, b = reversed(pair) if answers else pair
         try:
             while data := a.recv(65536):
                 if answers and doomed.is_set():
@@ -153,7 +154,8 @@ class Proxy:
                     self.flows.clear()
         except OSError:
             pass
-        for s in (a, b):
+        self.pairs.discard(pair)  # a socket is closed when both directions have let go of it
+        for s in pair:
             try:
                 s.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -161,7 +163,7 @@ class Proxy:
 
     def cut(self):
         """Break every connection at once."""
-        pairs, self.pairs = self.pairs, []
+        pairs, self.pairs = self.pairs, set()
         for pair in pairs:
             for s in pair:
                 try:
