@@ -423,6 +423,9 @@ TEST(an_answer_may_free_guests_and_their_place)
         env_guest_ask(leaving[i], free_some, &leaving[i]);
     }
     wait_for(&hand.started, 1);
+    while (rig.loop.n_timers < 3) { // of each guest in the place: all three are there
+        loop_run_once(&rig.loop, true);
+    }
     hand_end("1", 0);
     wait_for(&rig.answered, 2);
     test_loop_settle(&rig.loop);
