@@ -49,32 +49,36 @@ int quarantine__take_refs(struct git_job *j, struct err *e)
 
 // ---- its files -------------------------------------------------------------------------------
 
-static void add_setting(struct buf *out, const char *section, const char *key, const char *dir,
-                        const char *name)
+static void add_setting(struct buf *out, const char *section, const char *key, const char *value)
 {
-    char *path = path_join(dir, name), *quoted = job__quote(path);
+    char *quoted = job__quote(value);
     buf_addf(out, "[%s]\n\t%s = %s\n", section, key, quoted);
     free(quoted);
+}
+
+static void add_path(struct buf *out, const char *section, const char *key, const char *dir,
+                     const char *name)
+{
+    char *path = path_join(dir, name);
+    add_setting(out, section, key, path);
     free(path);
 }
 
-/// The user's settings, between those of ours that they may change and those that they may not.
+/// The user's settings, between those of ours that they may change and those that they may not. The name of
+/// the author is among the latter, as git reads it in REPO: in a box its file may be out of reach, and an
+/// `includeIf "gitdir:..."` does not match here.
 static char *write_config(const struct git_job *j, const struct quarantine *q)
 {
     struct buf out = {.max = SIZE_MAX};
     bool long_ids = strlen(q->start) == 64;
     buf_addf(&out, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n", long_ids);
     buf_addz(&out, long_ids ? "[extensions]\n\tobjectFormat = sha256\n" : "");
-    add_setting(&out, "core", "hooksPath", q->common, "hooks");
-    add_setting(&out, "lfs", "storage", q->common, "lfs");
-    if (j->user_name == NULL) {
-        buf_addf(&out, "[user]\n\tname = %s\n", GIT_OUR_NAME);
-    }
-    if (j->user_email == NULL) {
-        buf_addf(&out, "[user]\n\temail = %s\n", GIT_OUR_EMAIL);
-    }
-    add_setting(&out, "include", "path", q->common, "config");
-    add_setting(&out, "include", "path", q->git_dir, "config.worktree"); // may be missing
+    add_path(&out, "core", "hooksPath", q->common, "hooks");
+    add_path(&out, "lfs", "storage", q->common, "lfs");
+    add_path(&out, "include", "path", q->common, "config");
+    add_path(&out, "include", "path", q->git_dir, "config.worktree"); // may be missing
+    add_setting(&out, "user", "name", j->user_name != NULL ? j->user_name : GIT_OUR_NAME);
+    add_setting(&out, "user", "email", j->user_email != NULL ? j->user_email : GIT_OUR_EMAIL);
     buf_addz(&out, "[core]\n\tbare = false\n\tfsmonitor = false\n"
                    "[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n[gc]\n\tauto = 0\n");
     return buf_take(&out, NULL);

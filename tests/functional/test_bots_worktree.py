@@ -766,6 +766,16 @@ def test_a_repository_without_an_identity_gets_one_for_the_bots_commits(rig, rep
     assert repo.git("log", "-1", "--format=%s %ae", run.row()["branch"]).endswith("afloat@localhost")
 
 
+def test_a_bot_commits_as_the_user_does_in_that_repository(rig, repo):
+    """An `includeIf` of the user's settings does not match the directory that the bot's git works in."""
+    repo.git("config", f"includeIf.gitdir:{repo.root}/.path", str(rig.home.dir / "work.gitconfig"))
+    (rig.home.dir / "work.gitconfig").write_text('[user]\n\tname = "Ann \\"at\\" Work"\n\temail = ann@work\n')
+    run = rig.run([shell("echo x > x.txt; git add -A; git commit -qm mine"), shell("echo y > y.txt"), *DONE])
+    assert run.results()[0][1], run.results()[0]
+    authors = repo.git("log", "-2", "--format=%an <%ae>", run.row()["branch"]).splitlines()
+    assert authors == ['Ann "at" Work <ann@work>'] * 2
+
+
 def test_the_metadata_follow_what_a_person_decides(rig, repo):
     run = rig.run([shell("echo x > x.txt"), complete("adds x", "merge"), say("Bye.")])
     assert run.metadata()["action"] == "review"

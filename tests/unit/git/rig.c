@@ -144,6 +144,7 @@ void rig_begin(void)
     setenv("HOME", own_path("user"), 1);
     setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
     setenv("LC_ALL", "C", 1);
+    unsetenv("GIT_CONFIG_GLOBAL");
     unsetenv("XDG_CONFIG_HOME");
     rig_sh(
         "find . -mindepth 1 -maxdepth 1 ! -name script.sh -exec rm -rf {} +\n" // of a round before
