@@ -183,6 +183,15 @@ static bool read_entry(int parent, const char *name, const struct stat *st, stru
     return n == 0;
 }
 
+/// A directory of a repository's own is the business of that repository.
+static bool is_repository(int parent, const char *name)
+{
+    char *path = path_join(name, ".git");
+    bool there = faccessat(parent, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    free(path);
+    return there;
+}
+
 int kept_look(const struct kept_store *store, int dirfd, const char *rel, struct kept_state *out,
               struct err *e)
 {
@@ -205,7 +214,7 @@ int kept_look(const struct kept_store *store, int dirfd, const char *rel, struct
         sha256_of(buf_str(&bytes), sum);
         sha256_hex(sum, out->hash);
         rc = store != NULL ? keep_content(store, buf_str(&bytes), out->hash, e) : 0;
-    } else {
+    } else if (!S_ISDIR(st.st_mode) || is_repository(parent, name)) {
         out->kind = KEPT_NOT;
         print_stamp(&st, out->hash);
     }
@@ -277,6 +286,16 @@ static int put_absent(int dirfd, const char *rel, struct err *e)
     return rc;
 }
 
+/// Rename, also to where an empty directory is.
+static int take_place(int parent, const char *fresh, const char *name)
+{
+    int rc = renameat(parent, fresh, parent, name);
+    if (rc < 0 && errno == EISDIR && unlinkat(parent, name, AT_REMOVEDIR) == 0) {
+        rc = renameat(parent, fresh, parent, name);
+    }
+    return rc;
+}
+
 /// Make the file or link under a name of our own in the same directory.
 static int make_fresh(int parent, const char *fresh, const struct kept_state *state,
                       const struct buf *bytes)
@@ -315,12 +334,12 @@ int kept_put(const struct kept_store *store, int dirfd, const char *rel,
             unlinkat(parent, fresh, 0);
             made = make_fresh(parent, fresh, state, &bytes);
         }
-        if (made < 0 || renameat(parent, fresh, parent, name) < 0) {
+        if (made < 0 || take_place(parent, fresh, name) < 0) {
             int why = errno;
             unlinkat(parent, fresh, 0);
             errno = why;
-            rc = why == EISDIR ? err_set(e, ERR_CONFLICT, "a directory stands at '%s'", rel)
-                               : err_sys(e, "cannot write '%s'", rel);
+            rc = why == ENOTEMPTY ? err_set(e, ERR_CONFLICT, "a directory stands at '%s'", rel)
+                                  : err_sys(e, "cannot write '%s'", rel);
         }
         close(parent);
     }

@@ -9,10 +9,10 @@
 enum { KEPT_FILE_MAX = 16 << 20 }; // bytes of one file; a larger one is not kept
 
 enum kept_kind {
-    KEPT_ABSENT,
+    KEPT_ABSENT, // no file: nothing, or a directory, whose files are paths of their own
     KEPT_FILE,
     KEPT_LINK,
-    KEPT_NOT, // something that is not kept: a large file, a directory, a device
+    KEPT_NOT, // something that is not kept: a large file, a repository inside, a device
 };
 
 /// What a path holds. Two states are equal when all members are.
@@ -40,7 +40,8 @@ struct kept_store {
 int kept_look(const struct kept_store *store, int dirfd, const char *rel, struct kept_state *out,
               struct err *e) MUST_CHECK;
 /// Restore `rel` to `state`, in one step, by a rename. Missing directories are created; directories that a deletion leaves
-/// empty are removed. ERR_CORRUPT: the stored content is damaged or missing; ERR_CONFLICT: the path is a directory.
+/// empty are removed, and so is an empty one at `rel`. ERR_CORRUPT: the stored content is damaged or missing; ERR_CONFLICT:
+/// the path is a directory that is not empty.
 int kept_put(const struct kept_store *store, int dirfd, const char *rel,
              const struct kept_state *state, struct err *e) MUST_CHECK;
 /// How many bytes the store has.

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/folder.h"
+#include "base/path.h"
 #include "rewind/rewind_int.h"
 
 /// A path, from the first to the last change since the point.
@@ -79,6 +81,36 @@ static int open_base(int *fd, const char **open_path, const char *base, struct e
     return *fd >= 0 ? 0 : err_sys(e, "cannot open '%s'", base);
 }
 
+static int by_full(const void *key, const void *row)
+{
+    return strcmp(key, ((const struct path_plan *)row)->full);
+}
+
+/// Is everything in the directory `dir` removed by the rows? A directory goes with the last file in it.
+static bool goes(const path_plans *rows, const char *dir, bool even_empty)
+{
+    struct folder f = folder_open(dir);
+    bool ours = true, any = even_empty;
+    while (ours && folder_next(&f)) {
+        char *path = path_join(dir, f.name);
+        const struct path_plan *row = bsearch(path, rows->p, rows->n, sizeof *rows->p, by_full);
+        ours = f.type == DT_DIR ? goes(rows, path, false)
+                                : row != NULL && row->before.kind == KEPT_ABSENT;
+        any = true;
+        free(path);
+    }
+    folder_close(&f);
+    return ours && any;
+}
+
+/// Is it as the session left it, so that it can be replaced?
+static bool is_ours(const path_plans *rows, const struct path_plan *row)
+{
+    bool same = !row->open && kept_same(&row->now, &row->left) && row->now.kind != KEPT_NOT;
+    bool in_the_way = row->now.kind == KEPT_ABSENT && path_is_dir(row->full);
+    return same && (!in_the_way || goes(rows, row->full, true));
+}
+
 /// Leave only the rows whose path is not as before, and fill in the result.
 static int judge(struct rewind_job *j, const struct rewind_point *from, path_plans *rows,
                  struct err *e)
@@ -101,7 +133,7 @@ static int judge(struct rewind_job *j, const struct rewind_point *from, path_pla
             vec_push(&lines, row->full);
             continue;
         }
-        bool ours = !row->open && kept_same(&row->now, &row->left) && row->now.kind != KEPT_NOT;
+        bool ours = is_ours(rows, row);
         out->conflicts += !ours;
         out->files[out->n_files++] = (struct rewind_file){
             .path = row->full, .deletes = row->before.kind == KEPT_ABSENT, .conflict = !ours};
@@ -154,12 +186,17 @@ static int write_point(struct rewind_job *j, const path_plans *rows, struct err 
     return rc;
 }
 
+/// Restore the rows: first those that go, since a directory may stand where a file was.
 static int put_back(struct rewind_job *j, const path_plans *rows, struct err *e)
 {
     const char *base = NULL;
     int rc = 0, fd = -1;
-    vec_foreach (row, rows) {
+    for (size_t i = 0; i < 2 * rows->n; i++) {
+        const struct path_plan *row = &rows->p[i % rows->n];
         struct err why = {0};
+        if ((row->before.kind == KEPT_ABSENT) != (i < rows->n)) {
+            continue;
+        }
         int one = open_base(&fd, &base, row->base, &why);
         one = one == 0 ? kept_put(&j->s->store, fd, row->path, &row->before, &why) : one;
         if (one < 0 && rc == 0) { // go on: the more is back, the better

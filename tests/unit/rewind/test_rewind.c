@@ -250,6 +250,37 @@ TEST(what_commands_did_goes_back)
     }
 }
 
+TEST(a_file_and_a_directory_of_one_name_follow_each_other)
+{
+    static const char *const scripts[] = {
+        "echo x >new", "rm new; mkdir -p new/deep; echo x >new/deep/file; echo x >new/other",
+        "rm one; mkdir one; echo x >one/file", "rm -r one new; echo y >one; echo y >new",
+        "rm one; mkdir one"};
+    const char *states[ARRAY_LEN(scripts) + 1];
+    for (size_t to = 0; to < ARRAY_LEN(scripts); to++) {
+        begin();
+        for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
+            states[i] = tree();
+            command(scripts[i]);
+            CHECK(note == NULL);
+        }
+        check_back(turn_name((int)to + 1), states[to]);
+        end();
+    }
+}
+
+TEST(a_directory_with_other_files_in_it_is_a_conflict)
+{
+    begin();
+    command("rm one; mkdir one; echo x >one/file");
+    rig_sh("mkdir repo/one/deep; echo mine >repo/one/deep/mine");
+    const char *before = tree();
+    CHECK_INT(go_back("t1", false, false), ERR_CONFLICT);
+    CHECK_STR(outcome.files, "!one\n-one/file\n");
+    CHECK_STR(tree(), before);
+    end();
+}
+
 TEST(a_private_file_stays_private)
 {
     begin();
