@@ -166,16 +166,17 @@ static void write_out(struct out *o)
     } else {
         buf_clear(&o->data);
     }
-    o->safe = o->data.n;
+    o->safe = o->unsent = o->data.n;
 }
 
-// Put what takes the rows off the screen before the data.
+// Put what takes the rows off the screen before the data, but after what is unsent: the rows may be in it.
 static void lift_rows(struct out *o)
 {
     if (o->panel.rows != 0) {
         struct buf all = {.max = SIZE_MAX};
+        buf_add(&all, o->data.p, o->unsent);
         panel_erase(&o->panel, &all, tty_size(STDOUT_FILENO).ws_col);
-        buf_adds(&all, buf_str(&o->data));
+        buf_adds(&all, str_from(buf_str(&o->data), o->unsent));
         buf_clear(&o->data);
         buf_adds(&o->data, buf_str(&all));
         buf_fini(&all);

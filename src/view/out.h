@@ -18,7 +18,8 @@ enum out_tint { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_GREEN, OUT_YELLOW, OUT_RED };
 
 struct out {
     struct buf data;
-    size_t safe; // bytes at the front of `data` that the terminal may get as they are
+    size_t safe;   // bytes at the front of `data` that the terminal may get as they are
+    size_t unsent; // bytes at the front of `data` that an interrupted write has left
     bool quiet;
     enum color_depth color; // what stdout takes
     bool terminal;          // stdout is a terminal
