@@ -323,16 +323,30 @@ static void ask_or_deny(struct tool_call *c, const char *by)
     }
 }
 
-/// Decide: on_permission has run, c->file and c->writes are known.
-static void judge(struct tool_call *c)
+/// What the rules say about a call; `*rule` is the one that decides, NULL for none.
+static enum permit_verdict by_rules(const struct tool_call *c, const struct rule **rule)
 {
     const struct book_project *project = c->site->rules;
     const struct rules *const lists[] = {&c->site->agent->rules,
                                          project != NULL ? book_rules(project) : NULL};
     const struct permit_call call = call_of(c);
-    const struct rule *rule = NULL;
-    enum permit_verdict ruled =
-        rules_judge(lists, project != NULL ? 2 : 1, &call, c->site->arena, &rule);
+    *rule = NULL;
+    return rules_judge(lists, project != NULL ? 2 : 1, &call, c->site->arena, rule);
+}
+
+static const char *rule_text(const struct tool_call *c, const struct rule *rule)
+{
+    const char *match = rule != NULL && rule->match != NULL ? rule->match : "";
+    return rule == NULL ? "several rules"
+                        : arena_printf(c->site->arena, "rule %s: %s%s%s", rule->id, rule->tool,
+                                       match[0] != '\0' ? " " : "", match);
+}
+
+/// Decide: on_permission has run, c->file and c->writes are known.
+static void judge(struct tool_call *c)
+{
+    const struct rule *rule;
+    enum permit_verdict ruled = by_rules(c, &rule);
     enum permit_verdict v = by_mode(c);
     v = c->pipe.run.result == HOOK_ASK ? MAX(v, PERMIT_ASK) : v;
     if (v == PERMIT_DENY) {
@@ -341,9 +355,7 @@ static void judge(struct tool_call *c)
              plan ? "plan mode: nothing is written, run or sent; describe what you would do"
                   : "permission = \"deny\"");
     } else if (ruled == PERMIT_DENY) {
-        deny(c, "policy",
-             arena_printf(c->site->arena, "rule %s: %s%s%s", rule->id, rule->tool,
-                          rule->match != NULL ? " " : "", rule->match != NULL ? rule->match : ""));
+        deny(c, "policy", rule_text(c, rule));
     } else if (!needs_question(c) && ruled != PERMIT_ASK &&
                (v == PERMIT_ALLOW || ruled == PERMIT_ALLOW)) {
         if (!inquiry__decided(c, NULL)) {
@@ -442,11 +454,11 @@ void tool_call__permit(struct tool_call *c)
 struct deciding {
     struct tool_call *c; // NULL: its turn is over
     bool question, allow;
-    uint64_t inquiry; // n_asked of a running tool; 0: it does not run
-    char *json;       // the answer to a question
-    struct rule rule; // to remember, in the step's arena; its `tool` is NULL when there is none
-    char *text;       // the reason, or the answer as the model reads it
-    agent_done_cb *cb;
+    uint64_t inquiry;  // n_asked of a running tool; 0: it does not run
+    char *json;        // the answer to a question
+    struct rule rule;  // to remember, in the step's arena; its `tool` is NULL when there is none
+    char *text;        // the reason, or the answer as the model reads it
+    agent_done_cb *cb; // NULL: a rule decided
     void *arg;
 };
 
@@ -506,7 +518,9 @@ static void deciding_end(struct deciding *q, int status, const struct err *e,
         agent_no_set(&no, PROBLEM_STORE_FAILED, "the answer applies to this call only",
                      "the answer cannot be remembered: %s", rule_fault->msg);
     }
-    d.cb(d.arg, status < 0 || rule_fault != NULL ? &no : NULL);
+    if (d.cb != NULL) {
+        d.cb(d.arg, status < 0 || rule_fault != NULL ? &no : NULL);
+    }
     if (d.c != NULL) {
         d.c->deciding = NULL;
     }
@@ -540,9 +554,62 @@ void tool_call__drop_decision(struct tool_call *c)
     }
 }
 
+/// The decision about a call that asked, on its way into the journal from here.
+static struct deciding *begin_deciding(struct tool_call *c, const struct deciding *d)
+{
+    struct deciding *q = c->deciding = xmalloc(sizeof *q);
+    *q = *d;
+    q->c = c;
+    q->inquiry = c->inquiries != NULL ? c->n_asked : 0;
+    stop_waiting(c);
+    return q;
+}
+
+static void on_ruled(void *arg, int status, const struct err *e)
+{
+    deciding_end(arg, status, e, NULL);
+}
+
+/// The first call of the session that asks what the rules decide; NULL: there is none.
+static struct tool_call *find_ruled(const struct session *s, enum permit_verdict *ruled,
+                                    const struct rule **rule)
+{
+    size_t at = 0;
+    for (struct tool_call *c; (c = next_ask(s->turn, &at)) != NULL;) {
+        bool may = c->asking == ASK_PERMISSION && !needs_question(c);
+        *ruled = may ? by_rules(c, rule) : PERMIT_ASK;
+        if (*ruled == PERMIT_ALLOW || *ruled == PERMIT_DENY) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/// A rule was added: it also decides about the calls that ask already.
+static void settle_ruled(const struct session *s)
+{
+    enum permit_verdict ruled;
+    const struct rule *rule;
+    for (struct tool_call *c; (c = find_ruled(s, &ruled, &rule)) != NULL;) {
+        const char *why = rule_text(c, rule);
+        if (ruled == PERMIT_DENY) {
+            stop_waiting(c);
+            deny(c, "policy", why);
+        } else {
+            struct deciding *q =
+                begin_deciding(c, &(struct deciding){.allow = true, .text = xstrdup("")});
+            note_decision(c, true, "policy", why, NULL, on_ruled, q);
+        }
+    }
+}
+
 static void on_remembered(void *arg, const struct rule *r, const struct err *e)
 {
-    deciding_end(arg, 0, NULL, r == NULL ? e : NULL);
+    struct deciding *q = arg;
+    if (r != NULL && q->c != NULL) { // before it ends: its call keeps the turn
+        settle_ruled(agent__session_root(q->c->site->turn->s));
+    }
+    deciding_end(q, 0, NULL, r == NULL ? e : NULL);
 }
 
 static void on_decided(void *arg, int status, const struct err *e)
@@ -574,16 +641,9 @@ void agent_decide(struct session *s, struct str request_id, const struct agent_d
         cb(arg, &no);
         return;
     }
-    struct deciding *q = xmalloc(sizeof *q);
-    *q = (struct deciding){.c = c,
-                           .allow = d->allow,
-                           .inquiry = c->inquiries != NULL ? c->n_asked : 0,
-                           .rule = rule,
-                           .text = str_dup(d->reason),
-                           .cb = cb,
-                           .arg = arg};
-    c->deciding = q;
-    stop_waiting(c);
+    struct deciding *q = begin_deciding(
+        c, &(struct deciding){
+               .allow = d->allow, .rule = rule, .text = str_dup(d->reason), .cb = cb, .arg = arg});
     note_decision(c, d->allow, "person", q->text, permit_reach_name(d->remember), on_decided, q);
 }
 
@@ -595,17 +655,11 @@ void agent_answer(struct session *s, struct str question_id, const struct json *
     if (c == NULL) {
         return;
     }
-    struct deciding *q = xmalloc(sizeof *q);
-    *q = (struct deciding){.c = c,
-                           .question = true,
-                           .inquiry = c->inquiries != NULL ? c->n_asked : 0,
-                           .cb = cb,
-                           .arg = arg};
+    struct deciding *q =
+        begin_deciding(c, &(struct deciding){.question = true, .cb = cb, .arg = arg});
     json_write(&text, answer, 0);
     q->json = buf_take(&text, NULL);
     q->text = answer != NULL && answer->type == JSON_STR ? str_dup(answer->s) : xstrdup(q->json);
-    c->deciding = q;
-    stop_waiting(c);
     note_answer(c, answer, on_decided, q);
 }
 

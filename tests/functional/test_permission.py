@@ -67,6 +67,29 @@ def test_a_remembered_prefix_covers_its_command_and_nothing_that_rides_along(hom
     assert not (work / "a").exists()
 
 
+def test_a_remembered_answer_also_decides_about_the_calls_that_ask_already(home, hub, work):
+    repository(work)
+    shells = [{"name": "shell", "input": {"cmd": f"touch {name}"}} for name in ("a", "b", "c")]
+    write = {"name": "write_file", "input": {"path": "d", "content": "d"}}
+    s = Session(home, work, [{"tool_calls": [*shells, write]}, {"text": "x"}] * 2, permission="ask")
+    for decision, remember, names in ("deny", "project", ["d"]), ("allow", "tool", ["a", "b", "c", "d"]):
+        s.ask()
+        pending = retry(lambda: len(s.call("GET")["pending"]) == 4 and s.call("GET")["pending"])
+        [file] = [p for p in pending if p["call"]["tool_name"] == "write_file"]
+        first = next(p for p in pending if p is not file)
+        answer(s, first, decision=decision, remember=remember)
+        retry(lambda: s.call("GET")["pending"] == [file])
+        answer(s, file, decision="allow")
+        retry(lambda: s.call("GET")["state"] == "idle")
+        assert [name for name in "abcd" if (work / name).exists()] == names
+        for rule in rules(home, work):
+            call(home, "DELETE", f"/permission/{rule['id']}")
+    by = [(e["by"], e["decision"]) for e in s.events("permission.decided")]
+    assert sorted(by) == [("person", "allow")] * 3 + [("person", "deny")] + [("policy", "allow")] * 2 + [
+        ("policy", "deny")] * 2
+    assert len({e["request_id"] for e in s.events("permission.decided")}) == 8
+
+
 def test_a_rule_of_a_project_holds_in_its_other_sessions_over_a_restart_until_it_is_removed(home, start_hub, work):
     repository(work)
     (work / "sub").mkdir()
