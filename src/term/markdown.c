@@ -330,7 +330,11 @@ static int enter_block(MD_BLOCKTYPE type, void *detail, void *arg)
 {
     struct render *r = arg;
     switch (type) {
-    case MD_BLOCK_QUOTE: push_level(r, "│ ", "│ "); break;
+    case MD_BLOCK_QUOTE:
+        flush(r);
+        open_block(r); // the blank line before it is outside of it
+        push_level(r, "│ ", "│ ");
+        break;
     case MD_BLOCK_UL: {
         const MD_BLOCK_UL_DETAIL *d = detail;
         enter_list(r, false, 0, d->is_tight != 0);

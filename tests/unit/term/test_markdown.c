@@ -45,6 +45,9 @@ TEST(lists_are_marked_and_indented)
           "• a text of an item that has to be\n  wrapped\n");
     check("> said\n> so", "│ said so\n");
     check("> - a\n> - b", "│ • a\n│ • b\n");
+    check("a\n\n> b\n>\n> c", "a\n\n│ b\n│\n│ c\n");
+    check("- a\n  > b\n- c", "• a\n  │ b\n• c\n");
+    check("> a\n>\n> > b", "│ a\n│\n│ │ b\n");
 }
 
 TEST(code_is_kept_as_it_is)
