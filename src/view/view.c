@@ -38,16 +38,24 @@ static size_t room_of(const struct view *v)
     return MIN(cols_of(v), LINE_MAX_COLS) - 4;
 }
 
-// One line of `text`, cut where the window ends.
-static void print_cut(struct view *v, enum out_tint tint, struct str text, size_t used)
+// `text` on one line, in at most `cols` columns. Returns how many it takes.
+static size_t print_some(struct view *v, enum out_tint tint, struct str text, size_t cols)
 {
     struct buf safe = {.max = SIZE_MAX}, shown = {.max = SIZE_MAX};
     visible_add(&safe, text, false);
-    text_add_cut(&shown, buf_str(&safe), room_of(v) + 1 - MIN(used, room_of(v) / 2));
+    text_add_cut(&shown, buf_str(&safe), cols);
     out_tinted(v->out, tint, buf_str(&shown));
-    out_add(v->out, STR("\n"));
+    size_t width = text_width(buf_str(&shown));
     buf_fini(&safe);
     buf_fini(&shown);
+    return width;
+}
+
+// One line of `text`, cut where the window ends.
+static void print_cut(struct view *v, enum out_tint tint, struct str text, size_t used)
+{
+    print_some(v, tint, text, room_of(v) + 1 - MIN(used, room_of(v) / 2));
+    out_add(v->out, STR("\n"));
 }
 
 // Without blank lines around it; the blanks that the first line begins with stay, columns are made of them.
@@ -299,6 +307,42 @@ static void on_aborted(struct view *v, const struct json *ev)
 
 // ---- tools ---------------------------------------------------------------------------------
 
+static void begin_call(struct view *v, struct str id, struct str about)
+{
+    struct view_call c = {str_dup(id), str_dup(about)};
+    v->overlap = v->calls.n != 0;
+    vec_push(&v->calls, c);
+}
+
+static void forget_call(struct view *v, size_t i)
+{
+    free(v->calls.p[i].id);
+    free(v->calls.p[i].about);
+    vec_remove(&v->calls, i);
+}
+
+static void forget_calls(struct view *v)
+{
+    while (v->calls.n != 0) {
+        forget_call(v, v->calls.n - 1);
+    }
+}
+
+// Results of tools that run at once come in any order: say what this one is about. Returns how many columns it takes.
+static size_t end_call(struct view *v, struct str id, size_t cols)
+{
+    size_t i = 0, used = 0;
+    while (i < v->calls.n && !str_eqz(id, v->calls.p[i].id)) {
+        i++;
+    }
+    if (i < v->calls.n) {
+        out_add(v->out, v->overlap ? STR("  ") : STR(""));
+        used = v->overlap ? 2 + print_some(v, OUT_DIM, str_of(v->calls.p[i].about), cols) : 0;
+        forget_call(v, i);
+    }
+    return used;
+}
+
 static void on_call(struct view *v, const struct json *ev)
 {
     struct str tool = json_get_text(ev, "tool"), by = json_get_text(ev, "changed_by");
@@ -311,6 +355,7 @@ static void on_call(struct view *v, const struct json *ev)
                  STR_ARG(buf_str(&shown)));
         buf_fini(&shown);
     } else {
+        begin_call(v, json_get_text(ev, "call_id"), buf_str(&input));
         view_settle(v);
         out_add(v->out, STR("● "));
         out_tinted(v->out, OUT_BOLD, tool);
@@ -427,8 +472,10 @@ static void on_result(struct view *v, const struct json *ev)
     out_tinted(v->out, ok ? OUT_GREEN : OUT_RED, ok ? STR("✓ ") : STR("✗ "));
     out_tinted(v->out, OUT_DIM, tool);
     print_duration(v, json_int(json_get(ev, "duration_ms"), 0));
+    size_t room = room_of(v) - MIN(tool.n + 16, room_of(v) / 2);
+    size_t used = end_call(v, json_get_text(ev, "call_id"), error.n != 0 ? room / 2 : room);
     out_add(v->out, error.n != 0 ? STR("  ") : STR(""));
-    print_cut(v, OUT_RED, error, tool.n + 16);
+    print_cut(v, OUT_RED, error, tool.n + 16 + used);
 }
 
 // ---- the ends of a turn, and what goes wrong -------------------------------------------------
@@ -439,6 +486,7 @@ static void on_started(struct view *v, const struct json *ev)
     buf_clear(&v->final);
     buf_clear(&v->progress);
     buf_clear(&v->diffs_shown);
+    forget_calls(v);
 }
 
 /// The text of a turn that compacts is the summary: it is for the model.
@@ -659,6 +707,8 @@ void view_init(struct view *v, enum view_mode mode, struct out *out)
 void view_fini(struct view *v)
 {
     mdstream_fini(&v->md);
+    forget_calls(v);
+    vec_fini(&v->calls);
     buf_fini(&v->thought);
     buf_fini(&v->progress);
     buf_fini(&v->diffs_shown);

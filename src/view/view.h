@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "term/mdstream.h"
 #include "view/out.h"
 
@@ -13,22 +14,29 @@ enum view_mode {
     VIEW_JSON,  // events as they came
 };
 
+// A tool that runs.
+struct view_call {
+    char *id, *about; // what its card says
+};
+
 struct view {
     enum view_mode mode;
-    struct out *out;     // borrowed
-    size_t cols;         // 0: as wide as the terminal
-    struct mdstream md;  // the message in hand, as it comes
-    struct buf said;     // what was streamed of it
-    struct buf final;    // the last message that was shown whole
-    struct buf fault;    // why the last turn failed, as it was shown
-    bool echo;           // show the user's messages too, not only those that steer the turn
-    bool last_only;      // in plain mode, print only the last message of a turn
-    bool compacts;       // this turn only makes the conversation shorter
-    bool cut;            // the message in `final` was cut off
-    bool open;           // show all of what the model thinks and tools print
-    struct buf thought;  // what the model thinks, until it says or does something
-    uint64_t thinks_at;  // when it began, on the monotonic clock
-    struct buf progress; // the end of what the tool in hand has printed
+    struct out *out;             // borrowed
+    size_t cols;                 // 0: as wide as the terminal
+    struct mdstream md;          // the message in hand, as it comes
+    struct buf said;             // what was streamed of it
+    struct buf final;            // the last message that was shown whole
+    struct buf fault;            // why the last turn failed, as it was shown
+    bool echo;                   // show the user's messages too, not only those that steer the turn
+    bool last_only;              // in plain mode, print only the last message of a turn
+    bool compacts;               // this turn only makes the conversation shorter
+    bool cut;                    // the message in `final` was cut off
+    bool open;                   // show all of what the model thinks and tools print
+    struct buf thought;          // what the model thinks, until it says or does something
+    uint64_t thinks_at;          // when it began, on the monotonic clock
+    struct buf progress;         // the end of what the tool in hand has printed
+    vec(struct view_call) calls; // without a result yet
+    bool overlap;                // several tools ran at once: a result says whose it is
     struct buf
         diffs_shown; // in questions of this turn: the ids of the calls, each with a line feed
 };

@@ -252,6 +252,25 @@ def test_cards_say_what_a_call_is_about_not_its_json(home, fake):
                                       "  ✓ ask_user 12.3 s", "done"]
 
 
+def test_results_of_calls_that_ran_at_once_say_which_call_they_are_of(home, fake):
+    def play(hub, said):
+        for n in "ab":
+            hub.emit("tool.called", call_id=n, tool="shell", input={"cmd": f"make {n * 60}\ncheck"})
+        hub.emit("tool.completed", call_id="b", tool="shell", success=True, duration_ms=1, output="built")
+        hub.emit("tool.completed", call_id="a", tool="shell", success=False, duration_ms=2, error="no rule")
+        hub.emit("tool.called", call_id="c", tool="shell", input={"cmd": "ls"})
+        hub.emit("tool.completed", call_id="c", tool="shell", success=True, duration_ms=3, output="x")
+        hub.say("done")
+
+    fake(play)
+    t = Terminal(home, "chat", "go", "--color", "never", cols=60)
+    assert t.rest() == 0
+    b, a, c = (line for line in t.screen().split("\n") if line.startswith(("  ✓", "  ✗")))
+    assert b.startswith("  ✓ shell 1 ms  make bbbb") and b.endswith("b…")
+    assert a.startswith("  ✗ shell 2 ms  make aaaa") and a.endswith("a…  no rule") and len(a) <= 60
+    assert c == "  ✓ shell 3 ms"
+
+
 def test_the_diff_of_one_of_two_calls_is_shown_once(home, fake):
     diff = "--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+long b\n"
 
