@@ -110,6 +110,19 @@ static void on_late(void *arg)
 
 // ---- what keepers say ----------------------------------------------------------------------
 
+/// Its keeper has answered: it comes before all that are older. Keepers that a new hub finds answer in any order.
+static void sort_in(struct term *t)
+{
+    struct term **list = t->all->list.p;
+    size_t i = t->all->list.n;
+    while (list[--i] != t) {
+    }
+    for (; i > 0 && list[i - 1]->started_ms <= t->started_ms; i--) {
+        list[i] = list[i - 1];
+    }
+    list[i] = t;
+}
+
 static void on_welcome(struct term *t, struct str json)
 {
     struct json *row;
@@ -122,6 +135,7 @@ static void on_welcome(struct term *t, struct str json)
     t->rows = (int)json_int(json_get(row, "rows"), 0);
     t->cols = (int)json_int(json_get(row, "cols"), 0);
     t->started_ms = json_int(json_get(row, "started_ms"), 0);
+    sort_in(t);
     timer_stop(&t->late);
     if (t->started != NULL) {
         terms_started *done = t->started;
@@ -220,8 +234,6 @@ int terms__connect(struct terms *all, const char *id, terms_started *done, void 
     say_hello(t->chan, WIRE_HUB);
     timer_start(&t->late, WELCOME_MS);
     vec_push(&all->list, t);
-    memmove(all->list.p + 1, all->list.p, (all->list.n - 1) * sizeof *all->list.p);
-    all->list.p[0] = t;
     return 0;
 }
 
