@@ -241,4 +241,25 @@ export const tests = {
     }
     await p.close();
   },
+
+  async "a message that arrives late takes the focus from no other part"({ browser, hub }) {
+    const s = await hub.session(hub.scenario([{ text: "one" }, { text: "two" }]));
+    const p = await open(browser, hub);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.message.fill("first");
+    await p.send.click();
+    await p.talk.getByText("one").waitFor();
+    let release;
+    const held = new Promise((done) => { release = done; });
+    await p.page.route("**/message", async (route) => { await held; await route.continue(); });
+    await p.message.fill("second");
+    await p.send.click();
+    await p.message.fill("third"); // it cannot be sent before the second is
+    await p.page.locator(".scroller").focus();
+    release();
+    await p.page.waitForFunction(() => document.querySelector("[aria-label=Send]")?.disabled === false);
+    equal(await p.page.evaluate(() => document.activeElement.className), "scroller");
+    await p.close();
+  },
 };

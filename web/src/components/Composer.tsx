@@ -194,7 +194,8 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
       }
     } finally {
       setBusy(false);
-      area.current?.focus();
+      const at = document.activeElement;
+      if (at === document.body || area.current?.closest(".composer")?.contains(at)) area.current?.focus(); // the user may be elsewhere by now
     }
   };
 
