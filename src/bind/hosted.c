@@ -286,51 +286,6 @@ static void on_died(void *arg)
     }
 }
 
-// ---- hooks ----------------------------------------------------------------------------------------
-
-void bind__write_args(const void *args, struct jw *w)
-{
-    hook_args_write(args, w);
-}
-
-int bind__take_args(void *args, const struct json *value, struct err *e)
-{
-    return hook_args_take(args, value, e);
-}
-
-void bind__args_changed(void *args, const struct hook_run *run)
-{
-    struct hook_args *a = args;
-    if (a->changed != NULL) {
-        a->changed(a, run);
-    }
-}
-
-static const void *turn_of(const void *args)
-{
-    return ((const struct hook_args *)args)->ctx;
-}
-
-static void see_ctx(const void *args, struct hook_seen *out)
-{
-    const struct hook_ctx *c = ((const struct hook_args *)args)->ctx;
-    *out = c != NULL ? (struct hook_seen){c->state, c->memory} : (struct hook_seen){0};
-}
-
-static int keep_ctx(void *args, const struct hook_seen *seen, const struct json *state,
-                    const struct json *memory, struct err *e)
-{
-    struct hook_ctx *c = ((struct hook_args *)args)->ctx;
-    return c != NULL && c->arena != NULL ? hook_ctx_take(c, seen, state, memory, e) : 0;
-}
-
-static const struct host_args host_args = {.write = bind__write_args,
-                                           .take = bind__take_args,
-                                           .changed = bind__args_changed,
-                                           .turn = turn_of,
-                                           .see = see_ctx,
-                                           .keep = keep_ctx};
-
 // ---- life -----------------------------------------------------------------------------------------
 
 struct hosted_plugins *hosted_open(struct bind *b, struct err *e)
@@ -346,7 +301,6 @@ struct hosted_plugins *hosted_open(struct bind *b, struct err *e)
         .loop = b->o.hub->loop,
         .program = h->program,
         .cache = cache,
-        .args = &host_args,
         .hook_ms = &b->limits.hook_ms,
         .tool_ms = &b->limits.tool_ms,
         .start_ms = &b->limits.start_ms,

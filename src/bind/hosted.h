@@ -22,12 +22,3 @@ const struct plugin_runner *hosted_runner(const struct hosted_plugins *h, enum p
 /// See hosts_event(), hosts_listen(); NULL is allowed.
 void hosted_event(struct hosted_plugins *h, struct str name, struct str data);
 bool hosted_listen(const struct hosted_plugins *h);
-
-// The members of struct host_args for `struct hook_args`.
-
-/// Write the arguments as a JSON array.
-void bind__write_args(const void *args, struct jw *w);
-/// Put what a handler answered in their place.
-int bind__take_args(void *args, const struct json *value, struct err *e) MUST_CHECK;
-/// They were changed: tell whoever made them.
-void bind__args_changed(void *args, const struct hook_run *run);

@@ -124,11 +124,6 @@ static void on_log(void *arg, const char *name, enum log_level level, struct str
     free(unit);
 }
 
-// ---- hooks ---------------------------------------------------------------------------------
-
-static const struct host_args args = {
-    .write = bind__write_args, .take = bind__take_args, .changed = bind__args_changed};
-
 // ---- life ----------------------------------------------------------------------------------
 
 struct improve *improve_open(struct bind *b, struct plugins *past, struct hosted_plugins *hosted,
@@ -149,7 +144,6 @@ struct improve *improve_open(struct bind *b, struct plugins *past, struct hosted
         .program = program,
         .scopes = scopes,
         .data_dir = b->o.hub->home->dir,
-        .args = &args,
         .past = past,
         .config = write_config,
         .call = on_call,

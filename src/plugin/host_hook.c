@@ -2,9 +2,9 @@
 //
 //     hook_run ── enter ──> host_call(hook) ┄┄> result ── take ──> hook_run_answer
 //
-// What a handler answers is a value like any other from outside: args->take() checks it. With it come
-// `state` and `memory`, if the handler changed them in its ctx; a host whose args cannot keep these is told
-// nothing about it.
+// What a handler answers is a value like any other from outside: hook_args_take() checks it. With it come
+// `state` and `memory`, if the handler changed them in its ctx; of a unit that may not offer everything they are
+// ignored.
 //
 // Handlers of one turn are asked one after another, also when the turn has several tool calls under way: each sees
 // what the one before left in ctx.state, as it would inside the hub.
@@ -21,7 +21,8 @@ struct hook_job {
     struct hook_run *run;
     struct offer *offer;
     struct hook_seen seen;
-    const void *turn; // whose handlers are asked one after another; NULL: it does not matter
+    const struct hook_ctx
+        *turn; // whose handlers are asked one after another; NULL: it does not matter
     bool sent;
 };
 
@@ -54,12 +55,13 @@ static enum hook_answer take(const struct hook_job *j, const struct json *value)
         const char *word;
         enum hook_answer answer;
     } votes[] = {{"allow", HOOK_ALLOW}, {"ask", HOOK_ASK}, {"deny", HOOK_DENY}};
-    const struct host_args *args = j->offer->unit->args;
+    struct hook_args *args = j->run->args;
+    struct hook_ctx *ctx = args->ctx;
     const struct json *state = json_get(j->call.answer, "state");
     const struct json *memory = json_get(j->call.answer, "memory");
     struct err e = {0};
-    if (args->keep != NULL && (state != NULL || memory != NULL) &&
-        args->keep(j->run->args, &j->seen, state, memory, &e) < 0) {
+    if (j->offer->unit->rules->whole && ctx != NULL && ctx->arena != NULL &&
+        (state != NULL || memory != NULL) && hook_ctx_take(ctx, &j->seen, state, memory, &e) < 0) {
         hook_run_fault(j->run, NULL, 0, "%s", e.msg);
         return HOOK_FAILED;
     }
@@ -68,12 +70,12 @@ static enum hook_answer take(const struct hook_job *j, const struct json *value)
         return HOOK_KEEP;
     }
     if (j->offer->how != HOOK_VETO) {
-        if (args->take(j->run->args, value, &e) < 0) {
+        if (hook_args_take(args, value, &e) < 0) {
             hook_run_fault(j->run, NULL, 0, "%s", e.msg);
             return HOOK_FAILED;
         }
         if (args->changed != NULL) {
-            args->changed(j->run->args, j->run);
+            args->changed(args, j->run);
         }
         return HOOK_VALUE;
     }
@@ -93,12 +95,13 @@ static enum hook_answer take(const struct hook_job *j, const struct json *value)
 /// Ask the host, or only tell it if `j` is NULL: what it makes of that counts for nothing.
 static void send_hook(const struct offer *o, const struct hook_run *run, struct hook_job *j)
 {
+    const struct hook_args *args = run->args;
     struct buf text = {.max = SIZE_MAX};
     if (j != NULL) {
         assert(!j->sent);
         j->sent = true;
-        if (o->unit->args->see != NULL) {
-            o->unit->args->see(run->args, &j->seen);
+        if (args->ctx != NULL) {
+            j->seen = (struct hook_seen){args->ctx->state, args->ctx->memory};
         }
     }
     struct jw w = {.out = &text};
@@ -106,7 +109,7 @@ static void send_hook(const struct offer *o, const struct hook_run *run, struct 
     jw_kstrz(&w, "point", o->name);
     jw_kint(&w, "handler", o->handler);
     jw_kint(&w, "deadline_ms", run->timeout_ms);
-    o->unit->args->write(run->args, &w);
+    hook_args_write(args, &w);
     jw_end_obj(&w);
     if (j != NULL) {
         host_call(o->unit->host, &j->call, "hook", host__inner(&text));
@@ -116,7 +119,7 @@ static void send_hook(const struct offer *o, const struct hook_run *run, struct 
     buf_fini(&text);
 }
 
-static bool is_asked(const struct host_unit *u, const void *turn)
+static bool is_asked(const struct host_unit *u, const struct hook_ctx *turn)
 {
     for (size_t i = 0; i < u->jobs.n; i++) {
         if (u->jobs.p[i]->sent && u->jobs.p[i]->turn == turn) {
@@ -174,12 +177,12 @@ static enum hook_answer enter(void *data, struct hook_run *run)
                        live ? "a host cannot be asked here" : "its host has ended");
         return HOOK_FAILED;
     }
+    const struct hook_args *args = run->args;
     struct hook_job *j = xcalloc(1, sizeof *j);
-    *j = (struct hook_job){
-        .call = {.done = on_done, .timeout_ms = run->timeout_ms}, .run = run, .offer = o};
-    if (o->unit->args->turn != NULL) {
-        j->turn = o->unit->args->turn(run->args);
-    }
+    *j = (struct hook_job){.call = {.done = on_done, .timeout_ms = run->timeout_ms},
+                           .run = run,
+                           .offer = o,
+                           .turn = o->unit->rules->whole ? args->ctx : NULL};
     run->target_data = j;
     bool waits = j->turn != NULL && is_asked(o->unit, j->turn);
     vec_push(&o->unit->jobs, j);

@@ -378,12 +378,11 @@ static int stage_item(struct offer *o, struct gen_unit *g, struct gen_item **out
     return gen_unit_add(g, &spec, out, e);
 }
 
-struct host_unit *host_unit_new(const struct host_rules *rules, const struct host_args *args)
+struct host_unit *host_unit_new(const struct host_rules *rules)
 {
     struct host_unit *u = xcalloc(1, sizeof *u);
     u->refs = 1;
     u->rules = rules;
-    u->args = args;
     return u;
 }
 

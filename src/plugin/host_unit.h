@@ -7,46 +7,25 @@
 // What a plugin in a host offers: collected while it loads, then made part of a generation as hooks
 // and tools that lead back into the host. Everything belongs to the loop thread.
 
-struct hook_run;
-struct hook_seen;
 struct host_unit;
-
-/// How the arguments of a dispatch, which only their maker knows, travel to a host and back. Given by
-/// whoever runs dispatches; lives as long as the program.
-struct host_args {
-    /// Write the members `ctx` (an object) and `args` (an array: the arguments behind ctx) into the
-    /// open object.
-    void (*write)(const void *args, struct jw *w);
-    /// A chain's handler answered `value`: put it in the place of the last argument. Refuse what is
-    /// not of its kind with a negative code.
-    int (*take)(void *args, const struct json *value, struct err *e);
-    /// It was taken; `run->hook` is who answered. NULL: nobody wants to know.
-    void (*changed)(void *args, const struct hook_run *run);
-    /// What the handlers share that are asked one after another: a turn. NULL: all are asked at once.
-    const void *(*turn)(const void *args);
-    /// `state` and `memory` of ctx as they are now, and what a handler that saw them made of them (NULL: left as
-    /// they were). Both NULL: what a handler changes there stays in its process.
-    void (*see)(const void *args, struct hook_seen *out);
-    int (*keep)(void *args, const struct hook_seen *seen, const struct json *state,
-                const struct json *memory, struct err *e);
-};
 
 typedef int host_watch_fn(void *arg, struct watch **out, struct watch_opts *o, watch_cb *cb,
                           void *cb_arg, struct err *e);
 
 /// What may be registered.
 struct host_rules {
-    bool
-        whole; // all that a plugin may offer; else hooks, events and tools, at points and events that are open
+    /// All that a plugin may offer, and what a handler changes in ctx.state and ctx.memory counts. Else hooks, events
+    /// and tools, at points and events that are open.
+    bool whole;
     const uint32_t *hook_ms, *tool_ms; // how long calls may take, read at each; NULL: the usual
     /// Watch files for a plugin, with the hub's settings for what `o` leaves out.
     host_watch_fn *watch;
     void *watch_arg;
 };
 
-/// One reference is the caller's. `rules` and `args` live as long as the program; `host` is set
-/// before anything is called and borrowed until host_unit_detach().
-struct host_unit *host_unit_new(const struct host_rules *rules, const struct host_args *args);
+/// One reference is the caller's. `rules` live as long as the program; `host` is set before anything is
+/// called and borrowed until host_unit_detach().
+struct host_unit *host_unit_new(const struct host_rules *rules);
 void host_unit_unref(struct host_unit *u); // NULL is allowed
 void host_unit_attach(struct host_unit *u, struct host *h);
 /// The host goes: what is still called fails with a message.

@@ -55,7 +55,6 @@ struct hook_job; // of host_hook.c
 struct host_unit {
     unsigned refs;
     const struct host_rules *rules;
-    const struct host_args *args;
     struct host *host; // NULL once detached
     struct gen_unit *gen;
     vec(struct offer *) offers;

@@ -432,7 +432,7 @@ static struct plugin_version *hosted_start(void *arg, const struct plugin_code *
         v->past = xcalloc(1, sizeof *v->past);
         map_set(&hs->pasts, str_of(v->space), v->past);
     }
-    v->offers = host_unit_new(&hs->rules, hs->opts.args);
+    v->offers = host_unit_new(&hs->rules);
     if (v->past->given_up && strcmp(v->past->crashed, code->tree->hash) == 0) {
         fail(v, &(struct host_fault){.code = DIAG_HOST_CRASHED, .message = v->past->crash});
         v->past->given_up = false; // who asks again, by force, gets another try

@@ -23,7 +23,6 @@ struct hosts_opts {
     struct loop *loop;
     const char *program; // our own; run as `PROGRAM host LANG PATH`
     const char *cache;   // directory for what hosts make of their programs
-    const struct host_args *args;
     const uint32_t *hook_ms, *tool_ms, *start_ms, *memory_mb; // limits, read at each call
     /// Answer `a` now or later.
     void (*ask)(void *arg, struct hosts_ask *a);

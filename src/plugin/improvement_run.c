@@ -230,7 +230,7 @@ void improvement__try(struct file *f, struct str bytes, bool spare)
     v->bytes = (struct str){str_dup(bytes), bytes.n};
     v->spare = spare;
     v->began = loop_now(f->owner->loop);
-    v->offers = host_unit_new(&rules, f->owner->opts.args);
+    v->offers = host_unit_new(&rules);
     sha256_of(bytes, hash);
     sha256_hex(hash, v->hash);
     f->trial = v;

@@ -21,12 +21,11 @@ struct improvement_call {
 };
 
 struct improvements_opts {
-    const char *dir;              // $AFLOAT_HOME/lua/improvements; need not exist yet
-    const char *program;          // what runs `host lua PATH`: our own program
-    const char *scopes;           // the file of scopes; NULL: kept in memory only
-    const char *data_dir;         // what config.data_dir() says
-    const struct host_args *args; // how arguments of hooks travel
-    struct plugins *past;         // keeps versions; NULL: they are not kept
+    const char *dir;      // $AFLOAT_HOME/lua/improvements; need not exist yet
+    const char *program;  // what runs `host lua PATH`: our own program
+    const char *scopes;   // the file of scopes; NULL: kept in memory only
+    const char *data_dir; // what config.data_dir() says
+    struct plugins *past; // keeps versions; NULL: they are not kept
     /// Append the settings as a JSON object, secrets blanked; asked at each load.
     void (*config)(void *arg, struct buf *out);
     /// Do an operation of those above and put the answer into `answer`: 0 and a JSON text (empty:

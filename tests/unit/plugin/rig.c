@@ -13,39 +13,6 @@ enum { BEAT_MS = 5 };
 
 static char last_fault[512];
 
-// ---- arguments -------------------------------------------------------------------------------
-
-static void args_write(const void *args, struct jw *w)
-{
-    const struct rig_args *a = args;
-    ((struct rig_args *)(uintptr_t)args)->writes++;
-    jw_key(w, "ctx");
-    jw_raw(w, str_of(a->ctx != NULL ? a->ctx : "{}"));
-    jw_key(w, "args");
-    jw_arr(w);
-    if (a->value != NULL) {
-        jw_raw(w, str_of(a->value));
-    }
-    jw_end_arr(w);
-}
-
-static int args_take(void *args, const struct json *value, struct err *e)
-{
-    struct rig_args *a = args;
-    struct buf text;
-    if (value->type != JSON_STR) {
-        return err_set(e, ERR_INVALID, "a text was expected, not %s", json_type_name(value));
-    }
-    buf_init(&text, SIZE_MAX);
-    json_write(&text, value, 0);
-    free(a->value);
-    a->value = buf_take(&text, NULL);
-    a->takes++;
-    return 0;
-}
-
-const struct host_args rig_args_face = {.write = args_write, .take = args_take};
-
 // ---- what improvements ask of the hub --------------------------------------------------------
 
 static void on_config(void *arg, struct buf *out)
@@ -131,7 +98,6 @@ void rig_open(struct rig *r)
         .program = PLUGIN_HOST,
         .scopes = scopes,
         .data_dir = r->home,
-        .args = &rig_args_face,
         .config = on_config,
         .call = on_call,
         .log = on_log,
@@ -258,6 +224,17 @@ static void on_run_done(struct hook_run *run, void *arg)
     *(bool *)arg = true;
 }
 
+struct dispatch {
+    struct hook_args args;
+    int changed;
+};
+
+static void on_changed(struct hook_args *a, const struct hook_run *run)
+{
+    (void)run;
+    container_of(a, struct dispatch, args)->changed++;
+}
+
 enum hook_answer rig_hook(struct rig *r, const char *point, struct rig_args *args)
 {
     const struct hook_point *p = hook_point_find(str_of(point));
@@ -269,15 +246,36 @@ enum hook_answer rig_hook(struct rig *r, const char *point, struct rig_args *arg
     if (list == NULL) {
         return HOOK_KEEP;
     }
+    struct arena a = {0};
+    struct json *value = NULL;
+    if (args->value != NULL) {
+        CHECK_INT(json_parse(&value, &a, str_of(args->value), NULL, NULL), 0);
+    }
+    struct hook_ctx ctx = {.session_id = str_of(args->session), .arena = &a};
+    struct dispatch d = {.args = {.point = (enum hook_point_id)(p - hook_points),
+                                  .ctx = &ctx,
+                                  .values = {value},
+                                  .n = value != NULL,
+                                  .arena = &a,
+                                  .changed = on_changed}};
     const struct hook_run_opts opts = {.list = list,
                                        .loop = &r->loop,
-                                       .args = args,
+                                       .args = &d.args,
                                        .may_wait = true,
                                        .done = on_run_done,
                                        .arg = &done};
     if (!hook_run_start(&run, &opts)) {
         RIG_WAIT(r, done);
     }
+    if (d.changed != 0) {
+        struct buf text = {.max = SIZE_MAX};
+        json_write(&text, d.args.values[0], 0);
+        free(args->value);
+        args->value = buf_take(&text, NULL);
+    }
+    args->asked += (int)run.ran;
+    args->changed += d.changed;
+    arena_fini(&a);
     snprintf(last_fault, sizeof last_fault, "%s", run.fault.msg);
     return run.failed != 0 ? HOOK_FAILED : run.result;
 }

@@ -3,6 +3,7 @@
 // A small hub: loop, engine, watcher, improvements, and a heart that beats on the same loop.
 
 #include "base/map.h"
+#include "hook/args.h"
 #include "hook/run.h"
 #include "plugin/improvements.h"
 #include "unit/loop.h"
@@ -49,9 +50,9 @@ const struct gen_report *rig_reload(struct rig *r, bool force, bool dry_run);
 
 /// One dispatch of a point with these arguments, waited for.
 struct rig_args {
-    const char *ctx; // JSON text
-    char *value;     // JSON text of the last argument; replaced by a chain
-    int writes, takes;
+    const char *session; // ctx.session_id; NULL: none
+    char *value;         // JSON text of the last argument; replaced by a chain
+    int asked, changed;  // handlers, over all dispatches
 };
 enum hook_answer rig_hook(struct rig *r, const char *point, struct rig_args *args);
 /// The fault of the last dispatch, "" for none.
@@ -66,8 +67,6 @@ int rig_pid(struct rig *r, const char *name);
 struct host *rig_host(struct rig *r, const char *name);
 /// The first child of process `pid` that is not `other`; 0 when there is none.
 int rig_child(int pid, int other);
-
-extern const struct host_args rig_args_face;
 
 #define RIG_WAIT(r, condition)                                                                     \
     do {                                                                                           \

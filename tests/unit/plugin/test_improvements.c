@@ -21,7 +21,7 @@ static struct rig r;
 static const char * final(const char *text)
 {
     static char value[200];
-    struct rig_args args = {.ctx = "{\"session_id\":\"s-1\"}", .value = xstrdup(text)};
+    struct rig_args args = {.session = "s-1", .value = xstrdup(text)};
     rig_hook(&r, "on_final", &args);
     snprintf(value, sizeof value, "%s", args.value);
     free(args.value);
@@ -301,7 +301,7 @@ TEST(a_value_of_the_wrong_kind_is_a_fault_and_changes_nothing)
     SAVE("x", "hooks.intercept('on_final', 'a', function() return {1} end)");
     rig_wait_revision(&r, "x", 1);
     CHECK_STR(final("\"v\""), "\"v\"");
-    CHECK(strstr(rig_hook_fault(), "a text was expected") != NULL);
+    CHECK(strstr(rig_hook_fault(), "the answer must be a text") != NULL);
     rig_end(&r);
 }
 
@@ -470,14 +470,14 @@ TEST(the_time_of_a_hook_is_printed)
     timer_stop(&r.beat);
     SAVE("x", "hooks.intercept('on_final', 'a', function(ctx, text) return nil end)");
     rig_wait_revision(&r, "x", 1);
-    struct rig_args args = {.ctx = "{\"session_id\":\"s-1\"}", .value = xstrdup("\"hi\"")};
+    struct rig_args args = {.session = "s-1", .value = xstrdup("\"hi\"")};
     for (int i = 0; i < N; i++) {
         uint64_t since = time_mono_ns();
         CHECK_INT(rig_hook(&r, "on_final", &args), HOOK_KEEP);
         ns[i] = time_mono_ns() - since;
     }
-    CHECK_INT(args.writes, N);
-    CHECK_INT(args.takes, 0);
+    CHECK_INT(args.asked, N);
+    CHECK_INT(args.changed, 0);
     free(args.value);
     qsort(ns, N, sizeof ns[0], by_time);
     printf("round trip of a hook: p50 %.1f us, p99 %.1f us\n", (double)ns[N / 2] / 1e3,
