@@ -345,12 +345,7 @@ void provider_pause(struct provider_call *call, bool paused)
 
 void provider_write_tokens(struct jw *w, const char *key, int64_t n)
 {
-    jw_key(w, key);
-    if (n < 0) {
-        jw_null(w);
-    } else {
-        jw_int(w, n);
-    }
+    jw_kint_or_null(w, key, n >= 0, n);
 }
 
 void provider_write_usage(struct jw *w, const struct provider_usage *u)

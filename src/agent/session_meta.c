@@ -41,12 +41,17 @@ void agent__session_write_usage(struct jw *w, const struct provider_usage *u, do
     jw_end_obj(w);
 }
 
+static int64_t window_of(const struct session *s)
+{
+    return s->chosen ? s->choice.facts.context : 0;
+}
+
 void agent__session_write_context(struct jw *w, const struct session *s)
 {
-    int64_t window = s->chosen ? s->choice.facts.context : 0;
+    int64_t window = window_of(s);
     jw_kobj(w, "context");
-    provider_write_tokens(w, "used", s->context != 0 ? s->context : -1);
-    provider_write_tokens(w, "window", window != 0 ? window : -1);
+    jw_kint_or_null(w, "used", s->context != 0, s->context);
+    jw_kint_or_null(w, "window", window != 0, window);
     jw_end_obj(w);
 }
 
@@ -105,8 +110,8 @@ void agent__session_write_meta(const struct session *s, struct jw *w)
     provider_write_tokens(w, "cached_input_tokens", s->usage.cached);
     provider_write_tokens(w, "output_tokens", s->usage.output);
     provider_write_tokens(w, "reasoning_output_tokens", s->usage.reasoning);
-    bool known = s->chosen && s->choice.facts.context != 0;
-    provider_write_tokens(w, "context_window", known ? s->choice.facts.context : -1);
+    int64_t window = window_of(s);
+    jw_kint_or_null(w, "context_window", window != 0, window);
     jw_end_obj(w);
     jw_kint(w, "command_count", (int64_t)s->calls);
     jw_kint(w, "requests", (int64_t)s->requests);

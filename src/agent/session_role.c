@@ -36,12 +36,7 @@ void agent__session_write_role(const struct session *s, struct jw *w)
     jw_ktext(w, "bot", r->bot);
     jw_ktext(w, "project", r->project);
     jw_ktext(w, "run_id", r->run_id);
-    jw_key(w, "session_number");
-    if (r->number != 0) {
-        jw_int(w, r->number);
-    } else {
-        jw_null(w);
-    }
+    jw_kint_or_null(w, "session_number", r->number != 0, r->number);
     jw_ktext(w, "branch", r->branch);
     jw_ktext(w, "worktree", r->worktree);
     if (r->started_in.n != 0) {

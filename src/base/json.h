@@ -157,6 +157,8 @@ void jw_kstrz(struct jw *w, const char *key, const char *z);
 /// A text, null when it is empty; a time in milliseconds since 1970 as RFC 3339, null when it is 0.
 void jw_ktext(struct jw *w, const char *key, struct str text);
 void jw_ktime(struct jw *w, const char *key, int64_t ms);
+/// A number, null when it is not `known`.
+void jw_kint_or_null(struct jw *w, const char *key, bool known, int64_t i);
 /// A key and an array of `n` strings.
 void jw_kstrs(struct jw *w, const char *key, const char *const *p, size_t n);
 

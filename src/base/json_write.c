@@ -341,6 +341,16 @@ void jw_ktime(struct jw *w, const char *key, int64_t ms)
     jw_kstrz(w, key, ms != 0 ? time_format(ms, text) : NULL);
 }
 
+void jw_kint_or_null(struct jw *w, const char *key, bool known, int64_t i)
+{
+    jw_key(w, key);
+    if (known) {
+        jw_int(w, i);
+    } else {
+        jw_null(w);
+    }
+}
+
 void jw_kstrs(struct jw *w, const char *key, const char *const *p, size_t n)
 {
     jw_karr(w, key);

@@ -37,10 +37,8 @@ static void write_row(struct jw *w, const struct history_row *r)
     jw_ktext(w, "branch", r->branch);
     jw_kint(w, "command_count", r->commands);
     jw_kobj(w, "tokens");
-    jw_key(w, "input_tokens");
-    r->input_tokens < 0 ? jw_null(w) : jw_int(w, r->input_tokens);
-    jw_key(w, "output_tokens");
-    r->output_tokens < 0 ? jw_null(w) : jw_int(w, r->output_tokens);
+    jw_kint_or_null(w, "input_tokens", r->input_tokens >= 0, r->input_tokens);
+    jw_kint_or_null(w, "output_tokens", r->output_tokens >= 0, r->output_tokens);
     jw_end_obj(w);
     jw_end_obj(w);
 }

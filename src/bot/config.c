@@ -473,12 +473,7 @@ void bot_config_write(const struct bot_config *c, struct jw *w)
 {
     jw_kstrz(w, "description", c->description);
     jw_kstrz(w, "instructions", c->instructions);
-    jw_key(w, "max_iterations");
-    if (c->max_iterations == BOT_UNSET) {
-        jw_null(w);
-    } else {
-        jw_int(w, c->max_iterations);
-    }
+    jw_kint_or_null(w, "max_iterations", c->max_iterations != BOT_UNSET, c->max_iterations);
     jw_kint(w, "sleep_secs", c->sleep_secs);
     jw_kstrz(w, "model", c->model);
     jw_kstrz(w, "provider", c->provider);

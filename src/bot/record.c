@@ -154,12 +154,7 @@ void record_write(const struct record *r, struct jw *w, bool whole)
 #undef X
     jw_kint(w, "commits", r->commits);
     jw_kint(w, "files", r->files);
-    jw_key(w, "epoch");
-    if (r->epoch != 0) {
-        jw_int(w, r->epoch);
-    } else {
-        jw_null(w);
-    }
+    jw_kint_or_null(w, "epoch", r->epoch != 0, r->epoch);
     jw_key(w, "resume");
     if (r->terminal[0] == '\0' && r->chat[0] == '\0') {
         jw_strf(w, "afloat run %s --resume %s", r->bot, r->run_id);
