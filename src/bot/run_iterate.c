@@ -328,19 +328,7 @@ static struct json names_of(struct arena *a, const char *const *names, size_t n)
 static const struct json *session_params(struct run *r, struct arena *a)
 {
     const struct bot_config *c = run__config(r);
-    const struct {
-        const char *key, *value;
-    } texts[] = {{"working_dir", r->dir},
-                 {"provider", c->provider},
-                 {"model", c->model},
-                 {"engine", c->engine},
-                 {"sandbox", c->sandbox}};
-    struct json *out = make_obj(a, ARRAY_LEN(texts) + 4);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (texts[i].value != NULL) {
-            make_put(out, texts[i].key, make_strz(texts[i].value));
-        }
-    }
+    struct json *out = run__session_params(a, c, r->dir, r->env, 3);
     if (!r->rec.in_place) { // all of it, also when the user was further down
         const char *worktree = r->rec.worktree;
         make_put(out, "writable", names_of(a, &worktree, 1));
@@ -350,9 +338,6 @@ static const struct json *session_params(struct run *r, struct arena *a)
     }
     if (c->plugins.p != NULL) {
         make_put(out, "plugins", names_of(a, c->plugins.p, c->plugins.n));
-    }
-    if (r->env != NULL) {
-        make_put(out, "env", *r->env);
     }
     return out;
 }

@@ -363,28 +363,34 @@ static void on_checked(void *arg, struct session *s, const struct agent_no *no)
     }
 }
 
-/// A run makes a branch and uses up a session number before it has a session, so what a session would be refused for
-/// is refused before.
-static void check_session(struct ask *a)
+struct json *run__session_params(struct arena *a, const struct bot_config *c, const char *dir,
+                                 const struct json *env, size_t more)
 {
-    const struct bot_config *c = &a->bot->config;
-    const struct json *env = json_get(a->params, "env");
-    struct json *params = make_obj(&a->arena, 6);
     const struct {
         const char *key, *value;
-    } texts[] = {{"working_dir", a->real},
+    } texts[] = {{"working_dir", dir},
                  {"provider", c->provider},
                  {"model", c->model},
                  {"engine", c->engine},
                  {"sandbox", c->sandbox}};
+    struct json *out = make_obj(a, ARRAY_LEN(texts) + 1 + more);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         if (texts[i].value != NULL) {
-            make_put(params, texts[i].key, make_strz(texts[i].value));
+            make_put(out, texts[i].key, make_strz(texts[i].value));
         }
     }
     if (env != NULL) {
-        make_put(params, "env", *env);
+        make_put(out, "env", *env);
     }
+    return out;
+}
+
+/// A run makes a branch and uses up a session number before it has a session, so what a session would be refused for
+/// is refused before.
+static void check_session(struct ask *a)
+{
+    const struct json *params =
+        run__session_params(&a->arena, &a->bot->config, a->real, json_get(a->params, "env"), 0);
     agent_session_check(a->b->o.agent, params, &(struct agent_role){.bot = str_of(a->name)},
                         on_checked, a);
 }
