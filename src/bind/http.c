@@ -185,28 +185,29 @@ static int l_request(lua_State *L)
     return wish_send(L, &w, 2);
 }
 
-static int l_get(lua_State *L)
+/// fn(url[, callback]) when `callback` is 2; fn(url, body[, callback]) when it is 3.
+static int send_simple(lua_State *L, const char *fn, const char *method, int callback)
 {
-    const char *url = args_z(L, 1, "http.get", "url");
-    lua_settop(L, 2);
-    bind__op_check(L, 2, "http.get");
+    const char *url = args_z(L, 1, fn, "url");
+    lua_settop(L, callback);
+    bind__op_check(L, callback, fn);
     struct wish w;
     wish_begin(L, &w, url);
-    return wish_send(L, &w, 2);
+    w.q.method = method;
+    if (callback == 3 && !lua_isnil(L, 2)) {
+        read_body(L, &w, 2, fn);
+    }
+    return wish_send(L, &w, callback);
+}
+
+static int l_get(lua_State *L)
+{
+    return send_simple(L, "http.get", "GET", 2);
 }
 
 static int l_post(lua_State *L)
 {
-    const char *url = args_z(L, 1, "http.post", "url");
-    lua_settop(L, 3);
-    bind__op_check(L, 3, "http.post");
-    struct wish w;
-    wish_begin(L, &w, url);
-    w.q.method = "POST";
-    if (!lua_isnil(L, 2)) {
-        read_body(L, &w, 2, "http.post");
-    }
-    return wish_send(L, &w, 3);
+    return send_simple(L, "http.post", "POST", 3);
 }
 
 const luaL_Reg face_http[] = {
