@@ -89,28 +89,11 @@ static const char *const pages_own[] = {"react-dom", "react-dom/client", "afloat
 /// `dir` and the relative `path` in one, without `.` and `..`; NULL: it leads out of the tree.
 static char *join(struct arena *a, struct str dir, struct str path)
 {
-    char *out = arena_alloc(a, dir.n + path.n + 2);
-    size_t n = 0;
-    struct str parts[] = {dir, path};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        while (parts[i].n != 0) {
-            struct str one = str_cut(&parts[i], '/');
-            if (str_eqz(one, "..")) {
-                if (n == 0) {
-                    return NULL;
-                }
-                while (n != 0 && out[--n] != '/') {
-                }
-            } else if (one.n != 0 && !str_eqz(one, ".")) {
-                if (n != 0) {
-                    out[n++] = '/';
-                }
-                memcpy(out + n, one.p, one.n);
-                n += one.n;
-            }
-        }
-    }
-    out[n] = '\0';
+    char *joined = xasprintf("./" STR_FMT "/" STR_FMT, STR_ARG(dir), STR_ARG(path));
+    char *clean = path_clean(joined);
+    char *out = path_below("..", clean) == NULL ? arena_strdup(a, str_of(clean)) : NULL;
+    free(clean);
+    free(joined);
     return out;
 }
 
