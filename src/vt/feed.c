@@ -120,9 +120,6 @@ static void switch_screen(struct vt *v, unsigned mode, bool on, struct buf *clea
     v->on = on ? &v->alternate : &v->main; // libvterm erases the one that is entered
     v->alternate_by = on ? mode : 0;
     v->pending = false;
-    for (int i = 0; i < v->on->n_rows; i++) {
-        v->on->rows[i].damaged = true;
-    }
     pass_z(v, bytes, clean);
     if (!on && mode == 1049) {
         after_restore(v, clean);
@@ -331,7 +328,6 @@ static void attach(struct vt *v, uint32_t point)
     if (n < CLUSTER_POINTS) {
         points[n] = point;
         r->cells[col].text = cluster_add(&v->clusters, points);
-        r->damaged = true;
     }
 }
 

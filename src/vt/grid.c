@@ -21,7 +21,6 @@ void grid_init(struct grid *g, int rows, int cols, struct history *h, struct clu
     g->rows = xcalloc((size_t)rows, sizeof *g->rows);
     for (int i = 0; i < rows; i++) {
         g->rows[i].cells = xcalloc((size_t)cols, sizeof(struct vt_cell));
-        g->rows[i].damaged = true;
     }
 }
 
@@ -61,7 +60,6 @@ struct vt_cell *grid_put(struct grid *g, int row, int col, int width)
     split(r, col);
     split(r, col + width);
     r->used = MAX(r->used, col + width);
-    r->damaged = true;
     if (col + width == g->n_cols) {
         r->wrapped = false;
     }
@@ -74,7 +72,6 @@ static void erase_row(struct grid *g, struct grid_row *r, int col, int end_col, 
         r->wrapped = false;
     }
     r->mark = r->mark && col > 0;
-    r->damaged = true;
     split(r, col);
     if (end_col == g->n_cols && bg == 0) {
         r->used = MIN(r->used, col);
@@ -163,9 +160,6 @@ static void scroll_rows(struct grid *g, int row, int end_row, int down, uint32_t
         grid_erase(g, row, row + n, 0, g->n_cols, bg);
         g->rows[end_row - 1].wrapped = false;
     }
-    for (int i = row; i < end_row; i++) {
-        g->rows[i].damaged = true;
-    }
 }
 
 /// Fewer columns than all, or sideways: cell by cell.
@@ -181,7 +175,6 @@ static void scroll_cells(struct grid *g, int row, int end_row, int col, int end_
         split(t, col);
         split(t, end_col);
         t->wrapped = t->wrapped && end_col < g->n_cols;
-        t->damaged = true;
         if (from < row || from >= end_row) {
             continue;
         }
@@ -371,7 +364,6 @@ void grid_resize(struct grid *g, int rows, int cols, struct grid_pos *at)
         }
         free(n.rows[i - over].cells);
         n.rows[i - over] = f.p[i];
-        n.rows[i - over].damaged = true;
     }
     at->row -= over;
     at->col = MIN(at->col, cols - 1);

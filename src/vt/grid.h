@@ -9,7 +9,6 @@ struct grid_row {
     int used;
     bool wrapped; // continues in the next row
     bool mark;    // a prompt begins here
-    bool damaged;
 };
 
 struct grid {
@@ -30,7 +29,7 @@ void grid_init(struct grid *g, int rows, int cols, struct history *h, struct clu
 void grid_fini(struct grid *g);
 
 /// A cell to be written; what is between `used` and it becomes blank. Cutting a wide character in two
-/// blanks its other half. The row is damaged.
+/// blanks its other half.
 struct vt_cell *grid_put(struct grid *g, int row, int col, int width);
 
 /// Blank a rectangle, with background `bg`.

@@ -308,11 +308,3 @@ bool vt_mode(const struct vt *v, unsigned mode)
     int i = vt__mode_index(mode);
     return i >= 0 && v->modes[i];
 }
-
-bool vt_take_damage(struct vt *v, int row)
-{
-    assert(row >= 0 && row < v->on->n_rows);
-    bool was = v->on->rows[row].damaged;
-    v->on->rows[row].damaged = false;
-    return was;
-}

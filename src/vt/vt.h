@@ -103,9 +103,6 @@ bool vt_alternate(const struct vt *v);
 /// The state of a private mode (CSI ? N h): 1 cursor keys, 1000 1002 1003 1006 mouse, 1004 focus, 2004 paste.
 bool vt_mode(const struct vt *v, unsigned mode);
 
-/// True when a screen row changed since it was last asked for; then it counts as seen.
-bool vt_take_damage(struct vt *v, int row);
-
 /// Append bytes that make a terminal of the same size show this screen and stand in the same modes,
 /// whatever it showed before; first up to `history` rows of history, which scroll off at its top.
 void vt_snapshot(struct vt *v, int history, struct buf *out);

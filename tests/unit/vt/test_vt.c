@@ -185,21 +185,6 @@ TEST(title_directory_bell_and_marks_are_told_once)
     buf_fini(&seen);
 }
 
-TEST(damage_names_the_rows_that_changed)
-{
-    struct vt *v = vt_new(4, 10, 0, NULL, NULL);
-    for (int i = 0; i < 4; i++) {
-        vt_take_damage(v, i);
-    }
-    feed(v, "\033[3;1Hx");
-    CHECK(!vt_take_damage(v, 0));
-    CHECK(vt_take_damage(v, 2));
-    CHECK(!vt_take_damage(v, 2));
-    feed(v, "\033[4;1H\n");
-    CHECK(vt_take_damage(v, 0) && vt_take_damage(v, 3));
-    vt_free(v);
-}
-
 TEST(sequences_as_vttest_uses_them)
 {
     struct vt *v = vt_new(24, 80, 0, NULL, NULL);
