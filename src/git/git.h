@@ -77,10 +77,9 @@ struct git_look {
     const char *tree;      // of `head`
     bool unborn, bare;
     bool linked;         // a linked worktree
-    bool in_submodule;   // the repository is a submodule of another
     bool has_submodules; // a .gitmodules at the root
     const char *doing;   // "merge", "rebase", ... an operation in progress; "" when none
-    bool shallow, sparse, partial;
+    bool sparse;
 };
 
 typedef void git_look_cb(void *arg, int status, const struct err *e, const struct git_look *r);

@@ -25,10 +25,9 @@ struct look_job {
 
 void git__look_begin(struct git_job *j)
 {
-    job__run(j, "rev-parse", "--is-bare-repository", "--is-inside-work-tree",
-             "--is-shallow-repository", NEXT, "--show-superproject-working-tree", NEXT,
-             "--show-cdup", NEXT, "--path-format=absolute", "--git-common-dir", NEXT, "--git-dir",
-             NEXT, "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", "--", NULL);
+    job__run(j, "rev-parse", "--is-bare-repository", "--is-inside-work-tree", NEXT, "--show-cdup",
+             NEXT, "--path-format=absolute", "--git-common-dir", NEXT, "--git-dir", NEXT, "HEAD",
+             "HEAD^{tree}", "--symbolic-full-name", "HEAD", "--", NULL);
     job__only_reads(j);
     j->cmd.may_fail = true;
 }
@@ -57,8 +56,6 @@ int git__look_end(struct git_job *j, struct err *e)
     struct str rest = buf_str(&j->cmd.out), flags = take_answer(&rest);
     l->bare = str_eqz(str_cut(&flags, '\n'), "true");
     bool inside = str_eqz(str_cut(&flags, '\n'), "true");
-    l->shallow = str_eqz(str_cut(&flags, '\n'), "true");
-    l->in_submodule = take_answer(&rest).n != 0;
     j->cdup = arena_strdup(a, take_answer(&rest));
     l->common = arena_strdup(a, take_answer(&rest));
     l->git_dir = arena_strdup(a, take_answer(&rest));
@@ -100,8 +97,8 @@ int look__take_branch(struct git_job *j, struct err *e)
 
 void look__ask(struct git_job *j)
 {
-    job__run(j, "config", "-z", "--get-regexp",
-             "^(user\\.(name|email)|core\\.sparsecheckout|extensions\\.partialclone)$", NULL);
+    job__run(j, "config", "-z", "--get-regexp", "^(user\\.(name|email)|core\\.sparsecheckout)$",
+             NULL);
     j->cmd.may_fail = true; // that it found none
 }
 
@@ -118,8 +115,6 @@ int look__read(struct git_job *j, struct err *e)
             j->user_email = arena_strdup(&j->arena, value);
         } else if (str_eqz(key, "core.sparsecheckout")) {
             j->look.sparse = str_caseeqz(value, "true") || str_eqz(value, "1");
-        } else if (str_eqz(key, "extensions.partialclone")) {
-            j->look.partial = true;
         }
     }
     return 0;
