@@ -36,17 +36,10 @@ static bool is_sandbox(const char *name)
     return name != NULL && str_lookup(str_of(name), all, ARRAY_LEN(all)) >= 0;
 }
 
-const char *bot_merge_name(enum bot_merge m)
-{
-    assert(m < ARRAY_LEN(merge_names));
-    return merge_names[m];
-}
-
 void bot_config_init(struct bot_config *c)
 {
     *c = (struct bot_config){.description = "",
                              .instructions = builtin,
-                             .default_instructions = true,
                              .max_iterations = BOT_UNSET,
                              .sleep_secs = 30,
                              .engine = "native",
@@ -345,7 +338,6 @@ static void read_body(struct reader *r, struct str body)
     body = str_trim(body);
     if (body.n != 0) {
         r->c->instructions = arena_strdup(&r->c->arena, body);
-        r->c->default_instructions = false;
     }
 }
 
@@ -439,7 +431,6 @@ int bot_config_apply(struct bot_config *c, const struct bot_overrides *o, struct
     apply_text(c, &c->sandbox, o->sandbox);
     if (o->instructions != NULL && o->instructions[0] != '\0') {
         apply_text(c, &c->instructions, o->instructions);
-        c->default_instructions = false;
     }
     c->merge = o->merge ? BOT_MERGE_AUTO : c->merge;
     c->skip_git_check = c->skip_git_check || o->skip_git_check;
@@ -493,7 +484,7 @@ void bot_config_write(const struct bot_config *c, struct jw *w)
     jw_kstrs(w, "setup", c->setup.p, c->setup.n);
     jw_kstrz(w, "remote", c->remote);
     jw_end_obj(w);
-    jw_kstrz(w, "merge", bot_merge_name(c->merge));
+    jw_kstrz(w, "merge", merge_names[c->merge]);
     if (c->plugins.p == NULL) {
         jw_kstrz(w, "plugins", "*");
     } else {

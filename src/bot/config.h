@@ -23,8 +23,6 @@ enum bot_merge {
     BOT_MERGES(X)
 #undef X
 };
-/// The word for it in config.md.
-const char *bot_merge_name(enum bot_merge m);
 
 /// A list of strings, in the arena; `p` is NULL only where the key was not given.
 struct bot_names {
@@ -39,8 +37,7 @@ struct bot_config {
     struct arena arena;
     const char *description;  // "" when there is none
     const char *instructions; // never empty: a default text where the file has none
-    bool default_instructions;
-    int64_t max_iterations; // 0: no limit; BOT_UNSET until bot_config_apply()
+    int64_t max_iterations;   // 0: no limit; BOT_UNSET until bot_config_apply()
     int64_t sleep_secs;
     const char *model, *provider; // NULL: the hub's
     const char *engine;           // "native", or who else runs its turns
