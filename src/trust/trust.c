@@ -276,18 +276,6 @@ const char *trust_last(const struct trust *t, const struct trust_place *p, enum 
     return it != NULL ? *vec_last(&it->hashes) : NULL;
 }
 
-bool trust_next(const struct trust *t, const struct trust_place *p, size_t *at,
-                struct trust_known *it)
-{
-    const struct trust__place *place = trust__find(&t->book, p->place);
-    if (place == NULL || *at >= place->items.n) {
-        return false;
-    }
-    const struct trust__item *found = place->items.p[(*at)++];
-    *it = (struct trust_known){found->kind, found->path, *vec_last(&found->hashes)};
-    return true;
-}
-
 bool trust_keeps(const struct trust *t, const char *hash)
 {
     vec_foreach (p, &t->book.places) {

@@ -49,15 +49,6 @@ const char *trust_followed(const struct trust *t, size_t i);
 /// The hash trusted last for an item, borrowed until `t` changes; NULL when there is none.
 const char *trust_last(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
                        const char *path);
-struct trust_known {
-    enum trust_kind kind;
-    const char *path; // relative to the root
-    const char *hash; // trusted last
-};
-/// Walk the items of a place that have a trusted version, deleted files included: `size_t at = 0; while
-/// (trust_next(t, p, &at, &it)) ...`. All of `it` is borrowed until `t` changes.
-bool trust_next(const struct trust *t, const struct trust_place *p, size_t *at,
-                struct trust_known *it);
 /// True when some place's item was last trusted with this hash; for versions_prune().
 bool trust_keeps(const struct trust *t, const char *hash);
 
