@@ -79,8 +79,6 @@ void gen_life_done(struct gen_life_call *call, const struct gen_diag *fault);
 
 /// The request that the run answers; of several that were joined, all in one.
 const struct gen_request *gen_stage_request(struct gen_stage *s);
-/// The version of `name` that serves now, or NULL.
-struct gen_unit *gen_stage_serving(struct gen_stage *s, const char *name);
 
 /// Begin a new version; its code may register from now on. Unless gen_stage_put() follows, it is
 /// thrown away with all its registrations when stage() returns.

@@ -65,6 +65,16 @@ static void send_lists(struct gen_engine *e, const struct gen *now, const struct
     }
 }
 
+static void send_need(struct gen_engine *e, const char *plugin, const struct gen_report_need *n)
+{
+    struct message m;
+    message_init(&m);
+    jw_kstrz(&m.w, "plugin", plugin);
+    jw_kstrz(&m.w, "kind", gen_need_name(n->kind));
+    jw_kstrz(&m.w, "reason", n->reason);
+    message_send(&m, e, "plugin.needs");
+}
+
 /// `before` is what stood before the run: only what is new is told.
 static void send_troubles(struct gen_engine *e, gen__troubles *before)
 {
@@ -83,7 +93,7 @@ static void send_troubles(struct gen_engine *e, gen__troubles *before)
         }
         vec_foreach (n, &t->needs) {
             if (any) {
-                gen__event_need(e, t->name, n);
+                send_need(e, t->name, n);
             }
         }
     }
@@ -140,7 +150,7 @@ void gen__event_commit(struct gen_engine *e, struct gen_run *run)
     }
     send_troubles(e, &run->stage.troubles);
     vec_foreach (n, &run->stage.needs) {
-        gen__event_need(e, n->plugin, n);
+        send_need(e, n->plugin, n);
     }
     if (run->committed && e->committed != NULL) {
         tell_commit(e, run);
@@ -182,14 +192,4 @@ void gen__event_error(struct gen_engine *e, const char *plugin, const struct gen
         jw_kstrz(&m.w, "traceback", d->traceback);
     }
     message_send(&m, e, "plugin.error");
-}
-
-void gen__event_need(struct gen_engine *e, const char *plugin, const struct gen_report_need *n)
-{
-    struct message m;
-    message_init(&m);
-    jw_kstrz(&m.w, "plugin", plugin);
-    jw_kstrz(&m.w, "kind", gen_need_name(n->kind));
-    jw_kstrz(&m.w, "reason", n->reason);
-    message_send(&m, e, "plugin.needs");
 }

@@ -229,4 +229,3 @@ void gen__report_free(struct gen_report *r);
 void gen__event_commit(struct gen_engine *e, struct gen_run *run);
 void gen__event_amended(struct gen_engine *e);
 void gen__event_error(struct gen_engine *e, const char *plugin, const struct gen_diag *d);
-void gen__event_need(struct gen_engine *e, const char *plugin, const struct gen_report_need *n);

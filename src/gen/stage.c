@@ -67,6 +67,11 @@ static void change_forget(struct gen_stage *s, const char *name, bool only_put)
     }
 }
 
+static struct gen_unit *find_serving(const struct gen_stage *s, const char *name)
+{
+    return gen_unit_find(s->engine->current, str_of(name));
+}
+
 /// The source that owns `name`, in the set or by what was staged already; NULL: nobody.
 static const struct gen_source *name_owner(struct gen_stage *s, const char *name)
 {
@@ -75,7 +80,7 @@ static const struct gen_source *name_owner(struct gen_stage *s, const char *name
             return c->new->owner;
         }
     }
-    const struct gen_unit *serving = gen_stage_serving(s, name);
+    const struct gen_unit *serving = find_serving(s, name);
     return serving != NULL ? serving->owner : NULL;
 }
 
@@ -132,11 +137,6 @@ const struct gen_request *gen_stage_request(struct gen_stage *s)
     return s->request;
 }
 
-struct gen_unit *gen_stage_serving(struct gen_stage *s, const char *name)
-{
-    return gen_unit_find(s->engine->current, str_of(name));
-}
-
 struct gen_unit *gen_stage_unit(struct gen_stage *s, const struct gen_unit_spec *spec)
 {
     struct gen_unit *u = gen__unit_new(s->source, spec);
@@ -156,14 +156,14 @@ bool gen_stage_put(struct gen_stage *s, struct gen_unit *u)
     }
     change_forget(s, u->name, false);
     trouble_remove(&s->troubles, u->name);
-    struct gen_change c = {.old = gen_stage_serving(s, u->name), .new = u, .why = GEN_RELOAD};
+    struct gen_change c = {.old = find_serving(s, u->name), .new = u, .why = GEN_RELOAD};
     vec_push(&s->changes, c);
     return true;
 }
 
 void gen_stage_remove(struct gen_stage *s, const char *name, enum gen_reason why)
 {
-    struct gen_unit *serving = gen_stage_serving(s, name);
+    struct gen_unit *serving = find_serving(s, name);
     change_forget(s, name, false);
     trouble_remove(&s->troubles, name);
     if (serving != NULL) {
