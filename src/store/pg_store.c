@@ -560,7 +560,7 @@ static void store_pg_rescan(struct store *s, struct str dir, store_done *cb, voi
     loop_defer(q->p->loop, on_found_none, q);
 }
 
-// ---- check and health -------------------------------------------------------------------------
+// ---- health -----------------------------------------------------------------------------------
 
 struct health {
     struct pg_store *p;
@@ -614,12 +614,6 @@ static void store_pg_health(struct store *s, store_text_cb *cb, void *arg)
     pg_query(p->pg, KEY, &stmt_health, NULL, 0, on_health, h);
 }
 
-static void store_pg_check(struct store *s, bool repair, store_text_cb *cb, void *arg)
-{
-    (void)repair; // the server keeps its own pages in order
-    store_pg_health(s, cb, arg);
-}
-
 static const struct err *store_pg_trouble(struct store *s)
 {
     const struct pg_store *p = pg_store_of(s);
@@ -665,7 +659,6 @@ static const struct store_ops pg_ops = {
     .doc_get = store_pg_doc_get,
     .doc_put = store_pg_doc_put,
     .doc_set = store_pg_doc_set,
-    .check = store_pg_check,
     .health = store_pg_health,
     .follow = pg_stream_follow,
     .unfollow = pg_stream_unfollow,

@@ -95,11 +95,6 @@ void store_doc_set(struct store *s, struct str name, struct str key, struct str 
     s->ops->doc_set(s, name, key, value, cb, arg);
 }
 
-void store_check(struct store *s, bool repair, store_text_cb *cb, void *arg)
-{
-    s->ops->check(s, repair, cb, arg);
-}
-
 // ---- several hubs -------------------------------------------------------------------------
 
 bool store_shared(const struct store *s)

@@ -272,10 +272,3 @@ typedef void store_ring_cb(void *arg, struct str what);
 /// Call `cb` for each notification. One can be lost, so look now and then as well. One listener; NULL ends
 /// it. A store in files sends none.
 void store_on_ring(struct store *s, store_ring_cb *cb, void *arg);
-
-// ---- check --------------------------------------------------------------------------------
-
-/// Check everything that is stored, and repair it if `repair`; the answer is the report of fsck.h
-/// as JSON. ERR_CONFLICT while a session is open. Programs that only check call fsck_run() instead and
-/// need no store.
-void store_check(struct store *s, bool repair, store_text_cb *cb, void *arg);

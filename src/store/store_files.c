@@ -212,50 +212,6 @@ static void files_rescan(struct store *s, struct str dir, store_done *cb, void *
     indexer_submit(r->files->index, &r->op);
 }
 
-// ---- check --------------------------------------------------------------------------------
-
-struct check_op {
-    struct index_op op;
-    struct store_files *files;
-    bool refused, repair;
-    struct buf report;
-    store_text_cb *cb;
-    void *arg;
-};
-
-static int run_check(struct index *x, struct index_op *op, struct err *e)
-{
-    struct check_op *c = container_of(op, struct check_op, op);
-    if (c->refused) {
-        return err_set(e, ERR_CONFLICT, "cannot check while sessions are open");
-    }
-    struct fsck_counts counts;
-    return fsck_with_index(x, c->files->home, c->repair, &c->report, &counts, e);
-}
-
-static void on_check(struct index_op *op, int status, const struct err *e)
-{
-    struct check_op *c = container_of(op, struct check_op, op);
-    c->cb(c->arg, status, status < 0 ? STR_NULL : buf_str(&c->report), e);
-    buf_fini(&c->report);
-    free(c);
-}
-
-static void files_check(struct store *s, bool repair, store_text_cb *cb, void *arg)
-{
-    struct store_files *f = files_of(s);
-    struct check_op *c = xcalloc(1, sizeof *c);
-    c->files = f;
-    c->refused = sessions_held(f->sessions) != 0;
-    c->repair = repair;
-    buf_init(&c->report, FSCK_REPORT_MAX);
-    c->cb = cb;
-    c->arg = arg;
-    c->op.run = run_check;
-    c->op.done = on_check;
-    indexer_submit(f->index, &c->op);
-}
-
 // ---- health -------------------------------------------------------------------------------
 
 struct health_op {
@@ -307,7 +263,6 @@ static const struct store_ops files_ops = {
     .doc_get = files_doc_get,
     .doc_put = files_doc_put,
     .doc_set = files_doc_set,
-    .check = files_check,
     .health = files_health,
 };
 

@@ -16,7 +16,6 @@ struct store_ops {
     void (*doc_put)(struct store *s, struct str name, struct str json, store_done *cb, void *arg);
     void (*doc_set)(struct store *s, struct str name, struct str key, struct str value,
                     store_done *cb, void *arg);
-    void (*check)(struct store *s, bool repair, store_text_cb *cb, void *arg);
     void (*health)(struct store *s, store_text_cb *cb, void *arg);
     // of a shared store; NULL in others
     void (*follow)(struct store *s, size_t backlog, store_stream_cb *cb, store_done *ready,

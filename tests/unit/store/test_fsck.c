@@ -365,17 +365,3 @@ TEST(rows_that_differ_from_the_files_are_made_again)
     file_write(box_path(&b, "sessions/s1/metadata.json"), "{\"title\":\"other\"}", 17);
     one_finding(&b, "the index says something else", "\"index\"");
 }
-
-TEST(a_store_is_checked_when_nothing_is_open_and_refuses_otherwise)
-{
-    struct box b;
-    make_home(&b);
-    file_append(box_path(&b, "sessions/s1/events.jsonl"), "{\"seq\":7,");
-    file_write(box_path(&b, "choices.json"), "{", 1);
-    box_open(&b, NULL);
-    CHECK_INT(box_check(&b, true), 0);
-    CHECK(strstr(buf_z(&b.text), "choices.json") != NULL);
-    CHECK_INT(box_append(&b, "s1", "a", "", STORE_SYNCED), 0);
-    CHECK_INT(box_check(&b, false), ERR_CONFLICT);
-    CHECK_INT(box_close(&b), 0);
-}

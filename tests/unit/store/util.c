@@ -174,12 +174,6 @@ int box_doc_set(struct box *b, const char *name, const char *key, const char *va
     return box_wait(b);
 }
 
-int box_check(struct box *b, bool repair)
-{
-    store_check(b->store, repair, box_got, b);
-    return box_wait(b);
-}
-
 const char *box_path(const struct box *b, const char *fmt, ...)
 {
     static char path[1024];

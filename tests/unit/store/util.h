@@ -46,7 +46,6 @@ int box_list(struct box *b, const struct store_filter *f, const char *cursor, si
 int box_doc_get(struct box *b, const char *name);
 int box_doc_put(struct box *b, const char *name, const char *json);
 int box_doc_set(struct box *b, const char *name, const char *key, const char *value);
-int box_check(struct box *b, bool repair);
 
 /// Path of a file below the box's home, in a static buffer.
 const char *box_path(const struct box *b, const char *fmt, ...)
