@@ -67,7 +67,8 @@ static void copy_env(struct tool_job *c, const struct tool_env *env)
     c->env.outputs_dir = copy_text(a, env->outputs_dir);
     c->env.call_id = copy_text(a, env->call_id);
     c->env.timeout_ms = env->timeout_ms != 0 ? env->timeout_ms : TIMEOUT_MS;
-    c->umask = tool_umask(c->env.environment);
+    c->umask = proc_umask();
+    proc_umask_parse(str_of(str_env(c->env.environment, "AFLOAT_UMASK")), &c->umask);
 }
 
 // ---- the work --------------------------------------------------------------------------------
@@ -147,13 +148,6 @@ bool tool_drops(struct str name, const char *const *drop)
     }
     free(low);
     return drops;
-}
-
-mode_t tool_umask(const char *const *environment)
-{
-    mode_t mask = proc_umask();
-    proc_umask_parse(str_of(str_env(environment, "AFLOAT_UMASK")), &mask);
-    return mask;
 }
 
 const char *const *tool_environment(const char *const *client, const char *const *drop,

@@ -130,8 +130,6 @@ struct box_policy tool_copy_policy(struct arena *a, const struct box_policy *p);
 
 /// Does a name match one of the patterns of `[tool_env] drop` (NULL at the end, or NULL)? Case is ignored.
 bool tool_drops(struct str name, const char *const *drop);
-/// The umask for files that tools make: AFLOAT_UMASK of the client's environment, else proc_umask().
-mode_t tool_umask(const char *const *environment);
 /// The client's environment without the variables that tool_drops(). Lists end with NULL; the strings are shared, the
 /// list is in the arena.
 const char *const *tool_environment(const char *const *client, const char *const *drop,

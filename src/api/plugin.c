@@ -43,21 +43,6 @@ bool api__require_plugins(struct api *api, struct op_call *c)
     return api__current(api, c) != NULL;
 }
 
-bool api__reaches(const struct api *api, const struct gen_unit *u, const char *dir)
-{
-    struct str name = str_of(u->name);
-    struct plugin_row row;
-    if (str_starts(name, API_IMPROVEMENTS)) {
-        struct str file = str_from(name, strlen(API_IMPROVEMENTS));
-        return api->improvements == NULL ||
-               scopes_get(improvements_scopes(api->improvements), file).kind == SCOPE_ALL;
-    }
-    if (api->plugins == NULL || !plugins_find(api->plugins, name, &row)) {
-        return true; // a module of the hub
-    }
-    return dir != NULL ? plugins_reaches(api->plugins, name, dir) : row.project == NULL;
-}
-
 void api__reload(struct api *api, struct str name, bool force, gen_report_cb *cb, void *arg)
 {
     struct gen_request req = {.trigger = "api",

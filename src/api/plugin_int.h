@@ -19,9 +19,6 @@ struct gen *api__current(struct api *api, struct op_call *c);
 bool api__require_plugins(struct api *api, struct op_call *c);
 bool api__plugins_on(const struct api *api); // the feature `plugins`
 
-/// Does `unit` reach a call made in `dir` (NULL: nowhere in particular), outside any session?
-bool api__reaches(const struct api *api, const struct gen_unit *u, const char *dir);
-
 // ---- rows (plugin_row.c) ---------------------------------------------------------------------
 
 /// A plugin or an improvement as rows show it.

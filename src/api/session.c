@@ -82,7 +82,7 @@ static void answer_row(struct op_call *c, int status, const struct session *s)
     op_end(c, status);
 }
 
-void api__session_row(void *arg, struct session *s, const struct agent_no *no)
+static void on_session(void *arg, struct session *s, const struct agent_no *no)
 {
     if (s == NULL) {
         api__refuse(arg, no);
@@ -157,14 +157,14 @@ void op_SESSION_LIST(struct api *api, struct op_call *c)
 
 static void show(struct op_call *c, struct session *s)
 {
-    agent_session_look(s, api__session_row, c);
+    agent_session_look(s, on_session, c);
 }
 
 OF_SESSION(SESSION_SHOW, show)
 
 static void patch(struct op_call *c, struct session *s)
 {
-    agent_session_patch(s, c->params, api__session_row, c);
+    agent_session_patch(s, c->params, on_session, c);
 }
 
 OF_SESSION(SESSION_PATCH, patch)
@@ -172,7 +172,7 @@ OF_SESSION(SESSION_PATCH, patch)
 static void end(struct op_call *c, struct session *s)
 {
     bool purge = json_bool(json_get(c->params, "purge"), false);
-    agent_session_end(s, purge, api__session_row, c);
+    agent_session_end(s, purge, on_session, c);
 }
 
 OF_SESSION_HERE(SESSION_END, end)

@@ -28,5 +28,3 @@ struct jw *api__session_begin(struct op_call *c, const struct agent_no *no);
 void api__session_ok(void *arg, const struct agent_no *no);
 /// agent_text_cb of an op_call: answer 200 with the text.
 void api__session_text(void *arg, struct str json, const struct agent_no *no);
-/// agent_session_cb of an op_call: answer 200 with the row.
-void api__session_row(void *arg, struct session *s, const struct agent_no *no);

@@ -249,7 +249,8 @@ static enum chat_input edit(struct chat *t, const struct key *k)
                                  : INPUT_MORE;
 }
 
-enum chat_input chat__take_keys(struct chat *t)
+/// Use what was typed, up to a key that asks for something.
+static enum chat_input use_keys(struct chat *t)
 {
     enum chat_input result = INPUT_MORE;
     struct str rest = buf_str(&t->typed);
@@ -306,7 +307,7 @@ static int on_watch(struct client_watch *w)
     }
     int stop = 0;
     if (t->input != NULL && (t->typed.n != 0 || keys_waits(&t->keys))) {
-        for (enum chat_input in; stop == 0 && (in = chat__take_keys(t)) != INPUT_MORE;) {
+        for (enum chat_input in; stop == 0 && (in = use_keys(t)) != INPUT_MORE;) {
             stop = t->on_input(t, in);
         }
     }

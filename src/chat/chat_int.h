@@ -194,8 +194,6 @@ void chat__changed(struct chat *t);
 
 /// Read keys and draw while a request is on its way: for its `watch`. Lives as long as `t`.
 struct client_watch *chat__watch(struct chat *t, chat_on_input *on_input);
-/// Use what was typed, up to a key that asks for something.
-enum chat_input chat__take_keys(struct chat *t);
 
 /// Read one line; it is edit_text(t->input) until edit_start().
 enum chat_line chat__read_line(struct chat *t);

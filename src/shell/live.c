@@ -97,7 +97,8 @@ static void fail_offer(struct live *v, int code, const char *why)
     }
 }
 
-void live__offer(struct live *v)
+/// Offer the environment that `run` has now.
+static void offer(struct live *v)
 {
     struct buf text = {.max = SIZE_MAX};
     struct err e;
@@ -122,7 +123,7 @@ void live__offer(struct live *v)
 
 static void on_retry(void *arg)
 {
-    live__offer(arg);
+    offer(arg);
 }
 
 int live__offer_task(struct live *v, const char *name, bool force, struct err *e)
@@ -148,7 +149,7 @@ void live__take_exports(struct live *v, const struct env_tasks_end *end)
     if (end->n_exports != 0) {
         run__add_exports(v->run, end);
         run__settle_result(v->run);
-        live__offer(v);
+        offer(v);
     }
 }
 
@@ -160,7 +161,7 @@ static void on_acked(uint64_t id, int status, void *arg)
     }
     v->offer_id = 0;
     if (status != 0 && v->damaged++ < DAMAGED_MAX) {
-        live__offer(v);
+        offer(v);
         return;
     }
     v->damaged = 0;
@@ -207,7 +208,7 @@ void live__ready(struct live *v)
     v->stuck = false;
     live__show(v, v->by_key ? STATUS_RELOADING : STATUS_READY);
     v->by_key = false;
-    live__offer(v);
+    offer(v);
     if (!v->stuck) {
         note_state(v, STATUS_RELOADED); // it is shown once the shell has taken it
     }

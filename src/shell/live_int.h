@@ -55,8 +55,6 @@ void live__show(struct live *v, enum status_state s);
 void live__note(struct live *v, const char *slot, const char *text);
 /// Build if an input changed, the last build failed, or with `force`.
 void live__reload(struct live *v, bool force);
-/// Offer the environment that `run` has now.
-void live__offer(struct live *v);
 /// Hand a task to the shell; with `force` whatever its `status` says.
 int live__offer_task(struct live *v, const char *name, bool force, struct err *e) MUST_CHECK;
 /// Take over what tasks exported, and offer it.
