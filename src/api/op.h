@@ -28,7 +28,9 @@ struct op_call {
     bool over_socket;          // the caller is this user, over the Unix socket
     bool wants_stream;         // OP_STREAMS, OP_MAY_STREAM: the caller accepts server-sent events
     uint64_t last_event_id;    // of the Last-Event-ID header; UINT64_MAX when there was none
-    const char *location;      // set by a handler that answers 201
+    const char *turn;     // of a repeated request: the turn that the first one began and streamed
+    uint64_t turn_after;  // and the event after which that stream began
+    const char *location; // set by a handler that answers 201
     const struct op_face *face;
     bool answered;
     struct buf out; // of op_begin()

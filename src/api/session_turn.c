@@ -87,7 +87,9 @@ static void message(struct op_call *c, struct session *s)
     const struct json *env = json_get(c->params, "env");
     const struct json *images = json_get(c->params, "images");
     struct agent_no no;
-    if (text.n == 0) {
+    if (c->turn != NULL) {
+        answer_stream(c, s, c->turn_after, c->turn);
+    } else if (text.n == 0) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'text' must not be empty");
     } else if (!reject && !str_eqz(busy, "queue")) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'if_busy' must be queue or reject");

@@ -15,6 +15,9 @@
 #include "base/redact.h"
 #include "server/server_int.h"
 
+#define STREAM_HEADERS "X-Accel-Buffering: no\r\n"
+#define REPLAYED       "Idempotency-Replayed: true\r\n"
+
 struct str call__origin(const struct call *r)
 {
     return r->asked.cors ? r->asked.fields.origin : STR_NULL;
@@ -27,15 +30,20 @@ void call__reply(struct call *r, struct reply *reply)
     call__free(r); // last: the answer may be in its arena
 }
 
+static void keep_first(struct call *r, const struct idem_answer *first)
+{
+    if (r->server != NULL && r->idem != NULL) {
+        idem__finish(r->server->idem, r->idem, first);
+        r->idem = NULL;
+    }
+}
+
 static void on_answer(struct op_call *op, int status, const char *type, struct str body)
 {
     struct call *r = container_of(op, struct call, op);
-    if (r->server != NULL && r->idem != NULL) {
-        struct idem_answer first = {
-            .status = status, .type = type, .location = op->location, .body = body};
-        idem__finish(r->server->idem, r->idem, &first);
-        r->idem = NULL;
-    }
+    const struct idem_answer first = {
+        .status = status, .type = type, .location = op->location, .body = body};
+    keep_first(r, &first);
     if (r->conn == NULL) {
         call__free(r);
         return;
@@ -60,10 +68,14 @@ static void on_stream(struct op_call *op, const struct event_filter *f, uint64_t
 {
     struct call *r = container_of(op, struct call, op);
     struct conn *c = r->conn;
+    const struct idem_answer first = {
+        .status = 200, .body = f->turn, .streamed = true, .after = after};
+    keep_first(r, &first);
     if (c != NULL) {
         struct reply reply = {.status = 200,
                               .type = "text/event-stream",
-                              .headers = "X-Accel-Buffering: no\r\n",
+                              .headers =
+                                  op->turn != NULL ? STREAM_HEADERS REPLAYED : STREAM_HEADERS,
                               .streamed = true,
                               .head_only = r->head_only,
                               .origin = call__origin(r)};
@@ -119,7 +131,7 @@ static void replay(struct call *r, const struct idem_answer *a)
                           .type = a->type,
                           .body = a->body,
                           .location = a->location,
-                          .headers = "Idempotency-Replayed: true\r\n",
+                          .headers = REPLAYED,
                           .origin = call__origin(r)};
     call__reply(r, &reply);
 }
@@ -136,7 +148,15 @@ static bool begin_once(struct conn *c, struct call *r)
     switch (idem__begin(c->server->idem, r->op.id, key, r->asked.target_text, buf_str(&r->body),
                         &r->idem, &first)) {
     case IDEM_NEW: return true;
-    case IDEM_REPLAY: replay(r, &first); return false;
+    case IDEM_REPLAY:
+        if (first.streamed) {
+            r->op.wants_stream = true;
+            r->op.turn = arena_strdup(&r->arena, first.body);
+            r->op.turn_after = first.after;
+            return true;
+        }
+        replay(r, &first);
+        return false;
     case IDEM_RUNNING:
         request__refuse(&no, PROBLEM_CONFLICT, "a request with this Idempotency-Key is under way");
         break;

@@ -5,6 +5,7 @@
 // bits, so that a key used for something else is noticed without keeping the request.
 //
 // Bounds: ENTRIES, and BODIES bytes of answers; the oldest finished ones are dropped for new ones. Running ones stay.
+// Of a streamed turn its id is kept: its events are in the journal of the session.
 // Answers of 500 and above are not kept, so that the caller may try again. Nor is an answer above BODIES.
 
 #include <assert.h>
@@ -19,7 +20,8 @@ struct idem_entry {
     char *key; // as in the map
     size_t key_n;
     uint64_t asked[2], expires;
-    bool running;
+    bool running, streamed;
+    uint64_t after;
     int status;
     char *type, *location, *body;
     size_t body_n;
@@ -126,7 +128,9 @@ enum idem_found idem__begin(struct idem *t, enum op_id op, struct str key, struc
     *answer = (struct idem_answer){.status = x->status,
                                    .type = x->type,
                                    .location = x->location,
-                                   .body = {x->body, x->body_n}};
+                                   .body = {x->body, x->body_n},
+                                   .streamed = x->streamed,
+                                   .after = x->after};
     return IDEM_REPLAY;
 }
 
@@ -144,5 +148,7 @@ void idem__finish(struct idem *t, struct idem_entry *x, const struct idem_answer
     x->location = answer->location != NULL ? xstrdup(answer->location) : NULL;
     x->body = str_dup(answer->body);
     x->body_n = answer->body.n;
+    x->streamed = answer->streamed;
+    x->after = answer->after;
     t->bodies += x->body_n;
 }

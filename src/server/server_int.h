@@ -291,6 +291,8 @@ struct idem_answer {
     const char *type; // borrowed from the entry
     const char *location;
     struct str body;
+    bool streamed;  // the events of a turn: `body` is its id
+    uint64_t after; // and they come after this one
 };
 enum idem_found { IDEM_NEW, IDEM_REPLAY, IDEM_RUNNING, IDEM_DIFFERENT };
 

@@ -194,6 +194,27 @@ def test_a_message_can_stream_its_turn(home, hub, work):
 
 
 @pytest.mark.both_stores
+def test_a_streamed_message_sent_again_with_its_key_streams_the_same_turn(home, hub, work):
+    s = Session(home, work, [{"text": "a b c"}, {"text": "d"}])
+
+    def send():
+        return home.http("POST", f"/session/{s.id}/message", b'{"text":"go"}',
+                         ["Accept: text/event-stream", "Idempotency-Key: k"])
+
+    first = send()
+    s.call("PATCH", "", {"title": "later"})  # an event after the turn, which the stream must leave out
+    again = send()
+    assert again.status == 200 and again.headers["idempotency-replayed"] == "true"
+
+    def ids(answer):
+        return [int(x[4:]) for x in answer.body.decode().splitlines() if x.startswith("id: ")]
+    assert ids(again) == ids(first)
+    assert [e["turn"] for e in s.events("turn.started")] == ["t1"]
+    s.call("DELETE", "?purge=true")
+    assert send().status == 404
+
+
+@pytest.mark.both_stores
 def test_the_live_view_shows_what_is_in_the_journal(home, hub, work):
     s = Session(home, work, [{"text": "hello there"}])
     with home.connect() as c:
