@@ -259,7 +259,8 @@ struct agent_filter {
     struct str state;  // empty: any
     struct str parent; // only subagents of this session; empty: only sessions that are no subagents
 };
-/// List at most `limit` sessions; `cursor` may be empty. `which` is borrowed for the call.
+/// List at most `limit` sessions; `cursor` may be empty. `which` is borrowed for the call. An unknown state is
+/// refused at once.
 void agent_session_list(struct agent *a, const struct agent_filter *which, struct str cursor,
                         size_t limit, agent_page_cb *cb, void *arg);
 

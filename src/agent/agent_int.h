@@ -212,6 +212,8 @@ struct session {
 
 /// "idle", "running", ...
 const char *agent__session_state_name(enum session_state state);
+/// False, and `*state` untouched, when no state has this name.
+bool agent__session_state_find(struct str name, enum session_state *state);
 /// "deny", "plan", "ask", "edits", "auto".
 const char *agent__session_permission_name(enum session_permission permission);
 /// Call `cb` in the loop's next turn: with `s`, when it is still there then, or with `no`.

@@ -134,6 +134,14 @@ static void on_listed(void *arg, int status, const struct store_rows *r, const s
 void agent_session_list(struct agent *a, const struct agent_filter *which, struct str cursor,
                         size_t limit, agent_page_cb *cb, void *arg)
 {
+    enum session_state state;
+    struct agent_no no;
+    if (which->state.n != 0 && !agent__session_state_find(which->state, &state)) {
+        agent_no_set(&no, PROBLEM_INVALID_BODY, NULL,
+                     "'state' must be idle, running, waiting, ended or crashed");
+        cb(arg, NULL, &no);
+        return;
+    }
     struct session_listing *l = xmalloc(sizeof *l);
     struct store_filter f = {.state = which->state.n != 0 ? which->state : STR_NULL,
                              .parent = which->parent,

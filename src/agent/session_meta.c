@@ -27,6 +27,15 @@ const char *agent__session_state_name(enum session_state state)
     return state_names[state];
 }
 
+bool agent__session_state_find(struct str name, enum session_state *state)
+{
+    ptrdiff_t at = str_lookup(name, state_names, ARRAY_LEN(state_names));
+    if (at >= 0) {
+        *state = (enum session_state)at;
+    }
+    return at >= 0;
+}
+
 static void write_names(struct jw *w, const char *key, char *const *names, size_t n)
 {
     jw_kstrs(w, key, (const char *const *)names, n);
@@ -155,8 +164,7 @@ void agent__session_read_meta(struct session *s, const struct json *meta)
     static const char *const reasons[] = {"complete", "limit", "interrupted", "failed", "crashed"};
     struct str reason = json_get_text(meta, "end_reason");
     ptrdiff_t why = str_lookup(reason, reasons, ARRAY_LEN(reasons));
-    ptrdiff_t state = str_lookup(json_get_text(meta, "state"), state_names, ARRAY_LEN(state_names));
-    s->state = state >= 0 ? (enum session_state)state : s->state;
+    agent__session_state_find(json_get_text(meta, "state"), &s->state);
     agent__session_take_stored(s, meta);
     read_text(&s->working_dir, meta, "working_dir");
     read_text(&s->provider, meta, "provider");

@@ -40,6 +40,8 @@ struct api {
 
 /// Answer with a refusal of the agent or of bots.
 void api__refuse(struct op_call *c, const struct agent_no *no);
+/// Where events begin: `after`, else Last-Event-ID, else `fallback`. False, and answered, when `after` is negative.
+bool api__read_after(struct op_call *c, uint64_t fallback, uint64_t *after);
 /// End the processes of validate.c; each is answered with a failure.
 void api__end_validations(struct api *api);
 void api__free_shells(struct api_shells *t); // NULL is allowed

@@ -9,15 +9,18 @@
 enum { DEFAULT_LIST = 100, LONGEST_LIST = 1000, LONGEST_DATA = 64 * 1024 };
 
 // ?after= counts before Last-Event-ID: it was typed, the header is a browser's habit.
-static bool read_after(const struct op_call *c, uint64_t fallback, uint64_t *after)
+bool api__read_after(struct op_call *c, uint64_t fallback, uint64_t *after)
 {
     const struct json *given = json_get(c->params, "after");
-    if (given == NULL) {
-        *after = c->last_event_id != UINT64_MAX ? c->last_event_id : fallback;
-        return true;
+    *after = c->last_event_id != UINT64_MAX ? c->last_event_id : fallback;
+    if (given != NULL && given->i < 0) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more");
+        return false;
     }
-    *after = given->i >= 0 ? (uint64_t)given->i : 0;
-    return given->i >= 0;
+    if (given != NULL) {
+        *after = (uint64_t)given->i;
+    }
+    return true;
 }
 
 void op_EVENTS(struct api *api, struct op_call *c)
@@ -26,14 +29,13 @@ void op_EVENTS(struct api *api, struct op_call *c)
                              .session = json_get_text(c->params, "session")};
     int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
     uint64_t after;
-    bool good = read_after(c, c->wants_stream ? UINT64_MAX : 0, &after);
-    if (c->wants_stream && good) {
-        op_answer_stream(c, &f, after);
+    if (!api__read_after(c, c->wants_stream ? UINT64_MAX : 0, &after)) {
+        return;
+    }
+    if (limit < 1 || limit > LONGEST_LIST) {
+        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
     } else if (c->wants_stream) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more");
-    } else if (!good || limit < 1 || limit > LONGEST_LIST) {
-        op_fail(c, PROBLEM_INVALID_BODY, NULL, "'after' must be 0 or more, 'limit' 1 to %d",
-                LONGEST_LIST);
+        op_answer_stream(c, &f, after);
     } else {
         struct jw *w = op_begin_obj(c);
         jw_karr(w, "events");

@@ -11,15 +11,10 @@
 
 enum { LONGEST_PAGE = 1000 };
 
-static const struct json *given(const struct op_call *c, const char *name)
-{
-    const struct json *v = json_get(c->params, name);
-    return v == NULL || v->type == JSON_NULL ? NULL : v;
-}
-
 bool page_check(struct op_call *c)
 {
-    const struct json *limit = given(c, "limit"), *cursor = given(c, "cursor");
+    const struct json *limit = json_get(c->params, "limit"),
+                      *cursor = json_get(c->params, "cursor");
     uint64_t from;
     if (limit != NULL && (json_int(limit, 0) < 1 || json_int(limit, 0) > LONGEST_PAGE)) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_PAGE);
@@ -38,12 +33,12 @@ struct str page_cut(struct op_call *c, struct str whole)
     const char *next = NULL;
     uint64_t from = 0;
     bool found = false;
-    if (given(c, "limit") == NULL && given(c, "cursor") == NULL) {
+    if (json_get(c->params, "limit") == NULL && json_get(c->params, "cursor") == NULL) {
         return whole;
     }
     int rc = json_parse(&v, c->arena, whole, NULL, NULL);
     assert(rc == 0 && v->type == JSON_OBJ); // our own
-    str_to_u64(json_str(given(c, "cursor"), "0"), &from);
+    str_to_u64(json_str(json_get(c->params, "cursor"), "0"), &from);
     struct buf text = {.max = SIZE_MAX};
     struct jw w = {.out = &text};
     jw_obj(&w);
@@ -51,7 +46,8 @@ struct str page_cut(struct op_call *c, struct str whole)
         struct json_member *m = &v->members[i];
         if (!found && m->value.type == JSON_ARR) {
             struct json *list = &m->value;
-            uint64_t all = list->n, limit = (uint64_t)json_int(given(c, "limit"), LONGEST_PAGE);
+            uint64_t all = list->n,
+                     limit = (uint64_t)json_int(json_get(c->params, "limit"), LONGEST_PAGE);
             from = MIN(from, all);
             list->items += from;
             list->n = (uint32_t)MIN(limit, all - from);

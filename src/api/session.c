@@ -217,7 +217,7 @@ static void copy(struct op_call *c, struct session *s)
 {
     const struct json *given = json_get(c->params, "seq");
     int64_t seq = json_int(given, 0); // 0: all of them
-    if (given != NULL && given->type != JSON_NULL && seq < 1) {
+    if (given != NULL && seq < 1) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'seq' must be the number of an event");
         return;
     }

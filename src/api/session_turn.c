@@ -23,10 +23,10 @@ static void answer_stream(struct op_call *c, struct session *s, uint64_t after, 
 static void events(struct op_call *c, struct session *s)
 {
     int64_t limit = json_int(json_get(c->params, "limit"), DEFAULT_LIST);
-    // ?after= counts before Last-Event-ID, as with the hub's own stream
-    uint64_t last = c->last_event_id != UINT64_MAX ? c->last_event_id : 0;
-    const struct json *given = json_get(c->params, "after");
-    uint64_t after = given != NULL ? (uint64_t)MAX(given->i, 0) : last;
+    uint64_t after;
+    if (!api__read_after(c, 0, &after)) {
+        return;
+    }
     if (limit < 1 || limit > LONGEST_LIST) {
         op_fail(c, PROBLEM_INVALID_BODY, NULL, "'limit' must be 1 to %d", LONGEST_LIST);
     } else if (c->wants_stream) {

@@ -163,7 +163,8 @@ static void list(struct ask *a)
 
 void bots_run_list(struct ask *a)
 {
-    struct str cursor = ask__str(a, "cursor"), id;
+    static const char *const states[] = {"queued", "running", "ended"};
+    struct str cursor = ask__str(a, "cursor"), state = ask__str(a, "state"), id;
     int64_t limit = json_int(json_get(a->params, "limit"), RUNS_DEFAULT_LIST), at;
     bool placed = ask__str(a, "bot").p != NULL &&
                   (ask__str(a, "working_dir").p != NULL || ask__str(a, "project").p != NULL);
@@ -173,6 +174,10 @@ void bots_run_list(struct ask *a)
     }
     if (cursor.n != 0 && !runs__cursor(cursor, &at, &id)) {
         ask__no(a, PROBLEM_INVALID_BODY, NULL, "not a cursor of this list");
+        return;
+    }
+    if (state.n != 0 && str_lookup(state, states, ARRAY_LEN(states)) < 0) {
+        ask__no(a, PROBLEM_INVALID_BODY, NULL, "'state' must be queued, running or ended");
         return;
     }
     ask__locate(a, WHERE_LEFT | WHERE_GIT | (placed ? WHERE_SPACE : 0), list);

@@ -184,6 +184,14 @@ def test_the_events_of_a_session_stream_with_the_journals_seq(home, hub, work):
             seen += c.recv(65536)
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("query, why", [("after=-1", "'after' must be 0 or more"), ("limit=0", "'limit' must be 1 to ")])
+def test_a_place_or_a_number_of_events_that_cannot_be_is_refused(home, hub, work, query, why, accept):
+    for path in (f"/session/{Session(home, work).id}/events", "/events"):
+        answer = home.http("GET", f"{path}?{query}", headers=[f"Accept: {accept}"])
+        assert answer.status == 400 and answer.json()["detail"].startswith(why)
+
+
 @pytest.mark.both_stores
 def test_a_message_can_stream_its_turn(home, hub, work):
     s = Session(home, work, [{"text": "a b c"}])
@@ -1262,6 +1270,8 @@ def test_sessions_that_wait_are_listed_by_their_state(home, hub, work):
         return [state for state in ("idle", "running", "waiting")
                 if s.id in [r["id"] for r in call(home, "GET", f"/session?state={state}")["sessions"]]]
 
+    no = call(home, "GET", "/session?state=wating", status=400)
+    assert no["detail"] == "'state' must be idle, running, waiting, ended or crashed"
     assert s.ask()["state"] == "waiting"
     retry(lambda: states() == ["waiting"])
     home.ok("sessions", "allow", s.id)

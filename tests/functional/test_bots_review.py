@@ -229,6 +229,7 @@ def test_pages_of_runs_fit_together_when_one_ends_in_between(home, run, repo):
     for i in range(5):
         made = {**first, "run_id": f"0000000{i}", "started_at": f"2020-01-01T00:00:0{i // 2}.000Z", "state": "running"}
         (runs / f"0000000{i}.json").write_text(json.dumps(made, separators=(",", ":")))
+    assert home.http("GET", "/runs?state=runing").json()["detail"] == "'state' must be queued, running or ended"
     seen, cursor = [], ""
     for _ in range(9):
         page = home.http("GET", f"/runs?state=running&limit=2{cursor}").json()
