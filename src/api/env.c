@@ -8,6 +8,7 @@
 
 #include "api/api_int.h"
 #include "api/handlers.h"
+#include "base/path.h"
 #include "base/vec.h"
 #include "event/event.h"
 #include "proto/events.h"
@@ -122,11 +123,15 @@ void op_ENV_SHOW(struct api *api, struct op_call *c)
     struct str path = json_get_text(c->params, "path");
     struct buf out = {.max = SIZE_MAX};
     bool first = true;
+    const char *within = arena_strdup(c->arena, path);
+    if (json_get(c->params, "path") != NULL && !api__require_path(api, c, path)) {
+        return;
+    }
     buf_addz(&out, "{\"shells\":[");
     if (api->shells != NULL) {
         sweep(api->shells);
         vec_foreach (s, &api->shells->all) {
-            if (path.n == 0 || str_eqz(path, s->project)) {
+            if (path.n == 0 || path_below(s->project, within) != NULL) {
                 const char *state = strchr(s->type, '.') + 1;
                 buf_addf(&out, "%s{\"state\":\"%s\",\"pid\":%lld,%s}", first ? "" : ",", state,
                          (long long)s->pid, s->fields);

@@ -390,7 +390,10 @@ def test_a_running_hub_is_told_and_knows_who_is_there(place, hub):
     assert "line 1" in told[7]["error"] and told[7]["shell"].startswith(str(s.process.pid))
     shells = place.home.http("GET", f"/env?path={one}").json()["shells"]
     assert [(x["state"], x["pid"]) for x in shells] == [("failed", s.process.pid)], shells
+    assert place.home.http("GET", f"/env?path={one}/src/deep").json()["shells"] == shells  # around this path
+    assert place.home.http("GET", f"/env?path={one}-2").json()["shells"] == []
     assert place.home.http("GET", "/env?path=/nowhere").json()["shells"] == []
+    assert place.home.http("GET", "/env?path=src").status == 400
     s.close()
     place.shells.remove(s)
     assert retry(lambda: place.home.http("GET", "/env").json() == {"shells": []})
