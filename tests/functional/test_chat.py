@@ -748,6 +748,7 @@ def test_models_lists_providers_and_whose_key_is_here(home, hub):
     rows = {p["name"]: p for p in home.json("models", env={"OPENAI_API_KEY": "k"})["providers"]}
     assert rows["openai"]["has_key"] and not rows["anthropic"]["has_key"]
     listed = home.ok("models")
+    assert home.ok("model", "ls") == listed
     assert "openai" in listed and "scripted" in listed and "no key" in listed
     assert home.cli("models", "nosuch").returncode == 3
 
