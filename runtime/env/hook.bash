@@ -78,16 +78,14 @@ __afloat_hook() {
 
 # inside an Afloat shell that one is at work already
 if [[ -z ${AFLOAT_SHELL-} ]]; then
-    : "${__afloat_hook_root=}" "${__afloat_hook_pwd=}" "${__afloat_hook_count=0}" "${__afloat_hook_pid=}" "${PROMPT_COMMAND=}"
+    : "${__afloat_hook_root=}" "${__afloat_hook_pwd=}" "${__afloat_hook_count=0}" "${__afloat_hook_n=0}"
+    : "${__afloat_hook_pid=}" "${PROMPT_COMMAND=}"
     if [[ ${PROMPT_COMMAND@a} == *a* ]]; then
         if [[ " ${PROMPT_COMMAND[*]} " != *" __afloat_hook "* ]]; then
             PROMPT_COMMAND+=(__afloat_hook)
         fi
     elif [[ $PROMPT_COMMAND != *__afloat_hook* ]]; then
-        while [[ $PROMPT_COMMAND == *[[:space:]\;] ]]; do
-            PROMPT_COMMAND=${PROMPT_COMMAND%?}
-        done
-        PROMPT_COMMAND=${PROMPT_COMMAND:+$PROMPT_COMMAND;}__afloat_hook
+        PROMPT_COMMAND=${PROMPT_COMMAND:+$PROMPT_COMMAND$'\n'}__afloat_hook
     fi
     trap __afloat_hook_apply URG
 fi

@@ -229,7 +229,7 @@ def test_inside_an_afloat_shell_the_hook_does_nothing(place):
 
 
 @pytest.mark.parametrize("before", ["", "PROMPT_COMMAND='BEFORE=1; '\n", "PROMPT_COMMAND='BEFORE=1'\n",
-                                    "PROMPT_COMMAND=('BEFORE=1' ':')\n"])
+                                    "PROMPT_COMMAND='BEFORE=1 # first'\n", "PROMPT_COMMAND=('BEFORE=1' ':')\n"])
 def test_the_hook_does_no_harm_to_prompt_command(place, before):
     one = place.project("one", '[env]\nFOO = "1"\n')
     s = place.start("bash", more=before)
@@ -244,7 +244,7 @@ def test_the_hook_does_no_harm_to_prompt_command(place, before):
 @pytest.mark.parametrize("before", ["set -u\nunset PROMPT_COMMAND\n", "set -u\nPROMPT_COMMAND=()\n", "set -u\nPROMPT_COMMAND=(:)\n"])
 def test_the_hook_works_where_unset_variables_are_errors(place, before):
     one = place.project("one", '[env]\nFOO = "1"\n')
-    script = (before + HOOK["bash"] % BIN + f"cd '{one}'\n"
+    script = (before + HOOK["bash"] % BIN + f"cd /; __afloat_hook; cd '{one}'\n"
               "until __afloat_hook; [[ ${FOO-} == 1 ]]; do sleep 0.05; done\n"
               "cd /; __afloat_hook; echo \"FOO=${FOO-none}\"\n")
     done = subprocess.run(["bash", "--norc", "-c", script], env=place.home.env, capture_output=True, text=True, timeout=60)
