@@ -12,6 +12,7 @@
 
 #include "base/path.h"
 #include "base/time.h"
+#include "hook/args.h"
 #include "hook/run.h"
 #include "loop/proc.h"
 #include "plugin/improvements.h"
@@ -27,25 +28,7 @@ static void die(const char *what, const struct err *e)
     exit(1);
 }
 
-// ---- what the dispatch carries: ctx and one text, never changed -------------------------------
-
-static void args_write(const void *args, struct jw *w)
-{
-    (void)args;
-    jw_key(w, "ctx");
-    jw_raw(w, STR("{\"session_id\":\"s-1\"}"));
-    jw_key(w, "args");
-    jw_raw(w, STR("[\"hi\"]"));
-}
-
-static int args_take(void *args, const struct json *value, struct err *e)
-{
-    (void)args;
-    (void)value;
-    return err_set(e, ERR_INVALID, "nothing should come back");
-}
-
-static const struct host_args args_face = {.write = args_write, .take = args_take};
+// ---- what improvements ask of the hub ----------------------------------------------------------
 
 static void on_config(void *arg, struct buf *out)
 {
@@ -75,13 +58,17 @@ static const struct hook_list *find_hooks(struct gen_engine *engine)
     return hook_set_get(gen_hooks(gen_current(engine)), STR("on_final"), p->kind);
 }
 
+/// What it carries is ctx and one text, which the handler never changes.
 static uint64_t dispatch(struct loop *loop, const struct hook_list *list)
 {
+    const struct json text = {.type = JSON_STR, .s = STR("hi")};
+    struct hook_ctx ctx = {.session_id = STR("s-1")};
+    struct hook_args args = {.point = POINT_FINAL, .ctx = &ctx, .values = {&text}, .n = 1};
     struct hook_run run;
     struct err e = {0};
     bool done = false;
     const struct hook_run_opts opts = {
-        .list = list, .loop = loop, .may_wait = true, .done = on_done, .arg = &done};
+        .list = list, .loop = loop, .args = &args, .may_wait = true, .done = on_done, .arg = &done};
     uint64_t start = time_mono_ns();
     if (!hook_run_start(&run, &opts)) {
         while (!done) {
@@ -151,12 +138,8 @@ int main(int argc, char **argv)
     }
     struct gen_engine *engine = gen_open(&loop, NULL, NULL);
     struct watcher *watcher = watcher_open(&loop, NULL, NULL);
-    const struct improvements_opts opts = {.dir = dir,
-                                           .program = argv[1],
-                                           .data_dir = argv[3],
-                                           .args = &args_face,
-                                           .config = on_config,
-                                           .call = on_call};
+    const struct improvements_opts opts = {
+        .dir = dir, .program = argv[1], .data_dir = argv[3], .config = on_config, .call = on_call};
     if (improvements_open(&imp, &loop, engine, watcher, &opts, &e) < 0) {
         die(dir, &e);
     }

@@ -15,21 +15,6 @@ static struct {
     int ends;
 } seen;
 
-static void args_write(const void *args, struct jw *w)
-{
-    (void)args;
-    (void)w;
-}
-
-static int args_take(void *args, const struct json *value, struct err *e)
-{
-    (void)args;
-    (void)value;
-    (void)e;
-    return 0;
-}
-
-static const struct host_args args_face = {.write = args_write, .take = args_take};
 static const struct host_rules rules = {.whole = false};
 
 static int way_send(struct host_talk *t, struct str bytes, size_t max_unread)
@@ -104,7 +89,7 @@ static void fuzz_hub(struct loop *l, struct str lines)
 {
     struct host_talk t;
     struct asked calls[CALLS];
-    struct host_unit *u = host_unit_new(&rules, &args_face);
+    struct host_unit *u = host_unit_new(&rules);
     memset(&seen, 0, sizeof seen);
     host_talk_init(&t, l, &way, "x", &owner, u);
     t.end_on_limit = true;
