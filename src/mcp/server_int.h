@@ -14,6 +14,7 @@
 //     guests.c   those that a client brings for one session
 //     server.c   the life of one: started, asked for its lists, started again
 //     offer.c    its tools and prompts as contributions of its unit
+//     call.c     calls of them
 //     approve.c  what the user has seen of its tools
 //     asks.c     what it asks while it works
 //     content.c  what a tool answers, as text
@@ -160,6 +161,10 @@ void mcp__offer_list(struct mcp_server *s, enum mcp_list list, const struct json
 /// Take all of a kind back.
 void mcp__withdraw(struct mcp_server *s);
 void mcp__offers_free(struct mcp_server *s);
+
+// call.c
+/// How an item is called; its data is the offer.
+extern const struct gen_target mcp__offer_target;
 /// Answer the calls that waited for a list.
 void mcp__flush_held(struct mcp_server *s);
 /// The server has ended: answer the calls that are still under way with `why`.
@@ -168,7 +173,6 @@ void mcp__end_calls(struct mcp_server *s, const char *why);
 void mcp__read(struct mcp_server *s, struct str uri, struct gen_call *call);
 /// Ask for the words that may stand at the cursor; answers with an array.
 void mcp__complete(struct mcp_server *s, const struct mcp_typed *typed, struct gen_call *call);
-
 /// Send a call again with what the session said to its questions; `answers` NULL: nothing, and `e` says why.
 void mcp__call_again(struct mcp_call *c, const struct json *answers, struct str state,
                      const struct err *e);
