@@ -76,6 +76,9 @@ const char *json_type_name(const struct json *v);
 bool json_equal(const struct json *a, const struct json *b);
 /// A copy with strings of its own, NUL-terminated; NULL of NULL.
 struct json *json_clone(struct arena *a, const struct json *v);
+/// Make the keys of `obj`, an object that was built and not parsed, unique in place: a repeated key keeps its first place
+/// and its last value. Was there one? In linear time.
+bool json_fold(struct json *obj);
 /// A copy of the object `obj` (NULL, or anything else: an empty one) in which `key` is `value`, in its old place or at the
 /// end; without `key` when `value` is NULL. Only the object itself is copied: the rest stays where it is.
 struct json *json_with(struct arena *a, const struct json *obj, struct str key,

@@ -4,6 +4,8 @@
 // object from outside may have a million keys, where that would take hours, so above a few the keys go through a
 // hash table of their indexes. The hash is seeded, so that keys cannot be chosen to collide.
 
+#include <assert.h>
+
 #include "base/json_int.h"
 #include "base/map.h"
 
@@ -72,4 +74,14 @@ size_t json__keys_fold(struct json__keys *k, struct json_member *m, size_t n, si
         }
     }
     return left;
+}
+
+bool json_fold(struct json *obj)
+{
+    struct json__keys unique = {0};
+    size_t dup, n = obj->n;
+    assert(obj->type == JSON_OBJ);
+    obj->n = (uint32_t)json__keys_fold(&unique, obj->members, n, &dup);
+    json__keys_fini(&unique);
+    return dup < n;
 }

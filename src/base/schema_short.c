@@ -46,11 +46,10 @@ static struct json property_of(struct arena *a, const struct json *v)
 
 struct json *schema_from_short(struct arena *a, const struct json *input)
 {
-    size_t n = json_members(input) != NULL ? input->n : 0, dup;
+    size_t n = json_members(input) != NULL ? input->n : 0;
     struct json properties = {.type = JSON_OBJ,
                               .members = arena_calloc(a, n, sizeof(struct json_member))};
     struct json required = {.type = JSON_ARR, .items = arena_calloc(a, n, sizeof(struct json))};
-    struct json__keys unique = {0};
     json_foreach_member (m, input) {
         struct str key = arena_str(a, m->key);
         properties.members[properties.n++] = (struct json_member){key, property_of(a, &m->value)};
@@ -58,9 +57,7 @@ struct json *schema_from_short(struct arena *a, const struct json *input)
             required.items[required.n++] = text(key);
         }
     }
-    // keys that are not UTF-8 may have become the same
-    properties.n = (uint32_t)json__keys_fold(&unique, properties.members, properties.n, &dup);
-    json__keys_fini(&unique);
+    json_fold(&properties);
     const struct json_member members[] = {
         {STR("type"), text(STR("object"))},
         {STR("properties"), properties},

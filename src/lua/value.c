@@ -190,6 +190,7 @@ static int read_object(struct reader *r, int table, size_t n, struct json *out)
 {
     struct open *here = &r->open[r->depth - 1];
     int top = lua_gettop(r->L), rc = 0;
+    bool mended = false; // a key was not UTF-8, and is longer now
     out->type = JSON_OBJ;
     out->members = arena_calloc(r->a, n, sizeof *out->members);
     for (lua_pushnil(r->L); rc == 0 && lua_next(r->L, table); lua_pop(r->L, 1)) {
@@ -197,11 +198,17 @@ static int read_object(struct reader *r, int table, size_t n, struct json *out)
         here->key = STR_NULL;
         rc = read_key(r, table, lua_gettop(r->L) - 1, &m->key);
         if (rc == 0) {
+            mended |= lua_type(r->L, -2) == LUA_TSTRING && lua_rawlen(r->L, -2) != m->key.n;
             here->key = m->key;
             rc = read_value(r, lua_gettop(r->L), &m->value);
         }
     }
     lua_settop(r->L, top);
+    here->key = STR_NULL;
+    if (rc == 0 && mended && json_fold(out)) {
+        return refuse(r, ERR_INVALID,
+                      "keys that differ only in bytes that are not UTF-8 cannot be sent");
+    }
     return rc;
 }
 

@@ -68,6 +68,11 @@ TEST(what_cannot_be_sent_is_refused_with_its_place)
                "value: a key that is neither text nor integer cannot be sent");
     CHECK_READ(vm, "return {[1] = 1, ['1'] = 2}",
                "value: an integer key beside the same key as text cannot be sent");
+    CHECK_READ(vm, "return {a = {['\\xff'] = 1, ['\\xfe'] = {b = 2}}}",
+               "value.a: keys that differ only in bytes that are not UTF-8 cannot be sent");
+    CHECK_READ(vm, "return {['\\xff'] = 1, a = 2, ['\\u{FFFD}'] = 3}",
+               "value: keys that differ only in bytes that are not UTF-8 cannot be sent");
+    CHECK_READ(vm, "return {['\\xff'] = 1}", "{\"\xEF\xBF\xBD\":1}");
     CHECK_READ(vm, "local t = {} t.a = {t} return t",
                "value.a[1]: a table that holds itself cannot be sent");
     vm_close(vm);
