@@ -115,7 +115,9 @@ char *path_find_program(struct str dirs, const char *name)
     while (dirs.n != 0) {
         struct str dir = str_cut(&dirs, ':');
         char *path = xasprintf(STR_FMT "/%s", STR_ARG(dir), name);
-        if (dir.n != 0 && dir.p[0] == '/' && access(path, X_OK) == 0) {
+        struct stat st;
+        if (str_starts(dir, "/") && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+            access(path, X_OK) == 0) {
             return path;
         }
         free(path);

@@ -423,6 +423,19 @@ TEST(a_program_is_found_in_the_first_absolute_directory_that_has_it)
     CHECK(path_find_program(STR_NULL, "tool") == NULL);
 }
 
+TEST(a_directory_is_not_taken_for_a_program)
+{
+    CHECK_INT(path_mkdirs(in_dir("tool"), 0700, NULL), 0);
+    CHECK_INT(path_mkdirs(in_dir("tools"), 0700, NULL), 0);
+    CHECK_INT(path_write_atomic(in_dir("tools/tool"), STR("#!"), 0700, NULL), 0);
+    CHECK(path_find_program(str_of(test_dir()), "tool") == NULL);
+    char *dirs = xasprintf("%s:%s", test_dir(), in_dir("tools"));
+    char *found = path_find_program(str_of(dirs), "tool");
+    CHECK_STR(found, in_dir("tools/tool"));
+    free(found);
+    free(dirs);
+}
+
 TEST(a_small_file_is_read_into_a_small_buffer)
 {
     struct buf out;
