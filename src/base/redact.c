@@ -30,6 +30,7 @@
 #include <stdatomic.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 enum { SHORTEST = 8, SHORTEST_LINE = 16, NAME_MAX_BYTES = 64, KNOWN_MAX = 1024 };
@@ -62,7 +63,10 @@ static void add_form(struct str name, struct str value, unsigned forms)
     struct secret s = {.p = str_dup(value), .n = value.n, .forms = forms};
     size_t pair = pair_of(value.p);
     snprintf(s.name, sizeof s.name, "%s" STR_FMT, name.n != 0 ? " " : "",
-             (int)MIN(name.n, (size_t)NAME_MAX_BYTES - 1), name.p);
+             (int)utf8_cut(name.p, name.n, NAME_MAX_BYTES - 1), name.p);
+    for (char *c = s.name; *c != '\0'; c++) { // it is written into strings of JSON as it is
+        *c = (char)((unsigned char)*c < ' ' || *c == '"' || *c == '\\' ? '?' : *c);
+    }
     vec_push(&known.list, s);
     known.pairs[pair / 8] |= (unsigned char)(1U << pair % 8);
 }

@@ -57,6 +57,14 @@ TEST(in_json_only_strings_are_looked_at_and_json_stays_json)
     redact_clear();
 }
 
+TEST(a_name_with_quotes_leaves_json_valid)
+{
+    redact_add(STR("a\"b\\c\nd"), STR("hunter2hunter2"));
+    check_json("{\"s\":\"x hunter2hunter2\"}", "{\"s\":\"x [redacted a?b?c?d]\"}");
+    check_text("hunter2hunter2", "[redacted a?b?c?d]");
+    redact_clear();
+}
+
 // Cut at every place, and byte by byte: the same as in one piece, and no piece shows a part of a secret.
 TEST(a_secret_that_comes_in_pieces_is_hidden)
 {
