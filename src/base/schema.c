@@ -487,30 +487,21 @@ static int fit_items(const struct fitting *f, struct err *e)
     return rc;
 }
 
-static size_t fitting_forms(const struct fitting *f)
+/// At least one of the forms, or exactly one.
+static int fit_forms(const struct fitting *f, struct err *e)
 {
     size_t n = 0;
     json_foreach_item (form, f->rule) {
         n += fit(form, f->v, f->p, NULL) == 0;
     }
-    return n;
-}
-
-static int fit_any_of(const struct fitting *f, struct err *e)
-{
-    if (fitting_forms(f) != 0) {
-        return 0;
+    if (n == 0) {
+        return at(f->p, e,
+                  err_set(e, ERR_INVALID, "fits none of the %u forms allowed", f->rule->n));
     }
-    return at(f->p, e, err_set(e, ERR_INVALID, "fits none of the %u forms allowed", f->rule->n));
-}
-
-static int fit_one_of(const struct fitting *f, struct err *e)
-{
-    size_t n = fitting_forms(f);
-    if (n < 2) {
-        return n == 1 ? 0 : fit_any_of(f, e);
+    if (n > 1 && strcmp(f->k->name, "oneOf") == 0) {
+        return at(f->p, e, err_set(e, ERR_INVALID, "fits %zu forms, must fit exactly one", n));
     }
-    return at(f->p, e, err_set(e, ERR_INVALID, "fits %zu forms, must fit exactly one", n));
+    return 0;
 }
 
 static int fit_all_of(const struct fitting *f, struct err *e)
@@ -548,8 +539,8 @@ static const struct keyword keywords[] = {
     {"properties", check_properties, ON_OBJ, fit_properties, NULL},
     {"additionalProperties", check_more, ON_OBJ, fit_more, NULL},
     {"items", check, ON_ARR, fit_items, NULL},
-    {"anyOf", check_forms, ON_ALL, fit_any_of, NULL},
-    {"oneOf", check_forms, ON_ALL, fit_one_of, NULL},
+    {"anyOf", check_forms, ON_ALL, fit_forms, NULL},
+    {"oneOf", check_forms, ON_ALL, fit_forms, NULL},
     {"allOf", check_forms, ON_ALL, fit_all_of, NULL},
     {"default", NULL, 0, NULL, NULL},
     {"description", check_text, 0, NULL, NULL},

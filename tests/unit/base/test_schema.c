@@ -148,6 +148,21 @@ TEST(forms_are_combined)
               "in: must be at most 2, is 3");
 }
 
+TEST(forms_inside_forms_are_tried_once)
+{
+    struct buf schema = {.max = SIZE_MAX};
+    for (int i = 0; i < 30; i++) {
+        buf_addz(&schema, "{\"oneOf\":[");
+    }
+    buf_addz(&schema, "{\"type\":\"string\"}");
+    for (int i = 0; i < 30; i++) {
+        buf_addz(&schema, "]}");
+    }
+    CHECK_STR(fit(buf_z(&schema), "\"text\""), "");
+    CHECK_STR(fit(buf_z(&schema), "1"), "in: fits none of the 1 forms allowed");
+    buf_fini(&schema);
+}
+
 TEST(what_only_describes_says_nothing_about_validity)
 {
     CHECK_STR(fit("{\"title\":\"t\",\"description\":\"d\",\"format\":\"date\",\"examples\":[1],"
