@@ -66,6 +66,8 @@ void config_diags_add(struct config_diags *d, enum config_severity severity, str
 
     d->broken = d->broken || severity == CONFIG_ERROR;
     if (config_diags_full(d)) {
+        struct config_diag *more = vec_last(d);
+        more->severity = MAX(more->severity, severity);
         return;
     }
     va_start(ap, fmt);

@@ -81,10 +81,9 @@ static void add_unknown(struct layer *l, const struct table *t, const struct tom
     struct buf b = {.max = KEY_MAX};
     size_t n = strlen(t->text);
 
-    if (config_diags_full(l->d)) {
-        return; // looking for the nearest name is slow, and a hostile file has many
-    }
-    const char *nearest = schema__nearest(&names, t->prefix, m->key);
+    // Looking for the nearest name is slow, and a hostile file has many.
+    const char *nearest =
+        config_diags_full(l->d) ? NULL : schema__nearest(&names, t->prefix, m->key);
     buf_addf(&b, "unknown key '%.*s'", (int)MIN(m->key.n, SHOWN_MAX), m->key.p);
     if (n != 0) {
         buf_addf(&b, " in [%.*s]", (int)n - 1, t->text);

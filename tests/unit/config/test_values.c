@@ -126,6 +126,32 @@ TEST(diagnostics_are_bounded)
     fixture_fini(&f);
 }
 
+/// A user's file with more problems than are listed, and then `last`.
+static void load_many_problems(struct fixture *f, const char *last)
+{
+    struct buf text = {.max = SIZE_MAX};
+    for (int i = 0; i < 200; i++) {
+        buf_addf(&text, "unknown-%d = 1\n", i);
+    }
+    buf_addz(&text, last);
+    fixture_user(f, buf_z(&text));
+    buf_fini(&text);
+}
+
+TEST(a_problem_past_the_limit_still_lets_no_session_begin)
+{
+    struct fixture f;
+    fixture_init(&f);
+    load_many_problems(&f, "[sandbox]\nnetwrok = false\n");
+    CHECK(config_diags_refusal(&f.diags) != NULL); // as it is when it is listed
+    load_many_problems(&f, "listen = 3\n");
+    CHECK(config_diags_refusal(&f.diags) == NULL);
+    CHECK(f.diags.broken);
+    config_diags_refuse(&f.diags);
+    CHECK(config_diags_refusal(&f.diags) != NULL);
+    fixture_fini(&f);
+}
+
 TEST(an_unknown_feature_is_a_warning_with_the_nearest)
 {
     struct fixture f;

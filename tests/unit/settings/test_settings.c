@@ -54,6 +54,20 @@ TEST(a_broken_system_file_stops_the_start)
     end(NULL);
 }
 
+TEST(a_system_file_with_more_problems_than_are_listed_stops_the_start)
+{
+    struct settings *s;
+    struct buf text = {.max = SIZE_MAX};
+    for (int i = 0; i < 200; i++) {
+        buf_addf(&text, "unknown-%d = 1\n", i);
+    }
+    buf_addz(&text, "[policy.sandbox]\nnetwork = 3\n");
+    put("system.toml", buf_z(&text));
+    buf_fini(&text);
+    CHECK_INT(open_them(&s, NULL), ERR_INVALID);
+    end(s);
+}
+
 TEST(a_broken_file_of_the_user_is_left_out_and_mended_later)
 {
     struct settings *s;
