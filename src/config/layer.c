@@ -311,8 +311,9 @@ static struct toml *read_file(struct layer *l)
         rc = path_read(l->path, &text, &e);
     } else {
         buf_addz(&text, l->text);
-        rc =
-            buf_ok(&text) ? 0 : err_set(&e, ERR_TOO_LARGE, "it holds more than %d bytes", FILE_MAX);
+        rc = buf_ok(&text)
+                 ? 0
+                 : err_set(&e, ERR_TOO_LARGE, "'%s' holds more than %d bytes", l->path, FILE_MAX);
     }
     if (rc == 0) {
         rc = toml_parse(&root, &l->c->arena, buf_str(&text), &line, &col, &e);

@@ -152,10 +152,11 @@ static void note_refused(struct project *pr, const char *text)
 /// "config.toml:7: ...", for the caller to free; NULL: no diagnostic refuses sessions.
 static char *refusal_of(const struct config_diags *d)
 {
+    const char until[] = "no session starts until it is mended";
     const struct config_diag *it = config_diags_refusal(d);
-    return it == NULL ? NULL
-                      : xasprintf("%s:%u: %s; no session starts until it is mended", it->path,
-                                  it->line, it->message);
+    return it == NULL      ? NULL
+           : it->line == 0 ? xasprintf("%s; %s", it->message, until) // it names the file
+                           : xasprintf("%s:%u: %s; %s", it->path, it->line, it->message, until);
 }
 
 /// Put what was read into force, unless it is broken.

@@ -88,7 +88,9 @@ static int check_system(const struct settings_opts *o, const struct config_diags
     for (size_t i = 0; i < d->n; i++) {
         const struct config_diag *g = &d->p[i];
         if (g->severity == CONFIG_ERROR && strcmp(g->path, path) == 0) {
-            return err_set(e, ERR_INVALID, "'%s' line %u: %s", g->path, g->line, g->message);
+            return g->line == 0
+                       ? err_set(e, ERR_INVALID, "%s", g->message) // it names the file
+                       : err_set(e, ERR_INVALID, "'%s' line %u: %s", g->path, g->line, g->message);
         }
     }
     return 0;

@@ -68,6 +68,18 @@ TEST(a_system_file_with_more_problems_than_are_listed_stops_the_start)
     end(s);
 }
 
+TEST(a_system_file_that_cannot_be_read_is_named_without_a_line)
+{
+    struct settings *s;
+    struct err e = {0};
+    char *path = path_join(test_dir(), "system.toml");
+    CHECK_INT(path_mkdirs(path, 0700, NULL), 0);
+    free(path);
+    CHECK_INT(open_them(&s, &e), ERR_INVALID);
+    CHECK(strstr(e.msg, "line 0") == NULL && strstr(e.msg, "directory") != NULL);
+    end(NULL);
+}
+
 TEST(a_broken_file_of_the_user_is_left_out_and_mended_later)
 {
     struct settings *s;
