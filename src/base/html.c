@@ -20,10 +20,16 @@
 
 enum { DEEP = 8, MARKS = 16, OUT_MAX = 16 << 20, TAG_NAME = 12, LONGEST_URL = 2000 };
 
+/// Tags that put a sign in front of a text and after it.
+static const struct sign {
+    const char *tag, *sign;
+} signs[] = {{"b", "**"},   {"strong", "**"}, {"i", "*"}, {"em", "*"},
+             {"code", "`"}, {"kbd", "`"},     {"a", "["}};
+
 /// An inline mark that is open.
 struct mark {
-    const char *tag;
-    size_t from, text; // where it begins in the output, and what is marked
+    const struct sign *sign;
+    size_t from, text; // in the output: where the sign begins, and where the marked text does
     struct str href;   // of a link
 };
 
@@ -205,17 +211,11 @@ static void decode(struct buf *out, struct str text)
 
 // ---- marks --------------------------------------------------------------------------------------
 
-static const struct {
-    const char *tag, *sign;
-} signs[] = {{"b", "**"},   {"strong", "**"}, {"i", "*"}, {"em", "*"},
-             {"code", "`"}, {"kbd", "`"},     {"a", "["}};
-
-static const char *sign_of(struct str name, const char **tag)
+static const struct sign *find_sign(struct str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
         if (str_eqz(name, signs[i].tag)) {
-            *tag = signs[i].tag;
-            return signs[i].sign;
+            return &signs[i];
         }
     }
     return NULL;
@@ -283,52 +283,51 @@ static bool is_address(struct str href)
            !str_starts(s, "data:");
 }
 
-static void open_mark(struct page *p, const char *tag, const char *sign, struct str attributes)
+static void open_mark(struct page *p, const struct sign *sign, struct str attributes)
 {
-    struct str href = strcmp(tag, "a") == 0 ? attribute(attributes, "href") : STR_NULL;
-    bool link = is_address(href);
-    if (p->n_marks == MARKS || p->pre > 0 || (strcmp(tag, "a") == 0 && !link)) {
+    bool link = sign->sign[0] == '[';
+    struct str href = link ? attribute(attributes, "href") : STR_NULL;
+    if (p->n_marks == MARKS || p->pre > 0 || (link && !is_address(href))) {
         return;
     }
     flush(p);
     struct mark *m = &p->marks[p->n_marks++];
-    *m = (struct mark){.tag = tag, .from = p->out->n, .href = href};
-    buf_addz(p->out, sign);
+    *m = (struct mark){.sign = sign, .from = p->out->n, .href = href};
+    buf_addz(p->out, sign->sign);
     m->text = p->out->n;
 }
 
-/// Close the mark, and those that were opened in it and never closed.
-static void close_mark(struct page *p, const char *tag, const char *sign)
+/// Close the innermost mark; remove it if there is nothing in it.
+static void close_last(struct page *p)
 {
-    size_t i = p->n_marks;
-    while (i != 0 && strcmp(p->marks[i - 1].tag, tag) != 0) {
-        i--;
-    }
-    if (i == 0) {
-        return;
-    }
-    while (p->n_marks > i) {
-        const char *inner = p->marks[p->n_marks - 1].tag;
-        close_mark(p, inner, sign_of(str_of(inner), &inner));
-    }
-    p->n_marks = i - 1;
-    struct mark *m = &p->marks[i - 1];
-    if (p->out->n == m->text) { // nothing in it
+    const struct mark *m = &p->marks[--p->n_marks];
+    if (p->out->n == m->text) {
         buf_cut(p->out, m->from);
     } else if (m->href.p != NULL) {
         buf_addc(p->out, ']');
         add_address(p, m->href);
     } else {
-        buf_addz(p->out, sign);
+        buf_addz(p->out, m->sign->sign);
     }
 }
 
-/// A block begins or ends: marks do not reach over it.
+/// Close the innermost mark of that kind, and those that were opened in it and never closed.
+static void close_mark(struct page *p, const struct sign *sign)
+{
+    size_t i = p->n_marks;
+    while (i != 0 && p->marks[i - 1].sign != sign) {
+        i--;
+    }
+    while (i != 0 && p->n_marks >= i) {
+        close_last(p);
+    }
+}
+
+/// A block begins or ends: no mark reaches across it.
 static void drop_marks(struct page *p)
 {
     while (p->n_marks != 0) {
-        const char *tag = p->marks[p->n_marks - 1].tag;
-        close_mark(p, tag, sign_of(str_of(tag), &tag));
+        close_last(p);
     }
 }
 
@@ -556,13 +555,13 @@ static size_t skip_other(struct str s)
 /// Act on a tag. Returns how much of `rest`, which follows it, belongs to it.
 static size_t take_tag(struct page *p, const struct tag *t, struct str rest)
 {
-    const char *tag = NULL, *sign = sign_of(t->name, &tag);
+    const struct sign *sign = find_sign(t->name);
+    if (sign != NULL && t->closes) {
+        close_mark(p, sign);
+        return 0;
+    }
     if (sign != NULL) {
-        if (t->closes) {
-            close_mark(p, tag, sign);
-        } else {
-            open_mark(p, tag, sign, t->attributes);
-        }
+        open_mark(p, sign, t->attributes);
         return 0;
     }
     size_t i = 0;
