@@ -50,8 +50,8 @@ static struct rpc_message read_answer(const struct json *v, const struct json *i
 {
     const struct json *result = json_get(v, "result");
     const struct json *error = json_get(v, "error");
-    if (result != NULL &&
-        error != NULL) { // some libraries write both, and null for the one that there is not
+    // Some libraries write both, and null for the one that does not apply.
+    if (result != NULL && error != NULL) {
         bool good = error->type == JSON_NULL;
         error = good ? NULL : error;
         result = !good && result->type == JSON_NULL ? NULL : result;
@@ -99,7 +99,7 @@ int rpc_parse(struct rpc_packet *out, struct arena *a, struct str text, struct e
     *out = (struct rpc_packet){0};
     int rc = json_parse(&v, a, text, &(struct json_opts){.dup = JSON_DUP_LAST}, e);
     if (rc < 0) {
-        return err_set(e, ERR_PARSE, "%s", e != NULL ? arena_strdup(a, str_of(e->msg)) : "");
+        return err_set(e, ERR_PARSE, "%s", e != NULL ? e->msg : "");
     }
     bool batch = v->type == JSON_ARR;
     size_t n = batch ? v->n : 1;
@@ -145,13 +145,18 @@ void rpc_begin_result(struct jw *w, const struct json *id)
     jw_key(w, "result");
 }
 
-void rpc_begin_error(struct jw *w, const struct json *id, int64_t code, struct str message)
+static void begin_error(struct jw *w, const struct json *id, int64_t code, struct str message)
 {
     begin(w, id);
     jw_kvalue(w, "id", id);
     jw_kobj(w, "error");
     jw_kint(w, "code", code);
     jw_kstr(w, "message", message);
+}
+
+void rpc_begin_error(struct jw *w, const struct json *id, int64_t code, struct str message)
+{
+    begin_error(w, id, code, message);
     jw_key(w, "data");
 }
 
@@ -173,11 +178,7 @@ void rpc_error(struct jw *w, const struct json *id, int64_t code, const char *fm
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args); // a cut character becomes U+FFFD
     va_end(args);
-    begin(w, id);
-    jw_kvalue(w, "id", id);
-    jw_kobj(w, "error");
-    jw_kint(w, "code", code);
-    jw_kstrz(w, "message", text);
+    begin_error(w, id, code, str_of(text));
     rpc_end_error(w);
 }
 
