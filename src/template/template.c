@@ -143,11 +143,10 @@ static char *other_form(const struct install *in, const char *path)
 static int refuse_links(const struct install *in, const char *path)
 {
     int rc = 0;
-    for (const char *end = path; rc == 0 && end != NULL; end = strchr(end + 1, '/')) {
-        char *part = end == path ? xstrdup(in->root)
-                                 : xasprintf("%s/%.*s", in->root, (int)(end - path), path);
+    for (const char *end = strchr(path, '/'); rc == 0 && end != NULL; end = strchr(end + 1, '/')) {
+        char *part = xasprintf("%s/%.*s", in->root, (int)(end - path), path);
         struct stat st;
-        if (end != path && lstat(part, &st) == 0 && S_ISLNK(st.st_mode)) {
+        if (lstat(part, &st) == 0 && S_ISLNK(st.st_mode)) {
             rc = err_set(in->e, ERR_DENIED, "'%s' is a symbolic link; remove it first", part);
         }
         free(part);
