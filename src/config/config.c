@@ -42,13 +42,6 @@ static int by_key(const void *a, const void *b)
     return strverscmp((*x)->entry.key, (*y)->entry.key);
 }
 
-struct config *config__new(void)
-{
-    struct config *c = xcalloc(1, sizeof *c);
-    map_init(&c->index);
-    return c;
-}
-
 void config__put(struct config *c, const struct schema__key *key, struct config_entry entry)
 {
     struct config__slot *s = map_get(&c->index, str_of(entry.key));
@@ -171,14 +164,9 @@ const struct config_entry *config_next(const struct config *c, size_t *at)
     return *at < c->n ? &c->slots[(*at)++]->entry : NULL;
 }
 
-enum config_origin config_origin(const struct config *c, const char *key)
-{
-    return slot_of(c, key)->entry.origin;
-}
-
 bool config_is_policy(const struct config *c, const char *key)
 {
-    return config_origin(c, key) == CONFIG_POLICY;
+    return slot_of(c, key)->entry.origin == CONFIG_POLICY;
 }
 
 const char *config_allowed(const struct config *c, const char *key, const char *asked)

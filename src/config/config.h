@@ -162,8 +162,6 @@ const char *config_next_name(const struct config *c, const char *table, size_t *
 /// &at)) != NULL) ...`
 const struct config_entry *config_next(const struct config *c, size_t *at);
 
-/// The layer that a setting of keys.def came from.
-enum config_origin config_origin(const struct config *c, const char *key);
 const char *config_origin_name(enum config_origin origin); // "default", "system", ... "policy"
 /// Whether [policy] decides a setting of keys.def: nothing that a command or a choice asks for wins over it.
 bool config_is_policy(const struct config *c, const char *key);

@@ -22,8 +22,6 @@ struct config {
     const char *left_out;           // the file that was broken last, of the system or the user
 };
 
-struct config *config__new(void);
-
 /// Set `entry.key`, replacing what a lower layer said. Everything `entry` points to must live as
 /// long as `c`.
 void config__put(struct config *c, const struct schema__key *key, struct config_entry entry);

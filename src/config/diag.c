@@ -23,7 +23,7 @@ static char *printable(const char *z)
         bool bad = c < ' ' || (c >= 0x7F && c < 0xA0) || c == 0xFFFD;
         buf_add(&b, bad ? "?" : s.p + i, bad ? 1 : n);
     }
-    return b.p != NULL ? buf_take(&b, NULL) : xstrdup("");
+    return buf_take(&b, NULL);
 }
 
 static void write_diag(struct jw *w, const struct config_diag *d)

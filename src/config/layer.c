@@ -337,11 +337,6 @@ void layer__init(struct layer *l, struct config *c, struct config_diags *d,
     l->path = arena_strdup(&c->arena, str_of(path));
 }
 
-void layer__fini(struct layer *l)
-{
-    vec_fini(&l->values);
-}
-
 void layer__read(struct layer *l, struct layer *policy)
 {
     struct toml *root = read_file(l);

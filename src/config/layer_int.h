@@ -26,7 +26,6 @@ struct layer {
 
 void layer__init(struct layer *l, struct config *c, struct config_diags *d,
                  enum config_origin origin, const char *path);
-void layer__fini(struct layer *l);
 
 /// Read the file at `l->path` and stage its values. A missing file stages none; problems go to
 /// `l->d`. `policy` (may be NULL) gets the values of a [policy] table; an error in either breaks

@@ -92,7 +92,7 @@ static void merge(struct layer *l)
             merge_value(l, v);
         }
     }
-    layer__fini(l);
+    vec_fini(&l->values);
 }
 
 // ---- files ----------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ int config_load(struct config **out, const struct config_sources *src, struct co
                 struct err *e)
 {
     const char *system = src->system_path != NULL ? src->system_path : CONFIG_SYSTEM_PATH;
-    struct config *c = config__new();
+    struct config *c = xcalloc(1, sizeof *c);
     struct layer lowest, policy; // the system's file is two layers; `policy` is the highest
     int rc = 0;
 

@@ -118,20 +118,16 @@ static int change(const char *path, const char *name, const struct str *value, s
     return rc;
 }
 
-static bool is_name(const char *name)
+int secrets_check_name(const char *name, struct err *e)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t n = strlen(name);
-    return n != 0 && n <= SECRET_NAME_MAX && strspn(name, allowed) == n;
-}
-
-int secrets_check_name(const char *name, struct err *e)
-{
-    return is_name(name) ? 0
-                         : err_set(e, ERR_INVALID,
-                                   "a secret's name is 1 to %d letters, digits, '_', '-' or '.'",
-                                   SECRET_NAME_MAX);
+    bool good = n != 0 && n <= SECRET_NAME_MAX && strspn(name, allowed) == n;
+    return good ? 0
+                : err_set(e, ERR_INVALID,
+                          "a secret's name is 1 to %d letters, digits, '_', '-' or '.'",
+                          SECRET_NAME_MAX);
 }
 
 int secrets_set(const char *path, const char *name, struct str value, struct err *e)

@@ -5,7 +5,7 @@
 
 static const char *origin(const struct fixture *f, const char *key)
 {
-    return config_origin_name(config_origin(f->config, key));
+    return config_origin_name(config_find(f->config, key)->origin);
 }
 
 /// The same key in more and more layers: each one added must win over all before it.

@@ -254,8 +254,8 @@ TEST(plugins_of_all_layers_add_up_with_their_defaults)
                                               "\"required\":true,\"prefer\":[]}");
     CHECK_STR(fixture_value(&f, "plugins.4"), "absent");
     CHECK_INT(config_find(f.config, "plugins.1")->line, 2);
-    CHECK_INT(config_origin(f.config, "plugins.2"), CONFIG_PROJECT);
-    CHECK_INT(config_origin(f.config, "plugins.3"), CONFIG_POLICY);
+    CHECK_INT(config_find(f.config, "plugins.2")->origin, CONFIG_PROJECT);
+    CHECK_INT(config_find(f.config, "plugins.3")->origin, CONFIG_POLICY);
     fixture_fini(&f);
 }
 
