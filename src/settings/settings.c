@@ -57,21 +57,17 @@ static bool look(struct settings *s)
     return changed;
 }
 
-/// A project's layer that may be NULL, and what its file holds.
-struct project_layer {
-    const char *root, *text;
-};
-
-static int read_layers(const struct settings_opts *o, struct project_layer p, struct config **out,
-                       struct config_diags *d, struct err *e)
+int settings_read_for(const struct settings *s, const char *root, const char *text,
+                      struct config **out, struct config_diags *d, struct err *e)
 {
+    const struct settings_opts *o = &s->opts;
     char *listen = o->listen != NULL ? xasprintf("listen=%s", o->listen) : NULL;
     char *profile = o->profile != NULL ? xasprintf("profile=%s", o->profile) : NULL;
     const char *flags[3] = {listen != NULL ? listen : profile, listen != NULL ? profile : NULL};
     struct config_sources src = {.home = o->home,
                                  .system_path = o->system_path,
-                                 .project_dir = p.root,
-                                 .project_text = p.text,
+                                 .project_dir = root,
+                                 .project_text = text,
                                  .env = (const char *const *)environ,
                                  .flags = flags,
                                  .hub = true};
@@ -122,7 +118,7 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
     s->opts = *o;
     config_diags_init(&s->diags);
     (void)look(s);
-    int rc = read_layers(o, (struct project_layer){0}, &s->config, &s->diags, e);
+    int rc = settings_read_for(s, NULL, NULL, &s->config, &s->diags, e);
     if (rc == 0) {
         rc = check_system(o, &s->diags, e);
     }
@@ -185,12 +181,6 @@ void settings_close(struct settings *s)
     }
 }
 
-int settings_read_for(const struct settings *s, const char *root, const char *text,
-                      struct config **out, struct config_diags *d, struct err *e)
-{
-    return read_layers(&s->opts, (struct project_layer){root, text}, out, d, e);
-}
-
 void settings_log_diags(const struct config_diags *d)
 {
     for (size_t i = 0; i < d->n; i++) {
@@ -221,7 +211,7 @@ void settings_reload(struct settings *s)
     struct config_diags diags;
     config_diags_init(&diags);
     (void)look(s);
-    if (read_layers(&s->opts, (struct project_layer){0}, &fresh, &diags, &e) < 0) {
+    if (settings_read_for(s, NULL, NULL, &fresh, &diags, &e) < 0) {
         log_error(LOG_CONFIG, "reload=failed reason=%s", LOGQ(str_of(e.msg)).z);
         config_diags_fini(&diags);
         return;

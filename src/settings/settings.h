@@ -22,8 +22,8 @@ int settings_watch(struct settings *s, struct watcher *w, struct err *e) MUST_CH
 void settings_unwatch(struct settings *s); // before the watcher closes
 void settings_close(struct settings *s);   // NULL is allowed; must not be watched any more
 
-/// Read all layers with that of a trusted project between them: `text` is what its file holds. For any
-/// thread. Where `d` says that a file is broken, `*out` lacks what it says and must not be used.
+/// Read all layers, with that of the trusted project at `root` (NULL: none) between them: `text` is what its
+/// file holds. For any thread. Where `d` says that a file is broken, `*out` lacks what it says and must not be used.
 int settings_read_for(const struct settings *s, const char *root, const char *text,
                       struct config **out, struct config_diags *d, struct err *e) MUST_CHECK;
 /// Write each to the log, as a warning.
