@@ -60,7 +60,7 @@ static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
             hook_run_fault(r, r->fault.path, r->fault.line, "ran out of time after %u ms",
                            r->timeout_ms);
         }
-    } else if (how != HOOK_FAILED) {
+    } else if (how < HOOK_FAILED) {
         hook_run_fault(r, NULL, 0, "gave an answer that a %s point does not have",
                        hook_kind_name(h->kind));
     }

@@ -25,7 +25,7 @@ static enum hook_answer enter(void *data, struct hook_run *run)
     if (f->answer == HOOK_VALUE && f->value != NULL) {
         args->v[0] = f->value; // the others stay
     }
-    if (f->answer == HOOK_FAILED) {
+    if (f->answer == HOOK_FAILED || f->answer == HOOK_STALE) {
         hook_run_fault(run, "fake.lua", 7, "%s broke", f->id);
     }
     if (f->answer == HOOK_LATER) {

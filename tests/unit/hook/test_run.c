@@ -176,6 +176,17 @@ TEST(a_vote_in_a_chain_is_a_fault)
     hook_set_free(s);
 }
 
+TEST(a_handler_whose_state_is_gone_keeps_the_reason_it_gave)
+{
+    struct fake f = {.id = "a", .answer = HOOK_STALE};
+    struct hook *h = fake_hook(&f, "e", HOOK_CHAIN, NULL);
+    struct hook_set *s = fake_set(&h, 1, NULL);
+    struct hook_run r = fake_dispatch(s, "e", HOOK_CHAIN, NULL);
+    CHECK_INT(r.failed, 1);
+    CHECK_STR(r.fault.msg, "a broke");
+    hook_set_free(s);
+}
+
 TEST(on_error_block_ends_the_run_with_a_refusal)
 {
     struct fake f[2] = {{.id = "a", .answer = HOOK_FAILED}, {.id = "b"}};
