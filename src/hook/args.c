@@ -280,18 +280,17 @@ static struct json *merge_state(struct arena *a, const struct json *now, const s
     out->type = JSON_OBJ;
     out->members = arena_calloc(a, (size_t)now->n + new->n + 1, sizeof *out->members);
     json_foreach_member (m, now) {
-        char *key = arena_strdup(a, m->key);
-        const struct json *mine = json_get(new, key);
-        bool kept = is_same(mine, json_get(old, key));
+        const struct json *mine = json_get_str(new, m->key);
+        bool kept = is_same(mine, json_get_str(old, m->key));
         if (kept || mine != NULL) {
             out->members[out->n++] =
                 (struct json_member){m->key, kept ? m->value : *json_clone(a, mine)};
         }
     }
     json_foreach_member (m, new) {
-        char *key = arena_strdup(a, m->key);
-        if (json_get(now, key) == NULL && !is_same(&m->value, json_get(old, key))) {
-            out->members[out->n++] = (struct json_member){str_of(key), *json_clone(a, &m->value)};
+        if (json_get_str(now, m->key) == NULL && !is_same(&m->value, json_get_str(old, m->key))) {
+            out->members[out->n++] =
+                (struct json_member){arena_str(a, m->key), *json_clone(a, &m->value)};
         }
     }
     return out;

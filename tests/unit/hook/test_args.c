@@ -113,6 +113,17 @@ TEST(handlers_that_waited_at_the_same_time_lose_nothing_of_each_other)
     arena_fini(&a);
 }
 
+TEST(a_key_with_a_nul_byte_is_not_cut_there_when_states_are_merged)
+{
+    struct hook_ctx c = {.arena = &a, .state = parse("{\"k\":1,\"k\\u0000a\":2}")};
+    struct hook_seen both = {c.state, NULL};
+    CHECK_INT(hook_ctx_take(&c, &both, parse("{\"k\":1,\"k\\u0000a\":2,\"x\":1}"), NULL, &e), 0);
+    CHECK_INT(
+        hook_ctx_take(&c, &both, parse("{\"k\":1,\"k\\u0000a\":3,\"k\\u0000b\":4}"), NULL, &e), 0);
+    CHECK(json_equal(c.state, parse("{\"k\":1,\"k\\u0000a\":3,\"x\":1,\"k\\u0000b\":4}")));
+    arena_fini(&a);
+}
+
 TEST(they_travel_as_ctx_and_args)
 {
     struct buf out;
