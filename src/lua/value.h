@@ -24,8 +24,9 @@ void value_push(lua_State *L, const struct json *v);
 /// Read the value at `idx` into `a`; strings are copied, bad UTF-8 becomes U+FFFD, nil is null.
 /// Returns 0, or a negative code with `*out` NULL and `e` naming the place: "value.a[3]: a function
 /// cannot be sent". Refused are functions, coroutines, userdata, numbers that are not finite,
-/// tables that hold themselves, other keys than texts and integers, and what is deeper, more
-/// or longer than the bounds above. Runs no Lua code and raises nothing.
+/// tables that hold themselves, other keys than texts and integers, what is deeper, more or longer
+/// than the bounds above, and what takes longer to walk than the running entry, or else VM_BUDGET_MS,
+/// allows. Runs no Lua code and raises nothing.
 int value_read(struct json **out, struct arena *a, lua_State *L, int idx, struct err *e) MUST_CHECK;
 
 /// The same for values that go back to Lua and nowhere else: the value itself is an object, whatever its

@@ -95,6 +95,19 @@ TEST(bounds_on_depth_count_and_bytes_hold)
     vm_close(vm);
 }
 
+TEST(walking_over_large_empty_tables_ends_in_time)
+{
+    struct vm *vm = run_vm(VM_USER);
+    char out[512];
+    read_result(vm,
+                "local t = {} for i = 1, 400000 do t[i + 0.5] = 1 end "
+                "for i = 1, 400000 do t[i + 0.5] = nil end "
+                "local all = {} for i = 1, 5000 do all[i] = t end return all",
+                out, sizeof out);
+    CHECK(strstr(out, ": out of time") != NULL);
+    vm_close(vm);
+}
+
 TEST(reading_runs_no_metamethods)
 {
     struct vm *vm = run_vm(VM_USER);
