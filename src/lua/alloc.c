@@ -122,6 +122,7 @@ static bool refused(struct vm *vm, size_t old, size_t want)
 static void account(struct vm *vm, size_t old, size_t want)
 {
     vm->used = vm->used - old + want;
+    vm->lean = MIN(vm->lean, vm->used);
     vm->n_big -= old >= VM__BIG;
     if (want >= VM__BIG) {
         vm->n_big++;
@@ -183,6 +184,7 @@ void vm_discharge(struct vm *vm, size_t bytes)
 {
     assert(vm->used >= bytes);
     vm->used -= bytes;
+    vm->lean = MIN(vm->lean, vm->used);
 }
 
 void vm_set_memory(struct vm *vm, size_t memory_max)

@@ -78,7 +78,7 @@ struct vm {
     struct alloc__cell *slabs; // all, by their first cell
     struct alloc__cell *cells; // the free ones
     size_t used, memory_max, block_max;
-    size_t lean;                  // `used` after the last collection that was to make room
+    size_t lean;                  // the least `used` since the last collection that was to make room
     size_t n_big;                 // blocks of VM__BIG and more
     enum vm__refusal refusal;     // the last one's reason
     vec(struct vm__block) hashes; // large hash parts of tables

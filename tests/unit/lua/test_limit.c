@@ -423,3 +423,14 @@ TEST(large_tables_of_usual_keys_are_not_refused)
     CHECK_LUA(vm, "local t = {} for i = 100000, 1, -1 do t[i] = i end return #t", "100000");
     vm_close(vm);
 }
+
+TEST(a_state_that_was_full_makes_room_again_once_its_values_are_gone)
+{
+    struct vm *vm = vm_open(&(struct vm_opts){.trust = VM_USER, .memory_max = 8 << 20});
+    CHECK_LUA(vm, "t = {} for i = 1, 6 do t[i] = ('x'):rep(1 << 20) end return #t", "6");
+    CHECK(!vm_make_room(vm, 4 << 20)); // nothing is garbage
+    CHECK_LUA(vm, "t[4], t[5], t[6] = nil collectgarbage() return #t", "3");
+    CHECK_LUA(vm, "for i = 1, 2 do local s = ('y'):rep(1 << 20) end return 'garbage'", "garbage");
+    CHECK(vm_make_room(vm, 4 << 20));
+    vm_close(vm);
+}
