@@ -127,6 +127,12 @@ static int far_append(void *far, const char *path, struct str bytes)
     return rc;
 }
 
+static bool is_dir(const struct place *p)
+{
+    struct stat st;
+    return fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int far_mkdir(void *far, const char *path)
 {
     char part[PATH_MAX];
@@ -144,8 +150,8 @@ static int far_mkdir(void *far, const char *path)
         if (rc == 0) {
             rc = charge_file(far, &p, 0);
         }
-        if (rc == 0 && mkdirat(p.dir, p.name, 0700) != 0 && errno != EEXIST) {
-            rc = -errno;
+        if (rc == 0 && mkdirat(p.dir, p.name, 0700) != 0) {
+            rc = errno != EEXIST ? -errno : is_dir(&p) ? 0 : -ENOTDIR;
         }
         close_place(&p);
         if (rc < 0) {

@@ -72,6 +72,17 @@ TEST(files_can_be_written_read_listed_and_removed)
     far_end();
 }
 
+TEST(a_file_is_no_directory_that_was_there_already)
+{
+    begin();
+    check_holds(
+        "assert(fs.write('a', 'x'))\n"
+        "local v, e = fs.mkdir('a')\n"
+        "assert(v == nil and e:find('Not a directory'), e)\n"
+        "assert(fs.mkdir('a/b') == nil and fs.mkdir('d/') and fs.mkdir('d//e') and fs.mkdir('d'))");
+    far_end();
+}
+
 TEST(no_path_leads_out)
 {
     static const char
