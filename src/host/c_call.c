@@ -204,10 +204,15 @@ int c_call_check(struct afloat_call *c, struct err *e)
     }
     if (!c->answered) {
         buf_addz(&c->answer, "null");
-    } else if (json_parse(&v, &c->arena, buf_str(&c->answer), NULL, e) < 0) {
-        err_prefix(e, "its answer is no JSON");
-        return ERR_INVALID;
+        return 0;
     }
+    struct buf line = {.max = SIZE_MAX}; // a message is one line, whatever the plugin wrote
+    if (json_parse(&v, &c->arena, buf_str(&c->answer), NULL, e) < 0) {
+        return err_prefix(e, "its answer is no JSON");
+    }
+    json_write(&line, v, 0);
+    buf_fini(&c->answer);
+    c->answer = line;
     return 0;
 }
 
