@@ -93,11 +93,11 @@ static void write_account(struct jw *w, const struct json *request)
 void c_validate(struct jw *w)
 {
     struct buf in = {.max = HOST_REQUEST_MAX};
+    struct arena a = {0};
     struct json *request = NULL;
     struct c_fault fault = {0};
     bool ok = host_read_request(&in) == 0 &&
-              json_parse(&request, &far.arena, buf_str(&in), NULL, NULL) == 0 &&
-              c_load(request, &fault);
+              json_parse(&request, &a, buf_str(&in), NULL, NULL) == 0 && c_load(request, &fault);
     jw_kbool(w, "ok", ok);
     if (ok) {
         write_account(w, request);
@@ -108,4 +108,5 @@ void c_validate(struct jw *w)
                 fault.path != NULL ? str_of(fault.path) : json_str(json_get(request, "path"), ""));
         jw_kint(w, "line", fault.line);
     }
+    arena_fini(&a);
 }

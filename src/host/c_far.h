@@ -54,7 +54,7 @@ struct c_far {
     pthread_cond_t answered;
     struct ask *asks;
     int64_t last_ask;
-    struct arena arena; // of `state`
+    struct arena arena; // of `state` alone
     struct json *state;
     vec(int64_t) running; // ids of calls that run apart
     bool serving;         // timers run

@@ -261,24 +261,25 @@ static const char *ask_state(struct afloat_call *c, bool sets, const struct json
     struct str key = json_str(json_get(params, "key"), "");
     struct buf text = {.max = SIZE_MAX};
     pthread_mutex_lock(&far.lock);
-    char *name = str_dup(key);
-    if (sets) {
-        far.state = json_with(&far.arena, far.state, arena_str(&far.arena, key),
-                              json_clone(&far.arena, json_get(params, "value")));
+    if (sets) { // to memory of its own: that of the value before is given back
+        struct arena fresh = {0};
+        const struct json *now = json_with(&fresh, far.state, key, json_get(params, "value"));
+        far.state = json_clone(&fresh, now);
+        arena_fini(&far.arena);
+        far.arena = fresh;
     }
-    json_write(&text, json_get(far.state, name), 0);
+    json_write(&text, json_get_str(far.state, key), 0);
     pthread_mutex_unlock(&far.lock);
     const char *out = arena_strdup(&c->arena, buf_str(&text));
     if (sets) {
         struct buf line;
         struct jw w;
         c_begin(&w, &line, "state", 0);
-        jw_kstrz(&w, "key", name);
+        jw_kstr(&w, "key", key);
         jw_key(&w, "value");
         jw_raw(&w, buf_str(&text));
         c_send(&w, &line);
     }
-    free(name);
     buf_fini(&text);
     return out;
 }

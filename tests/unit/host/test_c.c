@@ -3,6 +3,25 @@
 #include "host/c_far.h"
 #include "unit/test.h"
 
+static void begin(void)
+{
+    far.validating = true; // nothing is written
+    pthread_mutex_init(&far.lock, NULL);
+    buf_init(&far.held, SIZE_MAX);
+}
+
+static void end(void)
+{
+    vec_foreach (n, &far.entries) {
+        free((*n)->name);
+        free((*n)->data);
+        free(*n);
+    }
+    vec_fini(&far.entries);
+    buf_fini(&far.held);
+    arena_fini(&far.arena);
+}
+
 TEST(an_answer_of_several_lines_is_sent_as_one)
 {
     struct afloat_call *c = c_call_new(1);
@@ -21,4 +40,22 @@ TEST(an_answer_that_is_no_json_is_refused)
     CHECK(c_call_check(c, &e) < 0);
     CHECK(strncmp(e.msg, "its answer is no JSON: ", 23) == 0);
     c_call_free(c);
+}
+
+TEST(a_value_that_is_set_again_and_again_takes_no_more_memory)
+{
+    begin();
+    for (int i = 0; i < 1000; i++) {
+        struct afloat_call *c = c_call_new(0);
+        char params[1200];
+        snprintf(params, sizeof params, "{\"key\":\"k\",\"value\":\"%01000d\"}", i);
+        CHECK(c_ask(c, "state.set", params) != NULL);
+        c_call_free(c);
+    }
+    struct afloat_call *c = c_call_new(0);
+    const char *value = c_ask(c, "state.get", "{\"key\":\"k\"}");
+    CHECK(value != NULL && strstr(value, "0999\"") != NULL);
+    CHECK(far.arena.used < 16 * 1024);
+    c_call_free(c);
+    end();
 }
