@@ -78,9 +78,6 @@ static int write_tool(struct jw *w, const void *entry, struct err *e)
         }
         jw_kvalue(w, "input_schema", schema);
     }
-    if (rc == 0 && t->run == NULL) {
-        rc = err_set(e, ERR_INVALID, "tool '%s' has no function", t->name);
-    }
     WRITE_TEXTS(w, "name", t->name, "description", or_empty(t->description));
     if (t->permission != NULL) {
         jw_kstrz(w, "permission", t->permission);
@@ -127,13 +124,15 @@ static int write_event(struct jw *w, const void *entry, struct err *e)
 static int write_flag(struct jw *w, const void *entry, struct err *e)
 {
     const struct afloat_flag *f = entry;
-    (void)e;
+    struct arena a = {0};
+    struct json *value;
+    int rc = json_parse(&value, &a, str_of(f->value != NULL ? f->value : "false"), NULL, e);
     WRITE_TEXTS(w, "name", f->name, "flag_type", f->type != NULL ? f->type : "boolean",
                 "description", or_empty(f->description));
     jw_kbool(w, "short", !f->is_long);
-    jw_key(w, "default");
-    jw_raw(w, str_of(f->value != NULL ? f->value : "false"));
-    return 0;
+    jw_kvalue(w, "default", value);
+    arena_fini(&a);
+    return rc < 0 ? err_prefix(e, "flag '%s': its value is no JSON", f->name) : 0;
 }
 
 static int write_provider(struct jw *w, const void *entry, struct err *e)
@@ -240,11 +239,18 @@ static const struct c_kind *kind_find(const char *name)
     return NULL;
 }
 
-afloat_fn *c_entry_run(const struct c_entry *n)
+/// The function of a structure of that kind; NULL: it has none.
+static afloat_fn *run_of(const struct c_kind *k, const void *data)
 {
     afloat_fn *run;
-    assert(n->kind->run != 0);
-    memcpy(&run, (const char *)n->data + n->kind->run, sizeof run);
+    memcpy(&run, (const char *)data + k->run, sizeof run);
+    return k->run != 0 ? run : NULL;
+}
+
+afloat_fn *c_entry_run(const struct c_entry *n)
+{
+    afloat_fn *run = run_of(n->kind, n->data);
+    assert(run != NULL);
     return run;
 }
 
@@ -308,6 +314,19 @@ static int keep(struct c_entry *n, struct err *e)
                  : 0;
 }
 
+/// Is a structure of that kind whole: has it a name and a function? A prompt may have a text instead.
+static int check_whole(const struct c_kind *k, const void *data, struct err *e)
+{
+    const char *name = *(const char *const *)data;
+    const struct afloat_prompt *p = k->write == write_prompt ? data : NULL;
+    if (name == NULL) {
+        return err_set(e, ERR_INVALID, "a %s is registered without a %s", k->name,
+                       k->write == write_route ? "method" : "name");
+    }
+    bool runs = k->run == 0 || run_of(k, data) != NULL || (p != NULL && p->text != NULL);
+    return runs ? 0 : err_set(e, ERR_INVALID, "%s '%s' has no function", k->name, name);
+}
+
 /// Register a copy of the structure at `given`. Returns its number, or a negative code.
 static int64_t add(const struct c_kind *k, const void *given, size_t size, struct err *e)
 {
@@ -317,9 +336,11 @@ static int64_t add(const struct c_kind *k, const void *given, size_t size, struc
     n->kind = k;
     n->data = xcalloc(1, k->size);
     memcpy(n->data, given, MIN(size, k->size));
+    int rc = check_whole(k, n->data, e);
     const struct afloat_route *r = n->data;
-    n->name = k->write == write_route ? xasprintf("%s %s", r->method, or_empty(r->path))
-                                      : xstrdup(*(const char *const *)n->data);
+    n->name = rc < 0                    ? NULL
+              : k->write == write_route ? xasprintf("%s %s", r->method, or_empty(r->path))
+                                        : xstrdup(*(const char *const *)n->data);
     pthread_mutex_lock(&far.lock);
     int64_t ref = n->ref = ++far.last_ref;
     pthread_mutex_unlock(&far.lock);
@@ -327,7 +348,7 @@ static int64_t add(const struct c_kind *k, const void *given, size_t size, struc
     jw_kstrz(&w, "kind", k->name);
     jw_kint(&w, "ref", ref);
     jw_kint(&w, "handler", ref); // of a hook
-    int rc = k->write != NULL ? k->write(&w, n->data, e) : 0;
+    rc = rc == 0 && k->write != NULL ? k->write(&w, n->data, e) : rc;
     rc = rc == 0 ? keep(n, e) : rc;
     if (rc == 0 && k->write != NULL) {
         c_send_later(&w, &line);

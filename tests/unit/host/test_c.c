@@ -22,6 +22,11 @@ static void end(void)
     arena_fini(&far.arena);
 }
 
+static void nothing(struct afloat_call *c)
+{
+    (void)c;
+}
+
 TEST(an_answer_of_several_lines_is_sent_as_one)
 {
     struct afloat_call *c = c_call_new(1);
@@ -57,5 +62,33 @@ TEST(a_value_that_is_set_again_and_again_takes_no_more_memory)
     CHECK(value != NULL && strstr(value, "0999\"") != NULL);
     CHECK(far.arena.used < 16 * 1024);
     c_call_free(c);
+    end();
+}
+
+TEST(a_registration_without_a_name_or_a_function_is_refused)
+{
+    begin();
+    CHECK(c_add("tool", &(struct afloat_tool){.run = nothing}, sizeof(struct afloat_tool)) == 0);
+    CHECK(c_add("route", &(struct afloat_route){.path = "/x", .run = nothing},
+                sizeof(struct afloat_route)) == 0);
+    CHECK(c_add("command", &(struct afloat_command){.name = "c"}, sizeof(struct afloat_command)) ==
+          0);
+    CHECK(c_add("prompt", &(struct afloat_prompt){.id = "p"}, sizeof(struct afloat_prompt)) == 0);
+    CHECK(c_add("prompt", &(struct afloat_prompt){.id = "p", .text = "be kind"},
+                sizeof(struct afloat_prompt)) != 0);
+    CHECK(c_add("command", &(struct afloat_command){.name = "c", .run = nothing},
+                sizeof(struct afloat_command)) != 0);
+    CHECK_INT(far.entries.n, 2);
+    end();
+}
+
+TEST(the_value_of_a_flag_is_json)
+{
+    begin();
+    CHECK(c_add("flag", &(struct afloat_flag){.name = "f", .value = "yes"},
+                sizeof(struct afloat_flag)) == 0);
+    CHECK(c_add("flag", &(struct afloat_flag){.name = "f", .type = "string", .value = "\"yes\""},
+                sizeof(struct afloat_flag)) != 0);
+    CHECK(strstr(buf_z(&far.held), "\"default\":\"yes\"") != NULL);
     end();
 }
