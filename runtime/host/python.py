@@ -336,6 +336,8 @@ def call(op, **params):
         for message in read_messages(True):
             if not take_answer(message):
                 _backlog.append(message)
+    if _backlog and _loop is not None and inside:
+        _loop.call_soon(drain)  # no line may come that would make the loop look there
     if slot[2] is not None:
         raise HubError(f"{op}: {slot[2]}")
     return slot[1]
@@ -925,16 +927,17 @@ def fire_due():
         flush_state()
 
 
+def drain():
+    while _backlog:
+        dispatch(_backlog.pop(0))
+
+
 def pump():
-    """One turn of the loop: what came, then what is due."""
-    while _backlog:
-        dispatch(_backlog.pop(0))
-    if not select.select((FD,), (), (), 0)[0] and b"\n" not in _buffer:
-        return
-    for m in read_messages(True):
+    """Dispatch what has come."""
+    drain()
+    for m in read_messages(False):
         dispatch(m)
-    while _backlog:
-        dispatch(_backlog.pop(0))
+    drain()
 
 
 def serve():
@@ -942,8 +945,7 @@ def serve():
     poll.register(FD, select.POLLIN)
     watched = False
     while "asyncio" not in sys.modules:
-        while _backlog:
-            dispatch(_backlog.pop(0))
+        drain()
         wait = None if not _timers else max(0, (_timers[0][0] - time.monotonic()) * 1000 + 0.5)
         if _pipe_fds is not None and not watched:
             watched = True

@@ -1651,6 +1651,30 @@ def test_a_host_says_why_a_file_cannot_be_loaded(home, lang, ending):
     assert failed["type"] == "failed" and failed["path"] == str(missing) and failed["line"] == 1 and failed["message"]
 
 
+def test_what_comes_while_a_coroutine_asks_the_hub_is_answered_without_another_line(home):
+    file = home.dir / "far.py"
+    file.write_text("""
+import asyncio
+
+@tool
+async def ask(ctx):
+    await asyncio.sleep(0)
+    return hub.session.list()
+
+@on_final
+def final(ctx, text):
+    return text + "!"
+""")
+    far = Far(home, "python", file)
+    assert far.hear("loaded", "failed")["type"] == "loaded"
+    far.say(type="tool", id=1, name="ask", ctx={}, input={})
+    asked = far.hear("call")
+    far.say(type="hook", id=2, point="on_final", ctx={}, args=["hi"])
+    far.say(type="result", id=asked["id"], value="all")
+    assert {far.hear("result", "error")["value"] for _ in range(2)} == {"all", "hi!"}
+    far.end()
+
+
 # ---- results of tools ---------------------------------------------------------------------------------
 
 def test_a_result_that_python_passes_on_has_no_error_where_there_was_none(home, tmp_path):
