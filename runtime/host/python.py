@@ -914,7 +914,9 @@ def fire_due():
             return
         _timers.remove(due)
         if due[2]:
-            due[0] = max(due[0] + due[2], now)
+            due[0] += due[2]
+            if due[0] <= now:  # times that were missed are left out
+                due[0] = now + due[2]
             (arm_asyncio if _loop is not None else _timers.append)(due)
             if _loop is None:
                 _timers.sort(key=lambda t: t[0])

@@ -1651,6 +1651,33 @@ def test_a_host_says_why_a_file_cannot_be_loaded(home, lang, ending):
     assert failed["type"] == "failed" and failed["path"] == str(missing) and failed["line"] == 1 and failed["message"]
 
 
+def test_a_timer_in_python_leaves_out_the_times_that_it_missed(home):
+    file = home.dir / "far.py"
+    file.write_text("""
+import time
+clock = [time.monotonic()]
+time.monotonic = lambda: clock[0]
+timer.every(5, lambda: log.info("tick"))
+
+@on_final
+def late(ctx, text):
+    clock[0] += 17
+
+@tool
+def nothing(ctx):
+    return "done"
+""")
+    far = Far(home, "python", file)
+    assert far.hear("loaded", "failed")["type"] == "loaded"
+    far.say(type="event", name="plugin_start", data={"reason": "start"})
+    far.say(type="hook", id=1, point="on_final", ctx={}, args=["x"])
+    assert far.hear("result", "error")["id"] == 1
+    assert far.hear("log")["text"] == "tick"
+    far.say(type="tool", id=2, name="nothing", ctx={}, input={})
+    assert far.hear("log", "result", "error")["type"] == "result"
+    far.end()
+
+
 def test_what_comes_while_a_coroutine_asks_the_hub_is_answered_without_another_line(home):
     file = home.dir / "far.py"
     file.write_text("""
