@@ -284,6 +284,8 @@ const handlers = {
     if (POINTS.includes(m.name)) return onHook({ ...m.data, id: 0 });
     if (m.name === "plugin_start") {
       me.serving = true;
+      for (const start of early.values()) start();
+      early.clear();
       takeState(m.data?.state ?? {});
       return void refreshFlags().then(() => tell("plugin_start", { reason: m.data?.reason }));
     }
@@ -304,7 +306,7 @@ const handlers = {
   },
   async shutdown(m) {
     me.leaving = true;
-    for (const t of timers.keys()) timer.cancel(t);
+    for (const t of [...timers.keys(), ...early.keys()]) timer.cancel(t);
     const e = await tell("plugin_shutdown", { reason: m.reason });
     me.events.length = 0;
     if (!m.id) return send({ type: "result", value: !e }); // it need not have one: it is answered without
@@ -580,24 +582,25 @@ const store = {
   remove: key => call("store.remove", { key }),
   keys: () => call("store.keys"),
 };
-const timers = new Map();
+const timers = new Map(), early = new Map(); // early: those that begin when the version serves
 const timer = {
   after(s, fn) { return addTimer(setTimeout, s, fn, true); },
   every(s, fn) { return addTimer(setInterval, Math.max(s, 0.01), fn, false); },
   cancel(id) {
     clearTimeout(timers.get(id));
-    return timers.delete(id);
+    return early.delete(id) || timers.delete(id);
   },
   sleep: s => new Promise(done => setTimeout(done, s * 1000)),
 };
 
 function addTimer(how, s, fn, once) {
   const id = ++nextId;
-  timers.set(id, how(async () => {
+  const start = () => timers.set(id, how(async () => {
     if (once) timers.delete(id);
     try { await fn(); } catch (e) { report(e, 0, "timer"); }
     flushState();
   }, s * 1000));
+  if (me.serving) start(); else early.set(id, start);
   return id;
 }
 

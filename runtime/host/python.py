@@ -398,7 +398,8 @@ _coro = _sample()
 Coroutine = type(_coro)
 _coro.close()
 _tasks = {}      # id: job, of what has not been answered
-_timers = []     # [due, id, every, function], the next first
+_timers = []     # [due, id, every, function, continues a coroutine], the next first
+_early = []      # those that begin when the version serves; `due` is how long from there
 _local = {}      # turn: values of ctx.state that JSON does not know
 _state_seen = {}
 
@@ -570,9 +571,9 @@ def step(job):
         fail(job, as_exception(e))
         return
     if isinstance(what, _Sleep):
-        add_timer(what.s, 0, lambda: job.over or step(job))
+        add_timer(what.s, 0, lambda: job.over or step(job), True)
     elif what is None:
-        add_timer(0, 0, lambda: job.over or step(job))
+        add_timer(0, 0, lambda: job.over or step(job), True)
     else:
         job.coro.close()
         fail(job, RuntimeError("it awaits something that needs asyncio: import asyncio at the top of the plugin"))
@@ -798,6 +799,8 @@ def on_event(m):
         return
     if name == "plugin_start":
         me.serving = True
+        while _early:
+            start_timer(_early.pop(0))
         take_state(data.get("state") or {})
         data = {"reason": data.get("reason")}
     tell(name, data)
@@ -854,7 +857,8 @@ def on_cancel(m):
 
 def on_shutdown(m):
     me.leaving = True
-    _timers.clear()
+    _early.clear()
+    _timers[:] = [t for t in _timers if t[4]]  # what sleeps inside an open call continues
     job = Job(m.get("id") or 0)
     e = tell("plugin_shutdown", {"reason": m.get("reason")})
     me.events.clear()
@@ -887,10 +891,20 @@ def dispatch(m):
 _loop = None     # an asyncio loop, once the plugin has imported asyncio
 
 
-def add_timer(s, every, fn):
+def add_timer(s, every, fn, sleeps=False):
+    """With `sleeps` it continues a coroutine, which happens whether the version serves or not."""
     global _next_id
     _next_id += 1
-    item = [time.monotonic() + max(s, 0), _next_id, every, fn]
+    item = [max(s, 0), _next_id, every, fn, sleeps]
+    if me.serving or sleeps:
+        start_timer(item)
+    else:
+        _early.append(item)
+    return item[1]
+
+
+def start_timer(item):
+    item[0] += time.monotonic()
     if _pipe_fds is not None and __import__("_thread").get_ident() != _main:  # the loop waits without knowing of it
         os.write(_pipe_fds[1], b"x")
     if _loop is not None:
@@ -898,7 +912,6 @@ def add_timer(s, every, fn):
     else:
         _timers.append(item)
         _timers.sort(key=lambda t: t[0])
-    return item[1]
 
 
 def arm_asyncio(item):
@@ -1494,10 +1507,11 @@ class _Timer:
         return add_timer(s, s, fn)
 
     def cancel(self, number):
-        for item in list(_timers):
-            if item[1] == number:
-                _timers.remove(item)
-                return True
+        for among in (_timers, _early):
+            for item in among:
+                if item[1] == number:
+                    among.remove(item)
+                    return True
         return False
 
     def sleep(self, s):
@@ -1839,6 +1853,8 @@ class _Test:
 def match_path(pattern, path):
     want, got, params = pattern.split("/"), path.split("/"), {}
     for i, part in enumerate(want):
+        if i >= len(got):
+            return None
         if part == "*":
             return params
         if i >= len(got) or (not part.startswith(":") and part != got[i]):

@@ -1651,6 +1651,62 @@ def test_a_host_says_why_a_file_cannot_be_loaded(home, lang, ending):
     assert failed["type"] == "failed" and failed["path"] == str(missing) and failed["line"] == 1 and failed["message"]
 
 
+ASLEEP = {
+    "lua": """tool { name = "sleep", description = "d", input = {}, run = function() timer.sleep(0.3) return "slept" end }""",
+    "py": """
+@tool
+async def sleep(ctx):
+    await timer.sleep(0.3)
+    return "slept"
+""",
+    "mjs": """tool({ name: "sleep", async run() { await timer.sleep(0.3); return "slept"; } });""",
+}
+
+
+@pytest.mark.parametrize("lang, ending", SPEAKERS[:3])
+def test_what_sleeps_in_an_open_call_continues_after_a_shutdown(home, lang, ending):
+    file = home.dir / f"far.{ending}"
+    file.write_text(ASLEEP[ending])
+    far = Far(home, lang, file)
+    assert far.hear("loaded", "failed")["type"] == "loaded"
+    far.say(type="tool", id=1, name="sleep", ctx={}, input={})
+    far.say(type="shutdown", id=2, reason="reload")
+    assert {far.hear("result", "error")["id"]: 0, far.hear("result", "error")["id"]: 0} == {1: 0, 2: 0}
+    far.end()
+
+
+EARLY = {
+    "py": """
+timer.after(0, lambda: log.info("fired"))
+gone = timer.after(0, lambda: log.info("cancelled"))
+timer.cancel(gone)
+@tool
+def nothing(ctx):
+    return "done"
+""",
+    "mjs": """
+timer.after(0, () => log.info("fired"));
+timer.cancel(timer.after(0, () => log.info("cancelled")));
+tool({ name: "nothing", async run() { await timer.sleep(0.01); return "done"; } });
+""",
+}
+
+
+@pytest.mark.parametrize("lang, ending", SPEAKERS[1:3])
+def test_a_version_that_is_only_tried_runs_no_timers(home, lang, ending):
+    file = home.dir / f"far.{ending}"
+    file.write_text(EARLY[ending])
+    far = Far(home, lang, file)
+    assert far.hear("loaded", "failed")["type"] == "loaded"
+    far.say(type="tool", id=1, name="nothing", ctx={}, input={})
+    assert far.hear("log", "result", "error")["type"] == "result"
+    far.say(type="event", name="plugin_start", data={"reason": "start"})
+    assert far.hear("log")["text"] == "fired"
+    far.say(type="tool", id=2, name="nothing", ctx={}, input={})
+    assert far.hear("log", "result", "error")["type"] == "result"
+    far.end()
+
+
 def test_a_timer_in_python_leaves_out_the_times_that_it_missed(home):
     file = home.dir / "far.py"
     file.write_text("""
