@@ -941,7 +941,7 @@ async function onLoad(m) {
 function matchPath(pattern, path) {
   const params = {}, want = pattern.split("/"), got = path.split("/");
   for (let i = 0; i < want.length; i++) {
-    if (want[i] === "*") return params;
+    if (want[i] === "*" && i < got.length) return { ...params, "*": got.slice(i).join("/") };
     if (want[i].startsWith(":") && got[i] !== undefined) params[want[i].slice(1)] = got[i];
     else if (want[i] !== got[i]) return null;
   }

@@ -1856,8 +1856,8 @@ def match_path(pattern, path):
         if i >= len(got):
             return None
         if part == "*":
-            return params
-        if i >= len(got) or (not part.startswith(":") and part != got[i]):
+            return {**params, "*": "/".join(got[i:])}
+        if not part.startswith(":") and part != got[i]:
             return None
         if part.startswith(":"):
             params[part[1:]] = got[i]

@@ -516,7 +516,10 @@ local function match_path(pattern, path)
   local expr = pattern:gsub("[%-%.%+%%%?%[%]%^%$%(%)]", "%%%0"):gsub(":([%w_]+)", function(n)
     names[#names + 1] = n
     return "([^/]+)"
-  end):gsub("/%*$", "/(.*)")
+  end):gsub("/%*$", function()
+    names[#names + 1] = "*"
+    return "/(.*)"
+  end)
   local got = { path:match("^" .. expr .. "$") }
   if #got == 0 then return nil end
   for i, n in ipairs(names) do params[n] = got[i] end

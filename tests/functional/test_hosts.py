@@ -1758,6 +1758,44 @@ def final(ctx, text):
     far.end()
 
 
+STARRED = {
+    "lua": """route("GET", "/files/*", function(req) return req.params["*"] end)
+test("rest", function(t)
+  t.equal(t.route("GET", "/files/a/b.txt"), "a/b.txt")
+  t.ok(not pcall(t.route, "GET", "/files"))
+end)
+""",
+    "py": """
+@route("GET", "/files/*")
+def files(req):
+    return req.params["*"]
+
+def test_rest(t):
+    t.equal(t.route("GET", "/files/a/b.txt"), "a/b.txt")
+    try:
+        t.route("GET", "/files")
+    except AssertionError:
+        return
+    raise AssertionError("it was found")
+""",
+    "mjs": """route("GET", "/files/*", req => req.params["*"]);
+globalThis.test?.("rest", t => {
+  t.equal(t.route("GET", "/files/a/b.txt"), "a/b.txt");
+  let found = true;
+  try { t.route("GET", "/files"); } catch { found = false; }
+  t.ok(!found);
+});
+""",
+}
+
+
+@pytest.mark.parametrize("ending", STARRED)
+def test_a_test_of_a_plugin_gets_the_rest_of_a_route_as_the_hub_gives_it(home, hub, ending):
+    path = put(home, f"starred.{ending}", STARRED[ending])
+    done = home.cli("plugin", "test", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 # ---- results of tools ---------------------------------------------------------------------------------
 
 def test_a_result_that_python_passes_on_has_no_error_where_there_was_none(home, tmp_path):
