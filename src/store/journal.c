@@ -75,18 +75,18 @@ static size_t mark_below(const struct journal *j, uint64_t seq)
     return lo;
 }
 
-// Remember `m` unless a mark is near.
+/// Remember `m` unless a mark is near, or does not fit: another program may have moved the lines.
 static void learn(struct journal *j, struct journal_mark m)
 {
     pthread_mutex_lock(&j->lock);
     size_t i = mark_below(j, m.seq);
-    bool far_below = m.at - j->marks.p[i].at >= MARK_EVERY;
-    bool far_above = i + 1 == j->marks.n || j->marks.p[i + 1].at - m.at >= MARK_EVERY;
+    const struct journal_mark *below = &j->marks.p[i], *above = below + 1;
+    bool far_below = below->seq < m.seq && below->at + MARK_EVERY <= m.at;
+    bool far_above = i + 1 == j->marks.n || m.at + MARK_EVERY <= above->at;
     if (far_below && far_above) {
         vec_push(&j->marks, m);
         memmove(&j->marks.p[i + 2], &j->marks.p[i + 1], (j->marks.n - i - 2) * sizeof m);
         j->marks.p[i + 1] = m;
-        assert(j->marks.p[i].seq < m.seq && j->marks.p[i].at < m.at); // they stay sorted
     }
     pthread_mutex_unlock(&j->lock);
 }

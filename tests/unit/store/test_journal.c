@@ -399,6 +399,25 @@ static void fill(struct journal *j, size_t n)
     }
 }
 
+TEST(lines_that_moved_in_an_open_journal_do_not_end_the_reader)
+{
+    struct journal *j = open_ok(JOURNAL_START, NULL);
+    size_t size, n;
+    fill(j, 4000);
+    char *text = file_text(path, &size);
+    memmove(text + 10, text + 20, size - 20); // the first line lost ten bytes, and all others moved
+    memset(text + size - 10, ' ', 10);
+    int fd = open(path, O_WRONLY); // in place, as some editors save
+    CHECK(pwrite(fd, text, size, 0) == (ssize_t)size);
+    close(fd);
+    free(text);
+    struct buf out = {.max = SIZE_MAX};
+    CHECK_INT(journal_read(j, 0, SIZE_MAX, SIZE_MAX / 2, &out, &n, NULL), 0);
+    CHECK_INT(n, 4000);
+    buf_fini(&out);
+    journal_close(j);
+}
+
 TEST(opening_from_a_mark_reads_only_what_lies_behind_it)
 {
     struct journal *j = open_ok(JOURNAL_START, NULL);
