@@ -82,12 +82,16 @@ static int read_files(struct move_record *r, const char *home, struct str dir, s
 {
     char *meta = xasprintf("%s/" STR_FMT "/metadata.json", home, STR_ARG(dir));
     char *events = xasprintf("%s/" STR_FMT "/events.jsonl", home, STR_ARG(dir));
+    bool has_events = access(events, F_OK) == 0;
     int rc = doc_load(meta, &r->meta, e);
     if (rc == 0 && r->meta.n == 0) {
-        rc = err_set(e, ERR_NOT_FOUND, "there is no session in '" STR_FMT "'", STR_ARG(dir));
+        rc = has_events
+                 ? err_set(e, ERR_CORRUPT, "'%s' is missing; 'afloat fsck --repair' makes it again",
+                           meta)
+                 : err_set(e, ERR_NOT_FOUND, "there is no session in '" STR_FMT "'", STR_ARG(dir));
     }
     buf_cut(&r->meta, str_trim(buf_str(&r->meta)).n);
-    if (rc == 0 && access(events, F_OK) == 0) {
+    if (rc == 0 && has_events) {
         rc = read_journal(r, events, e);
     }
     free(meta);

@@ -131,6 +131,17 @@ def test_a_home_moves_into_postgresql_and_back_without_loss(home, database, work
     assert "0 faults" in home.ok("fsck")
 
 
+def test_an_export_does_not_leave_out_a_session_whose_metadata_is_lost(home, work, tmp_path):
+    ids = some_sessions(home, work, 2)
+    (home.dir / "sessions" / ids[0] / "metadata.json").unlink()
+    out = tmp_path / "out.jsonl"
+    done = home.cli("store", "export", str(out))
+    assert done.returncode != 0 and ids[0] in done.stderr and "afloat fsck --repair" in done.stderr
+    assert not out.exists()
+    home.ok("fsck", "--repair")
+    assert home.json("store", "export", str(out))["sessions"] == 2
+
+
 def test_an_import_that_is_cut_short_goes_on_and_a_file_that_is_not_whole_is_refused(home, database, work, tmp_path):
     some_sessions(home, work, 3)
     out, cut = tmp_path / "out.jsonl", tmp_path / "cut.jsonl"
