@@ -142,6 +142,20 @@ def test_an_export_does_not_leave_out_a_session_whose_metadata_is_lost(home, wor
     assert home.json("store", "export", str(out))["sessions"] == 2
 
 
+def test_events_that_came_before_the_partition_of_their_month_keep_no_hub_from_starting(home, database, work, tmp_path):
+    some_sessions(home, work, 1)
+    before = everything(home)
+    home.ok("store", "export", str(tmp_path / "out.jsonl"))
+    use(home, database.url())
+    home.ok("store", "migrate")
+    month = database.sql("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMM')")
+    database.sql(f"DROP TABLE afloat.events_{month}")  # as when the last hub ran two months ago
+    home.ok("store", "import", str(tmp_path / "out.jsonl"))
+    assert int(database.sql("SELECT count(*) FROM afloat.events_other")) > 0
+    assert everything(home) == before
+    assert database.sql("SELECT count(*) FROM afloat.events_other") == "0"
+
+
 def test_an_import_that_is_cut_short_goes_on_and_a_file_that_is_not_whole_is_refused(home, database, work, tmp_path):
     some_sessions(home, work, 3)
     out, cut = tmp_path / "out.jsonl", tmp_path / "cut.jsonl"

@@ -357,7 +357,8 @@ $$;
 CREATE FUNCTION afloat.month_ms(p_month date) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 $$ SELECT (extract(epoch FROM p_month::timestamp AT TIME ZONE 'UTC') * 1000)::bigint $$;
 
--- This month's partition of events and the next one's. Hubs have no right to make tables; this has.
+-- This month's partition of events and the next one's. Hubs have no right to make tables; this has. Events of such a month may
+-- be in events_other already, from an import while no hub ran or of a clock that was ahead: they move.
 CREATE FUNCTION afloat.partitions_make() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -367,9 +368,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock(7041120231);
     FOREACH m IN ARRAY ARRAY[first, (first + interval '1 month')::date] LOOP
         IF to_regclass('afloat.events_' || to_char(m, 'YYYYMM')) IS NULL THEN
-            EXECUTE format('CREATE TABLE afloat.events_%s PARTITION OF afloat.events'
-                ' FOR VALUES FROM (%s) TO (%s)', to_char(m, 'YYYYMM'), afloat.month_ms(m),
-                afloat.month_ms((m + interval '1 month')::date));
+            EXECUTE format('CREATE TABLE afloat.events_%1$s (LIKE afloat.events);'
+                ' WITH moved AS (DELETE FROM afloat.events_other WHERE ts >= %2$s AND ts < %3$s RETURNING *)'
+                ' INSERT INTO afloat.events_%1$s SELECT * FROM moved;'
+                ' ALTER TABLE afloat.events ATTACH PARTITION afloat.events_%1$s FOR VALUES FROM (%2$s) TO (%3$s)',
+                to_char(m, 'YYYYMM'), afloat.month_ms(m), afloat.month_ms((m + interval '1 month')::date));
         END IF;
     END LOOP;
 END $$;
