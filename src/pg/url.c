@@ -37,8 +37,9 @@ static const char *get(const PQconninfoOption *all, const char *key)
 
 static bool is_local(struct str host)
 {
-    return host.n == 0 || host.p[0] == '/' || host.p[0] == '@' || str_eqz(host, "localhost") ||
-           str_eqz(host, "::1") || str_starts(host, "127.");
+    bool number = str_starts(host, "127.") && strspn(host.p, "0123456789.") >= host.n;
+    return number || host.n == 0 || host.p[0] == '/' || host.p[0] == '@' ||
+           str_eqz(host, "localhost") || str_eqz(host, "::1");
 }
 
 /// Of a list "a,b"; none at all is the default socket.

@@ -19,6 +19,7 @@ static const struct {
     {"postgres://u:secret@10.0.0.7:5433/x", "verify-full", false},
     {"postgresql://db.example.org/x?sslmode=require", "require", false},
     {"postgresql://localhost,db.example.org/x", "verify-full", false},
+    {"postgresql://127.0.0.1.example.org/x", "verify-full", false},
     {"postgresql://localhost/x?hostaddr=10.1.1.1", "verify-full", false},
     {"postgresql:///x?service=team", "verify-full", false},
     {"postgresql://localhost/x", "prefer", true},
