@@ -488,16 +488,10 @@ static int check_seen(void *arg, const struct index_row *r)
 static int check_index(struct fsck *f, struct err *e)
 {
     struct catchup_stats stats;
-    struct err why;
     if (f->x == NULL) {
         return 0;
     }
-    int rc = index_check(f->x, &why);
-    if (rc < 0) {
-        finding(f, "state/index.sqlite", "index", WARNING, false, why.msg);
-        return 0;
-    }
-    rc = index_each(f->x, check_seen, f, e);
+    int rc = index_each(f->x, check_seen, f, e);
     if (rc < 0 || !f->repair || !f->stale) {
         return rc;
     }

@@ -262,6 +262,24 @@ static int prepare_schema(struct index *x, bool *fresh, struct err *e)
     return rc;
 }
 
+/// SQLite's own check of every page, so that damage is found here and not by a list. ERR_CORRUPT with what it said.
+static int check_pages(struct index *x, struct err *e)
+{
+    sqlite3_stmt *st;
+    if (sqlite3_prepare_v2(x->db, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK) {
+        return db_fail(x, e, "check");
+    }
+    int rc = 0;
+    if (sqlite3_step(st) != SQLITE_ROW) {
+        rc = db_fail(x, e, "check");
+    } else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0) {
+        rc = err_set(e, ERR_CORRUPT, "index '%s': %s", x->path,
+                     (const char *)sqlite3_column_text(st, 0));
+    }
+    sqlite3_finalize(st);
+    return rc;
+}
+
 static int open_file(struct index **out, const char *path, bool *fresh, struct err *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); // SQLite itself would ask the umask
@@ -281,10 +299,7 @@ static int open_file(struct index **out, const char *path, bool *fresh, struct e
         sqlite3_busy_timeout(x->db, BUSY_MS);
         rc = prepare_schema(x, fresh, e);
     }
-    if (rc == 0) { // so that a damaged page is found here and not later
-        sqlite3_stmt *st;
-        rc = get_statement(x, ST_EACH, &st, e);
-    }
+    rc = rc == 0 ? check_pages(x, e) : rc;
     if (rc < 0) {
         index_close(x);
         x = NULL;
@@ -521,23 +536,6 @@ int index_each(struct index *x, int (*cb)(void *arg, const struct index_row *r),
         rc = db_fail(x, e, "read");
     }
     sqlite3_reset(st); // NULL is allowed
-    return rc;
-}
-
-int index_check(struct index *x, struct err *e)
-{
-    sqlite3_stmt *st;
-    if (sqlite3_prepare_v2(x->db, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK) {
-        return db_fail(x, e, "check");
-    }
-    int rc = 0;
-    if (sqlite3_step(st) != SQLITE_ROW) {
-        rc = db_fail(x, e, "check");
-    } else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0) {
-        rc = err_set(e, ERR_CORRUPT, "index '%s': %s", x->path,
-                     (const char *)sqlite3_column_text(st, 0));
-    }
-    sqlite3_finalize(st);
     return rc;
 }
 

@@ -59,9 +59,6 @@ int index_list(struct index *x, const struct store_filter *f, struct str cursor,
 int index_each(struct index *x, int (*cb)(void *arg, const struct index_row *r), void *arg,
                struct err *e) MUST_CHECK;
 
-/// SQLite's own check. ERR_CORRUPT with what it said.
-int index_check(struct index *x, struct err *e) MUST_CHECK;
-
 /// Fill what a row takes from metadata: started_at, state, title (parsed from `meta`, strings in
 /// `a`) and kind, from `dir`. Text that is not a JSON object gives empty columns.
 void index_row_from_meta(struct index_row *r, struct str id, struct str dir, struct str meta,

@@ -358,6 +358,43 @@ TEST(a_damaged_index_is_found_and_made_again)
     CHECK_INT(box_close(&b), 0);
 }
 
+enum { PAGE = 4096 };
+
+/// Damage one page of the index, but not its first, which every opening reads.
+static void damage_page(const struct box *b, long page)
+{
+    char junk[PAGE];
+    memset(junk, 'x', sizeof junk);
+    FILE *f = fopen(box_path(b, "state/index.sqlite"), "r+");
+    CHECK(f != NULL && fseek(f, page * PAGE, SEEK_SET) == 0);
+    CHECK_INT(fwrite(junk, 1, sizeof junk, f), sizeof junk);
+    fclose(f);
+}
+
+TEST(a_page_of_the_index_that_is_damaged_is_found_by_the_next_start_and_by_fsck)
+{
+    struct box b;
+    make_home(&b);
+    for (long page = 1; page < 4; page++) { // the table, and its two indexes
+        damage_page(&b, page);
+        check(&b, false);
+        CHECK(counts.found >= 1 && counts.repaired == 0);
+        buf_fini(&report);
+        check(&b, true);
+        CHECK_INT(counts.repaired, counts.found);
+        buf_fini(&report);
+        check(&b, false);
+        CHECK_INT(counts.found, 0);
+        buf_fini(&report);
+        damage_page(&b, page);
+        box_open(&b, NULL);
+        CHECK_INT(b.notices[STORE_REBUILT], 1);
+        CHECK_INT(box_list(&b, NULL, "", 0), 0);
+        CHECK_STR(buf_z(&b.text), "s2   0\ns1  t 6\n");
+        CHECK_INT(box_close(&b), 0);
+    }
+}
+
 TEST(rows_that_differ_from_the_files_are_made_again)
 {
     struct box b;
