@@ -130,15 +130,17 @@ static void on_done(void *arg, const struct pg_result *r, const struct err *e)
 {
     struct session_request *op = arg;
     struct pg_session *s = op->pg;
+    struct str dir = STR_NULL;
     if (op->kind == SESSION_NEW) {
         s->blocked = false;
         s->known = e == NULL ? 0 : s->known;
-    } else if (op->kind == SESSION_REMOVE) {
+    } else if (op->kind == SESSION_REMOVE && e == NULL) {
         s->known = -1;
         s->epoch = 0;
+        dir = pg_get(r, 0, 0);
     }
-    if (e == NULL && op->kind == SESSION_REMOVE) {
-        op->path = xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(pg_get(r, 0, 0)));
+    if (walk_dir_valid(dir, str_of(s->id))) { // else no hub wrote it, and it may be anywhere
+        op->path = xasprintf("%s/" STR_FMT, s->p->home, STR_ARG(dir));
         work_submit(s->p->files, 0, remove_work, on_files_removed, op);
         return;
     }
@@ -403,6 +405,11 @@ static void on_claimed(void *arg, const struct pg_result *r, const struct err *e
 {
     struct session_request *op = arg;
     struct pg_session *s = op->pg;
+    struct err own;
+    if (e == NULL && !walk_dir_valid(pg_get(r, 0, 2), str_of(s->id))) {
+        err_set(&own, ERR_CORRUPT, "the store has an invalid directory for session '%s'", s->id);
+        e = &own;
+    }
     if (e != NULL) {
         s->blocked = false;
         fail(op, e);

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "store/migrate.h"
+#include "store/walk.h"
 
 enum { CARE_MS = 3600 * 1000, FIRST_CARE_MS = 5000 };
 
@@ -391,13 +392,15 @@ static void on_list(void *arg, const struct pg_result *r, const struct err *e)
     char cursor[STORE_ID_MAX + 32];
     free(arg);
     for (size_t i = 0; r != NULL && i < MIN(pg_rows(r), q.limit); i++) {
-        vec_push(&rows, pg_store__row(r, i, 0));
-    }
-    if (r != NULL && pg_rows(r) > q.limit) {
-        const struct store_row *last = vec_last(&rows);
-        snprintf(cursor, sizeof cursor, "%lld:" STR_FMT, (long long)last->started_at,
-                 STR_ARG(last->id));
-        out.next = str_of(cursor);
+        struct store_row row = pg_store__row(r, i, 0);
+        if (i + 1 == q.limit && pg_rows(r) > q.limit) {
+            snprintf(cursor, sizeof cursor, "%lld:" STR_FMT, (long long)row.started_at,
+                     STR_ARG(row.id));
+            out.next = str_of(cursor);
+        }
+        if (walk_dir_valid(row.dir, row.id)) { // else no hub wrote it: its files would be anywhere
+            vec_push(&rows, row);
+        }
     }
     out.rows = rows.p;
     out.n = rows.n;

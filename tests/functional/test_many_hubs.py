@@ -448,6 +448,28 @@ def test_owners_see_only_what_is_theirs_and_hubs_need_one_role(team, database, w
         database.sql(f"DROP OWNED BY {name}_ann, {name}_bob; DROP ROLE {name}_ann, {name}_bob")
 
 
+def test_the_database_does_not_say_where_files_are_made_or_removed(team, database, work):
+    a = team.start("a")
+    s = Session(a, work, [{"text": "one"}])
+    s.ask("hello")
+    outside = team.root / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("mine")
+    team.hubs.pop("a").close()
+    database.sql(f"UPDATE afloat.sessions SET dir = 'sessions/../../outside' WHERE id = '{s.id}'")
+    team.start("a")
+    listed = [r["id"] for r in call(a, "GET", "/session")["sessions"]]
+    a.http("POST", f"/session/{s.id}/message", json.dumps({"text": "go on", "wait": True}).encode())
+    a.http("DELETE", f"/session/{s.id}?purge=true")
+    assert [p.name for p in outside.iterdir()] == ["file"]
+    assert listed == []
+    other = call(a, "POST", "/session", {"working_dir": str(work)}, 201)
+    database.sql(f"DELETE FROM afloat.events WHERE session = '{s.id}'; DELETE FROM afloat.sessions WHERE id = '{s.id}';"
+                 f"UPDATE afloat.sessions SET dir = 'sessions/../../outside' WHERE id = '{other['id']}'")
+    a.http("DELETE", f"/session/{other['id']}?purge=true")  # the hub has it in memory
+    assert [p.name for p in outside.iterdir()] == ["file"]
+
+
 def test_metrics_tell_of_the_pool_and_the_queue(team):
     a = team.start("a")
     text = a.http("GET", "/metrics").body.decode()
