@@ -27,7 +27,7 @@
 #include "event/event_int.h"
 #include "store/store.h"
 
-enum { ID_BLOCK = 65536, RING_MIN = 16384, RETRY_MS = 1000, BACKLOG = 1000 };
+enum { ID_BLOCK = 65536, RING_MIN = 16384, RETRY_MS = 1000, BACKLOG = 1000, TYPE_MAX = 256 };
 
 #define DOC      STR("state/hub.json")
 #define MARK_KEY "event_id_mark"
@@ -175,7 +175,7 @@ static uint64_t insert(struct event_log *log, struct event_record *ev, struct ev
                        bool foreign)
 {
     uint64_t id = log->ring.next;
-    assert(ev->type.n != 0 && ev->type.n <= 256);
+    assert(ev->type.n <= TYPE_MAX);
     buf_clear(&log->scratch);
     struct ring_entry entry = event__encode(&log->scratch, id, ev);
     if (!buf_ok(&log->scratch)) {
@@ -215,7 +215,8 @@ static uint64_t put(struct event_log *log, struct event_record *ev, struct event
 
 struct event_record event__record(const struct store_stream_event *ev)
 {
-    struct event_record r = {.type = ev->type,
+    // a row that no hub wrote may have any type
+    struct event_record r = {.type = {ev->type.p, MIN(ev->type.n, TYPE_MAX)},
                              .session = ev->session,
                              .fields = ev->fields,
                              .seq = ev->seq,

@@ -470,6 +470,18 @@ def test_the_database_does_not_say_where_files_are_made_or_removed(team, databas
     assert [p.name for p in outside.iterdir()] == ["file"]
 
 
+def test_an_event_that_no_hub_would_write_ends_no_hub(team, database):
+    a, b = team.start("a", "b")
+    reader = Reader(a, "/events")
+    call(b, "POST", "/events", {"type": "user.before"}, 201)
+    database.sql("UPDATE afloat.streams SET last = last + 2;"
+                 "INSERT INTO afloat.events (id, ts, type, fields, hub, token)"
+                 " SELECT s.last - i, afloat.now_ms(), repeat('x', i * 300), '', 'c', 0 FROM afloat.streams s, generate_series(0, 1) i")
+    call(b, "POST", "/events", {"type": "user.after"}, 201)
+    reader.wait_for(lambda e: e[1] == "user.after")
+    reader.close()
+
+
 def test_metrics_tell_of_the_pool_and_the_queue(team):
     a = team.start("a")
     text = a.http("GET", "/metrics").body.decode()
