@@ -266,10 +266,11 @@ void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_
         vec_push(&s->all, in);
     }
     in->build = build;
-    if (found->kind == ENV_DIR && in->in.kind != ENV_DIR) { // it was a file, or missing
+    if ((found->kind == ENV_DIR) != (in->in.kind == ENV_DIR)) { // it became a directory, or was one
         watch_close(in->watch);
         in->watch = NULL;
-        in->in.kind = ENV_DIR;
+        in->in.kind = found->kind;
+        in->in.guess = found->guess;
         in->fresh = true;
         in->since_ns = since_ns;
         in->built = in->start = in->now = (struct env_print){0};

@@ -650,6 +650,27 @@ TEST(a_change_anywhere_in_a_watched_directory_is_a_change)
     rig_close();
 }
 
+TEST(a_watched_directory_that_goes_is_built_once)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "watch = ['src']\n");
+    rig_write("src/a.c", "1");
+    CHECK(rig_build() != NULL);
+    rig_idle(60);
+    char *src = rig_path("src");
+    CHECK_INT(path_remove_tree(src, NULL), 0);
+    free(src);
+    rig_wait(&rig.ready, 2);
+    rig_idle(300);
+    unsigned before = rig.building;
+    CHECK(!env_coord_reload(rig.coord, false)); // nothing has changed since
+    rig_wait(&rig.unchanged, 1);
+    CHECK_INT(rig.building, before);
+    rig_write("src", "a file now");
+    rig_wait(&rig.ready, before + 1);
+    rig_close();
+}
+
 TEST(files_that_match_a_pattern_are_watched_as_they_come_and_go)
 {
     rig_open();
