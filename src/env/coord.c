@@ -357,7 +357,8 @@ struct env_coord *env_coord_open(const struct env_coord_opts *o)
 
 bool env_coord_reload(struct env_coord *c, bool force)
 {
-    if (force || c->generation == 0 || (c->build == NULL && env_inputs_changed(&c->inputs))) {
+    bool due = timer_running(&c->wait) || env_inputs_changed(&c->inputs);
+    if (force || c->generation == 0 || (c->build == NULL && due)) {
         begin_by_hand(c);
     } else if (!is_busy(c)) {
         env_inputs_look(&c->inputs);
@@ -368,6 +369,7 @@ bool env_coord_reload(struct env_coord *c, bool force)
 void env_coord_pause(struct env_coord *c)
 {
     c->paused = true;
+    timer_stop(&c->wait); // resuming finds that change again
 }
 
 void env_coord_resume(struct env_coord *c)

@@ -303,6 +303,25 @@ TEST(pause_and_resume_lose_nothing)
     hand_close();
 }
 
+TEST(a_build_that_waits_does_not_begin_while_paused)
+{
+    hand_open("in.txt");
+    hand.programs = true;
+    rig_write("in.txt", "0");
+    hand_first("in.txt");
+    hand.writes = hand.ends_at_once = true;
+    env_coord_reload(rig.coord, true);
+    rig_wait(&hand.started, 4); // each has written its input; the next waits
+    rig_idle(50);
+    CHECK_INT(hand.started, 4);
+    env_coord_pause(rig.coord);
+    rig_idle(800);
+    CHECK_INT(hand.started, 4);
+    env_coord_resume(rig.coord);
+    rig_wait(&hand.started, 5);
+    hand_close();
+}
+
 TEST(resume_lets_a_build_run_that_knows_every_change)
 {
     hand_open("in.txt");
