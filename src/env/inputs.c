@@ -32,11 +32,22 @@ static void free_input(struct env_tracked *in)
     free(in);
 }
 
+// A file that is too large to be read is known by its size and the time of its last change.
+static void print_large(uint8_t hash[SHA256_SIZE], uint64_t size, int64_t ctime_ns)
+{
+    memset(hash, 0, SHA256_SIZE);
+    memcpy(hash, &size, sizeof size);
+    memcpy(hash + sizeof size, &ctime_ns, sizeof ctime_ns);
+}
+
 static void take_change(struct env_tracked *in, const struct watch_change *ch)
 {
     in->now.known = true;
     in->now.there = ch->kind != WATCH_DELETED;
     memcpy(in->now.hash, ch->hash, sizeof in->now.hash);
+    if (ch->size > WATCH_HASH_MAX) {
+        print_large(in->now.hash, ch->size, ch->ctime_ns);
+    }
     if (in->in.kind != ENV_DIR) {
         in->in.kind = in->now.there ? ENV_FILE : ENV_MISSING;
     }
@@ -163,7 +174,10 @@ static void look(void *arg)
         f->changed = st.st_ctim; // before it is read: a later write is looked at again
         f->inode = st.st_ino;
         f->size = st.st_size;
-        if (path_read(f->path, &bytes, NULL) == 0) {
+        if (st.st_size > WATCH_HASH_MAX) {
+            int64_t ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+            print_large(f->hash, (uint64_t)st.st_size, ns);
+        } else if (path_read(f->path, &bytes, NULL) == 0) {
             sha256_of(buf_str(&bytes), f->hash);
         }
         buf_fini(&bytes);

@@ -26,7 +26,7 @@ struct env_looked {
     ino_t inode;
     off_t size;
     bool there;                // as a file
-    uint8_t hash[SHA256_SIZE]; // zeros when it is not there, cannot be read or is too large
+    uint8_t hash[SHA256_SIZE]; // zeros when it is not there or cannot be read
 };
 
 /// One input; `in` is for everyone, the rest belongs to inputs.c.

@@ -690,6 +690,27 @@ TEST(a_watched_directory_that_goes_is_built_once)
     rig_close();
 }
 
+TEST(a_change_of_an_input_that_is_too_large_to_read_is_a_change)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "watch = ['big']\n");
+    rig_write("big", "1");
+    char *big = rig_path("big");
+    CHECK_INT(truncate(big, WATCH_HASH_MAX + 1), 0);
+    CHECK(rig_build() != NULL);
+    rig_idle(200);
+    unsigned before = rig.building;
+    CHECK(!env_coord_reload(rig.coord, false)); // looking at it is no change
+    rig_wait(&rig.unchanged, 1);
+    CHECK_INT(truncate(big, WATCH_HASH_MAX + 2), 0);
+    rig_idle(1000);
+    CHECK(rig.building > before);
+    CHECK(!env_coord_reload(rig.coord, false));
+    rig_wait(&rig.unchanged, 2);
+    free(big);
+    rig_close();
+}
+
 TEST(files_that_match_a_pattern_are_watched_as_they_come_and_go)
 {
     rig_open();
