@@ -123,7 +123,8 @@ static void watch_input(struct env_inputs *s, struct env_tracked *in)
         path.n = (size_t)star + 1; // of a pattern the part before its first `*`
     }
     char *dir = str_dup(whole ? path : path_dir(path)), *pattern = str_dup(name);
-    bool deep = strlen(dir) + 1 + name.n < strlen(in->in.path); // `src/` of `src/**/*.c`
+    // `src/` of `src/**/*.c`, or of `src/**`
+    bool deep = strlen(dir) + 1 + name.n < strlen(in->in.path) || strstr(pattern, "**") != NULL;
     struct watch_opts o = {.path = dir,
                            .pattern = whole ? NULL : pattern,
                            .recursive = whole || deep,

@@ -690,6 +690,20 @@ TEST(a_watched_directory_that_goes_is_built_once)
     rig_close();
 }
 
+TEST(a_pattern_that_ends_in_two_stars_looks_in_all_directories_below)
+{
+    rig_open();
+    rig_write(".afloat/env.toml", "watch = ['src/**']\n");
+    rig_write("src/deep/er/a.c", "1");
+    CHECK(rig_build() != NULL);
+    rig_idle(60);
+    unsigned before = rig.building;
+    rig_write("src/deep/er/a.c", "2");
+    rig_idle(500);
+    CHECK(rig.building > before);
+    rig_close();
+}
+
 TEST(a_change_of_an_input_that_is_too_large_to_read_is_a_change)
 {
     rig_open();
