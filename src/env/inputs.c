@@ -8,16 +8,21 @@
 // reports the hash of what it read. Where only another program knows (direnv's list), a file that changed
 // after the build began, or is gone by now, counts as changed.
 //
-// Not watched: what never changes (a store), and what we or a delegate write ourselves.
+// Not watched, also not inside of a watched directory: what never changes (a store), and what we or a delegate
+// write ourselves.
 
 #include "env/inputs.h"
 
 #include <assert.h>
 
 #include "base/path.h"
+#include "watch/ignore.h"
 #include "watch/watch.h"
 
 enum { INPUTS_MAX = 4096 };
+
+// Of the project: written by builds.
+static const char *const built_dirs[] = {".afloat/state", ".devenv"};
 
 static bool print_eq(const struct env_print *a, const struct env_print *b)
 {
@@ -114,27 +119,39 @@ static void on_watch_dir(struct watch *w, const struct watch_batch *batch, void 
 
 static void watch_input(struct env_inputs *s, struct env_tracked *in)
 {
-    static const char *const none[] = {NULL};
+    struct arena a = {0};
     struct err e = {0};
     struct str path = str_of(in->in.path), name = path_base(path);
     ptrdiff_t star = str_index(path, '*');
-    bool whole = in->in.kind == ENV_DIR && star < 0;
-    if (in->in.kind == ENV_DIR && star >= 0) {
+    bool is_dir = in->in.kind == ENV_DIR, whole = is_dir && star < 0;
+    if (is_dir && star >= 0) {
         path.n = (size_t)star + 1; // of a pattern the part before its first `*`
     }
-    char *dir = str_dup(whole ? path : path_dir(path)), *pattern = str_dup(name);
+    const char *dir = arena_strdup(&a, whole ? path : path_dir(path)),
+               *pattern = arena_strdup(&a, name);
     // `src/` of `src/**/*.c`, or of `src/**`
     bool deep = strlen(dir) + 1 + name.n < strlen(in->in.path) || strstr(pattern, "**") != NULL;
+    vec(const char *) ignore = {0};
+    for (const char *const *rule = watch_ignore_default; is_dir && *rule != NULL; rule++) {
+        vec_push(&ignore, *rule);
+    }
+    for (size_t i = 0; is_dir && i < ARRAY_LEN(built_dirs); i++) {
+        const char *rel = path_below(dir, arena_printf(&a, "%s/%s", s->root, built_dirs[i]));
+        if (rel != NULL) {
+            vec_push(&ignore, arena_printf(&a, "/%s/", rel));
+        }
+    }
+    vec_push(&ignore, NULL);
     struct watch_opts o = {.path = dir,
                            .pattern = whole ? NULL : pattern,
                            .recursive = whole || deep,
-                           .ignore = in->in.kind == ENV_DIR ? NULL : none};
-    watch_cb *cb = in->in.kind == ENV_DIR ? on_watch_dir : on_watch_file;
+                           .ignore = ignore.p};
+    watch_cb *cb = is_dir ? on_watch_dir : on_watch_file;
     if (s->watcher != NULL && watch_open(&in->watch, s->watcher, &o, cb, in, &e) != 0) {
         s->on_log(str_of(e.msg), s->arg);
     }
-    free(dir);
-    free(pattern);
+    vec_fini(&ignore);
+    arena_fini(&a);
 }
 
 // ---- what a build says -----------------------------------------------------------------------
@@ -267,9 +284,10 @@ void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_
     struct env_tracked *in = find_input(s, found->path);
     const char *rel = path_below(s->root, found->path);
     bool is_new = in == NULL;
-    bool passed_over = strncmp(found->path, "/nix/store/", 11) == 0 ||
-                       (rel != NULL && (path_below(".afloat/state", rel) != NULL ||
-                                        strncmp(rel, ".devenv/", 8) == 0));
+    bool passed_over = strncmp(found->path, "/nix/store/", 11) == 0;
+    for (size_t i = 0; rel != NULL && i < ARRAY_LEN(built_dirs); i++) {
+        passed_over = passed_over || path_below(built_dirs[i], rel) != NULL;
+    }
     if (passed_over || (is_new && s->all.n == INPUTS_MAX)) {
         return;
     }

@@ -704,6 +704,24 @@ TEST(a_pattern_that_ends_in_two_stars_looks_in_all_directories_below)
     rig_close();
 }
 
+TEST(state_in_a_watched_directory_is_no_input)
+{
+    rig_open();
+    rig_write(".afloat/env.toml",
+              "script = 'env.sh'\nwatch = ['.', '.afloat/*.json', '**/*.new']\n");
+    rig_write("env.sh", "echo $RANDOM$RANDOM | tee $AFLOAT_STATE/made > $AFLOAT_STATE/made.new\n");
+    rig_write(".devenv/x.new", "1");
+    CHECK(rig_build() != NULL);
+    rig_idle(300);
+    rig_write(".afloat/state/more.json", "1");
+    rig_write(".devenv/x.new", "2");
+    rig_idle(300);
+    CHECK_INT(rig.building, 1);
+    rig_write(".afloat/x.json", "1");
+    rig_wait(&rig.building, 2);
+    rig_close();
+}
+
 TEST(a_change_of_an_input_that_is_too_large_to_read_is_a_change)
 {
     rig_open();
