@@ -53,7 +53,7 @@ enum env_kind { ENV_FILE, ENV_DIR, ENV_MISSING };
 
 /// A file that the result depends on. `kind` is what it was when it was looked at.
 struct env_input {
-    const char *path; // absolute; of an ENV_DIR it may be a pattern: `/p/db/*.sql`, `/p/src/**/*.c`
+    const char *path; // absolute; of an ENV_DIR it may be a pattern, see env/pattern.h
     enum env_kind kind;
     bool guess;  // not looked at: `kind` is only likely
     bool hashed; // `hash` is of the bytes that were used; false: only another program knows
@@ -63,11 +63,12 @@ struct env_input {
 /// One `[[task]]` of env.toml; strings live in the result.
 struct env_task {
     const char *name;
-    const char *run;     // for `sh -c`
-    const char *status;  // the same; exit 0 means that there is nothing to do. NULL: none
-    const char *cwd;     // absolute
-    const char **after;  // NULL-terminated names; `before` of others is already turned around
-    const char **inputs; // NULL-terminated absolute paths; `*` in the last part matches names
+    const char *run;    // for `sh -c`
+    const char *status; // the same; exit 0 means that there is nothing to do. NULL: none
+    const char *cwd;    // absolute
+    const char **after; // NULL-terminated names; `before` of others is already turned around
+    const char *
+        *inputs; // NULL-terminated absolute paths, which may be patterns as in env/pattern.h
     struct env_var *env;
     size_t n_env;
     bool in_shell; // run by the session inside the interactive shell

@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include "base/path.h"
+#include "env/pattern.h"
 #include "watch/ignore.h"
 #include "watch/watch.h"
 
@@ -121,31 +122,23 @@ static void watch_input(struct env_inputs *s, struct env_tracked *in)
 {
     struct arena a = {0};
     struct err e = {0};
-    struct str path = str_of(in->in.path), name = path_base(path);
-    ptrdiff_t star = str_index(path, '*');
-    bool is_dir = in->in.kind == ENV_DIR, whole = is_dir && star < 0;
-    if (is_dir && star >= 0) {
-        path.n = (size_t)star + 1; // of a pattern the part before its first `*`
-    }
-    const char *dir = arena_strdup(&a, whole ? path : path_dir(path)),
-               *pattern = arena_strdup(&a, name);
-    // `src/` of `src/**/*.c`, or of `src/**`
-    bool deep = strlen(dir) + 1 + name.n < strlen(in->in.path) || strstr(pattern, "**") != NULL;
+    bool is_dir = in->in.kind == ENV_DIR, whole = is_dir && strchr(in->in.path, '*') == NULL;
+    struct env_pattern p = env_pattern_of(&a, in->in.path);
+    struct watch_opts o = {.path = whole ? in->in.path : p.dir,
+                           .pattern = whole ? NULL : p.name,
+                           .recursive = whole || p.deep};
     vec(const char *) ignore = {0};
     for (const char *const *rule = watch_ignore_default; is_dir && *rule != NULL; rule++) {
         vec_push(&ignore, *rule);
     }
     for (size_t i = 0; is_dir && i < ARRAY_LEN(built_dirs); i++) {
-        const char *rel = path_below(dir, arena_printf(&a, "%s/%s", s->root, built_dirs[i]));
+        const char *rel = path_below(o.path, arena_printf(&a, "%s/%s", s->root, built_dirs[i]));
         if (rel != NULL) {
             vec_push(&ignore, arena_printf(&a, "/%s/", rel));
         }
     }
     vec_push(&ignore, NULL);
-    struct watch_opts o = {.path = dir,
-                           .pattern = whole ? NULL : pattern,
-                           .recursive = whole || deep,
-                           .ignore = ignore.p};
+    o.ignore = ignore.p;
     watch_cb *cb = is_dir ? on_watch_dir : on_watch_file;
     if (s->watcher != NULL && watch_open(&in->watch, s->watcher, &o, cb, in, &e) != 0) {
         s->on_log(str_of(e.msg), s->arg);

@@ -4,11 +4,20 @@
 // that is missing counts as missing. It is kept in the project's state directory after a success, one
 // small file a task, so that the next shell does not run what is done.
 
+#include <sys/stat.h>
+
 #include "base/folder.h"
 #include "base/path.h"
+#include "env/pattern.h"
 #include "env/task.h"
+#include "watch/ignore.h"
 
 enum { INPUT_MAX = 64 << 20, MATCHES_MAX = 4096 };
+
+struct matches {
+    struct arena arena;
+    vec(const char *) paths;
+};
 
 static void add_file(struct sha256 *h, const char *path)
 {
@@ -22,25 +31,36 @@ static void add_file(struct sha256 *h, const char *path)
     buf_fini(&bytes);
 }
 
-// `*` in the last part of a path matches names in that directory.
-static void add_matches(struct sha256 *h, const char *pattern)
+static void find_matches(struct matches *m, const char *dir, const struct env_pattern *p)
 {
-    char *dir = str_dup(path_dir(str_of(pattern)));
-    struct str base = path_base(str_of(pattern));
-    vec(const char *) names = {0};
     struct folder f = folder_open(dir);
-    while (folder_next(&f)) {
-        if (f.name[0] != '.' && str_glob(base, str_of(f.name)) && names.n < MATCHES_MAX) {
-            vec_push(&names, path_join(dir, f.name));
+    while (m->paths.n < MATCHES_MAX && folder_next(&f)) {
+        const char *path = arena_printf(&m->arena, "%s/%s", dir, f.name);
+        struct stat st;
+        bool below = p->deep && lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+        if (f.name[0] == '.' || ignore_match(watch_ignore_default, str_of(f.name), below)) {
+            continue;
+        }
+        if (below) {
+            find_matches(m, path, p);
+        } else if (str_glob(str_of(p->name), str_of(f.name))) {
+            vec_push(&m->paths, path);
         }
     }
-    str_sort(names.p, names.n);
-    vec_foreach (name, &names) {
-        add_file(h, *name);
-        free((char *)(uintptr_t)*name);
+    folder_close(&f);
+}
+
+static void add_matches(struct sha256 *h, const char *pattern)
+{
+    struct matches m = {0};
+    struct env_pattern p = env_pattern_of(&m.arena, pattern);
+    find_matches(&m, p.dir, &p);
+    str_sort(m.paths.p, m.paths.n);
+    vec_foreach (path, &m.paths) {
+        add_file(h, *path);
     }
-    vec_fini(&names);
-    free(dir);
+    vec_fini(&m.paths);
+    arena_fini(&m.arena);
 }
 
 void env_task_print(const struct env_task *t, char out[SHA256_HEX])

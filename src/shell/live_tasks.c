@@ -10,8 +10,9 @@
 
 #include <assert.h>
 
-#include "base/path.h"
+#include "env/pattern.h"
 #include "shell/live_int.h"
+#include "watch/ignore.h"
 #include "watch/watch.h"
 
 enum { FOLD_MS = 50 }; // changes that come together
@@ -102,9 +103,13 @@ static struct task_watch *watch_one(struct live *v, const struct env_task *task,
 {
     assert(v->run->watcher != NULL);
     struct task_watch *t = xcalloc(1, sizeof *t);
-    char *dir = str_dup(path_dir(str_of(path))), *name = str_dup(path_base(str_of(path)));
+    struct arena a = {0};
+    struct env_pattern p = env_pattern_of(&a, path);
     static const char *const none[] = {NULL};
-    const struct watch_opts o = {.path = dir, .pattern = name, .ignore = none};
+    const struct watch_opts o = {.path = p.dir,
+                                 .pattern = p.name,
+                                 .recursive = p.deep,
+                                 .ignore = strchr(path, '*') != NULL ? watch_ignore_default : none};
     struct err e;
     *t = (struct task_watch){
         .live = v, .task = xstrdup(task->name), .path = xstrdup(path), .in_shell = task->in_shell};
@@ -112,8 +117,7 @@ static struct task_watch *watch_one(struct live *v, const struct env_task *task,
     if (watch_open(&t->watch, v->run->watcher, &o, on_change, t, &e) != 0) {
         live__note(v, NULL, e.msg);
     }
-    free(dir);
-    free(name);
+    arena_fini(&a);
     return t;
 }
 

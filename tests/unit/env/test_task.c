@@ -176,6 +176,28 @@ TEST(status_and_inputs_say_when_there_is_nothing_to_do)
     finish();
 }
 
+TEST(inputs_of_a_task_may_be_a_pattern_for_all_directories_below)
+{
+    begin("[[task]]\nname = 'deep'\nrun = 'true'\ninputs = ['src/**/*.c']\n"
+          "[[task]]\nname = 'all'\nrun = 'true'\ninputs = ['src/**']\n");
+    rig_write("src/a/b/c.c", "1");
+    rig_write("src/node_modules/x.c", "1");
+    struct env_tasks_opts o = opts();
+    run(&o);
+    run(&o);
+    CHECK(strstr(buf_z(&got.said), "deep skipped") != NULL);
+    rig_write("src/a/b/c.h", "not of the first");
+    rig_write("src/node_modules/x.c", "of none: ignored, as for 'watch'");
+    run(&o);
+    CHECK(strstr(buf_z(&got.said), "deep skipped") != NULL);
+    CHECK(strstr(buf_z(&got.said), "all done") != NULL);
+    rig_write("src/a/b/c.c", "2");
+    run(&o);
+    CHECK(strstr(buf_z(&got.said), "deep done") != NULL);
+    CHECK(strstr(buf_z(&got.said), "all done") != NULL);
+    finish();
+}
+
 TEST(tasks_for_the_shell_are_left_to_it_with_all_that_come_after)
 {
     begin("[[task]]\nname = 'a'\nrun = 'true'\n"
