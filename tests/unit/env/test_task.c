@@ -198,6 +198,23 @@ TEST(inputs_of_a_task_may_be_a_pattern_for_all_directories_below)
     finish();
 }
 
+TEST(a_large_input_of_a_task_that_changes_runs_it_again)
+{
+    begin("[[task]]\nname = 't'\nrun = 'true'\ninputs = ['big']\n");
+    char *big = rig_path("big");
+    rig_write("big", "1");
+    CHECK_INT(truncate(big, WATCH_HASH_MAX + 1), 0);
+    struct env_tasks_opts o = opts();
+    run(&o);
+    run(&o);
+    CHECK(strstr(buf_z(&got.said), "t skipped") != NULL);
+    CHECK_INT(truncate(big, WATCH_HASH_MAX + 2), 0);
+    run(&o);
+    CHECK(strstr(buf_z(&got.said), "t done") != NULL);
+    free(big);
+    finish();
+}
+
 TEST(tasks_for_the_shell_are_left_to_it_with_all_that_come_after)
 {
     begin("[[task]]\nname = 'a'\nrun = 'true'\n"
