@@ -1,6 +1,6 @@
 
 # What `afloat hook bash` installs: the environment of the project that the shell is in. At an idle
-# prompt it compares two words and tests for one file.
+# prompt it compares two words and looks for two files.
 
 # the nearest directory from here up that describes an environment, in __afloat_hook_found
 __afloat_hook_find() {
@@ -73,6 +73,10 @@ __afloat_hook() {
         __afloat_hook_revive
     fi
     __afloat_hook_apply
+    if [[ -n $__afloat_hook_root && -s $__afloat_hook_dir/note ]]; then
+        __afloat_load "$__afloat_hook_dir/note"
+        : >|"$__afloat_hook_dir/note"
+    fi
     return "$status"
 }
 

@@ -69,6 +69,10 @@ function __afloat_hook --on-event fish_prompt
         __afloat_hook_revive
     end
     __afloat_hook_apply
+    if test -n "$__afloat_hook_root" -a -s "$__afloat_hook_dir/note"
+        __afloat_load $__afloat_hook_dir/note
+        echo -n >$__afloat_hook_dir/note
+    end
 end
 
 if set -q AFLOAT_SHELL

@@ -73,6 +73,10 @@ __afloat_hook() {
         __afloat_hook_revive
     fi
     __afloat_hook_apply
+    if [[ -n $__afloat_hook_root && -s $__afloat_hook_dir/note ]]; then
+        __afloat_load $__afloat_hook_dir/note
+        : >|$__afloat_hook_dir/note
+    fi
 }
 
 if [[ -z ${AFLOAT_SHELL-} ]]; then

@@ -2,12 +2,13 @@
 //
 // It never touches the shell: it writes numbered files, and the shell looks for the next number at its
 // prompt, which costs one test and no process. A signal that does nothing by default (SIGURG, for which
-// the hook has a trap) lets the shell look before its next command too. Files go when they are
-// acknowledged; all of them go in the end, since they may hold secrets.
+// the hook has a trap) lets the shell look before its next command too. Files are removed when they are
+// acknowledged, and all of them at the end, since they may hold secrets.
+//
+// What there is to say waits in a file of its own, for the prompt: a signal may come while the user types.
 
 #include "shell/hook.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -29,6 +30,9 @@ enum {
     RETRY_MS = 1000, // what could not be written: the disk is full
 };
 
+/// What a note tells: why the last build failed, or that the kernel does not report changes.
+enum note { NOTE_FAILED, NOTE_WATCH };
+
 struct serve {
     const struct hook_opts *o;
     struct loop loop;
@@ -37,8 +41,9 @@ struct serve {
     struct env_coord *coord;
     struct env_session *session;
     struct report *report;
-    unsigned long n;         // of the last file
-    uint64_t generations[8]; // of the last files, by n; 0 for a note
+    unsigned long n, acked; // of the last file; those up to `acked` are removed
+    uint64_t offered;       // generation in the last file
+    char *notes[2];         // what the shell has not shown yet, by enum note; NULL: nothing
     uv_poll_t shell;
     int shell_fd; // -1: none
     struct timer look, retry;
@@ -111,16 +116,27 @@ static bool write_file(struct serve *s, const char *name, struct str text)
     return rc == 0;
 }
 
-// Offer one text under the next number, and let the shell know.
+static void file_name(char out[32], unsigned long n)
+{
+    snprintf(out, 32, "env.%lu", n);
+}
+
+// Offer one text under the next number, and let the shell know. It takes the newest of the files that it has not
+// taken; those before it only have to be there, so they are emptied.
 static void offer(struct serve *s, struct str text, uint64_t generation)
 {
     char name[32];
-    snprintf(name, sizeof name, "env.%lu", s->n + 1);
-    if (write_file(s, name, text)) {
-        s->n++;
-        s->generations[s->n % ARRAY_LEN(s->generations)] = generation;
-        kill(s->o->pid, SIGURG);
+    file_name(name, s->n + 1);
+    if (!write_file(s, name, text)) {
+        return;
     }
+    if (s->n > s->acked) {
+        file_name(name, s->n);
+        (void)!env_render_write(s->o->dir, name, STR_NULL, NULL); // else it stays as large as it is
+    }
+    s->n++;
+    s->offered = generation;
+    kill(s->o->pid, SIGURG);
 }
 
 // What takes it back is there before the result is: a shell may leave as soon as it has it.
@@ -145,44 +161,59 @@ static void on_retry(void *arg)
     }
 }
 
-static void offer_note(struct serve *s, const char *text)
+// Have the first line of `text` printed at the next prompt, in place of the last one of its kind; NULL: print none.
+static void set_note(struct serve *s, enum note which, const char *text)
 {
-    struct buf line = {.max = SIZE_MAX}, out = {.max = SIZE_MAX};
-    struct str first = str_of(text);
-    first = str_cut(&first, '\n');
-    buf_addz(&line, "afloat: ");
-    visible_add(&line, first, false);
-    env_render_note(s->o->dialect, buf_z(&line), &out);
-    offer(s, buf_str(&out), 0);
+    struct buf lines = {.max = SIZE_MAX}, out = {.max = SIZE_MAX};
+    free(s->notes[which]);
+    s->notes[which] = text != NULL ? xstrdup(text) : NULL;
+    for (size_t i = 0; i < ARRAY_LEN(s->notes); i++) {
+        struct str rest = str_of(s->notes[i]);
+        if (rest.n != 0) {
+            buf_addz(&lines, lines.n != 0 ? "\nafloat: " : "afloat: ");
+            visible_add(&lines, str_cut(&rest, '\n'), false);
+        }
+    }
+    if (lines.n != 0) {
+        env_render_note(s->o->dialect, buf_z(&lines), &out);
+        (void)!write_file(s, "note", buf_str(&out)); // a full disk: the next one may fit
+    } else {
+        remove_file(s, "note");
+    }
     buf_fini(&out);
-    buf_fini(&line);
+    buf_fini(&lines);
 }
 
 static void on_degraded(const struct watch_warning *w, void *arg)
 {
     char *text = xasprintf("%s; %s", w->message, w->remedy);
-    offer_note(arg, text);
+    set_note(arg, NOTE_WATCH, text);
     free(text);
+}
+
+static void forget_notes(struct serve *s)
+{
+    for (size_t i = 0; i < ARRAY_LEN(s->notes); i++) {
+        free(s->notes[i]);
+        s->notes[i] = NULL;
+    }
 }
 
 static void take_ack(struct serve *s, const char *name)
 {
     uint64_t n;
-    if (!str_to_u64(str_of(name + 4), &n) || n == 0 || n > s->n) {
+    if (!str_to_u64(str_of(name + strlen("ack.")), &n) || n > s->n) {
         return;
     }
-    uint64_t generation = s->generations[n % ARRAY_LEN(s->generations)];
-    assert(s->report != NULL && s->session != NULL);
-    if (generation != 0) {
-        env_session_applied(s->session, generation);
-        report_applied(s->report, generation);
-    }
     remove_file(s, name);
-    for (uint64_t i = n > ARRAY_LEN(s->generations) ? n - ARRAY_LEN(s->generations) : 1; i <= n;
-         i++) {
+    while (s->acked < n) {
         char old[32];
-        snprintf(old, sizeof old, "env.%llu", (unsigned long long)i);
+        file_name(old, ++s->acked);
         remove_file(s, old);
+    }
+    if (n == s->n) { // else the shell takes a newer one right now
+        env_session_applied(s->session, s->offered);
+        report_applied(s->report, s->offered);
     }
 }
 
@@ -197,6 +228,8 @@ static void on_dir(struct watch *w, const struct watch_batch *batch, void *arg)
         }
         if (strcmp(name, "stop") == 0) {
             stop(s);
+        } else if (strcmp(name, "note") == 0 && batch->changes[i].size == 0) { // shown
+            forget_notes(s);
         } else if (strncmp(name, "ack.", 4) == 0) {
             take_ack(s, name);
         }
@@ -215,6 +248,7 @@ static void on_ready(const struct env_ready *m, void *arg)
 {
     struct serve *s = arg;
     report_ready(s->report, m);
+    set_note(s, NOTE_FAILED, NULL);
     offer_result(s, m->result);
 }
 
@@ -222,7 +256,7 @@ static void on_failed(const struct env_failed *m, void *arg)
 {
     struct serve *s = arg;
     report_failed(s->report, m);
-    offer_note(s, m->text);
+    set_note(s, NOTE_FAILED, m->text);
 }
 
 static void start(struct serve *s)
@@ -274,6 +308,7 @@ static int run(struct serve *s, struct err *e)
     start(s);
     loop_run(&s->loop);
     env_session_free(s->session);
+    forget_notes(s);
     if (s->shell_fd >= 0) {
         close(s->shell_fd);
     }

@@ -8,7 +8,8 @@
 // The hook's text (runtime/env/hook.*) starts one such process whenever the shell enters a project, with
 // the shell's environment, and says by `dir` where the two meet:
 //
-//     env.<n>   n = 1, 2, ...: what the shell evaluates next, see env_session_render()
+//     env.<n>   n = 1, 2, ...: the shell evaluates the newest, see env_session_render(); older ones are empty
+//     note      what the shell shows at its next prompt, see env_render_note(); it empties the file then
 //     leave     what takes everything back
 //     ack.<n>   written by the shell when it has evaluated env.<n>
 //     stop      written by the shell when it has left the project

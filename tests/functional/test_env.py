@@ -210,6 +210,29 @@ def test_an_edit_is_there_at_the_prompt(place, shell):
     s.wait("FOO", "")
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_saves_in_an_editor_that_ends_with_a_broken_file(place, shell):
+    """A program runs in the shell: what was built last arrives at the prompt, although a failure came after it."""
+    toml = place.project("one", '[env]\nFOO = "1"\n') / ".afloat/env.toml"
+    s = place.start(shell)
+    s.type(f"cd {toml.parent.parent}")
+    s.wait("FOO", "1")
+    [meet] = place.helpers()
+    s.t.send("head -n 1 >/dev/null\n")
+    for n in range(2, 8):
+        save(toml, f'[env]\nFOO = "{n}"\nBIG = "{"x" * 50000}"\n')
+        retry(lambda: (meet / f"env.{n}").exists())
+    files = [f.stat().st_size for f in meet.glob("env.*")]
+    assert len(files) == 6 and sum(size > 0 for size in files) == 1, files  # only the newest takes space
+    save(toml, "[env\n")
+    retry(lambda: (meet / "note").exists() or (meet / "env.8").exists())
+    s.t.send("\n")  # the program ends
+    s.t.expect("afloat: .afloat/env.toml: line 1")
+    s.t.expect("P> ")
+    assert s.get("FOO") == "7"
+    retry(lambda: not list(meet.glob("env.*")))
+
+
 def test_what_is_not_trusted_is_announced_and_not_used(place):
     one = place.project("one", '[env]\nFOO = "1"\n', trust=False)
     s = place.start("bash")
