@@ -59,7 +59,7 @@ __afloat_hook_apply() {
 
 __afloat_hook() {
     local status=$?
-    if [[ $PWD != "$__afloat_hook_pwd" ]]; then
+    if [[ $PWD != "$__afloat_hook_pwd" || ( -z $__afloat_hook_root && -e .afloat/env.toml ) ]]; then
         __afloat_hook_pwd=$PWD
         __afloat_hook_find
         if [[ $__afloat_hook_found != "$__afloat_hook_root" ]]; then

@@ -55,7 +55,7 @@ function __afloat_hook_apply --on-signal SIGURG
 end
 
 function __afloat_hook --on-event fish_prompt
-    if test "$PWD" != "$__afloat_hook_pwd"
+    if test "$PWD" != "$__afloat_hook_pwd" -o -z "$__afloat_hook_root" -a -e .afloat/env.toml
         set -g __afloat_hook_pwd $PWD
         __afloat_hook_find
         if test "$__afloat_hook_found" != "$__afloat_hook_root"

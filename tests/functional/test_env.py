@@ -211,6 +211,16 @@ def test_an_edit_is_there_at_the_prompt(place, shell):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_a_directory_that_becomes_a_project_while_the_shell_is_in_it(place, shell):
+    (place.dir / "late").mkdir()
+    s = place.start(shell)
+    s.type(f"cd {place.dir / 'late'}")
+    assert s.get("FOO") == ""
+    place.project("late", '[env]\nFOO = "1"\n')
+    s.wait("FOO", "1")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_saves_in_an_editor_that_ends_with_a_broken_file(place, shell):
     """A program runs in the shell: what was built last arrives at the prompt, although a failure came after it."""
     toml = place.project("one", '[env]\nFOO = "1"\n') / ".afloat/env.toml"
