@@ -30,7 +30,7 @@ static void on_progress(const struct env_task_progress *p, void *arg)
     struct live *v = arg;
     char *line = NULL;
     if (p->state == ENV_TASK_DONE) {
-        line = xasprintf("afloat: task %s done again", p->task->name);
+        line = xasprintf("afloat: task %s done", p->task->name);
     } else if (p->state == ENV_TASK_FAILED || p->state == ENV_TASK_BLOCKED) {
         line = xasprintf("afloat: task %s failed: %s", p->task->name, p->text);
     }
