@@ -35,13 +35,17 @@ int join__merged(struct git_job *j, struct err *e)
         j->work.tree = tree;
         return 0;
     }
-    return j->work.lenient
-               ? 0
-               : err_set(e, ERR_CONFLICT,
-                         "the work is on two branches that do not go together: merge '%s' and '%s' "
-                         "by hand",
-                         j->work.rev + strlen("refs/heads/"),
-                         j->work.rescue + strlen("refs/heads/"));
+    if (j->work.lenient) {
+        return 0;
+    }
+    if (!job__is_id(tree)) { // not a conflict: one of them is gone
+        return job__grumble(j, j->cmd.code == 1 ? ERR_NOT_FOUND : UV_EIO,
+                            "cannot join the two branches of the work", e);
+    }
+    return err_set(
+        e, ERR_CONFLICT,
+        "the work is on two branches that do not go together: merge '%s' and '%s' by hand",
+        j->work.rev + strlen("refs/heads/"), j->work.rescue + strlen("refs/heads/"));
 }
 
 void join__commit(struct git_job *j)

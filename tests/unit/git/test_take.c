@@ -346,6 +346,27 @@ TEST(work_on_a_rescue_branch_is_taken_over_with_the_rest)
     }
 }
 
+TEST(a_rescue_branch_that_was_deleted_is_said_to_be_gone)
+{
+    rig_begin();
+    rig_need_box();
+    CHECK_OK(rig_add());
+    rig_sh(
+        "cd '%s' && echo a >a && git add a && git commit -qm a && git checkout -q --detach main && "
+        "echo m >m && git add m && git commit -qm m",
+        rig.dir);
+    CHECK_OK(rig_commit());
+    rig_sh("git -C repo branch -q -D '%s'", rig.committed.rescue);
+    for (int merge = 0; merge < 2; merge++) {
+        CHECK_INT(merge ? rig_merge() : rig_apply(), ERR_NOT_FOUND);
+        CHECK(strstr(rig.err.msg, rig.committed.rescue) != NULL);
+        CHECK(strstr(rig.err.msg, "do not go together") == NULL);
+    }
+    CHECK_OK(rig_diff(false, 1 << 20)); // of the branch alone
+    CHECK_STR(rig.diff.changes[0].path, "a");
+    rig_end();
+}
+
 TEST(work_on_two_branches_that_do_not_go_together_is_a_conflict)
 {
     rig_begin();
