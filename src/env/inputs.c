@@ -149,14 +149,9 @@ static void watch_input(struct env_inputs *s, struct env_tracked *in)
 
 // ---- what a build says -----------------------------------------------------------------------
 
-static struct env_tracked *find_input(struct env_inputs *s, const char *path)
+static struct env_tracked *find_input(const struct env_inputs *s, const char *path)
 {
-    vec_foreach (in, &s->all) {
-        if (strcmp((*in)->in.path, path) == 0) {
-            return *in;
-        }
-    }
-    return NULL;
+    return map_get(&s->by_path, str_of(path));
 }
 
 struct env_look {
@@ -236,6 +231,7 @@ void env_inputs_fini(struct env_inputs *s)
         free_input(*in);
     }
     vec_fini(&s->all);
+    map_fini(&s->by_path);
 }
 
 bool env_tracked_is_changed(const struct env_tracked *in)
@@ -290,6 +286,7 @@ void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_
         in->in = *found;
         in->in.path = in->seen.path = xstrdup(found->path);
         vec_push(&s->all, in);
+        map_set(&s->by_path, str_of(in->in.path), in);
     }
     in->build = build;
     if ((found->kind == ENV_DIR) != (in->in.kind == ENV_DIR)) { // it became a directory, or was one
@@ -317,16 +314,18 @@ void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_
 
 void env_inputs_settle(struct env_inputs *s, uint64_t build, bool ok)
 {
-    for (size_t i = 0; i < s->all.n; i++) {
-        struct env_tracked *in = s->all.p[i];
+    size_t kept = 0;
+    vec_foreach (it, &s->all) {
+        struct env_tracked *in = *it;
         if (ok && in->build != build) {
+            map_remove(&s->by_path, str_of(in->in.path));
             free_input(in);
-            vec_remove(&s->all, i);
-            i--;
-            continue;
+        } else {
+            in->built = in->start;
+            s->all.p[kept++] = in;
         }
-        in->built = in->start;
     }
+    s->all.n = kept;
 }
 
 void env_inputs_look(struct env_inputs *s)

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include "base/map.h"
 #include "env/env.h"
 #include "loop/work.h"
 
@@ -55,6 +56,7 @@ struct env_inputs {
     void *arg;
 
     vec(struct env_tracked *) all;
+    struct map by_path;    // the same
     struct env_look *look; // under way
 };
 
