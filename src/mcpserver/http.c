@@ -34,7 +34,7 @@ void mcp_http__refuse_rpc(struct mount_call *m, int status, int code, const char
 static void refuse_request(struct mount_call *m, const struct rpc_message *msg, int code,
                            const char *data, const char *text)
 {
-    struct buf body = {.max = 8192};
+    struct buf body = {.max = SIZE_MAX}; // it repeats the id
     struct jw w = {.out = &body};
     rpc_begin_error(&w, msg->id, code, str_of(text));
     jw_raw(&w, str_of(data != NULL ? data : "{}"));
@@ -168,7 +168,7 @@ static void run_packet(struct mcp_post *p, const struct rpc_packet *packet)
             }
             break;
         case RPC_INVALID:
-            buf_init(&out, 4096);
+            buf_init(&out, SIZE_MAX);
             jw_init(&w, &out);
             rpc_error(&w, msg->id, RPC_INVALID_REQUEST, STR_FMT, STR_ARG(msg->message));
             p->open++;

@@ -519,6 +519,15 @@ def test_a_batch_is_answered_as_one_where_the_version_has_it(served):
     assert Legacy(served).send(batch).status == 400
 
 
+def test_an_error_answers_a_request_with_an_id_of_any_length(served):
+    id = "i" * 20000
+    client = Legacy(served, "2025-03-26")
+    alone, other = client.send([{"jsonrpc": "2.0", "id": id, "method": 7}, {"jsonrpc": "2.0", "id": 1, "method": "ping"}]).json()
+    assert (alone["id"], alone["error"]["code"], other["id"]) == (id, -32600, 1)
+    refused = Wire(served, "POST", bare({"jsonrpc": "2.0", "id": id, "method": "server/discover"}), ["Accept: */*"]).json()
+    assert (refused["id"], refused["error"]["code"]) == (id, -32020)
+
+
 def test_a_flood_of_sessions_and_calls_leaves_others_served(served):
     client = Legacy(served)
     stream = client.listen()  # read: it is not the one that goes
