@@ -133,7 +133,7 @@ void acp__unfollow(struct acp_session *s);
 /// Have tools of the session use the editor, if it offers anything. `done` when that is so, or cannot be had; also from
 /// inside.
 void acp__link(struct acp_session *s, loop_fn *done, void *arg);
-/// They use it no more.
+/// They no longer use it. A `done` of acp__link() that still waits is called.
 void acp__link_drop(struct acp_session *s);
 
 // ---- session.c --------------------------------------------------------------------------------

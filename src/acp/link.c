@@ -255,6 +255,14 @@ static void take_request(struct acp_session *s, const struct json *v)
     finish(r, "error", STR("\"this program is older than the hub\""));
 }
 
+static void drop_errands(struct acp_session *s)
+{
+    while (s->errands.n != 0) {
+        drop(s->errands.p[s->errands.n - 1]);
+    }
+}
+
+/// Answer who waits for the connection: it is there, or cannot be had.
 static void ready(struct acp_session *s)
 {
     loop_fn *done = s->link_done;
@@ -304,7 +312,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *rep
     (void)call;
     (void)reply;
     s->link = NULL;
-    acp__link_drop(s); // without it tools use the files on disk
+    drop_errands(s); // without it tools use the files on disk
     if (rc < 0 && s->link_done != NULL && !s->acp->closed &&
         acp__revive(s->acp, &s->link_tried, &e, &why)) {
         begin(s);
@@ -355,11 +363,10 @@ void acp__link(struct acp_session *s, loop_fn *done, void *arg)
 
 void acp__link_drop(struct acp_session *s)
 {
-    while (s->errands.n != 0) {
-        drop(s->errands.p[s->errands.n - 1]);
-    }
+    drop_errands(s);
     if (s->link != NULL) {
         http_client_cancel(s->link);
         s->link = NULL;
     }
+    ready(s);
 }

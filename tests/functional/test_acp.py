@@ -275,6 +275,14 @@ def test_files_are_read_as_they_stand_in_the_editor(edit, home, work):
     assert f"`{work}/gone.txt`" in text
 
 
+def test_a_session_that_is_loaded_twice_at_once_is_answered_twice(edit, work):
+    e = edit([{"text": "x"}], files={})
+    e.new()
+    ids = [e.begin("session/load", sessionId=e.session, cwd=str(work), mcpServers=[]) for _ in range(3)]
+    assert all("result" in e.finish(id) for id in ids)
+    assert e.prompt() == "end_turn"
+
+
 def test_pictures_go_with_the_message(edit, home):
     png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     e = edit([{"text": "a dot"}, {"text": "again"}])
