@@ -186,9 +186,8 @@ static void on_body(struct http_call *call, struct str bytes, void *arg)
     if (q->events ? sse_feed(&q->sse, bytes, &e) == ERR_TOO_LARGE : !buf_ok(&q->body)) {
         err_set(&e, ERR_TOO_LARGE, "it sent a message above %d MiB", MCP_LINE_MAX >> 20);
         end(l, &e);
-    } else if (q->events && q->id != 0 && !l->closed && !l->ended &&
-               !l->cb.is_open(l->arg,
-                              q->id)) { // the answer has come: nothing follows on this stream
+    } else if (q->call != NULL && q->events && q->id != 0 && !l->closed && !l->ended &&
+               !l->cb.is_open(l->arg, q->id)) { // the answer has come: nothing more is read
         http_client_cancel(q->call);
         q->call = NULL;
         drop(q);
@@ -602,9 +601,10 @@ static void link_forget(struct mcp_link *base, int64_t id)
     struct link_http *l = of(base);
     vec_foreach (it, &l->posts) {
         struct post *q = *it;
-        if (q->id == id) {
+        if (q->id == id && !q->over) { // on_done() drops those
             if (q->call != NULL) {
                 http_client_cancel(q->call);
+                q->call = NULL;
             }
             drop(q);
             send_waiting(l);
