@@ -145,6 +145,9 @@ static bool shake(struct ws_client *w, struct str *bytes)
 {
     struct err e = {0};
     char why[sizeof e.msg + 64];
+    if (w->closing) {
+        return false; // closed before it was open: the timer ends it
+    }
     if (http1_feed(&w->parser, bytes, &e) < 0) {
         snprintf(why, sizeof why, "the answer to the handshake is not HTTP: %s", e.msg);
         finish(w, WS_ABNORMAL, STR(""), why);
