@@ -38,7 +38,7 @@ struct code {
 };
 
 struct bucket {
-    uint64_t peer;  // hash of the address; 0 when the place is free
+    uint64_t peer;  // hash of the address, odd; 0 when the place is free
     uint64_t empty; // monotonic time at which all failures are forgiven
 };
 
@@ -121,7 +121,7 @@ static struct code *find_code(struct auth *a, struct str given)
 
 static struct bucket *bucket_of(struct auth *a, uint64_t peer)
 {
-    struct bucket *set = &a->buckets[peer % (BUCKETS / WAYS) * WAYS], *best = set;
+    struct bucket *set = &a->buckets[peer / 2 % (BUCKETS / WAYS) * WAYS], *best = set;
     for (struct bucket *b = set; b < set + WAYS; b++) {
         if (b->peer == peer) {
             return b;

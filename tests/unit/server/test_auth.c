@@ -301,6 +301,24 @@ TEST(many_failing_addresses_do_not_grow_memory_and_do_not_share)
     rig_close();
 }
 
+TEST(two_hundred_failing_addresses_are_kept_apart)
+{
+    char peer[32];
+    int limited = 0;
+    rig_open(NULL);
+    struct auth *a = auth__new(&rig.loop);
+    for (int turn = 0; turn < 12; turn++) {
+        limited = 0;
+        for (int i = 0; i < 200; i++) {
+            snprintf(peer, sizeof peer, "10.0.0.%d", i);
+            limited += auth__failed(a, str_of(peer)) != 0;
+        }
+    }
+    CHECK(limited > 128); // half of the table
+    auth__free(a);
+    rig_close();
+}
+
 TEST(only_our_names_are_served_over_tcp)
 {
     static const char *const good[] = {"localhost:%s", "127.0.0.1:%s", "[::1]:%s",
