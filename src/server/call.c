@@ -79,7 +79,7 @@ static void on_stream(struct op_call *op, const struct event_filter *f, uint64_t
                               .streamed = true,
                               .head_only = r->head_only,
                               .origin = call__origin(r)};
-        http__reply(c, &reply, r->head_only ? r->keep : !r->old);
+        http__reply(c, &reply, r->head_only && r->keep);
         if (!r->head_only) {
             stream__start(c, f, after, !r->old);
         }

@@ -180,7 +180,7 @@ static struct conn *begin(struct mount_call *m, struct reply *reply)
     m->call = NULL;
     reply->head_only = r->head_only;
     reply->origin = call__origin(r);
-    http__reply(c, reply, reply->streamed ? !r->old : r->keep);
+    http__reply(c, reply, !reply->streamed && r->keep);
     call__free(r);
     return c;
 }

@@ -143,6 +143,18 @@ TEST(a_reader_that_comes_back_gets_what_it_missed)
     rig_close();
 }
 
+TEST(a_stream_says_that_its_connection_ends_with_it)
+{
+    struct client c;
+    rig_open(NULL);
+    client_open(&c, rig_unix(), FOLLOW);
+    emit("user.a", 0);
+    client_wait(&c, 1);
+    CHECK(!c.http.keep_alive); // else a client could send its next request on it
+    client_close(&c);
+    rig_close();
+}
+
 TEST(an_old_client_gets_a_stream_that_ends_with_the_connection)
 {
     struct client c;
