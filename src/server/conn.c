@@ -454,6 +454,12 @@ void conn__finish(struct conn *c)
     }
 }
 
+void conn__end_stream(struct conn *c, bool chunked)
+{
+    buf_addz(&c->out, chunked ? "0\r\n\r\n" : "");
+    conn__finish(c);
+}
+
 void conn__close(struct conn *c)
 {
     if (c->closing) {

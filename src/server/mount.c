@@ -95,10 +95,7 @@ static void on_gone(struct conn *c)
 static void on_end(struct conn *c)
 {
     const struct mount_call *m = c->state;
-    if (m->chunked && !conn__blocked(c)) {
-        buf_addz(&c->out, "0\r\n\r\n");
-    }
-    conn__finish(c);
+    conn__end_stream(c, m->chunked);
 }
 
 static const struct conn_proto stream = {
@@ -229,11 +226,8 @@ void mount_end(struct mount_call *m)
 {
     struct conn *c = m->conn;
     if (c != NULL) {
-        if (m->chunked) {
-            buf_addz(&c->out, "0\r\n\r\n");
-        }
         c->state = NULL; // so that gone() is not called
-        conn__finish(c);
+        conn__end_stream(c, m->chunked);
     }
     mount_free(m);
 }

@@ -90,6 +90,8 @@ void conn__know(struct conn *c);
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state);
 /// Close once all has left and the peer has had time to read it.
 void conn__finish(struct conn *c);
+/// End the body of a stream, then the connection as conn__finish() does.
+void conn__end_stream(struct conn *c, bool chunked);
 void conn__close(struct conn *c); // now; may be called twice
 /// The peer's address for people and for limits: "unix", "127.0.0.1".
 void conn__peer(const struct conn *c, char *out, size_t n);

@@ -28,14 +28,10 @@ struct stream {
 
 static void pump(struct conn *c);
 
-/// End the body properly, then the connection.
 static void stream_end(struct conn *c)
 {
     const struct stream *st = c->state;
-    if (st->chunked && !conn__blocked(c)) {
-        buf_addz(&c->out, "0\r\n\r\n");
-    }
-    conn__finish(c);
+    conn__end_stream(c, st->chunked);
 }
 
 // The span as one chunk; frames are never torn between chunks by us. Readers that keep up all get the

@@ -342,6 +342,25 @@ TEST(a_long_replay_lets_others_have_their_turn)
     rig_close();
 }
 
+/// Close the server while `c` follows; the stream ends with its last chunk.
+static void check_closing(struct client *c)
+{
+    struct err e;
+    rig.n_held = 0;
+    server_close(rig.server, 1000, NULL, NULL);
+    while (!c->ended) {
+        client_read(c);
+    }
+    CHECK_INT(c->http.state, HTTP1_END);
+    client_close(c);
+    for (int i = 0; i < 5; i++) {
+        rig_turn();
+    }
+    event_close(rig.events);
+    rig_turn();
+    CHECK_INT(loop_close(&rig.loop, &e), 0);
+}
+
 TEST(a_closing_server_ends_streams_properly)
 {
     struct client c;
@@ -350,20 +369,20 @@ TEST(a_closing_server_ends_streams_properly)
     rig_turn();
     emit("user.a", 0);
     client_wait(&c, 1);
-    rig.n_held = 0;
-    server_close(rig.server, 1000, NULL, NULL);
-    while (!c.ended) {
-        client_read(&c);
-    }
-    CHECK_INT(c.http.state, HTTP1_END); // with its last chunk
-    client_close(&c);
-    for (int i = 0; i < 5; i++) {
+    check_closing(&c);
+}
+
+TEST(a_closing_server_ends_the_stream_of_a_slow_reader_properly)
+{
+    struct client c;
+    rig_open(NULL);
+    client_open(&c, rig_unix(), FOLLOW);
+    rig_turn();
+    while (!conn__blocked(rig.server->conns)) {
+        emit("user.a", 3000);
         rig_turn();
     }
-    event_close(rig.events);
-    rig_turn();
-    struct err e;
-    CHECK_INT(loop_close(&rig.loop, &e), 0);
+    check_closing(&c);
 }
 
 TEST(many_readers_get_everything)
