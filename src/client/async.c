@@ -12,14 +12,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "client/client_int.h"
 #include "client/dial.h"
 #include "client/interrupt.h"
 #include "loop/timer.h"
-#include "net/sse.h"
 
 enum { CHUNK = 64 << 10, DIAL_MS = 1000 };
 
@@ -27,13 +25,10 @@ struct async {
     uv_pipe_t pipe;
     uv_write_t write;
     struct buf request;
-    struct http1 http;
-    struct sse_parser sse;
+    struct incoming in;
     struct client_answer answer;
     struct timer late;
     unsigned timeout_ms;
-    bool streaming;
-    int stopped; // why the body ended before its end
     async_event_cb *event;
     async_done_cb *done; // NULL: over
     void *arg;
@@ -45,8 +40,7 @@ static void on_closed(uv_handle_t *h)
 {
     struct async *a = container_of((uv_pipe_t *)h, struct async, pipe);
     buf_fini(&a->request);
-    sse_fini(&a->sse);
-    http1_fini(&a->http);
+    incoming__fini(&a->in);
     client_answer_fini(&a->answer);
     free(a);
 }
@@ -70,69 +64,16 @@ static void finish(struct async *a, int rc)
 static void on_late(void *arg)
 {
     struct async *a = arg;
-    int rc = a->streaming ? err_set(&a->fault, -ETIMEDOUT, "the hub has fallen silent")
-                          : err_set(&a->fault, ERR_TIMEOUT, "the hub did not answer in time");
-    finish(a, rc);
+    finish(a, incoming__late(&a->in));
 }
 
 // ---- what comes in -------------------------------------------------------------------------
 
-static int on_event(void *arg, const struct sse_event *ev)
+static int on_event(const struct client_event *ev, void *arg)
 {
     struct async *a = arg;
-    struct client_event out = {.id = ev->id, .type = ev->event, .data = ev->data};
-    a->event(&out, a->arg);
+    a->event(ev, a->arg);
     return a->done != NULL ? 0 : -ECANCELED; // it may have closed us
-}
-
-static int on_body(void *arg, struct str bytes)
-{
-    struct async *a = arg;
-    if (a->streaming) {
-        a->stopped = sse_feed(&a->sse, bytes, &a->fault);
-        return a->stopped;
-    }
-    buf_adds(&a->answer.body, bytes);
-    if (!buf_ok(&a->answer.body)) {
-        a->stopped = err_set(&a->fault, ERR_TOO_LARGE, "the answer is larger than %d MiB",
-                             CLIENT_BODY_MAX >> 20);
-    }
-    return a->stopped;
-}
-
-// Returns 1 when the answer is complete, 0 when more must come.
-static int take_bytes(struct async *a, struct str bytes)
-{
-    while (bytes.n != 0) {
-        enum http1_state before = a->http.state;
-        int rc = http1_feed(&a->http, &bytes, &a->fault);
-        if (rc < 0) {
-            return a->stopped != 0 ? a->stopped : err_prefix(&a->fault, "the hub's answer");
-        }
-        if (a->http.state == HTTP1_END && a->http.status / 100 == 1) {
-            http1_next(&a->http, false); // an interim answer
-            continue;
-        }
-        if (before == HTTP1_HEAD && a->http.state != HTTP1_HEAD) {
-            client__take_head(&a->answer, &a->http);
-            a->streaming = a->event != NULL && a->answer.status / 100 == 2 &&
-                           strcasecmp(a->answer.type, "text/event-stream") == 0;
-        }
-        if (a->http.state == HTTP1_END) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static int take_end(struct async *a)
-{
-    if (http1_between(&a->http) && a->http.state == HTTP1_HEAD) {
-        return err_set(&a->fault, -ECONNRESET, "the hub closed the connection without an answer");
-    }
-    return http1_finish(&a->http, NULL) < 0
-               ? err_set(&a->fault, -ECONNRESET, "lost the connection to the hub during its answer")
-               : 1;
 }
 
 static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
@@ -142,14 +83,15 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
     if (n == 0) {
         return;
     }
-    int rc = n > 0 ? take_bytes(a, (struct str){a->chunk, (size_t)n}) : take_end(a);
+    int rc =
+        n > 0 ? incoming__take(&a->in, (struct str){a->chunk, (size_t)n}) : incoming__end(&a->in);
     if (a->done == NULL) {
         return; // a callback has closed us
     }
     if (rc != 0) {
         finish(a, rc < 0 ? rc : 0);
     } else {
-        timer_start(&a->late, a->streaming ? CLIENT_SILENCE_MS : a->timeout_ms);
+        timer_start(&a->late, a->in.streaming ? CLIENT_SILENCE_MS : a->timeout_ms);
     }
 }
 
@@ -177,9 +119,7 @@ static struct async *begin(struct loop *l, const struct client_request *r, async
     a->arg = arg;
     a->timeout_ms = r->timeout_ms != 0 ? r->timeout_ms : CLIENT_TIMEOUT_MS;
     client_answer_init(&a->answer);
-    http1_init(&a->http, HTTP1_RESPONSE, NULL, on_body, a);
-    http1_next(&a->http, strcmp(r->method, "HEAD") == 0);
-    sse_init(&a->sse, CLIENT_EVENT_MAX, on_event, a);
+    incoming__init(&a->in, r->method, &a->answer, event != NULL ? on_event : NULL, a, &a->fault);
     timer_init(&a->late, l, on_late, a);
     return a;
 }

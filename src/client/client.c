@@ -12,7 +12,6 @@
 #include "client/client.h"
 
 #include <errno.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,7 +19,6 @@
 #include "client/client_int.h"
 #include "client/dial.h"
 #include "client/interrupt.h"
-#include "net/sse.h"
 
 enum { HEAD_MAX = 64 << 10, CHUNK = 64 << 10 };
 
@@ -31,10 +29,7 @@ struct exchange {
     void *arg;
     int fd;
     uint64_t deadline; // pushed back by every sign of life once the answer is a stream
-    struct http1 http;
-    struct sse_parser sse;
-    bool streaming;
-    int stopped; // what made us stop in the middle of the body: a code, or the callback's answer
+    struct incoming in;
     struct err *e;
 };
 
@@ -104,12 +99,6 @@ static void write_head(struct buf *out, const struct client_peer *to,
     buf_addz(out, "Connection: close\r\n\r\n");
 }
 
-static int out_of_time(struct exchange *x)
-{
-    return x->streaming ? err_set(x->e, -ETIMEDOUT, "the hub has fallen silent")
-                        : err_set(x->e, ERR_TIMEOUT, "the hub did not answer in time");
-}
-
 // Wait for the connection, and see to what else is waited for meanwhile. Returns its events, or a
 // negative code.
 static int wait_for(struct exchange *x, short events)
@@ -124,7 +113,7 @@ static int wait_for(struct exchange *x, short events)
             return err_set(x->e, rc, "interrupted");
         }
         if (rc == 0 && !due) {
-            return out_of_time(x);
+            return incoming__late(&x->in);
         }
         w->fds[0].revents = p[1].revents;
         w->fds[1].revents = p[2].revents;
@@ -161,88 +150,6 @@ static int send_all(struct exchange *x, struct str bytes)
 
 // ---- what comes in -------------------------------------------------------------------------
 
-static int on_event(void *arg, const struct sse_event *ev)
-{
-    struct exchange *x = arg;
-    struct client_event out = {.id = ev->id, .type = ev->event, .data = ev->data};
-    x->stopped = x->cb(&out, x->arg);
-    return x->stopped;
-}
-
-static int on_body(void *arg, struct str bytes)
-{
-    struct exchange *x = arg;
-    if (x->streaming) {
-        int rc = sse_feed(&x->sse, bytes, x->e);
-        x->stopped = rc;
-        return rc;
-    }
-    buf_adds(&x->a->body, bytes);
-    if (!buf_ok(&x->a->body)) {
-        x->stopped =
-            err_set(x->e, ERR_TOO_LARGE, "the answer is larger than %d MiB", CLIENT_BODY_MAX >> 20);
-    }
-    return x->stopped;
-}
-
-static void copy_header(char *out, size_t size, struct str value)
-{
-    struct str first = str_trim(str_cut(&value, ';'));
-    size_t n = MIN(first.n, size - 1);
-    if (n != 0) {
-        memcpy(out, first.p, n);
-    }
-    out[n] = '\0';
-}
-
-void client__take_head(struct client_answer *a, const struct http1 *http)
-{
-    a->status = http->status;
-    copy_header(a->type, sizeof a->type, http1_get(http, "Content-Type"));
-    copy_header(a->build, sizeof a->build, http1_get(http, "Afloat-Build"));
-}
-
-static void on_head(struct exchange *x)
-{
-    client__take_head(x->a, &x->http);
-    x->streaming = x->cb != NULL && x->a->status / 100 == 2 &&
-                   strcasecmp(x->a->type, "text/event-stream") == 0;
-}
-
-// Returns 1 when the answer is complete, 0 when more must come.
-static int take_bytes(struct exchange *x, struct str bytes)
-{
-    while (bytes.n != 0) {
-        enum http1_state before = x->http.state;
-        int rc = http1_feed(&x->http, &bytes, x->e);
-        if (rc < 0) {
-            return x->stopped != 0 ? x->stopped : err_prefix(x->e, "the hub's answer");
-        }
-        if (x->http.state == HTTP1_END && x->http.status / 100 == 1) {
-            http1_next(&x->http, false); // an interim answer
-            continue;
-        }
-        if (before == HTTP1_HEAD && x->http.state != HTTP1_HEAD) {
-            on_head(x);
-        }
-        if (x->http.state == HTTP1_END) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static int take_end(struct exchange *x)
-{
-    if (http1_between(&x->http) && x->http.state == HTTP1_HEAD) {
-        return err_set(x->e, -ECONNRESET, "the hub closed the connection without an answer");
-    }
-    if (http1_finish(&x->http, NULL) < 0) {
-        return err_set(x->e, -ECONNRESET, "lost the connection to the hub during its answer");
-    }
-    return 1;
-}
-
 static int take_some(struct exchange *x, char *chunk)
 {
     int rc = wait_for(x, POLLIN);
@@ -257,10 +164,10 @@ static int take_some(struct exchange *x, char *chunk)
                              err_text(-errno));
     }
     if (n == 0) {
-        return take_end(x);
+        return incoming__end(&x->in);
     }
-    rc = take_bytes(x, (struct str){chunk, (size_t)n});
-    if (x->streaming) {
+    rc = incoming__take(&x->in, (struct str){chunk, (size_t)n});
+    if (x->in.streaming) {
         x->deadline = interrupt_deadline(CLIENT_SILENCE_MS);
     }
     return rc;
@@ -274,7 +181,7 @@ static int take_answer(struct exchange *x)
         rc = take_some(x, chunk);
     }
     free(chunk);
-    return x->stopped != 0 ? x->stopped : rc < 0 ? rc : 0;
+    return x->in.stopped != 0 ? x->in.stopped : MIN(rc, 0);
 }
 
 int client__write_head(struct buf *out, const struct client_peer *to,
@@ -316,13 +223,10 @@ static int run(struct exchange *x, const struct client_peer *to)
         buf_fini(&head);
         return x->fd;
     }
-    http1_init(&x->http, HTTP1_RESPONSE, NULL, on_body, x);
-    http1_next(&x->http, strcmp(x->r->method, "HEAD") == 0);
-    sse_init(&x->sse, CLIENT_EVENT_MAX, on_event, x);
+    incoming__init(&x->in, x->r->method, x->a, x->cb, x->arg, x->e);
     rc = talk(x, &head);
     buf_fini(&head);
-    sse_fini(&x->sse);
-    http1_fini(&x->http);
+    incoming__fini(&x->in);
     close(x->fd);
     return rc;
 }
