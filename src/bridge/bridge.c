@@ -454,25 +454,23 @@ static void read_stdin(struct bridge *b)
     }
 }
 
-/// Run every wire that is ready; those that are over leave the list.
+/// Run the wires that are ready, of which `fds` are the first `n`; those that are over leave the list.
 static void run_wires(struct bridge *b, const struct pollfd *fds, size_t n)
 {
-    struct wire *over = NULL;
+    struct wire *over = NULL, **at = &b->wires;
     for (size_t i = 0; i < n; i++) {
-        struct wire **at = &b->wires;
-        while (*at != NULL && (*at)->fd != fds[i].fd) {
-            at = &(*at)->next;
-        }
         struct wire *w = *at;
-        int rc = w != NULL && fds[i].revents != 0 ? wire__run(w, fds[i].revents) : 0;
-        if (rc != 0) {
-            *at = w->next;
-            assert(b->n_wires != 0);
-            b->n_wires--;
-            w->next = over;
-            over = w;
-            w->status = rc < 0 && !w->stream ? 0 : w->status;
+        assert(w->fd == fds[i].fd);
+        int rc = fds[i].revents != 0 ? wire__run(w, fds[i].revents) : 0;
+        if (rc == 0) {
+            at = &w->next;
+            continue;
         }
+        *at = w->next;
+        b->n_wires--;
+        w->next = over;
+        over = w;
+        w->status = rc < 0 && !w->stream ? 0 : w->status;
     }
     while (over != NULL) {
         struct wire *w = over;
