@@ -105,13 +105,16 @@ static void ask(void *arg, const char *method, struct str params, agent_editor_c
     struct editor_ask *q = xcalloc(1, sizeof *q);
     struct buf data = {.max = SIZE_MAX};
     bool reads = strcmp(method, "read") == 0, writes = strcmp(method, "write") == 0;
-    assert(ed->serving && ed->m != NULL);
+    assert(ed->serving);
     *q = (struct editor_ask){.ed = ed, .id = ++ed->last, .done = done, .arg = done_arg};
     timer_init(&q->timer, ed->all->o.loop, on_late, q);
     if (reads || writes) { // a command has its own limit
         timer_start(&q->timer, reads ? READ_MS : WRITE_MS);
     }
     vec_push(&ed->asks, q);
+    if (ed->m == NULL) {
+        return; // it is leaving: drop() answers this one, too
+    }
     buf_addf(&data, "{\"request\":%lld,\"method\":\"%s\",\"params\":", (long long)q->id, method);
     buf_adds(&data, params);
     buf_addc(&data, '}');
