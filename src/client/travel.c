@@ -7,8 +7,9 @@
 #include "client/travel.h"
 
 #include <ctype.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "loop/proc.h"
 
 struct config *travel_config(const struct home *home, bool hub, struct err *e)
 {
@@ -64,9 +65,7 @@ static void write_scenario(struct jw *w, struct str path)
 
 const char *travel_umask(char out[TRAVEL_UMASK])
 {
-    mode_t mask = umask(077); // there is no other way to ask
-    umask(mask);
-    snprintf(out, TRAVEL_UMASK, "%04o", (unsigned)(mask & 0777));
+    snprintf(out, TRAVEL_UMASK, "%04o", (unsigned)(proc_umask() & 0777));
     return out;
 }
 
