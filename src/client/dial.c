@@ -14,9 +14,9 @@
 
 enum { RETRY_MS = 5 };
 
-static int unreachable(struct err *e, const char *where)
+static int unreachable(struct err *e, const char *where, int code)
 {
-    return err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", where, err_text(-errno));
+    return err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", where, err_text(code));
 }
 
 // A Unix socket whose queue is full says so at once, there is nothing to poll for.
@@ -55,8 +55,7 @@ static int dial_sockaddr(const struct sockaddr_un *sa, const char *path, uint64_
     if (rc == -EINTR) {
         return err_set(e, rc, "interrupted");
     }
-    errno = -rc;
-    return unreachable(e, path);
+    return unreachable(e, path, rc);
 }
 
 int dial_unix(const char *path, uint64_t deadline_ns, struct err *e)
@@ -66,8 +65,7 @@ int dial_unix(const char *path, uint64_t deadline_ns, struct err *e)
     if (rc == 0) {
         rc = dial_sockaddr(&sa, path, deadline_ns, e);
     } else if (rc != -ENAMETOOLONG) { // its directory cannot be entered
-        errno = -rc;
-        rc = unreachable(e, path);
+        rc = unreachable(e, path, rc);
     }
     if (dir >= 0) {
         close(dir);
@@ -110,8 +108,7 @@ static int finish_connect(int fd, const char *address, uint64_t deadline_ns, str
     int fault = 0;
     socklen_t n = sizeof fault;
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &fault, &n);
-    errno = fault;
-    return fault == 0 ? 0 : unreachable(e, address);
+    return fault == 0 ? 0 : unreachable(e, address, -fault);
 }
 
 int dial_tcp(const char *address, uint64_t deadline_ns, struct err *e)
@@ -127,7 +124,7 @@ int dial_tcp(const char *address, uint64_t deadline_ns, struct err *e)
         rc = err_sys(e, "cannot create a socket");
     } else if (connect(fd, ai->ai_addr, ai->ai_addrlen) < 0) {
         rc = errno == EINPROGRESS ? finish_connect(fd, address, deadline_ns, e)
-                                  : unreachable(e, address);
+                                  : unreachable(e, address, -errno);
     }
     freeaddrinfo(ai);
     if (rc < 0 && fd >= 0) {
