@@ -22,6 +22,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/time.h"
@@ -270,17 +271,26 @@ static void send_waiting(struct bridge *b)
     vec_fini(&waiting);
 }
 
+static struct str session_of(const struct wire *w)
+{
+    return http1_get(&w->in.http, "Mcp-Session-Id");
+}
+
+static bool is_json(const struct wire *w)
+{
+    return strcasecmp(w->answer.type, "application/json") == 0;
+}
+
 /// The hub has a session for us. After a restart the client lists again, and what waits is sent.
 static void joined(struct bridge *b, struct wire *w)
 {
-    assert(w->session[0] != '\0');
     struct arena a = {0};
     struct json *v;
     const char *version = "";
-    if (json_parse(&v, &a, buf_str(&w->body), NULL, NULL) == 0) {
+    if (json_parse(&v, &a, buf_str(&w->answer.body), NULL, NULL) == 0) {
         version = arena_strdup(&a, json_str(json_ptr(v, "/result/protocolVersion"), ""));
     }
-    snprintf(b->session, sizeof b->session, "%s", w->session);
+    snprintf(b->session, sizeof b->session, STR_FMT, STR_ARG(session_of(w)));
     snprintf(b->version, sizeof b->version, "%s", version);
     arena_fini(&a);
     b->retry_ms = RETRY_FIRST_MS;
@@ -304,13 +314,13 @@ static void pass_on(struct bridge *b, const struct wire *w)
     struct rpc_packet p;
     struct arena a = {0};
     struct json *v;
-    bool rpc = w->json && rpc_parse(&p, &a, buf_str(&w->body), NULL) == 0;
+    bool rpc = is_json(w) && rpc_parse(&p, &a, buf_str(&w->answer.body), NULL) == 0;
     if (rpc && (p.messages[0].kind != RPC_ERROR || p.messages[0].id != NULL || w->id == NULL)) {
-        bridge__say(b, buf_str(&w->body));
+        bridge__say(b, buf_str(&w->answer.body));
     } else if (rpc) {
         bridge__error(b, w->id, p.messages[0].code, p.messages[0].message);
     } else if (w->line != NULL) {
-        bool problem = json_parse(&v, &a, buf_str(&w->body), NULL, NULL) == 0;
+        bool problem = json_parse(&v, &a, buf_str(&w->answer.body), NULL, NULL) == 0;
         bridge__fail(
             b, w->line, RPC_INTERNAL_ERROR,
             arena_strdup(&a, json_str(problem ? json_get(v, "detail") : NULL, "the hub refused")));
@@ -326,9 +336,9 @@ static void remember_hello(struct bridge *b, const struct wire *w)
 
 static void ended(struct bridge *b, struct wire *w)
 {
-    bool opened = w->status == 200 && w->session[0] != '\0';
+    bool opened = w->answer.status == 200 && session_of(w).n != 0;
     bool unknown =
-        w->status == 404 && b->hello != NULL && b->session[0] != '\0' && w->wants == NULL;
+        w->answer.status == 404 && b->hello != NULL && b->session[0] != '\0' && w->wants == NULL;
     switch ((enum what)w->what) {
     case WIRE_HELLO:
         b->joining = false;
@@ -349,10 +359,11 @@ static void ended(struct bridge *b, struct wire *w)
         }
         break;
     case WIRE_REQUEST:
-        if (unknown && w->line != NULL && w->json) { // the hub was restarted and we did not notice
+        if (unknown && w->line != NULL &&
+            is_json(w)) { // the hub was restarted and we did not notice
             b->session[0] = '\0';
             take_line(b, str_of(w->line));
-        } else if (!w->stream) {
+        } else if (!w->in.streaming) {
             pass_on(b, w);
         } else if (w->wants != NULL) {
             retry_later(b);
@@ -389,7 +400,7 @@ static void broke(struct bridge *b, struct wire *w)
 static void retire(struct bridge *b, struct wire *w)
 {
     assert(w->what <= WIRE_NOTE);
-    if (w->wants != NULL && (w->stream || w->status == 0)) {
+    if (w->wants != NULL && (w->in.streaming || w->answer.status == 0)) {
         vec_push(&b->dormant, w);
     } else {
         wire__free(w);
@@ -470,12 +481,12 @@ static void run_wires(struct bridge *b, const struct pollfd *fds, size_t n)
         b->n_wires--;
         w->next = over;
         over = w;
-        w->status = rc < 0 && !w->stream ? 0 : w->status;
+        w->answer.status = rc < 0 && !w->in.streaming ? 0 : w->answer.status;
     }
     while (over != NULL) {
         struct wire *w = over;
         over = w->next;
-        if (w->status != 0 && !(w->stream && w->http.state != HTTP1_END)) {
+        if (w->answer.status != 0 && !(w->in.streaming && w->in.http.state != HTTP1_END)) {
             ended(b, w);
         } else {
             broke(b, w);

@@ -1,8 +1,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "net/http1.h"
-#include "net/sse.h"
+#include "client/incoming.h"
 #include "rpc/rpc.h"
 
 // What the files of the stdio bridge share: bridge.c decides, wire.c speaks HTTP to the hub, out.c speaks to
@@ -12,13 +11,9 @@
 struct wire {
     int fd;
     struct buf out; // not yet sent
-    struct http1 http;
-    struct sse_parser sse;
-    struct buf body; // of an answer that is no stream
-    int status;      // 0 while there is no head
-    bool stream;
-    bool json;        // the body says that it is JSON
-    char session[64]; // of the header Mcp-Session-Id, "" without one
+    struct incoming in;
+    struct client_answer answer; // its status is 0 while there is no head
+    struct err fault;            // what was wrong with it
     /// A message of a stream; borrowed for the call. The wire must not be freed inside.
     void (*message)(struct wire *w, struct str message);
     void *owner;

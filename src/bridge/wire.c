@@ -2,45 +2,22 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "bridge/bridge_int.h"
-#include "client/client.h"
 #include "client/dial.h"
 #include "client/interrupt.h"
 
 enum { CHUNK = 64 << 10, DIAL_MS = 2000 };
 
-static int on_event(void *arg, const struct sse_event *ev)
+static int on_event(const struct client_event *ev, void *arg)
 {
     struct wire *w = arg;
     if (ev->data.n != 0) {
         w->message(w, ev->data);
     }
     return 0;
-}
-
-static int on_body(void *arg, struct str bytes)
-{
-    struct wire *w = arg;
-    if (w->stream) {
-        return sse_feed(&w->sse, bytes, NULL);
-    }
-    buf_adds(&w->body, bytes);
-    return buf_ok(&w->body) ? 0 : ERR_TOO_LARGE;
-}
-
-static void on_head(struct wire *w)
-{
-    struct str type = http1_get(&w->http, "Content-Type"),
-               id = http1_get(&w->http, "Mcp-Session-Id");
-    struct str name = str_trim(str_cut(&type, ';'));
-    w->status = w->http.status;
-    w->stream = w->status / 100 == 2 && str_caseeqz(name, "text/event-stream");
-    w->json = str_caseeqz(name, "application/json");
-    snprintf(w->session, sizeof w->session, STR_FMT, STR_ARG(id));
 }
 
 struct wire *wire__open(const char *address, const char *method, const char *headers,
@@ -55,9 +32,8 @@ struct wire *wire__open(const char *address, const char *method, const char *hea
     struct wire *w = xcalloc(1, sizeof *w);
     w->fd = fd;
     buf_init(&w->out, SIZE_MAX);
-    buf_init(&w->body, CLIENT_BODY_MAX);
-    http1_init(&w->http, HTTP1_RESPONSE, NULL, on_body, w);
-    sse_init(&w->sse, CLIENT_EVENT_MAX, on_event, w);
+    client_answer_init(&w->answer);
+    incoming_init(&w->in, method, &w->answer, on_event, w, &w->fault);
     buf_addf(&w->out, "%s /mcp HTTP/1.1\r\nHost: afloat\r\nConnection: close\r\n%s", method,
              headers);
     if (body.n != 0) {
@@ -71,30 +47,12 @@ struct wire *wire__open(const char *address, const char *method, const char *hea
 void wire__free(struct wire *w)
 {
     close(w->fd);
-    sse_fini(&w->sse);
-    http1_fini(&w->http);
+    incoming_fini(&w->in);
+    client_answer_fini(&w->answer);
     buf_fini(&w->out);
-    buf_fini(&w->body);
     arena_fini(&w->arena);
     free(w->line);
     free(w);
-}
-
-static int take(struct wire *w, struct str bytes)
-{
-    while (bytes.n != 0) {
-        enum http1_state before = w->http.state;
-        if (http1_feed(&w->http, &bytes, NULL) < 0) {
-            return -EPROTO;
-        }
-        if (before == HTTP1_HEAD && w->http.state != HTTP1_HEAD) {
-            on_head(w);
-        }
-        if (w->http.state == HTTP1_END) {
-            return 1;
-        }
-    }
-    return 0;
 }
 
 int wire__run(struct wire *w, short events)
@@ -116,9 +74,9 @@ int wire__run(struct wire *w, short events)
         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
     }
     if (n == 0) {
-        return w->status != 0 && http1_finish(&w->http, NULL) == 0 ? 1 : -ECONNRESET;
+        return incoming_end(&w->in);
     }
-    return take(w, (struct str){chunk, (size_t)n});
+    return incoming_take(&w->in, (struct str){chunk, (size_t)n});
 }
 
 short wire__events(const struct wire *w)

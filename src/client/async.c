@@ -16,6 +16,7 @@
 
 #include "client/client_int.h"
 #include "client/dial.h"
+#include "client/incoming.h"
 #include "client/interrupt.h"
 #include "loop/timer.h"
 
@@ -40,7 +41,7 @@ static void on_closed(uv_handle_t *h)
 {
     struct async *a = container_of((uv_pipe_t *)h, struct async, pipe);
     buf_fini(&a->request);
-    incoming__fini(&a->in);
+    incoming_fini(&a->in);
     client_answer_fini(&a->answer);
     free(a);
 }
@@ -64,7 +65,7 @@ static void finish(struct async *a, int rc)
 static void on_late(void *arg)
 {
     struct async *a = arg;
-    finish(a, incoming__late(&a->in));
+    finish(a, incoming_late(&a->in));
 }
 
 // ---- what comes in -------------------------------------------------------------------------
@@ -84,7 +85,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
         return;
     }
     int rc =
-        n > 0 ? incoming__take(&a->in, (struct str){a->chunk, (size_t)n}) : incoming__end(&a->in);
+        n > 0 ? incoming_take(&a->in, (struct str){a->chunk, (size_t)n}) : incoming_end(&a->in);
     if (a->done == NULL) {
         return; // a callback has closed us
     }
@@ -119,7 +120,7 @@ static struct async *begin(struct loop *l, const struct client_request *r, async
     a->arg = arg;
     a->timeout_ms = r->timeout_ms != 0 ? r->timeout_ms : CLIENT_TIMEOUT_MS;
     client_answer_init(&a->answer);
-    incoming__init(&a->in, r->method, &a->answer, event != NULL ? on_event : NULL, a, &a->fault);
+    incoming_init(&a->in, r->method, &a->answer, event != NULL ? on_event : NULL, a, &a->fault);
     timer_init(&a->late, l, on_late, a);
     return a;
 }

@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "client/client_int.h"
 #include "client/dial.h"
+#include "client/incoming.h"
 #include "client/interrupt.h"
 
 enum { HEAD_MAX = 64 << 10, CHUNK = 64 << 10 };
@@ -113,7 +114,7 @@ static int wait_for(struct exchange *x, short events)
             return err_set(x->e, rc, "interrupted");
         }
         if (rc == 0 && !due) {
-            return incoming__late(&x->in);
+            return incoming_late(&x->in);
         }
         w->fds[0].revents = p[1].revents;
         w->fds[1].revents = p[2].revents;
@@ -164,9 +165,9 @@ static int take_some(struct exchange *x, char *chunk)
                              err_text(-errno));
     }
     if (n == 0) {
-        return incoming__end(&x->in);
+        return incoming_end(&x->in);
     }
-    rc = incoming__take(&x->in, (struct str){chunk, (size_t)n});
+    rc = incoming_take(&x->in, (struct str){chunk, (size_t)n});
     if (x->in.streaming) {
         x->deadline = interrupt_deadline(CLIENT_SILENCE_MS);
     }
@@ -223,10 +224,10 @@ static int run(struct exchange *x, const struct client_peer *to)
         buf_fini(&head);
         return x->fd;
     }
-    incoming__init(&x->in, x->r->method, x->a, x->cb, x->arg, x->e);
+    incoming_init(&x->in, x->r->method, x->a, x->cb, x->arg, x->e);
     rc = talk(x, &head);
     buf_fini(&head);
-    incoming__fini(&x->in);
+    incoming_fini(&x->in);
     close(x->fd);
     return rc;
 }

@@ -1,12 +1,12 @@
-// Reading the hub's answer, for blocking and asynchronous requests alike.
+// Reading the hub's answer, for blocking and asynchronous requests and for the bridge.
 //
 //     bytes ──> http1 ──┬─> answer->body
 //                       └─> sse ──> callback, event by event
 
+#include "client/incoming.h"
+
 #include <errno.h>
 #include <strings.h>
-
-#include "client/client_int.h"
 
 static int on_event(void *arg, const struct sse_event *ev)
 {
@@ -46,8 +46,8 @@ static void on_head(struct incoming *in)
         in->cb != NULL && a->status / 100 == 2 && strcasecmp(a->type, "text/event-stream") == 0;
 }
 
-void incoming__init(struct incoming *in, const char *method, struct client_answer *answer,
-                    client_event_cb *cb, void *arg, struct err *e)
+void incoming_init(struct incoming *in, const char *method, struct client_answer *answer,
+                   client_event_cb *cb, void *arg, struct err *e)
 {
     *in = (struct incoming){.answer = answer, .cb = cb, .arg = arg, .e = e};
     http1_init(&in->http, HTTP1_RESPONSE, NULL, on_body, in);
@@ -55,13 +55,13 @@ void incoming__init(struct incoming *in, const char *method, struct client_answe
     sse_init(&in->sse, CLIENT_EVENT_MAX, on_event, in);
 }
 
-void incoming__fini(struct incoming *in)
+void incoming_fini(struct incoming *in)
 {
     sse_fini(&in->sse);
     http1_fini(&in->http);
 }
 
-int incoming__take(struct incoming *in, struct str bytes)
+int incoming_take(struct incoming *in, struct str bytes)
 {
     while (bytes.n != 0) {
         enum http1_state before = in->http.state;
@@ -83,7 +83,7 @@ int incoming__take(struct incoming *in, struct str bytes)
     return 0;
 }
 
-int incoming__end(struct incoming *in)
+int incoming_end(struct incoming *in)
 {
     if (http1_between(&in->http)) {
         return err_set(in->e, -ECONNRESET, "the hub closed the connection without an answer");
@@ -93,7 +93,7 @@ int incoming__end(struct incoming *in)
                : 1;
 }
 
-int incoming__late(struct incoming *in)
+int incoming_late(struct incoming *in)
 {
     return in->streaming ? err_set(in->e, -ETIMEDOUT, "the hub has fallen silent")
                          : err_set(in->e, ERR_TIMEOUT, "the hub did not answer in time");
