@@ -27,7 +27,8 @@ static void on_built(void *arg, struct front_output *out, const struct gen_diag 
     struct compile *b = arg;
     struct plugins *ps = b->ps;
     struct content *c = b->content;
-    assert(ps->compiling != 0 && c->front == NULL);
+    assert(ps->compiling != 0 && c->compiling && c->front == NULL);
+    c->compiling = false;
     gen_diag_fini(&c->front_fault);
     c->front = out;
     c->front_fault = fault != NULL ? gen_diag_copy(fault) : (struct gen_diag){0};
@@ -43,11 +44,12 @@ static void on_built(void *arg, struct front_output *out, const struct gen_diag 
     }
 }
 
+/// Two plugins with the same files may share one content: it is compiled once.
 static void compile(struct plugins *ps, const struct plugin *p, struct content *c)
 {
     const struct content *now = p->serving != NULL ? p->serving->content : NULL;
     bool wanted = c != NULL && c->sound && c->shape.front != NULL && c->front == NULL &&
-                  front_needs_build(c->shape.front);
+                  !c->compiling && front_needs_build(c->shape.front);
     bool failed = c != NULL && c->front_fault.message != NULL;
     assert(p->act == ACT_LOAD);
     if (!wanted || (failed && !ps->force && !c->front_missing)) {
@@ -60,6 +62,7 @@ static void compile(struct plugins *ps, const struct plugin *p, struct content *
     struct compile *b = xmalloc(sizeof *b);
     *b = (struct compile){.ps = ps, .content = content_ref(c)};
     ps->compiling++;
+    c->compiling = true;
     front_build(ps->front, &c->tree, c->shape.front, on_built, b);
 }
 

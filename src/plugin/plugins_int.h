@@ -35,6 +35,7 @@ struct content {
         *front; // what the compiler made of that; NULL: it is served as it is, or `front_fault`
     struct gen_diag front_fault; // a copy, why it was not compiled; message NULL: nothing is wrong
     bool front_missing;          // because there is no compiler
+    bool compiling;              // a build of it is under way
 };
 
 /// What is at a path.

@@ -97,6 +97,21 @@ def test_a_save_makes_a_new_revision_and_ends_the_old(home, hub, http):
     assert http("GET", "/front/demo/1/index.js").status == 404
 
 
+def test_two_plugins_may_fall_back_on_the_same_files(home, start_hub):
+    files = {"front/index.tsx": PANEL, "front/label.ts": 'export const label = "one";\n', "init.lua": "-- nothing\n"}
+    put(home, "ours", files)
+    put(home, "copy", files)
+    hub = start_hub()
+    retry(lambda: set(fronts(home)) == {"ours", "copy"})
+    hub.close()
+    put(home, "ours", {"init.lua": "error('ours')\n"})
+    put(home, "copy", {"init.lua": "error('copy')\n"})
+    start_hub()
+    rows = {p["name"]: p for p in home.json("plugin", "list")["plugins"]}
+    assert [(rows[n]["serving"], rows[n]["state"]) for n in ("ours", "copy")] == [(True, "failed")] * 2
+    assert set(fronts(home)) == {"ours", "copy"}
+
+
 def test_a_save_of_the_server_side_keeps_the_web_side(home, hub, http):
     put(home, "demo", {"front/index.tsx": PANEL, "front/label.ts": 'export const label = "one";\n',
                        "init.lua": "tool { name = 'a', run = function() return 1 end }"})
