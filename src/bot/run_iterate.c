@@ -275,10 +275,8 @@ static void begin_turn(struct run *r, struct session *s)
     if (r->rec.iterations.n > RUN_ITERATIONS) {
         vec_remove(&r->rec.iterations, 0);
     }
-    buf_drop(&r->input, r->n_read); // more may have come since
-    if (r->input.n != 0) {
-        buf_drop(&r->input, 1); // and a line break between the two
-    }
+    // more may have come since, after a line break
+    buf_drop(&r->input, r->n_read + (r->n_read != 0 && r->input.n > r->n_read));
     buf_clear(&r->answer);
     r->complete = false;
     r->wish = NULL;

@@ -1,4 +1,5 @@
 """What is said to a run while it goes: every word is heard once, whenever it comes."""
+import contextlib
 import json
 import os
 import subprocess
@@ -54,3 +55,33 @@ def test_every_word_is_heard_once_whenever_it_comes(home, hub, tmp_path):
     assert how == {"steered", "queued"}, (how, len(said))
     assert [w for w in said if heard.count(w) != 1] == []
     print(f"{len(said)} words in {len(record['iterations'])} iterations")
+
+
+def test_a_word_that_comes_while_a_session_is_made_is_heard_whole(home, hub, tmp_path):
+    """One word at a time, each when the one before was heard: some come when the prompt is made, without a word in it,
+    and the session is not there yet."""
+    repo = make_repo(tmp_path / "repo")
+    scenario = tmp_path / "scenario.jsonl"
+    scenario.write_text('{"text": "on"}\n' * 200)
+    call(home, "POST", "/bots", {"name": "ear", "sleep_secs": 0})
+    env = {"AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(scenario), "PATH": os.environ["PATH"]}
+    run = call(home, "POST", "/bots/ear/runs", {"working_dir": str(repo), "iterations": 60, "env": env})
+    history = home.dir / "bots/ear/workspaces/repo/history"
+
+    def heard():
+        text = ""
+        for path in history.glob("*/events.jsonl"):
+            for line in path.read_bytes().splitlines():
+                with contextlib.suppress(ValueError):  # it is being written
+                    event = json.loads(line)
+                    if event["type"] == "message.completed" and event["role"] == "user":
+                        text += "\n" + event["text"]
+        return text
+
+    said = []
+    while home.http("POST", f"/runs/{run['run_id']}/input", json.dumps({"text": f"word-{len(said)}-end"}).encode()).status == 200:
+        said.append(f"word-{len(said)}-end")
+        retry(lambda: said[-1][1:] in heard() or call(home, "GET", f"/runs/{run['run_id']}")["state"] == "ended")
+    record = retry(lambda: (r := call(home, "GET", f"/runs/{run['run_id']}"))["state"] == "ended" and r)
+    all = heard() + (record["unread"] or "")
+    assert [w for w in said if all.count(w) != 1] == []
