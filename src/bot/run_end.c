@@ -296,6 +296,10 @@ static void on_written(void *arg, int status, const struct err *e)
 static void on_recorded(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
+    if (status < 0 && r->lost) { // another hub has the run and writes its end
+        run__go(r, RUN_DROP);
+        return;
+    }
     r->rec.running = false;
     if (status < 0) {
         run__note(r, "its record is not written yet: %s", e->msg);

@@ -330,6 +330,21 @@ def test_a_run_of_a_lost_hub_goes_on_at_another(team, repo, how, place, tmp_path
         retry(lambda: not list((made["anvil"].home.dir / "worktrees").glob("*/*")))
 
 
+def test_a_run_that_is_lost_as_its_record_is_written_is_let_go(team, repo):
+    """The hub learns that another one has the run only when it writes the record of the end."""
+    rig = Rig(team.home("anvil", lease_s=60), repo)
+    rig.bot(keys="sleep_secs = 0\n")
+    team.start("anvil")
+    run = rig.start([gate(), *DONE])
+    run.at_gate()
+    team.database.sql("""
+        CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER lose BEFORE UPDATE ON afloat.runs FOR EACH ROW WHEN (NEW.state = 'ended') EXECUTE FUNCTION lose();""")
+    run.open_gate()
+    retry(lambda: rig.home.cli("bots", "delete", "worker").returncode == 0)
+    assert rig.home.log.read_text().count("dropped=true") == 1
+
+
 def test_a_hub_stops_while_the_store_holds_the_record_of_a_push(team, repo, database, tmp_path):
     """The turn is given up and its work kept; the last push waits for the record of the one before."""
     proxy = Proxy(database)
