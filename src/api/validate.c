@@ -447,10 +447,10 @@ static void on_read(void *arg)
 {
     struct reading *r = arg;
     struct front *compiler = r->api->plugins != NULL ? plugins_compiler(r->api->plugins) : NULL;
-    if (r->rc == ERR_NOT_FOUND) {
+    if (r->rc == ERR_NOT_FOUND && r->fault.message == NULL) {
         op_fail(r->call, PROBLEM_NOT_FOUND, NULL, "there is nothing at '%s'", r->path);
     } else if (r->rc < 0) {
-        op_fail(r->call, PROBLEM_INVALID_BODY, NULL, "Invalid plugin code: %s", r->e.msg);
+        op_fail(r->call, PROBLEM_INVALID_BODY, r->fault.hint, "Invalid plugin code: %s", r->e.msg);
     } else if (r->shape.server == NULL && r->shape.front == NULL) {
         op_fail(r->call, PROBLEM_INVALID_BODY, NULL,
                 "Invalid plugin code: it has neither a server file nor a web side");

@@ -675,6 +675,19 @@ def test_validate_by_name_path_and_stdin(demo, tmp_path):
     assert done.returncode == 1 and "Invalid plugin code" in done.stderr
 
 
+def test_validate_of_a_plugin_that_lacks_a_declared_part_names_the_part(demo, tmp_path):
+    place = tmp_path / "p"
+    place.mkdir()
+    (place / "plugin.json").write_text('{"server": "main.lua"}')
+    done = demo.cli("plugin", "validate", str(place))
+    assert done.returncode == 1 and "server: 'main.lua' is not there" in done.stderr, done.stderr
+    (place / "plugin.json").unlink()
+    (place / "notes.txt").write_text("nothing")
+    done = demo.cli("plugin", "validate", str(place))
+    assert done.returncode == 1 and "there is nothing to load" in done.stderr and "add init.lua" in done.stderr, done.stderr
+    assert demo.cli("plugin", "validate", str(tmp_path / "none")).returncode == 3
+
+
 SHIPPED = sorted(p.name for p in (ROOT / "runtime/plugins").iterdir())
 
 
