@@ -71,6 +71,17 @@ static bool is_whole(const struct json *rec)
     return whole;
 }
 
+/// Is it a record as we write them? An undo serves the versions that it names.
+static bool is_record(const struct json *v)
+{
+    const struct json *was = json_get(v, "was");
+    bool good = was != NULL && was->type == JSON_OBJ; // those of an older program have none
+    json_foreach_member (m, was) {
+        good = good && (m->value.type == JSON_NULL || is_whole(&m->value));
+    }
+    return good;
+}
+
 /// What serves as `unit` now; false: nothing that is kept.
 static bool unit_now(const struct plugins *ps, const char *unit, struct past_unit *out)
 {
@@ -513,7 +524,7 @@ static void take_document(struct plugins *ps, const struct json *doc)
     ps->number = (uint64_t)MAX(json_int(json_get(mine, "number"), 0), 0);
     ps->last_id = (uint64_t)MAX(json_int(json_get(mine, "id"), 0), 0);
     json_foreach_item (it, json_get(mine, "past")) {
-        if (json_get(it, "was") != NULL) { // else it is of a program before this one
+        if (is_record(it)) {
             struct buf b = {.max = SIZE_MAX};
             json_write(&b, it, 0);
             vec_push(&ps->past, record_new(&b));

@@ -343,6 +343,24 @@ TEST(undo_brings_a_deleted_plugin_back_and_takes_an_added_one_out)
     end(&h);
 }
 
+TEST(a_damaged_record_is_not_gone_back_to)
+{
+    struct plugs h;
+    struct err e = {0};
+    begin(&h);
+    plugs_write(&h, "plugins/a.lua", "tool a\n");
+    plugs_write(
+        &h, "state/hub.json",
+        "{\"plugins\": {\"number\": 7, \"id\": 2, \"past\": [{\"id\": 2, \"generation\": 7, "
+        "\"to\": 0, \"trigger\": \"watch\", \"was\": {\"a\": {\"hash\": 1}}}]}}\n");
+    plugs_open(&h);
+    CHECK(plugs_has_tool(&h, "a"));
+    CHECK_INT(plugins_past_count(h.plugins), 1); // of this start
+    CHECK_INT(plugins_undo(h.plugins, 0, NULL, NULL, &e), ERR_CONFLICT);
+    CHECK(plugs_has_tool(&h, "a"));
+    end(&h);
+}
+
 TEST(there_is_nothing_to_undo_at_first)
 {
     struct plugs h;
