@@ -237,7 +237,9 @@ static void started(struct codex *c, const struct json *params)
         begin_message(c, id);
     } else if (str_eqz(type, "fileChange") && find_call(c, id) == NULL && id.n <= ITEM_ID_MAX) {
         struct codex_call *call = add_call(c, id);
-        call->changes = json_clone(&call->arena, json_get(item, "changes"));
+        const struct json *changes = json_get(item, "changes");
+        bool listed = changes != NULL && changes->type == JSON_ARR;
+        call->changes = listed ? json_clone(&call->arena, changes) : NULL;
     }
 }
 

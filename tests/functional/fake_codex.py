@@ -57,10 +57,12 @@ def play():
     elif MODE == "odd":  # everything that is well-formed and makes no sense
         for message in ([], {"id": 99, "result": {}}, {"id": 98, "error": {}}, {"method": "item/completed"},
                         {"method": "item/started", "params": {"item": {"type": "fileChange", "id": "f", "changes": 7}}},
+                        {"method": "item/started", "params": {"item": {"type": "fileChange", "id": "g", "changes": {"a": 0x100000006, "b": 2}}}},
                         {"method": "thread/tokenUsage/updated", "params": {"tokenUsage": "none"}},
                         {"method": "turn/unknown", "params": []}, {"method": "item/tool/call", "id": 5, "params": {}},
                         {"method": "item/commandExecution/requestApproval", "id": 6, "params": {"itemId": 3}},
                         {"method": "item/fileChange/requestApproval", "id": 7, "params": {"itemId": "f"}},
+                        {"method": "item/fileChange/requestApproval", "id": 9, "params": {"itemId": "g"}},
                         {"method": "item/permissions/requestApproval", "id": 8}):
             if message:
                 send(**message)
