@@ -19,10 +19,9 @@ enum agent_reach plugin_view_reach(void *view, const struct gen_unit *u, const c
         }
         name = str_from(name, strlen(IMPROVEMENTS));
         struct scope s = scopes_get(improvements_scopes(v->improvements), name);
-        if (s.kind == SCOPE_SESSION) {
-            return strcmp(s.of, session) == 0 ? AGENT_ALWAYS : AGENT_NEVER;
-        }
-        return s.kind == SCOPE_ALL ? AGENT_LISTED : AGENT_NEVER;
+        // a call outside of sessions has an empty `session`
+        bool here = s.of[0] != '\0' && strcmp(s.of, session) == 0;
+        return s.kind == SCOPE_ALL ? AGENT_LISTED : here ? AGENT_ALWAYS : AGENT_NEVER;
     }
     if (v->plugins == NULL || !plugins_find(v->plugins, name, &row)) {
         return AGENT_ALWAYS; // a module of the hub

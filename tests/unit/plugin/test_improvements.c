@@ -435,6 +435,20 @@ TEST(a_removed_file_takes_its_scope_with_it)
     rig_end(&r);
 }
 
+TEST(an_improvement_with_an_invalid_scope_is_active_nowhere)
+{
+    rig_begin(&r);
+    struct plugin_view view = {.improvements = r.imp};
+    char name[] = "improvements/x";
+    const struct gen_unit u = {.name = name};
+    scopes_set(improvements_scopes(r.imp), STR("x"), SCOPE_SESSION, STR("s-1"));
+    CHECK_INT(plugin_view_reach(&view, &u, "s-1", "/"), AGENT_ALWAYS);
+    CHECK_INT(plugin_view_reach(&view, &u, "", "/"), AGENT_NEVER);
+    scopes_set(improvements_scopes(r.imp), STR("x"), SCOPE_SESSION, STR_NULL); // as it is read
+    CHECK_INT(plugin_view_reach(&view, &u, "", "/"), AGENT_NEVER); // of a call outside of sessions
+    rig_end(&r);
+}
+
 TEST(many_reloads_leave_no_descriptor_and_no_process)
 {
     rig_begin(&r);
