@@ -64,10 +64,8 @@ static void cover(struct file *f, const struct past_held *h)
     f->judged = f->serving != NULL && strcmp(f->serving->hash, f->now.hash) == 0;
     f->say = SAY_HELD;
     struct str of = f->under.exists ? STR_NULL : str_of(h->text.note), kind = str_cut(&of, ' ');
-    for (int k = SCOPE_SESSION; k <= SCOPE_BOT; k++) {
-        if (str_eqz(kind, scope_kind_name((enum scope_kind)k))) {
-            scopes_set(&f->owner->scopes, str_of(f->name), (enum scope_kind)k, of);
-        }
+    if (str_eqz(kind, scope_kind_name(SCOPE_SESSION))) {
+        scopes_set(&f->owner->scopes, str_of(f->name), SCOPE_SESSION, of);
     }
 }
 
@@ -129,8 +127,8 @@ static bool on_serving(void *arg, const char *unit, struct past_text *out)
         return false;
     }
     struct scope s = scopes_get(&imp->scopes, str_of(f->name));
-    free(imp->note); // "session s-1", "bot b", "all": borrowed until the next call
-    imp->note = xasprintf("%s %s", scope_kind_name(s.kind), s.of != NULL ? s.of : "");
+    free(imp->note); // "session s-1", "all ": borrowed until the next call
+    imp->note = xasprintf("%s %s", scope_kind_name(s.kind), s.of);
     *out = (struct past_text){.path = f->path,
                               .layer = "improvement",
                               .hash = f->serving->id,

@@ -87,9 +87,8 @@ static int check(struct improvement_saving *s, struct str name, struct str conte
                        CONTENT_MAX);
     }
     struct scope scope = scopes_get(improvements_scopes(s->imp), name);
-    bool taken = scope.kind == SCOPE_ALL
-                     ? gen_state_of(s->engine, str_of(s->unit)) != GEN_REMOVED
-                     : scope.kind != SCOPE_SESSION || strcmp(scope.of, session) != 0;
+    bool taken = scope.kind == SCOPE_ALL ? gen_state_of(s->engine, str_of(s->unit)) != GEN_REMOVED
+                                         : strcmp(scope.of, session) != 0;
     return taken ? err_set(&s->e, ERR_CONFLICT, "the name '%.*s' is taken: choose another",
                            (int)name.n, name.p)
                  : 0;

@@ -13,8 +13,7 @@
 
 enum { FILE_MAX = 1 << 20 };
 
-static const char *const names[] = {
-    [SCOPE_ALL] = "all", [SCOPE_SESSION] = "session", [SCOPE_BOT] = "bot"};
+static const char *const names[] = {[SCOPE_ALL] = "all", [SCOPE_SESSION] = "session"};
 
 // ---- reading -------------------------------------------------------------------------------
 
@@ -107,7 +106,7 @@ int scopes_init(struct scopes *s, const char *path, struct lane *lane, struct er
         ptrdiff_t kind = str_lookup(json_get_text(&row->value, "scope"), names, ARRAY_LEN(names));
         if (kind >= 0) {
             put(s, row->key, (enum scope_kind)kind, json_get_text(&row->value, "of"));
-        } else { // what cannot be read is for nobody: a session without an id
+        } else { // an invalid row is active nowhere: no session has an empty id
             put(s, row->key, SCOPE_SESSION, STR_NULL);
         }
     }

@@ -36,7 +36,6 @@ TEST(scopes_are_there_again_after_a_restart)
 {
     begin();
     scopes_set(&s, STR("x"), SCOPE_SESSION, STR("s-1"));
-    scopes_set(&s, STR("y"), SCOPE_BOT, STR("rover"));
     scopes_set(&s, STR("z"), SCOPE_SESSION, STR("s-2"));
     scopes_set(&s, STR("z"), SCOPE_ALL, STR_NULL);
     scopes_set(&s, STR("gone"), SCOPE_SESSION, STR("s-3"));
@@ -45,10 +44,8 @@ TEST(scopes_are_there_again_after_a_restart)
     begin();
     CHECK_INT(scopes_get(&s, STR("x")).kind, SCOPE_SESSION);
     CHECK_STR(scopes_get(&s, STR("x")).of, "s-1");
-    CHECK_INT(scopes_get(&s, STR("y")).kind, SCOPE_BOT);
     CHECK_INT(scopes_get(&s, STR("z")).kind, SCOPE_ALL);
     CHECK_INT(scopes_get(&s, STR("gone")).kind, SCOPE_ALL);
-    CHECK_STR(scope_kind_name(SCOPE_BOT), "bot");
     end();
 }
 
