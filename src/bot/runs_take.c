@@ -414,8 +414,10 @@ static void on_applied(void *arg, int status, const struct err *e, const struct 
         refuse(a, e, t, false);
         return;
     }
-    rec->applied_at = loop_wall(a->b->loop);
-    rec->wants_merge = false;
+    if (t->paths.n != 0) { // an apply that changed nothing was none
+        rec->applied_at = loop_wall(a->b->loop);
+        rec->wants_merge = false;
+    }
     a->writes = true;
     a->written = (int64_t)t->paths.n;
     done(a);
@@ -445,10 +447,12 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
         refuse(a, e, t, true);
         return;
     }
-    rec->merged_at = loop_wall(a->b->loop);
-    rec->merged_into = record_text(rec, str_of(t->branch));
-    rec->action = "merged";
-    rec->wants_merge = false;
+    if (rec->files != 0) { // a run without changes was merged nowhere
+        rec->merged_at = loop_wall(a->b->loop);
+        rec->merged_into = record_text(rec, str_of(t->branch));
+        rec->action = "merged";
+        rec->wants_merge = false;
+    }
     a->writes = true;
     a->written = (int64_t)t->paths.n;
     done(a);

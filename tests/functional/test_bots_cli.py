@@ -185,6 +185,18 @@ def test_a_run_that_changed_nothing_has_nothing_to_take_over(home, bot, hub, scr
     assert taken.returncode == 0 and "changed nothing: there is nothing to take over" in taken.stderr
 
 
+@pytest.mark.parametrize("verb", ["apply", "merge"])
+def test_a_run_that_changed_nothing_is_not_listed_as_taken_over(home, bot, hub, script, repo, verb):
+    script(BYE)
+    ended = home.cli("run", bot, "hello", cwd=repo)
+    id = re.search(r"^resume: afloat run \S+ --resume (\w{8})$", ended.stderr, re.M).group(1)
+    before = home.json("runs", "show", id, cwd=repo)
+    home.ok("runs", verb, id, cwd=repo)
+    after = home.json("runs", "show", id, cwd=repo)
+    for key in ("action", "applied_at", "merged_at", "merged_into"):
+        assert after[key] == before[key], key
+
+
 def test_what_is_on_the_tree_already_is_not_reported_as_applied(home, bot, hub, script, repo):
     script(WRITE, BYE)
     ended = home.cli("run", bot, "go", cwd=repo)
