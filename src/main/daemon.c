@@ -130,11 +130,13 @@ static void tell_faults(struct daemon *d)
 
 void daemon__follow_settings(struct daemon *d)
 {
+    const struct config *c = settings_live(d->settings)->now;
     struct rules rules;
     rules_init(&rules);
     config_diags_fini(&d->unmet);
-    rules_read(&rules, settings_live(d->settings)->now, &d->unmet); // for what it says of them
+    rules_read(&rules, c, &d->unmet); // for what it says of them
     rules_fini(&rules);
+    mcp_check_settings(c, &d->unmet);
     if (d->ready && !d->stopping) {
         follow_listen(d);
     }

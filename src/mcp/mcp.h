@@ -32,6 +32,9 @@ void mcp_stop(struct mcp *m);
 void mcp_close(struct mcp *m);
 void mcp_free(struct mcp *m); // when the loop has ended; NULL is allowed
 
+/// Add what is wrong with the servers of the settings.
+void mcp_check_settings(const struct config *c, struct config_diags *d);
+
 // ---- for sessions ---------------------------------------------------------------------------
 
 enum mcp_reach { MCP_FOREIGN, MCP_NOT_HERE, MCP_HERE };

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/redact.h"
 #include "config/secrets.h"
+#include "mcp/mcp.h"
 
 enum { FILE_SERVERS_MAX = 100, NAME_MAX_LEN = 64, HASH_PART = 6 };
 
@@ -212,17 +213,25 @@ void mcp_add_sandbox(struct buf *out, const struct config *c)
     }
 }
 
+// The members of [mcp.NAME].
+static const char *const keys[] = {"command", "args",    "env",       "cwd",   "url",
+                                   "headers", "sandbox", "timeout_s", "tools", "enabled"};
+
+static const struct config_entry *find_key(const struct config *c, const char *name,
+                                           const char *key)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof pattern, "mcp.*.%s", key);
+    return config_find_named(c, pattern, name);
+}
+
 struct mcp_spec *mcp_spec_of_config(const struct config *c, const char *name)
 {
-    static const char *const keys[] = {"command", "args",    "env",       "cwd",   "url",
-                                       "headers", "sandbox", "timeout_s", "tools", "enabled"};
     struct json_member members[ARRAY_LEN(keys)];
     struct json v = {.type = JSON_OBJ, .members = members};
     struct buf more = {.max = SIZE_MAX};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        char pattern[32];
-        snprintf(pattern, sizeof pattern, "mcp.*.%s", keys[i]);
-        const struct config_entry *e = config_find_named(c, pattern, name);
+        const struct config_entry *e = find_key(c, name, keys[i]);
         if (e != NULL) {
             members[v.n++] = (struct json_member){str_of(keys[i]), *e->value};
         }
@@ -233,6 +242,23 @@ struct mcp_spec *mcp_spec_of_config(const struct config *c, const char *name)
     struct mcp_spec *s = mcp_spec_new(name, NULL, &v, buf_str(&more));
     buf_fini(&more);
     return s;
+}
+
+void mcp_check_settings(const struct config *c, struct config_diags *d)
+{
+    const char *name;
+    for (size_t at = 0; (name = config_next_name(c, "mcp", &at)) != NULL;) {
+        struct mcp_spec *s = mcp_spec_of_config(c, name);
+        const struct config_entry *e = NULL;
+        for (size_t i = 0; e == NULL && i < ARRAY_LEN(keys); i++) {
+            e = find_key(c, name, keys[i]);
+        }
+        if (s->error != NULL && e != NULL) {
+            config_diags_add(d, CONFIG_ERROR, (struct config_place){e->path, e->line, 1}, NULL,
+                             "MCP server '%s' cannot be used: %s", name, s->error);
+        }
+        mcp_spec_free(s);
+    }
 }
 
 int mcp_specs_of_file(mcp_specs *out, const struct config *c, const char *project, struct str text,

@@ -15,6 +15,8 @@ FAULTS = {  # text, line, a word of the message, whether it is an error
     "unknown key": ("listne = \"auto\"\n", 1, "did you mean 'listen'?", False),
     "unknown feature": ("[features]\nplugns = false\n", 2, "did you mean 'plugins'?", False),
     "pattern of a rule": ('[[permission]]\ntool = "nosuch"\nmatch = "x"\ndecision = "deny"\n', 1, "leave 'match' out", True),
+    "server without a program or an address": ('[mcp.notes]\ntimeout_s = 5\n', 2, "neither 'command' nor 'url'", True),
+    "server with both": ('[mcp.notes]\nurl = "http://b"\ncommand = "a"\n', 3, "both 'command' and 'url'", True),
     "unknown table": ("[wacth]\npoll = true\n", 1, "did you mean 'watch'?", False),
 }
 
