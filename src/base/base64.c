@@ -50,5 +50,5 @@ bool base64_decode(struct buf *out, struct str text)
             v &= (1U << bits) - 1;
         }
     }
-    return bits < 6 && v == 0; // what is left over are the zeros of a last character
+    return bits < 6 && v == 0; // the last character may leave zero bits over
 }

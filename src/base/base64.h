@@ -7,5 +7,5 @@
 void base64_encode(struct buf *out, struct str bytes);
 /// The same for addresses and headers: `-` and `_` in place of `+` and `/`, no padding.
 void base64_encode_url(struct buf *out, struct str bytes);
-/// Append what `text` stands for; false, with part of it in `out`, when it is no base64. Padding may be missing.
+/// Decode `text` and append the bytes. Padding may be missing. False when `text` is not base64: part of it may be in `out`.
 bool base64_decode(struct buf *out, struct str text);

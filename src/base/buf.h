@@ -26,7 +26,7 @@ void buf_addz(struct buf *b, const char *z);
 void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /// Room for `n` bytes at the end, not yet counted; NULL when that would pass `max`. Call
-/// buf_grow() with what was really written; it puts back the NUL that the bytes overwrote.
+/// buf_grow() with the number of bytes written; it puts back the NUL that they overwrote.
 char *buf_reserve(struct buf *b, size_t n);
 void buf_grow(struct buf *b, size_t n);
 

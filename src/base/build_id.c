@@ -1,7 +1,7 @@
 // Our own build id, read from the note that the linker put into the program.
 //
-// A client and a hub of different builds should know it of each other, and a version number does not
-// tell two builds of one day apart. The note needs no generated file and changes with every link.
+// A client compares its build with the hub's, and a version number is the same for two builds of one day.
+// The note needs no generated file and changes with every link.
 
 #include "base/build_id.h"
 

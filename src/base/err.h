@@ -22,7 +22,7 @@ enum {
 #undef X
 };
 
-/// A failure as a person will read it. Callers that do not care pass NULL.
+/// A failure as the user reads it. Callers that do not need it pass NULL.
 struct err {
     int code;
     char msg[240];

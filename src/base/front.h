@@ -16,7 +16,7 @@ enum front_kind {
     FRONT_UNCLOSED, // begins and never ends
 };
 
-/// Borrowed from the text. What stands in line n of `head` stands in line n + 1 of the file.
+/// Borrowed from the text. Line n of `head` is line n + 1 of the file.
 struct front {
     enum front_kind kind;
     struct str head; // without its fences; empty unless TOML or LINES
@@ -30,5 +30,5 @@ struct front front_split(struct str text);
 struct str front_line(struct str *rest);
 
 /// Walk `key: value` lines: `while (front_pair(&head, &key, &value)) ...`. Both are trimmed, quotes
-/// around the value are gone; lines without a colon are passed over.
+/// around the value are removed; lines without a colon are skipped.
 bool front_pair(struct str *rest, struct str *key, struct str *value);

@@ -1,8 +1,8 @@
 // Web pages as Markdown.
 //
-// One pass, no tree: tags that open and close change what is wanted before the next word (an empty line, a
-// list's marker, a space), and words bring it. So markup that is never closed, or closed twice, costs nothing
-// but a line break in the wrong place.
+// One pass, no tree: a tag only notes what must come before the next word (an empty line, a list's marker, a
+// space), and that word writes it. So a tag that is never closed, or closed twice, costs nothing but a line break
+// in the wrong place.
 //
 //     <p>  </p> <div> ...  `gap` = 2 line ends        <b> <i> <code> <a>  a mark in the text; empty ones go
 //     <br> <tr>            `gap` = 1                  <ul> <ol> <blockquote>  the beginning of each line
@@ -10,7 +10,7 @@
 //
 // Invariants:
 //   - nesting beyond the small arrays below is read as if it were not there.
-//   - what is written for a byte of the page is bounded, and OUT_MAX bounds all of it.
+//   - the output for one byte of the page is bounded, and OUT_MAX bounds the whole.
 
 #include "base/html.h"
 
@@ -74,7 +74,7 @@ static void begin_line(struct page *p)
     p->item = false;
 }
 
-/// Whatever is wanted before the next word.
+/// Write what must come before the next word.
 static void flush(struct page *p)
 {
     if (p->gap != 0 || !p->begun) {
@@ -252,7 +252,7 @@ static struct str attribute(struct str rest, const char *name)
     return STR_NULL;
 }
 
-/// An address in parentheses, without what would end them or the line.
+/// An address in parentheses; characters that would end them or the line are escaped or left out.
 static void add_address(struct page *p, struct str href)
 {
     struct buf clean = {.max = SIZE_MAX}, full = {.max = SIZE_MAX};

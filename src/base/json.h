@@ -23,8 +23,8 @@ struct json {
     };
 };
 
-/// A key that is this byte and a number stands for that integer, in values that come from a language whose
-/// tables have integers as keys. No text has the byte. It is written as the number's text.
+/// In values from a language whose tables have integers as keys, such a key is this byte and the digits. No UTF-8 text
+/// contains the byte. Only the digits are written.
 #define JSON_INTEGER_KEY '\xFF'
 
 struct json_member {
@@ -50,8 +50,8 @@ struct json_opts {
 /// without fraction or exponent that fit kept as int64, longer ones as double. `opts` may be NULL
 /// (depth JSON_DEPTH, duplicates refused).
 /// Returns 0, or a negative code with `*out` NULL and `e` (may be NULL) saying what is wrong in
-/// which line and column, counted in characters from 1. Time is linear in `text.n`; the arena
-/// keeps what was built until then.
+/// which line and column, counted in characters from 1. Time is linear in `text.n`. On failure the
+/// values built so far stay in the arena.
 int json_parse(struct json **out, struct arena *a, struct str text, const struct json_opts *opts,
                struct err *e) MUST_CHECK;
 
@@ -77,7 +77,7 @@ bool json_equal(const struct json *a, const struct json *b);
 /// A copy with strings of its own, NUL-terminated; NULL of NULL.
 struct json *json_clone(struct arena *a, const struct json *v);
 /// Make the keys of `obj`, an object that was built and not parsed, unique in place: a repeated key keeps its first place
-/// and its last value. Was there one? In linear time.
+/// and its last value. Returns whether there was one. Linear time.
 bool json_fold(struct json *obj);
 /// A copy of the object `obj` (NULL, or anything else: an empty one) in which `key` is `value`, in its old place or at the
 /// end; without `key` when `value` is NULL. Only the object itself is copied: the rest stays where it is.

@@ -24,7 +24,7 @@ static bool to_int(const struct json *v, int64_t *out)
 
 // ---- pointers -----------------------------------------------------------------------------
 
-/// Does a pointer's token, with ~0 for '~' and ~1 for '/', stand for `key`?
+/// Is a pointer's token, with ~0 for '~' and ~1 for '/', the key `key`?
 static bool token_is_key(struct str token, struct str key)
 {
     size_t k = 0;

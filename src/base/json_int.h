@@ -18,8 +18,8 @@ static inline __m128i json__load16(const char *p)
 }
 #endif
 
-/// The first byte of [p, end) that cannot stand in a string as it is or needs a closer look: a
-/// quote, a backslash, a control character, anything above ASCII. `end` when there is none.
+/// The first byte of [p, end) that must be escaped or checked: a quote, a backslash, a control
+/// character, anything above ASCII. `end` when there is none.
 static inline const char *json__plain_end(const char *p, const char *end)
 {
 #if defined(__SSE2__)
@@ -41,8 +41,8 @@ static inline const char *json__plain_end(const char *p, const char *end)
     return p;
 }
 
-/// Behind the run of well-formed characters above ASCII that starts at `p`; `p` when it is
-/// malformed.
+/// The end of the run of well-formed characters above ASCII that starts at `p`; `p` when the
+/// first is malformed.
 static inline const char *json__wide_end(const char *p, const char *end)
 {
     while (p < end && (unsigned char)*p >= 0x80) {

@@ -4,9 +4,8 @@
 //                  │                                          │ at ']' and '}'
 //                  └──> parse_array, parse_object ──> arena <─┘ copied side by side
 //
-// How many children a container has is known only at its end, so they gather on two stacks, one of values and
-// one of keys, shared by all levels; the closing bracket copies the topmost ones into the arena and takes them
-// off. Strings without escapes are not copied at all.
+// The number of children of a container is known only at its end. So children are pushed on two stacks, one of
+// values and one of keys, shared by all levels; the closing bracket copies its own into the arena and pops them. Strings without escapes are not copied at all.
 //
 // Invariants:
 //   - the text is read through [p, end) only; it needs no NUL at its end and may hold NULs.

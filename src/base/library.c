@@ -1,4 +1,4 @@
-// Shared objects by dlopen: most runs of the program need neither libcurl nor libpq, nor what comes with them.
+// Shared objects by dlopen: most runs of the program need neither libcurl nor libpq, nor their dependencies.
 
 #include "base/library.h"
 

@@ -6,7 +6,7 @@
 
 // Shared objects that are loaded when they are needed, and never linked.
 
-/// A function, and where in a table of function pointers its address goes.
+/// A function, and the offset of its pointer in a table of function pointers.
 struct library_function {
     const char *name;
     size_t at;

@@ -9,7 +9,7 @@
 // Invariants:
 //   - the sink runs under the lock, so lines do not mix and a sink is never called after the
 //     log_open() that replaced it has returned.
-//   - logging leaves errno alone, so that it can stand between a call and the look at its error.
+//   - logging leaves errno unchanged, so a line may be logged before errno is read.
 
 #include "base/log.h"
 
@@ -49,7 +49,7 @@ static void to_stderr(void *arg, enum log_level level, enum log_component compon
     (void)component;
     char *text = xasprintf(STR_FMT "\n", STR_ARG(line));
     ssize_t n = write(STDERR_FILENO, text, line.n + 1); // one call, so lines do not mix
-    (void)n;                                            // there is nobody left to tell
+    (void)n;                                            // there is nowhere else to report it
     free(text);
 }
 

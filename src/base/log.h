@@ -45,7 +45,7 @@ void log_open(enum log_level level, log_sink *sink, void *arg);
 /// The level below which lines are dropped.
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
-/// "error", "warn", "info" or "debug"; false for anything else.
+/// Read "error", "warn", "info" or "debug", in any case; false for anything else.
 bool log_level_parse(struct str name, enum log_level *out);
 const char *log_level_name(enum log_level level);
 const char *log_component_name(enum log_component component);

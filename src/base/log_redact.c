@@ -1,7 +1,7 @@
 // Find secrets in text, and put "[redacted]" in their place.
 //
-// What is known to be secret was replaced before (redact.c). This knows no secrets, only the places they
-// stand in:
+// redact.c has replaced the known secrets before. This file knows no secrets, only the places where they
+// are written:
 //
 //     Authorization: Bearer X     token=X     api_key = "X"     "client_secret": "X"     sk-X
 //                           ^           ^                ^                       ^       ^
@@ -11,7 +11,7 @@
 // that was JSON stays JSON: a value ends at its closing quote, escaped quotes are stepped over, and
 // a text nested in a string (\"token\":\"X\") is read like any other.
 //
-// Time is linear in the text: words and values are each looked at once. Where in doubt more is hidden, never less.
+// Time is linear in the text: words and values are each looked at once. In doubt it hides more, never less.
 
 #include "base/log_int.h"
 

@@ -15,7 +15,7 @@ struct map {
 void map_init(struct map *m);
 void map_fini(struct map *m);
 
-/// The value of `key`, or NULL.
+/// The value of `key`, or NULL when absent.
 void *map_get(const struct map *m, struct str key);
 /// Set `key` to `value` (not NULL) and return what it replaced, or NULL.
 void *map_set(struct map *m, struct str key, void *value);

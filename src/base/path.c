@@ -297,8 +297,8 @@ static int write_new(int dir, const char *name, struct str bytes, mode_t mode)
     return rc;
 }
 
-/// Write `bytes` to a temporary file in `from`, then give it its `name` in `dir`: in place of what is there,
-/// or only when nothing is.
+/// Write `bytes` to a temporary file in `from`, then move it to `name` in `dir`, replacing a file of that name
+/// only with `replace`.
 static int write_in(int from, int dir, const char *name, struct str bytes, mode_t mode,
                     bool replace)
 {

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/// Append `/name` to a copy of `dir`; an absolute `name` stands alone. Caller frees.
+/// A copy of `dir` with `/name` appended, or of `name` alone if that is absolute. Caller frees.
 char *path_join(const char *dir, const char *name);
 
 /// Borrowed last part of `path`, without slashes at its end; "/" for the root.
@@ -15,7 +15,7 @@ struct str path_base(struct str path);
 const char *path_below(const char *dir, const char *path);
 /// Borrowed part before the last slash; "." when there is none, "/" for the root.
 struct str path_dir(struct str path);
-/// Is there a directory at `path`, or a link to one? Is there anything, a link that leads nowhere included?
+/// Is `path` a directory, or a link to one? Does `path` exist? A dangling link does.
 bool path_is_dir(const char *path);
 bool path_exists(const char *path);
 /// `~` and `~/...` replaced by $HOME (or the password database); anything else, and an unknown home, stays

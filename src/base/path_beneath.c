@@ -31,7 +31,7 @@ enum { WALK_ON = INT_MIN }; // neither a descriptor nor an error
 
 struct beneath_walk {
     vec(int) dirs;       // from the root to where we are; the first is the caller's
-    char rest[PATH_MAX]; // what is still to be walked
+    char rest[PATH_MAX]; // the parts not walked yet
     unsigned links;      // followed so far
 };
 

@@ -22,8 +22,8 @@ static int error(void)
     return errno != 0 ? -errno : -EIO;
 }
 
-/// A stream of the directory `name` in `at`, which must be no link and, with `dev`, lie on that
-/// file system. One that its owner may not search is opened up. NULL with errno.
+/// A stream of the directory `name` in `at`, which must not be a link and, with `dev`, must be on that
+/// file system. Its owner gets the right to read, write and search it. NULL with errno.
 static DIR *open_dir(int at, const char *name, const dev_t *dev, struct stat *st)
 {
     char self[64];

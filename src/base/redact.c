@@ -21,7 +21,7 @@
 // Invariants:
 //   - `count` is 0 exactly while nothing is known; it is read without the lock, so that the usual case
 //     costs nothing.
-//   - what is known is never forgotten but by redact_clear(): a secret that was replaced is still one.
+//   - only redact_clear() forgets a secret: one that got a new value may still be in use.
 
 #include "base/redact.h"
 

@@ -20,7 +20,7 @@ void redact_text(struct buf *out, struct str text);
 /// Write the member `key` of an object: `text` without secrets, null for STR_NULL.
 void redact_member(struct jw *w, const char *key, struct str text);
 
-/// Append a JSON text to `out` without secrets; false, and nothing was appended, when it holds none.
+/// Append a JSON text to `out` without secrets. False when it contains none: nothing is appended then.
 bool redact_json_to(struct buf *out, struct str text);
 /// Replace secrets in a JSON text, in strings only, as they look there (escaped): JSON stays JSON. `b` is
 /// as it was when there are none, which costs a nanosecond a byte, or nothing while no secret is known.
@@ -36,5 +36,5 @@ void redact_stream_fini(struct redact_stream *s);
 /// The text that is known to be free of secrets: borrowed, `piece` itself while no secret is known, else
 /// built in `out`, which is cleared first.
 struct str redact_feed(struct redact_stream *s, struct buf *out, struct str piece);
-/// The text is over: append what was held back.
+/// The text has ended: append the part that was held back.
 void redact_flush(struct redact_stream *s, struct buf *out);

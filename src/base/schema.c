@@ -69,7 +69,7 @@ static void add_path(struct buf *out, const struct schema_place *p)
     }
 }
 
-/// Put the place in front of what err_set() just said.
+/// Prefix the message that err_set() just made with the place.
 static int at(const struct schema_place *p, struct err *e, int rc)
 {
     struct buf path = {.max = PATH_MAX_SHOWN};
@@ -255,8 +255,8 @@ static int check_names(const struct json *v, const struct schema_place *p, struc
     return rc;
 }
 
-/// After `rc`, may another part have something worse to say?
-static bool goes_on(int rc)
+/// After `rc`, may another part still give a worse code?
+static bool may_worsen(int rc)
 {
     return rc == 0 || rc == ERR_UNSUPPORTED;
 }
@@ -271,7 +271,7 @@ static int check_properties(const struct json *v, const struct schema_place *p, 
     int rc = expect(v, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, v) {
         struct schema_place here = below(p, m->key, 0);
-        rc = goes_on(rc) ? worse(rc, check(&m->value, &here, e)) : rc;
+        rc = may_worsen(rc) ? worse(rc, check(&m->value, &here, e)) : rc;
     }
     return rc;
 }
@@ -287,7 +287,7 @@ static int check_forms(const struct json *v, const struct schema_place *p, struc
     size_t i = 0;
     json_foreach_item (form, v) {
         struct schema_place here = below(p, STR_NULL, i++);
-        rc = goes_on(rc) ? worse(rc, check(form, &here, e)) : rc;
+        rc = may_worsen(rc) ? worse(rc, check(form, &here, e)) : rc;
     }
     return rc;
 }
@@ -595,7 +595,7 @@ static int check(const struct json *schema, const struct schema_place *p, struct
     }
     int rc = expect(schema, JSON_OBJ, "an object", p, e);
     json_foreach_member (m, schema) {
-        rc = goes_on(rc) ? worse(rc, check_keyword(m, p, e)) : rc;
+        rc = may_worsen(rc) ? worse(rc, check_keyword(m, p, e)) : rc;
     }
     const struct json *fallback = json_get(schema, "default");
     if (rc == 0 && fallback != NULL) { // what we fill in ourselves must not be refused afterwards

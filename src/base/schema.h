@@ -11,13 +11,13 @@
 enum { SCHEMA_STEPS = 200 * 1000 }; // that one check takes at most: some ten milliseconds
 
 /// Is `schema` one of ours? ERR_INVALID with the place inside it ("properties.n: unknown type 'int'
-/// (did you mean 'integer'?)"; callers put their own name in front) when it is malformed, uses what nobody
-/// knows, or has a default that does not fit; ERR_UNSUPPORTED when it uses a keyword of the standard that we do not
+/// (did you mean 'integer'?)"; callers put their own name in front) when it is malformed, uses an unknown keyword
+/// or type, or has a default that does not fit; ERR_UNSUPPORTED when it uses a keyword of the standard that we do not
 /// check, or a boolean as a schema. NULL is fine.
 int schema_check(const struct json *schema, struct err *e) MUST_CHECK;
 
-/// Does `value` (NULL: null) fit? ERR_INVALID with the path of the first that does not and what was
-/// wanted ("input.sides: must be an integer, is a string"). `root` is how messages call the value
+/// Does `value` (NULL: null) fit? ERR_INVALID with the path of the first part that does not and what the schema
+/// wants there ("input.sides: must be an integer, is a string"). `root` is how messages call the value
 /// itself. A schema that schema_check() refused is the caller's bug; NULL fits everything. A value that takes more than
 /// SCHEMA_STEPS does not fit.
 int schema_fit(const struct json *schema, const struct json *value, const char *root,

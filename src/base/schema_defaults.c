@@ -34,7 +34,7 @@ static void replace(struct json *obj, struct str key, const struct json *v)
     }
 }
 
-/// What is done to a value at each place of it.
+/// How the value at one place is completed; returns it or a copy.
 typedef const struct json *fill_fn(const struct json *schema, const struct json *value,
                                    struct filling *f);
 

@@ -8,7 +8,7 @@
 enum { SLUG_MAX = 64, SLUG_TEXT = SLUG_MAX + 1, SLUG_HASH_MAX = 48 }; // TEXT: with the NUL
 
 /// The slug of an absolute path: last part, lower case, all but a-z0-9- becomes `-`, runs collapsed, ends
-/// trimmed; "project" where nothing is left. Cut so that slug_taken() has room. Returns `out`.
+/// trimmed; "project" if nothing is left. Cut so that slug_taken() has room. Returns `out`.
 const char *slug_of(const char *path, char out[SLUG_TEXT]);
 
 /// The same with `-` and the first `digits` (8 to SLUG_HASH_MAX) hex digits of the path's SHA-256: for a

@@ -4,11 +4,11 @@
 
 #include "base/err.h"
 
-// Unix sockets by path. The kernel takes 107 bytes of path and homes may be deeper than that; here a path may have any
-// length, but for its last part.
+// Unix sockets by path. The kernel takes 107 bytes of path, and homes may be deeper. Here only the last part of a path
+// is limited.
 
-/// The address of `path`. `*dir` is a descriptor that must stay open until the address was used, or -1; the caller
-/// closes it in any case.
+/// The address of `path`. `*dir` is -1, or a descriptor that must stay open while the address is in use; the caller
+/// closes it, also after a failure.
 int sock_address(struct sockaddr_un *out, const char *path, int *dir, struct err *e) MUST_CHECK;
 
 /// Bind `path`, mode 0600; nothing may be there yet. Listen on it, too. Connect to one. All return a close-on-exec,

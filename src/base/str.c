@@ -1,4 +1,4 @@
-// Borrowed strings: compare, cut, convert, and guess what was meant.
+// Borrowed strings: compare, cut, convert, and find the nearest word to a misspelt one.
 
 #include "base/str.h"
 

@@ -1,8 +1,8 @@
 // The hub's standard streams, so that using them never stops the loop.
 //
 // Plugins have Lua's `io`: io.read() would wait for the terminal that the hub was started from, io.write() for
-// a reader of the hub's output, and the whole hub with them. So standard input is empty, and output that does
-// not fit into the pipe at once is an error for the plugin that writes.
+// a reader of the hub's output, and the whole hub would wait too. So standard input is empty, and output that
+// does not fit into the pipe at once is an error for the plugin that writes.
 //
 // Only the C library's streams are replaced. The descriptors stay as they are: setting O_NONBLOCK on them
 // would set it for the shell that started us too, and a crash report goes there directly.

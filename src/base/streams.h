@@ -1,5 +1,5 @@
 #pragma once
 
-/// Make the standard streams of this process ones that never wait: input is empty, and output that its reader does not take at
-/// once fails. Before anything prints.
+/// Replace the standard streams of this process by streams that never wait: input is empty, and output that the reader does
+/// not take at once fails. Call it before anything prints.
 void streams_own(void);

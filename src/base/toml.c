@@ -47,7 +47,7 @@ struct toml_node {
     struct toml_node *first, *last, *next; // children; sibling
 };
 
-/// One part of a key as it stands in the text.
+/// One part of a key, as written in the text.
 struct toml_part {
     struct str name; // borrowed until the next key or string is read
     struct toml__place at;
@@ -219,8 +219,8 @@ static struct toml_node *step_dotted(struct toml_parser *p, struct toml_node *fr
     return n->origin == FROM_DOTTED ? n : fail_closed(p, n, part->at);
 }
 
-/// Read `a.b.c` and go from `*table` through a and b; what is done with c, in `last`, is the
-/// caller's business. Blanks after the key are skipped.
+/// Read `a.b.c` and step from `*table` through a and b, each with `step`. The caller handles c, which is in
+/// `last`. Blanks after the key are skipped.
 static int read_key(struct toml_parser *p, struct toml_node **table, step_fn *step,
                     struct toml_part *last)
 {

@@ -1,13 +1,13 @@
 // The lower half of the TOML parser: characters, places, keys and strings.
 //
-// What may stand nowhere in a document (bad UTF-8, control characters, a carriage return without
-// its line feed) is refused once for the whole text before the first key is read. The rest of the
-// parser need not look for it: inside strings and comments every character it meets is allowed,
-// and a line end is "\n" or "\r\n".
+// Characters that no document may contain (bad UTF-8, control characters, a carriage return without
+// its line feed) are refused for the whole text before the first key is read. So the rest of the
+// parser need not check for them: every character in a string or comment is allowed, and a line end
+// is "\n" or "\r\n".
 //
 // Places: lines are counted as line ends are passed. Columns count characters, which cannot be had
 // by subtraction; `mark` remembers the last place that was asked for on this line, so that each
-// byte is counted once, also when a million values stand on one line.
+// byte is counted once, also when a million values are on one line.
 //
 // Line ends inside multi-line strings become "\n" whatever the file has.
 
@@ -178,7 +178,7 @@ struct quote {
     struct toml__place from;
 };
 
-/// At a quote: true when it ends the string. Up to two may stand before the three that do.
+/// At a quote: true when the string ends here. Up to two quotes may come before the three that end it.
 static bool close_quote(struct toml__src *s, const struct quote *q)
 {
     size_t n = 0, most = q->multi ? 5 : 1, need = q->multi ? 3 : 1;

@@ -20,7 +20,7 @@ static const char not_a_time[] = "is not a date or time, as in 1979-05-27T07:32:
 
 // ---- numbers ------------------------------------------------------------------------------
 
-/// The digit's worth, or 99 for what is no digit at all.
+/// The value of the digit, or 99 if `c` is not a digit.
 static unsigned digit_of(char c)
 {
     if (isdigit((unsigned char)c)) {
@@ -29,7 +29,7 @@ static unsigned digit_of(char c)
     return isxdigit((unsigned char)c) ? (unsigned)((c | 0x20) - 'a' + 10) : 99;
 }
 
-/// Skip digits with single underscores between them. False when none stands here or an underscore
+/// Skip digits with single underscores between them. False when there is no digit or an underscore
 /// is not between two.
 static bool skip_digits(struct str *t, unsigned base)
 {

@@ -22,6 +22,6 @@ void url_join(struct buf *out, const struct url *base, struct str ref);
 
 /// Append `text` as a part of a path or query: all but letters, digits and "-._~" become %XX.
 void url_encode(struct buf *out, struct str text);
-/// Append `text` with its %XX decoded, and with `plus` each '+' as a space, as in forms. What is no escape stays as it is.
-/// The result may hold any byte.
+/// Append `text` with its %XX decoded, and with `plus` each '+' as a space, as in forms. A '%' that begins no escape
+/// stays. The result may hold any byte.
 void url_decode(struct buf *out, struct str text, bool plus);

@@ -1,8 +1,8 @@
 // UTF-8: check, decode, encode, cut.
 //
 // Everything that comes from outside passes through here, and most of it is ASCII: runs of it are
-// skipped sixteen bytes at a time, only the rest is decoded character by character. What is well
-// formed is decided in one place, decode(), so that no two functions can disagree.
+// skipped sixteen bytes at a time, only the rest is decoded character by character. Only decode()
+// decides whether a character is well formed, so that no two functions can disagree.
 //
 // Not here: normalisation, grapheme clusters, case. Widths are in utf8_width.c.
 
