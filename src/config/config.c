@@ -6,9 +6,9 @@
 //     index: key ──> slot <── slots, sorted      slot: key, value, origin, file and line
 //
 // Keys sort with their numbers as numbers (plugins.2 before plugins.10), and all keys of one
-// `providers.NAME.` lie together, which config_next_name() relies on.
+// `providers.NAME.` are neighbours, which config_next_name() relies on.
 //
-// Not done here: what was chosen by command (choices.json) and what a client's environment says.
+// Not done here: choices made by commands (choices.json) and the environment of a client.
 
 #include "config/config.h"
 

@@ -34,7 +34,7 @@ struct config_sources {
                               // with the client, do not count
 };
 
-// ---- what was wrong -----------------------------------------------------------------------
+// ---- diagnostics --------------------------------------------------------------------------
 
 enum config_severity { CONFIG_WARNING, CONFIG_ERROR };
 
@@ -44,7 +44,7 @@ struct config_diag {
     uint32_t line, col; // from 1; 0 when the whole file is meant
     char *message;
     char *hint;   // what to do about it, or NULL
-    bool refuses; // it is about what sessions may do: none begins until it is mended
+    bool refuses; // it is about what sessions may do: none begins until it is fixed
 };
 
 /// Every problem found by one config_load(). The caller's storage.
@@ -72,11 +72,12 @@ bool config_diags_full(const struct config_diags *d);
 /// Add copies of those of `from` that are about the file `path`.
 void config_diags_add_from(struct config_diags *d, const struct config_diags *from,
                            const char *path);
-/// The first that lets no session begin; NULL: none does.
+/// The first diagnostic that stops sessions from beginning; NULL when there is none.
 const struct config_diag *config_diags_refusal(const struct config_diags *d);
-/// Let no session begin until the problem is mended; its hint says so.
+/// Let no session begin until the problem is fixed; its hint says so.
 void config_diag_refuse(struct config_diag *d);
-/// Nothing stands in for the files that have errors: let no session begin until they are mended.
+/// There are no earlier settings to use in place of the files that have errors: let no session begin until they are
+/// fixed.
 void config_diags_refuse(struct config_diags *d);
 /// Write [{severity, path, line?, col?, message, hint?}]; NULL is an empty list.
 void config_diags_write(const struct config_diags *d, struct jw *w);
@@ -89,10 +90,10 @@ struct config;
 ///
 /// A missing file is an empty layer. A file that cannot be read, has a syntax error, a value of the
 /// wrong type or out of range is broken: nothing of it counts, `d->broken` is set, and `*out` is
-/// made of the other layers. Who has an earlier configuration keeps that one and shows `d`; who
-/// has none starts with `*out`. Unknown keys, and keys a project may not set, are warnings.
+/// made of the other layers. A caller with an earlier configuration keeps that one and shows `d`; one
+/// without starts with `*out`. Unknown keys, and keys a project may not set, are warnings.
 ///
-/// Fails only for what was said to this very process: a bad flag (ERR_USAGE) or a bad environment
+/// Fails only for the flags and the environment of this process: a bad flag (ERR_USAGE) or a bad
 /// variable (ERR_INVALID); then `*out` is NULL. `d` must be empty; blocks on file reads.
 int config_load(struct config **out, const struct config_sources *src, struct config_diags *d,
                 struct err *e) MUST_CHECK;
@@ -100,7 +101,7 @@ void config_free(struct config *c); // NULL is fine
 
 // ---- the settings in force ------------------------------------------------------------------
 
-/// A change was put into force; the settings before it are still there during the call.
+/// New settings are in force; the old ones are still valid during the call.
 typedef void config_changed_fn(void *arg);
 
 struct config_listener {
@@ -116,19 +117,19 @@ struct config_live {
     vec(struct config_listener) listeners;
 };
 
-/// Be told of changes, after those who came before.
+/// Call `changed` after each change, after the listeners added before.
 void config_listen(struct config_live *c, config_changed_fn *changed, void *arg);
-/// Not any more. Everyone must have left before `c` goes.
+/// Stop that. Every listener must be removed before `c` is freed.
 void config_unlisten(struct config_live *c, config_changed_fn *changed, void *arg);
-/// Put `now` into force, borrowed until the next call, and tell everyone.
+/// Put `now` into force, borrowed until the next call, and call the listeners.
 void config_put(struct config_live *c, const struct config *now, const struct config_diags *diags);
 
 // ---- reading ------------------------------------------------------------------------------
 
 // `key` is a dotted name out of keys.def ("watch.debounce_ms"). A name that is not there, or the
-// wrong getter for its type, is a bug and asserts. What is returned is borrowed from `c`.
+// wrong getter for its type, is a bug and asserts. Results are borrowed from `c`.
 
-/// The file of the system or the user that is broken, so that `c` lacks what it says; NULL: there is none.
+/// The broken file of the system or the user, whose settings `c` lacks; NULL when there is none.
 const char *config_left_out(const struct config *c);
 
 /// A text; never NULL.
@@ -143,7 +144,7 @@ const char *const *config_strings(const struct config *c, const char *key);
 /// One effective setting.
 struct config_entry {
     const char *key;  // "listen", "providers.work.kind", "prices.\"gpt-5.1\".input", "plugins.0"
-    const char *name; // what stands for the `*` of keys.def ("work", "gpt-5.1"), else NULL
+    const char *name; // the user's name for the `*` of keys.def ("work", "gpt-5.1"), else NULL
     const struct json *value; // strings in it are NUL-terminated
     enum config_origin origin;
     const char *path; // the file, or the name of the variable; NULL for default and flag
@@ -163,9 +164,9 @@ const char *config_next_name(const struct config *c, const char *table, size_t *
 const struct config_entry *config_next(const struct config *c, size_t *at);
 
 const char *config_origin_name(enum config_origin origin); // "default", "system", ... "policy"
-/// Whether [policy] decides a setting of keys.def: nothing that a command or a choice asks for wins over it.
+/// Whether [policy] decides a setting of keys.def: no command and no choice may override it.
 bool config_is_policy(const struct config *c, const char *key);
-/// What [policy] leaves of a wish for an ENUM of keys.def: `asked`, or the policy's own choice where that is narrower.
+/// The value allowed for an ENUM of keys.def: `asked`, or the value of [policy] where that is narrower.
 const char *config_allowed(const struct config *c, const char *key, const char *asked);
 
 /// All settings as one object {key: value}, made in `a`; keys are borrowed from `c`. Members whose name looks like a

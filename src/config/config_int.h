@@ -22,7 +22,7 @@ struct config {
     const char *left_out;           // the file that was broken last, of the system or the user
 };
 
-/// Set `entry.key`, replacing what a lower layer said. Everything `entry` points to must live as
+/// Set `entry.key`, replacing the value of a lower layer. Everything `entry` points to must live as
 /// long as `c`.
 void config__put(struct config *c, const struct schema__key *key, struct config_entry entry);
 

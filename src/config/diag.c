@@ -1,4 +1,4 @@
-// What was wrong with the configuration, for people and for GET /config.
+// The problems of the configuration, for the user and for GET /config.
 //
 // Messages quote names and values out of files, and a project's file is written by others: control
 // characters are replaced before anything can reach a terminal, and the number of diagnostics is
@@ -108,8 +108,8 @@ const struct config_diag *config_diags_refusal(const struct config_diags *d)
 void config_diag_refuse(struct config_diag *d)
 {
     if (!d->refuses) {
-        char *hint = d->hint != NULL ? xasprintf("%s, and no session starts", d->hint)
-                                     : xstrdup("no session starts until it is mended");
+        char *hint = d->hint != NULL ? xasprintf("%s; until then no session starts", d->hint)
+                                     : xstrdup("no session starts until this is fixed");
         free(d->hint);
         d->hint = hint;
         d->refuses = true;

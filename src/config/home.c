@@ -1,4 +1,4 @@
-// Where everything lies, and whether it is safe to put secrets there.
+// The paths of all files, and whether it is safe to put secrets there.
 //
 //     --home, AFLOAT_HOME, ~/.afloat ──> dir      config, token, secrets, state, sessions, logs
 //     AFLOAT_RUNTIME, dir/run (a home was named), $XDG_RUNTIME_DIR/afloat, dir/run
@@ -90,12 +90,12 @@ static int prepare_dir(const char *what, const char *path, struct err *e)
         return err_sys(e, "cannot look at the %s '%s'", what, path);
     }
     if (st.st_uid != geteuid()) {
-        return err_set(e, ERR_DENIED, "the %s belongs to user %u; mend it with: sudo chown %u '%s'",
-                       what, (unsigned)st.st_uid, (unsigned)geteuid(), path);
+        return err_set(e, ERR_DENIED, "the %s belongs to user %u; run: sudo chown %u '%s'", what,
+                       (unsigned)st.st_uid, (unsigned)geteuid(), path);
     }
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        return err_set(e, ERR_DENIED,
-                       "the %s can be written by others; mend it with: chmod 700 '%s'", what, path);
+        return err_set(e, ERR_DENIED, "other users can write to the %s; run: chmod 700 '%s'", what,
+                       path);
     }
     return 0;
 }

@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 
-/// Where everything lies (CONTRACT 1). All paths are absolute; freed by home_fini().
+/// The paths of all files of a home. All are absolute; freed by home_fini().
 struct home {
     char *dir;       // AFLOAT_HOME, default ~/.afloat
     char *runtime;   // AFLOAT_RUNTIME; else dir/run if the home was named, else
@@ -25,6 +25,6 @@ struct home {
 int home_resolve(struct home *h, const char *dir, struct err *e) MUST_CHECK;
 void home_fini(struct home *h); // frees the strings; a zeroed one is allowed
 
-/// Create what is missing (directories 0700) and refuse a home or runtime directory that belongs to
-/// another user or can be written by others, saying the command that mends it.
+/// Create the missing directories (0700) and refuse a home or runtime directory that belongs to
+/// another user or that others can write to; the error names the command that fixes it.
 int home_prepare(const struct home *h, struct err *e) MUST_CHECK;

@@ -2,10 +2,9 @@
 //
 // The lock on home/hub.lock makes us the only hub of a home; the one on runtime/hub.pid the only one
 // that listens in a runtime directory (two homes may be told to share one). The kernel drops both
-// when the process dies, however it dies: a pid file or socket whose lock is free is stale, and
-// nobody needs to guess from its age or its number. One thing may keep them for a moment longer: a child that
-// was between fork and exec when the hub was killed has them open, too. So a lock whose holder is dead is
-// waited for.
+// when the process dies, however it dies: a pid file or socket whose lock is free is stale, whatever its age
+// or its number. One thing may keep a lock for a moment longer: a child that was between fork and exec when the
+// hub was killed has the file open, too. So we wait for a lock whose holder is dead.
 
 #include "config/instance.h"
 

@@ -9,8 +9,8 @@ struct instance {
     int runtime_fd; // holds the lock on runtime/hub.pid
 };
 
-/// Become the hub of this home, or fail with ERR_CONFLICT naming the process that is. Locks die with
-/// the process, so a killed hub leaves nothing that could be in the way.
+/// Become the hub of this home, or fail with ERR_CONFLICT naming the process that is. The locks end with
+/// the process, so a killed hub never blocks the next one.
 int instance_take(struct instance *in, const struct home *h, struct err *e) MUST_CHECK;
 
 /// The runtime directory was emptied or made anew under us: lock and announce there again. Nothing

@@ -4,10 +4,10 @@
 //                                   ├──> unknown name: a warning with the nearest known one
 //                                   └──> wrong type or range: an error, the file is broken
 //
-// The walk goes down three tables at most, as deep as keys.def is; what lies in a free table
-// (options of a plugin) is kept as it is.
+// The walk goes down three tables at most, as deep as keys.def is; the contents of a free table
+// (options of a plugin) are kept as they are.
 //
-// Invariant: nothing read here is in force; load.c merges what was staged if `broken` is false.
+// Invariant: nothing read here is in force; load.c merges the staged values if `broken` is false.
 
 #include <errno.h>
 
@@ -31,8 +31,8 @@ static struct config_place place(const struct layer *l, uint32_t line, uint32_t 
     return (struct config_place){l->path, line, col};
 }
 
-/// What says what a session may do counts as it is meant or not at all. So when the diagnostic that was
-/// added last is about `key` ("sandbox.mode", "sandbox.") there, no session begins until it is mended.
+/// A setting that limits sessions must count as the user meant it, or no session may begin. So if `key`
+/// ("sandbox.mode", "sandbox.") is one, the diagnostic added last stops sessions until it is fixed.
 static void mark_strict(struct layer *l, const char *key)
 {
     static const char *const strict[] = {"session", "sandbox", "permission", "command_hooks"};
@@ -47,8 +47,8 @@ static void mark_strict(struct layer *l, const char *key)
 static const char *mend_hint(const struct layer *l)
 {
     return l->origin == CONFIG_SYSTEM || l->origin == CONFIG_POLICY
-               ? "nothing of this file counts until it is mended, its [policy] neither"
-               : "nothing of this file counts until it is mended";
+               ? "the whole file is ignored until this is fixed, with its [policy]"
+               : "the whole file is ignored until this is fixed";
 }
 
 /// How a wrong value is shown: numbers and short strings as they are, else the type.
@@ -125,7 +125,7 @@ static void to_json(struct arena *a, const struct toml *v, struct json *out)
     }
 }
 
-/// `v` as a value of `k`, or false after a complaint. Only in free tables may a time stand.
+/// Convert `v` to a value of `k`; false after a complaint. Only free tables may contain a time.
 static bool convert(struct layer *l, const struct schema__key *k, const char *key,
                     const struct toml *v, struct json *out)
 {
@@ -170,7 +170,7 @@ static struct json *element_to_json(struct layer *l, const struct schema__array 
     return obj;
 }
 
-/// What an element lacks, or NULL.
+/// The required keys that an element lacks, or NULL.
 static const char *missing(const struct schema__array *array, const struct toml *item)
 {
     static const struct {
@@ -239,7 +239,7 @@ static const char *key_text(struct layer *l, const struct table *t, struct str n
 
 static void walk(struct layer *l, const struct table *t, const struct toml *v);
 
-/// A known name: a setting, or a table to go on with.
+/// A known name: a setting, or a table to walk.
 static void read_known(struct layer *l, const struct table *t, const struct toml_member *m,
                        struct schema__step step)
 {
@@ -320,9 +320,9 @@ static struct toml *read_file(struct layer *l)
     }
     buf_fini(&text);
     if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {
-        const char *behind = line != 0 ? strstr(e.msg, ": ") : NULL; // the place is said once
+        const char *after = line != 0 ? strstr(e.msg, ": ") : NULL; // the diagnostic has the place
         config_diags_add(l->d, CONFIG_ERROR, place(l, line, col), mend_hint(l), "%s",
-                         behind != NULL ? behind + 2 : e.msg);
+                         after != NULL ? after + 2 : e.msg);
         l->broken = true;
     }
     return root;

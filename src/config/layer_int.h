@@ -8,7 +8,7 @@
 struct layer__value {
     const struct schema__key *key;     // NULL: an element of `array`
     const char *text;                  // the full key, NULL for an element
-    const char *name;                  // what the `*` stands for, or NULL
+    const char *name;                  // the user's name for the `*`, or NULL
     const struct schema__array *array; // NULL: not an element
     struct json *json;
     uint32_t line, col;

@@ -1,4 +1,4 @@
-// The settings in force, and who is told when others take their place.
+// The settings in force, and the listeners for their changes.
 
 #include <assert.h>
 

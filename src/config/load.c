@@ -7,11 +7,11 @@
 //     environment, flags ── text, by the type of the key ──────────┤
 //     [policy] of the system file ─────────────────────────────────┘ highest
 //
-// A file counts as a whole or not at all: half a file is a configuration nobody wrote. So values
-// are staged while the file is walked (layer.c) and merged only if it had no error.
+// A file counts as a whole or not at all: the user did not write half a file. So values are staged
+// while the file is walked (layer.c) and merged only if it had no error.
 //
-// A project's file is written by whoever wrote the project, and trusting a project means running
-// its code in the sandbox, not handing over keys or widening the sandbox. keys.def says for each
+// A project's file comes with the project, and trusting a project means running its code in the
+// sandbox, not handing over keys or widening the sandbox. keys.def says for each
 // key what a project may do; NARROW is judged against the layers below it.
 //
 // Elements of an array of tables ([[plugins]]) of all layers add up, in layer order; nothing replaces them.
@@ -81,7 +81,7 @@ static void merge_value(struct layer *l, const struct layer__value *v)
     config__put(l->c, v->key, entry);
 }
 
-/// Put what was staged into force, unless the file is broken; ends the layer.
+/// Put the staged values into force, unless the file is broken; ends the layer.
 static void merge(struct layer *l)
 {
     if (l->broken && l->origin != CONFIG_PROJECT) {
@@ -146,7 +146,7 @@ static void load_defaults(struct config *c)
     }
 }
 
-/// Set `k` from text that was said to this process; `what` names it in the message.
+/// Set `k` from a flag or a variable of this process; `what` names it in the message.
 static int put_said(struct config *c, const struct schema__key *k, struct config_entry entry,
                     struct str text, int code, const char *what, struct err *e)
 {
@@ -198,7 +198,7 @@ static int load_flags(struct config *c, const char *const *flags, struct err *e)
     return rc;
 }
 
-// ---- what only the whole can show -----------------------------------------------------------
+// ---- checks that need all layers ------------------------------------------------------------
 
 static void check_whole(const struct config *c, struct config_diags *d)
 {

@@ -1,8 +1,8 @@
-// Files that hold secrets: read only when nobody else could have read or written them.
+// Files that hold secrets: read only when no other user could have read or written them.
 //
 // The checks are made on the open file, not on its name, so that nothing can be put in its place
-// between check and read. A symbolic link is refused: who can place one could point us at a file
-// of ours that he wants read out.
+// between check and read. A symbolic link is refused: another user could point it at a file of ours
+// that he wants to be read.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +18,11 @@ static int check_owner(const char *path, const struct stat *st, struct err *e)
         return err_set(e, ERR_DENIED, "'%s' is not a regular file", path);
     }
     if (st->st_uid != geteuid()) {
-        return err_set(e, ERR_DENIED, "file belongs to user %u; mend it with: sudo chown %u '%s'",
+        return err_set(e, ERR_DENIED, "file belongs to user %u; run: sudo chown %u '%s'",
                        (unsigned)st->st_uid, (unsigned)geteuid(), path);
     }
     if ((st->st_mode & 077) != 0) {
-        return err_set(e, ERR_DENIED, "file is open to others; mend it with: chmod 600 '%s'", path);
+        return err_set(e, ERR_DENIED, "file is open to other users; run: chmod 600 '%s'", path);
     }
     return 0;
 }

@@ -5,7 +5,7 @@
 //     [providers.work]      ""  ──"providers"──> "providers."  ──"work"──> "providers.*."
 //     kind = "anthropic"                                        ──"kind"──> the row providers.*.kind
 //
-// so a name is only compared with what may stand in its own table, and the nearest known name is
+// so a name is only compared with the known names of its own table, and the nearest known name is
 // looked for there. An exact name comes before a `*` row.
 //
 // Each type has one row in `types`: what it accepts, how it reads from text, how it is called.
@@ -251,7 +251,7 @@ static void parse_choice(struct str text, struct arena *a, struct json *out)
     (str_eqz(text, "*") ? parse_str : parse_strings)(text, a, out);
 }
 
-// ---- what is expected -----------------------------------------------------------------------
+// ---- expected values, for messages -----------------------------------------------------------
 
 static void expect_range(const struct schema__key *k, struct buf *out)
 {
@@ -297,9 +297,9 @@ static const struct type types[] = {
 
 // ---- public ---------------------------------------------------------------------------------
 
-/// The part of `k` right behind `prefix`, as in "kind" or "work" of "work.kind"; `*last` tells
-/// whether the pattern ends there. STR_NULL when `k` does not lie below `prefix`.
-static struct str part_behind(const struct schema__key *k, struct str prefix, bool *last)
+/// The part of `k` right after `prefix`, as in "kind" or "work" of "work.kind"; `*last` tells
+/// whether the pattern ends there. STR_NULL when `k` does not begin with `prefix`.
+static struct str part_after(const struct schema__key *k, struct str prefix, bool *last)
 {
     struct str pattern = str_of(k->pattern);
     if (pattern.n <= prefix.n || memcmp(pattern.p, prefix.n != 0 ? prefix.p : "", prefix.n) != 0) {
@@ -316,7 +316,7 @@ struct schema__step schema__step(struct str prefix, struct str name)
     bool last = false;
     for (int any = 0; any <= 1; any++) {
         for (const struct schema__key *k = schema__keys; k->pattern != NULL; k++) {
-            struct str part = part_behind(k, prefix, &last);
+            struct str part = part_after(k, prefix, &last);
             if (part.p == NULL || str_ends(part, "[]") ||
                 !(any ? str_eqz(part, "*") : !str_eqz(part, "*") && str_eq(part, name))) {
                 continue;
@@ -346,7 +346,7 @@ const char *schema__nearest(struct arena *a, struct str prefix, struct str name)
     bool last;
 
     for (const struct schema__key *k = schema__keys; k->pattern != NULL; k++) {
-        struct str part = part_behind(k, prefix, &last);
+        struct str part = part_after(k, prefix, &last);
         if (part.p != NULL && !str_eqz(part, "*")) {
             part.n -= str_ends(part, "[]") ? 2 : 0;
             known[n++] = arena_strdup(a, part);

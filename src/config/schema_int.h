@@ -52,12 +52,12 @@ struct schema__array {
 enum { SCHEMA_ARRAYS = 3 };
 extern const struct schema__array schema__arrays[SCHEMA_ARRAYS];
 
-/// What `name` is in the table that `prefix` stands for ("" for the top, "providers.*.").
-/// `key` is set for a setting, else `prefix` for a table; neither when it is unknown.
+/// Look `name` up in the table of `prefix` ("" for the top, "providers.*.").
+/// `key` is set for a setting, else `prefix` for a table; neither when the name is unknown.
 struct schema__step {
     const struct schema__key *key;
     struct str prefix;
-    bool any; // the name is the user's: it stands for a `*`
+    bool any; // the user chose the name: it matches a `*`
 };
 struct schema__step schema__step(struct str prefix, struct str name);
 

@@ -7,7 +7,7 @@
 //     flock secrets.json.lock ── read secrets.json ── write it anew (0600, synced, renamed) ── unlock
 //
 // Readers take no lock: they see the file before or after a rename. A file that is damaged or open to
-// others is never overwritten; the error says what is wrong, never what is in it.
+// others is never overwritten; the error names the problem, never the contents.
 
 #include "config/secrets.h"
 

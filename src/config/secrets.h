@@ -22,11 +22,11 @@ int secrets_remove(const char *path, const char *name, struct err *e) MUST_CHECK
 int secrets_get(const char *path, const char *name, char **out, struct err *e) MUST_CHECK;
 
 /// The one secret that the file `path` holds, without white space at its ends; the caller frees it.
-/// Only a file that nobody else can read: ERR_DENIED, with the command that mends it, else.
+/// ERR_DENIED, with the command that fixes it, when other users can read the file.
 int secrets_read_file(const char *path, char **out, struct err *e) MUST_CHECK;
 
-/// Make every value known to base/redact.h, under its name. What cannot be read is left: whoever needs it
-/// hears why. Blocks.
+/// Make every value known to base/redact.h, under its name. A file that cannot be read is skipped: the part that
+/// needs a secret reports why. Blocks.
 void secrets_know(const char *path);
 
 /// The caller's storage, ended with secret_names_fini().

@@ -25,10 +25,10 @@
 // The `load` of a plugin also has `files` (the text of each file of its language), `server` (which of them is
 // loaded) and `single`. `state` and `memory` of a result are what a handler changed in its ctx; `dropped {name, path?, line?}`
 // says that it changed its last argument and returned nothing. An event whose
-// name is a hook point (on_model_delta) is a hook that nobody waits for; its data is {handler, ctx, args}.
+// name is a hook point (on_model_delta) is a hook whose result the hub does not wait for; its data is {handler, ctx, args}.
 //
-// A `register` may carry `ref`, a number of the host's own that no other registration has; `unregister` takes back what has it,
-// before `loaded` or later. What watches a directory gets a `watch` for each file there that changed (`kind`: created, changed,
+// A `register` may carry `ref`, a number that the host chooses and no other registration has; `unregister` takes that
+// registration back, before `loaded` or later. What watches a directory gets a `watch` for each file there that changed (`kind`: created, changed,
 // deleted). Calls of a turn that still has the registration come after `unregister`, too.
 //
 // Every id that was asked is answered once, also after cancel. An `error` without an id concerns no

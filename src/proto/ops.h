@@ -21,16 +21,16 @@ enum op_flags {
     OP_OPEN = 4,        // needs no authentication
     OP_TEXT = 8,        // answers text/plain instead of JSON
     OP_SOCKET = 16,     // only over the Unix socket: never for browsers, models or the network
-    OP_MAY_STREAM = 32, // answers JSON, or server-sent events to who asks for them
+    OP_MAY_STREAM = 32, // answers JSON, or server-sent events to a client that asks for them
     OP_DESTROYS = 64,   // changes more than it adds: something may be lost
-    // Who may call it, beside clients: decisions on trust and permission, secrets and tokens are nobody's else.
+    // Who may call it, beside clients. Only clients decide on trust and permission, or reach secrets and tokens.
     OP_LUA = 128,    // Lua that runs in the hub (user trust), as hub.<noun>.<verb>
     OP_AGENT = 256,  // agent-written Lua in its sandbox, over the host protocol
     OP_WHOLE = 512,  // the body is its one parameter, whatever it holds
     OP_PAGES = 1024, // answers with a whole list, of which `limit` and `cursor` cut a page
 };
 
-/// Who calls an operation. Plugins may not set the parameters that are a person's.
+/// Who calls an operation. Plugins may not set the parameters of the user (`!` in ops.def).
 enum op_caller { OP_BY_CLIENT, OP_BY_PLUGIN };
 
 struct op {

@@ -1,17 +1,17 @@
-// Settings of projects, while somebody works in them.
+// Settings of projects, while sessions work in them.
 //
 //     enter ──────────┐
 //     file saved ─────┼──> worker: file, trust book, all layers ──> in force, or the last good ones stay
 //     trust changed ──┤
 //     hub's settings ─┘
 //
-// What a project may set, and what only narrower, is config/'s to say: what it may not is a diagnostic with
-// file and line, in the log and in `afloat config show`. Here is decided whether it counts at all. Bytes
-// that nobody trusts count for nothing, which is logged once until they change; a broken file, be it the
-// project's or the user's, changes nothing: the settings that were good stay, and where there were none the
-// hub's own count, never a mixture from which a stricter line is missing.
+// config/ decides which settings a project may set, and which only to a narrower value; it reports the others with
+// file and line, in the log and in `afloat config show`. This file decides whether the project's file counts at
+// all. A file that is not trusted is ignored, which is logged once until it changes. A broken file, of the project
+// or the user, changes nothing: the last good settings stay, or without any the hub's own count, never a mixture
+// from which a stricter line is missing.
 //
-// Reading is one thread's work, in order, so the last reading is the newest.
+// One thread reads, in order, so the last reading is the newest.
 
 #include "settings/projects.h"
 
@@ -30,15 +30,15 @@ struct project {
     char *root;
     struct config *config;     // NULL: the hub's
     struct config_diags diags; // of the last reading, that of the user's own file, too
-    char *refusal;             // what lets no session begin; NULL: nothing does
-    char *refused;             // text that nobody trusts, and that it was said of; NULL
+    char *refusal;             // why no session may begin; NULL: sessions may
+    char *refused;             // the untrusted text that was logged last, or NULL
     struct watch *watch;       // NULL: it could not be watched
 };
 
 struct projects {
     struct projects_opts o;
     struct lane *lane;
-    struct project *list; // those with somebody in them
+    struct project *list; // those with a session in them
     struct stays stays;
     bool closed;
 };
@@ -136,12 +136,12 @@ static void close_project(struct project *pr)
     free(pr);
 }
 
-/// Bytes that nobody trusts: said once.
+/// Log that the file is not trusted, once for each text.
 static void note_refused(struct project *pr, const char *text)
 {
     if (pr->refused == NULL || strcmp(pr->refused, text) != 0) {
         log_warn(LOG_CONFIG,
-                 "the settings of '%s' are not trusted and count for nothing: look at them, then "
+                 "the settings of '%s' are not trusted and are ignored: look at them, then "
                  "type 'afloat trust'",
                  pr->root);
         free(pr->refused);
@@ -152,14 +152,14 @@ static void note_refused(struct project *pr, const char *text)
 /// "config.toml:7: ...", for the caller to free; NULL: no diagnostic refuses sessions.
 static char *refusal_of(const struct config_diags *d)
 {
-    const char until[] = "no session starts until it is mended";
+    const char until[] = "no session starts until this is fixed";
     const struct config_diag *it = config_diags_refusal(d);
     return it == NULL      ? NULL
            : it->line == 0 ? xasprintf("%s; %s", it->message, until) // it names the file
                            : xasprintf("%s:%u: %s; %s", it->path, it->line, it->message, until);
 }
 
-/// Put what was read into force, unless it is broken.
+/// Put the settings that were read into force, unless they are broken.
 static void take(struct project *pr, struct reading *r)
 {
     const struct trust_settings *found = &r->found;
@@ -201,7 +201,7 @@ static void free_reading(struct reading *r)
     free(r);
 }
 
-/// Those in which nobody works any more.
+/// Close the projects without sessions.
 static void close_empty(struct projects *p)
 {
     for (struct project *pr = p->list, *next; pr != NULL; pr = next) {

@@ -3,7 +3,7 @@
 #include "config/config.h"
 #include "loop/loop.h"
 
-// The settings of the projects in which somebody works: `.afloat/config.toml` of each, where it is trusted,
+// The settings of the projects in which sessions work: `.afloat/config.toml` of each, where it is trusted,
 // as a layer between the user's and the environment. See docs/internals/agent.md.
 
 struct projects;
@@ -18,29 +18,29 @@ struct projects_opts {
     struct settings *settings;
     struct trust *trust;
     struct watcher *watcher;
-    /// The settings of a project are other than before; those before are still there during the call.
+    /// The settings of a project have changed; the old ones are still valid during the call.
     void (*changed)(void *arg);
-    /// A project was read or left: projects_add_faults() may give others than before.
+    /// A project was read or left: projects_add_faults() may give other faults than before.
     void (*judged)(void *arg);
     void *arg;
 };
 
-/// Follow trust and the hub's settings; nobody works anywhere yet. Never NULL.
+/// Follow trust and the hub's settings, with no project yet. Never NULL.
 struct projects *projects_open(const struct projects_opts *o);
-/// Nothing is watched or read any more; who is on the way in is answered. NULL is allowed.
+/// Stop watching and reading; calls of projects_enter() under way are still answered. NULL is allowed.
 void projects_close(struct projects *p);
 void projects_free(struct projects *p); // when the loop has ended; NULL is allowed
 
 /// `real_dir` is the directory without links, borrowed; NULL: there is none, and nothing to leave.
 typedef void projects_entered(void *arg, const char *real_dir);
-/// Somebody works in `dir`, until projects_leave() with the real one. `done` (may be NULL) later, when the
+/// A session works in `dir`, until projects_leave() with the real one. `done` (may be NULL) comes when the
 /// settings of its project are read.
 void projects_enter(struct projects *p, const char *dir, projects_entered *done, void *arg);
 void projects_leave(struct projects *p, const char *real_dir);
 
 /// The settings that count in the real directory `dir`: borrowed until `changed` was told. NULL: the hub's.
 const struct config *projects_config(const struct projects *p, const char *dir);
-/// Add what is wrong with the files of the projects in which somebody works.
+/// Add the diagnostics of the files of the projects in which sessions work.
 void projects_add_faults(const struct projects *p, struct config_diags *out);
 /// Why the hub's settings or those of the project around `dir` let no session begin there, for the caller
 /// to free; NULL: they do.

@@ -4,8 +4,8 @@
 //     SIGHUP ─────────────┴──> read all layers ──┬─ fine:   the new ones are in force
 //                                                └─ broken: the old ones stay, its faults are shown
 //
-// Those who listen (config_listen) are told before the old ones go. What counts from the start on alone (`fixed`)
-// is a warning while the files say something else than they did then.
+// Listeners (config_listen) are called before the old settings are freed. Some settings count at the start only
+// (`fixed`): there is a warning while the files say something else than they did then.
 
 #include "settings/settings.h"
 
@@ -26,7 +26,8 @@ struct settings {
     struct settings_opts opts;
     struct config *config; // the same as live.now
     struct config_diags diags;
-    bool unread; // a file has been broken since the start: what it says of sessions is not in force
+    bool
+        unread; // a file has been broken since the start: its settings for sessions are not in force
     struct config_live live;
     struct watch *watches[FILES];
     struct stat seen[FILES]; // before they were read; zeroed: there was none
@@ -100,8 +101,8 @@ static void apply_level(const struct config *c)
     }
 }
 
-/// The files were read. A broken one leaves the last good settings in force; at the start there are none, and what it
-/// says of sessions must not silently mean the default.
+/// The files were read. A broken one leaves the last good settings in force; at the start there are none, and its
+/// settings for sessions must not silently become the defaults.
 static void settle_diags(struct settings *s)
 {
     s->unread = s->unread && s->diags.broken;
@@ -137,7 +138,7 @@ int settings_open(struct settings **out, const struct settings_opts *o, struct e
     return 0;
 }
 
-/// What came between the first reading and the beginning of the watch is in its inventory.
+/// The first batch reports changes between the first reading and the beginning of the watch.
 static void on_saved(struct watch *w, const struct watch_batch *batch, void *arg)
 {
     (void)w;
@@ -189,7 +190,7 @@ void settings_log_diags(const struct config_diags *d)
     }
 }
 
-/// Say which settings wait for the hub's next start.
+/// Warn about settings that wait for the hub's next start.
 static void check_fixed(const struct settings *s, const struct config *fresh,
                         struct config_diags *d)
 {

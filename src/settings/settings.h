@@ -11,13 +11,13 @@ struct watcher;
 struct settings_opts {
     const struct home *home;      // borrowed
     const char *system_path;      // NULL: CONFIG_SYSTEM_PATH
-    const char *listen, *profile; // flags; NULL where nothing was said
+    const char *listen, *profile; // flags; NULL where not given
 };
 
-/// Read all layers. Fails for a bad flag or variable, and when the system's file is broken: what it
-/// forbids must not be allowed by a slip of the pen. A broken file of the user's is left out.
+/// Read all layers. Fails for a bad flag or variable, and when the system's file is broken: a typing error
+/// must not allow what the file forbids. A broken file of the user's is left out.
 int settings_open(struct settings **out, const struct settings_opts *o, struct err *e) MUST_CHECK;
-/// From now on saved files are read by themselves; until settings_unwatch().
+/// Read the files again whenever one is saved, until settings_unwatch().
 int settings_watch(struct settings *s, struct watcher *w, struct err *e) MUST_CHECK;
 void settings_unwatch(struct settings *s); // before the watcher closes
 void settings_close(struct settings *s);   // NULL is allowed; must not be watched any more
@@ -31,10 +31,10 @@ void settings_log_diags(const struct config_diags *d);
 
 /// Read the files again.
 void settings_reload(struct settings *s);
-/// The same if a file is another one than the one that was read: who asks for a reload, or begins a session, does
-/// not wait for the watcher.
+/// The same, but only if a file has changed since it was read: a reload or a new session need not wait for the
+/// watcher.
 void settings_refresh(struct settings *s);
 
-/// What is in force, and where to listen: told after each reading but the first, also when only what is wrong with
-/// the files is other than before. Lives until settings_close(), when nobody may listen any more.
+/// The settings in force. Listeners are called after each reading but the first, also when only the diagnostics
+/// have changed. Valid until settings_close(); all listeners must be gone by then.
 struct config_live *settings_live(struct settings *s);

@@ -10,7 +10,7 @@
 
 enum { FILE_MAX = 1024 * 1024 };
 
-/// Does the text of a file of settings give the store an address? It may have syntax errors.
+/// Does the text of a file of settings, which may have syntax errors, give the store an address?
 static bool has_address(struct str text)
 {
     bool store = false, address = false;
@@ -24,7 +24,7 @@ static bool has_address(struct str text)
     return store && address;
 }
 
-/// A hub that cannot use its store never falls back to files: neither when a mistake elsewhere in the file hides it.
+/// A hub that cannot use its store never falls back to files, also when an error elsewhere in the file hides [store].
 static int check_left_out(const struct config *c, struct err *e)
 {
     const char *path = config_left_out(c);
@@ -32,8 +32,8 @@ static int check_left_out(const struct config *c, struct err *e)
     int rc = 0;
     if (path != NULL && (path_read(path, &text, NULL) < 0 || has_address(buf_str(&text)))) {
         rc = err_set(e, ERR_INVALID,
-                     "'%s' is broken, so its [store] cannot be used; 'afloat config show' says "
-                     "what to mend",
+                     "'%s' is broken, so its [store] cannot be used; 'afloat config show' names "
+                     "the error",
                      path);
     }
     buf_fini(&text);

@@ -14,7 +14,8 @@ struct team {
 };
 
 /// Read [store] and the secret that it names. ERR_NOT_FOUND when there is no such secret, ERR_INVALID when
-/// both `url` and `url_secret` are set, or when a file that was left out of `c` may have set one of them. `c` must stay as long as `t`. Blocks.
+/// both `url` and `url_secret` are set, or when a file that was left out of `c` may have set one of them. `c` must stay
+/// as long as `t`. Blocks.
 int team_read(struct team *t, const struct config *c, const struct home *home, const char *version,
               struct err *e) MUST_CHECK;
 /// Free it. Zeroed memory is allowed.

@@ -59,7 +59,7 @@ def test_a_rule_without_a_decision_lets_no_session_begin(home, start_hub):
     start_hub()
     status, no = call(home, "POST", "/session", {})
     assert status == 409 and "config.toml:1" in no["detail"], no
-    assert "nothing of this file counts" in retry(lambda: faults(reload(home)))[0]["hint"]
+    assert "the whole file is ignored" in retry(lambda: faults(reload(home)))[0]["hint"]
 
 
 def test_a_pattern_that_is_wrong_at_the_start_is_in_the_report_and_lets_no_session_begin(home, start_hub):
@@ -169,7 +169,7 @@ def test_a_file_that_is_broken_at_the_start_lets_no_session_begin(home, start_hu
     configure(home, strict + "[watch\npoll = true\n")
     start_hub()
     status, no = call(home, "POST", "/session", {})
-    assert status == 409 and "config.toml:3:" in no["detail"] and "until it is mended" in no["detail"], no
+    assert status == 409 and "config.toml:3:" in no["detail"] and "until this is fixed" in no["detail"], no
     configure(home, strict)
     retry(lambda: call(home, "POST", "/session", {})[0] == 201)
     configure(home, strict + "[watch\npoll = true\n")
