@@ -53,7 +53,7 @@ struct demo {
     char *dir, *project; // `dir` holds all of it
     struct home home;    // the private one
     char **env;
-    const char *kept; // what "@" stands for
+    const char *kept; // the word that "@" is replaced by
     bool paced, verbose;
     struct termios before; // of the terminal, when paced
     pid_t shell;           // 0: none
@@ -189,7 +189,7 @@ static int read_shell(struct demo *d, const char *mark)
             return rc < 0 ? rc : ERR_TIMEOUT;
         }
         ssize_t n = read(d->pty, chunk, sizeof chunk);
-        if (n <= 0) { // a terminal that nobody has open reads as EIO
+        if (n <= 0) { // a terminal that no process has open reads as EIO
             return mark == NULL ? 0 : -EPIPE;
         }
         for (ssize_t i = 0; i < n; i++) {
@@ -234,8 +234,8 @@ static int begin_shell(struct demo *d)
     return read_shell(d, prompt);
 }
 
-/// Type a line and wait for the prompt after it; again, until it printed what it must: a saved file takes a moment to
-/// reach the shell. The output of the last time, which a terminal echoes what was typed into, is left in `d->typed`.
+/// Type a line and wait for the prompt after it; again, until the expected text was printed: a saved file takes a moment
+/// to reach the shell. The last output, with the echo of the typed line, is left in `d->typed`.
 static int type_line(struct demo *d, const struct demo_step *s)
 {
     assert(s->typed != NULL);
@@ -325,7 +325,7 @@ static void show_next(struct out *o)
     table_fini(&t);
 }
 
-/// What is done next, before it is done.
+/// Show the next step before it runs.
 static int announce(struct demo *d, const struct demo_step *s)
 {
     struct out *o = &d->c->out;
@@ -360,7 +360,7 @@ static int announce(struct demo *d, const struct demo_step *s)
 
 // ---- a step --------------------------------------------------------------------------------
 
-/// What has to happen before the command: the hub is killed, a file is saved.
+/// Prepare the command: save a file, kill the hub.
 static int prepare(struct demo *d, const struct demo_step *s)
 {
     struct err e = {0};

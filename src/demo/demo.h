@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// The tour as data: what is saved, typed and waited for, in order. See demo.c.
+// The tour as data: the files to save, the commands to type and the output to wait for, in order. See demo.c.
 
 struct cli;
 
@@ -17,8 +17,7 @@ struct demo_step {
     const char *text;    // a sentence or two under the heading; NULL: none
     const char *file,
         *content; // saved before: under the project, or under the home with "~/"; NULL: none
-    const char
-        *words[DEMO_WORDS]; // a command; "afloat" is this program, "@" stands for what was kept
+    const char *words[DEMO_WORDS]; // a command; "afloat" is this program, "@" is the kept word
     const char *typed; // instead of a command: a line for a shell that stays open; "exit" closes it
     const char *until; // what it must print; a command is run again until it does
     const char *keep;  // the word after this in the output is kept for "@"

@@ -30,7 +30,7 @@ struct agent_glue {
 
 // ---- projects -----------------------------------------------------------------------------------
 
-/// Somebody on the way into a directory: its settings first, since they name plugins, then its plugins.
+/// A session on its way into a directory: first its settings are read, since they name plugins, then its plugins.
 struct arrival {
     struct agent_glue *g;
     char *dir; // the real one; NULL: there is none
@@ -46,11 +46,11 @@ static void on_started(void *arg)
     free(e.dir);
 }
 
-/// Servers that start are waited for, as long as they may.
+/// Wait for the MCP servers of the directory, as long as they may take to start.
 static void on_entered(void *arg, const char *real_dir)
 {
     struct arrival *e = arg;
-    if (real_dir == NULL && e->dir != NULL) { // nobody will leave it
+    if (real_dir == NULL && e->dir != NULL) { // the caller will not leave it
         projects_leave(e->g->o.projects, e->dir);
         free(e->dir);
         e->dir = NULL;

@@ -46,7 +46,7 @@ enum {
     LARGE_BYTES = 128 << 10, // memory from so much on goes back to the system when it is freed
 };
 
-// ---- start: a fault is said once, to whoever waits for us ----------------------------------
+// ---- start: a fault is reported once, on stderr --------------------------------------------
 
 static void say_fault(struct daemon *d, const struct err *e)
 {
@@ -116,7 +116,7 @@ static void follow_listen(struct daemon *d)
     d->listen = xstrdup(listen);
 }
 
-/// Report what is wrong with the hub's settings and with those of the projects in which somebody works.
+/// Report the diagnostics of the hub's settings and of the projects in which sessions work.
 static void tell_faults(struct daemon *d)
 {
     struct config_diags theirs = {0};
@@ -176,7 +176,7 @@ static void read_anew(void *arg)
     }
 }
 
-/// Signals that come while one waits are folded: however many there are, the loop gets on with its work.
+/// Signals that come while one waits are folded, so that a flood of them does not stop the loop's other work.
 static void on_hangup(int signum, void *arg)
 {
     struct daemon *d = arg;

@@ -44,7 +44,7 @@ static void on_store_closed(void *arg, int status, const struct err *e)
 static void on_live_closed(void *arg)
 {
     struct daemon *d = arg;
-    assert(d->stopping && d->server == NULL); // nobody can ask any more
+    assert(d->stopping && d->server == NULL); // no client can ask any more
     d->live = NULL;
     if (d->api != NULL) {
         api_stop(d->api);
@@ -155,7 +155,7 @@ void daemon__stop(struct daemon *d, const char *reason)
     if (d->server != NULL) {
         daemon__emit(d, EVENT_HUB_STOPPING, "\"reason\":\"%s\"", reason);
         server_drop_socket(d->server);
-        loop_defer(&d->loop, close_server, d); // behind the event: its readers still get it
+        loop_defer(&d->loop, close_server, d); // after the event: its readers still get it
     } else {
         close_server(d);
     }

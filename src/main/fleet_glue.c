@@ -102,7 +102,7 @@ static void on_report(const struct gen_report *r, void *arg)
     struct request *q = arg;
     struct plugins *ps = r != NULL ? plugins_of(q->d) : NULL;
     if (ps != NULL) {
-        plugins_await_saved(ps, on_saved, q); // who is told finds it after a kill
+        plugins_await_saved(ps, on_saved, q); // then the caller finds it also after a kill
     } else {
         q->done(q->arg, 0);
         free(q);

@@ -60,7 +60,6 @@ struct live *live_open(const struct live_opts *o, loop_fn *loaded, void *arg);
 /// Tell the modules, unload everything; `done` when nothing is left.
 void live_close(struct live *v, loop_fn *done, void *arg);
 
-/// Take the settings that are in force now. The `n` lists say what is wrong with them: for the report and for all who
-/// listen.
+/// Take over the settings in force. The `n` lists are their diagnostics, for the report and its listeners.
 void live_settings_changed(struct live *v, const struct config_diags *const *lists, size_t n);
 bool live_knows(const struct live *v, struct str unit); // could a reload name it?

@@ -3,13 +3,13 @@
 // A template is several files, and half of one is worse than none: a manifest without its code is a plugin that
 // fails. So nothing appears in its place before all of it is written:
 //
-//     check     no file exists (or the user said --force), no plugin has the name already
+//     check     no file exists (or the user gave --force), no plugin has the name already
 //     stage     all files go to a directory `.afloat-template-XXXXXX` in the same root
-//     place     what does not exist yet is renamed as a whole, the highest missing directory first;
+//     place     missing directories are renamed as a whole, the highest first;
 //               a file that exists goes to the trash before the new one takes its name
 //     undo      a step that fails takes the earlier ones back, in reverse order
 //
-// Renames never replace (RENAME_NOREPLACE): a file that somebody makes meanwhile ends the installation.
+// Renames never replace (RENAME_NOREPLACE): a file that appears meanwhile ends the installation.
 
 #include "template/template.h"
 
@@ -120,7 +120,7 @@ struct install {
     struct err *e;
 };
 
-/// What has the name of the plugin in `path` already, in another form: greet.py for greet.lua. Caller frees.
+/// A plugin that has the name of the one in `path` already, in another form: greet.py for greet.lua. Caller frees.
 static char *other_form(const struct install *in, const char *path)
 {
     static const char *const endings[] = {"", ".lua", ".py", ".mjs", ".js", ".ts", ".c"};
@@ -139,7 +139,7 @@ static char *other_form(const struct install *in, const char *path)
     return NULL;
 }
 
-/// Does a part of `path` in the project lead elsewhere? A repository that somebody else made may hold links.
+/// Refuse a path with a symbolic link among its directories: a foreign repository may contain links.
 static int refuse_links(const struct install *in, const char *path)
 {
     int rc = 0;
@@ -263,7 +263,7 @@ static int each_file(struct install *in,
     return rc;
 }
 
-/// Forget what was done, or take it back.
+/// Forget the moves, or undo them.
 static void end_moves(struct install *in, bool undo)
 {
     while (in->moves.n != 0) {

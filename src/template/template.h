@@ -11,7 +11,7 @@ struct template
 {
     const char *name;
     bool project;   // its files belong into a project, else into AFLOAT_HOME
-    const char *as; // what NAME and @NAME@ stand for unless the user chooses; NULL: nothing
+    const char *as; // the default for NAME and @NAME@; NULL: the template has neither
     const char *description;
     const char *next; // what to type after it, one command a line; @NAME@ as in files
 };
