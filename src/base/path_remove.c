@@ -122,7 +122,9 @@ static int pass(struct removal *r, bool *empty)
     while ((name = next_name(r->dir)) != NULL) {
         *empty = false;
         if (unlinkat(dirfd(r->dir), name, 0) != 0 && errno != ENOENT) {
-            return errno == EISDIR || errno == EPERM ? descend(r, name) : error();
+            int refused = error();
+            int rc = errno == EISDIR || errno == EPERM ? descend(r, name) : refused;
+            return rc == -ENOTDIR ? refused : rc; // a file, and why it stays
         }
     }
     return errno != 0 ? error() : 0;

@@ -1,7 +1,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -189,6 +191,24 @@ TEST(a_file_that_cannot_be_deleted_says_why)
     CHECK_INT(path_remove_tree(in_dir("shut/f"), &e), -EACCES);
     CHECK(strstr(e.msg, "shut/f': Permission denied") != NULL);
     CHECK_INT(chmod(in_dir("shut"), 0700), 0);
+}
+
+TEST(a_file_that_may_not_be_deleted_is_not_called_no_directory)
+{
+    struct err e = {0};
+    int flags = FS_IMMUTABLE_FL, none = 0;
+    CHECK_INT(path_mkdirs(in_dir("kept"), 0700, NULL), 0);
+    CHECK_INT(path_write_new(in_dir("kept/f"), STR("x"), 0600, NULL), 0);
+    int fd = open(in_dir("kept/f"), O_RDONLY | O_CLOEXEC);
+    if (ioctl(fd, FS_IOC_SETFLAGS, &flags) != 0) {
+        close(fd);
+        test_skip("only root, on some file systems, makes files immutable");
+    }
+    int rc = path_remove_tree(in_dir("kept"), &e);
+    CHECK_INT(ioctl(fd, FS_IOC_SETFLAGS, &none), 0);
+    close(fd);
+    CHECK_INT(rc, -EPERM);
+    CHECK(strstr(e.msg, "kept': Operation not permitted") != NULL);
 }
 
 TEST(a_file_is_read_up_to_the_maximum_and_not_beyond)
