@@ -101,7 +101,7 @@ void fleet_run_return(struct fleet *f, struct str id, int64_t epoch, bool refuse
     struct pg_number n[2];
     const struct pg_param params[] = {pg_text(id), pg_text(str_of(f->hub.name)),
                                       pg_int(&n[0], f->hub.epoch), pg_int(&n[1], epoch),
-                                      pg_text(refuse ? STR("t") : STR("f"))};
+                                      pg_bool(refuse)};
     lease__drop(f, id);
     fleet__ask(f, &stmt_return, params, 5, on_returned, f);
 }

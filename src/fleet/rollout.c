@@ -140,7 +140,7 @@ void rollout__finish(struct rollout *r, const struct err *e)
     answer(r, e);
     if (e != NULL && r->number != 0) {
         struct pg_number n;
-        const struct pg_param params[] = {pg_int(&n, r->number), pg_text(STR("f"))};
+        const struct pg_param params[] = {pg_int(&n, r->number), pg_bool(false)};
         channel__ask(f, &rollout__end, params, 2, on_ended, f);
     }
     if (!r->asked) {

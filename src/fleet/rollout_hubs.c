@@ -68,7 +68,7 @@ static void give_up(struct rollout *r, const char *why)
 {
     struct stop *s = &r->stops.p[r->at];
     struct pg_number n;
-    const struct pg_param params[] = {pg_int(&n, r->number), pg_text(STR("f"))};
+    const struct pg_param params[] = {pg_int(&n, r->number), pg_bool(false)};
     r->stopped = xasprintf("hub '%s': %s", s->hub, why);
     vec_foreach (it, &r->stops) {
         if (it->state == STOP_WAITS) {
@@ -175,7 +175,7 @@ static void next_stop(struct rollout *r)
         r->at++;
     }
     if (r->at == r->stops.n) {
-        const struct pg_param params[] = {pg_int(&n, r->number), pg_text(STR("t"))};
+        const struct pg_param params[] = {pg_int(&n, r->number), pg_bool(true)};
         rollout__ask(r, &rollout__end, params, 2, on_current);
         return;
     }

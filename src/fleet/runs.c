@@ -25,11 +25,6 @@ static const struct pg_stmt stmt_find = {
     " AND ($7::bigint = 0 OR (r.started_at, r.id) < ($7::bigint, $8))"
     " ORDER BY r.started_at DESC, r.id DESC LIMIT $9"};
 
-static struct pg_param flag(bool on)
-{
-    return pg_text(on ? STR("t") : STR("f"));
-}
-
 // ---- one that begins ------------------------------------------------------------------------------
 
 struct adding {
@@ -70,7 +65,7 @@ void fleet_run_add(struct fleet *f, const struct fleet_new *n, fleet_epoch_cb *c
     const struct pg_param params[] = {pg_text(n->id),
                                       pg_text(str_of(f->hub.name)),
                                       pg_int(&room[0], f->hub.epoch),
-                                      flag(n->here),
+                                      pg_bool(n->here),
                                       pg_text(n->bot),
                                       pg_text(n->project),
                                       pg_text(n->repository),
@@ -126,8 +121,8 @@ void fleet_run_save(struct fleet *f, const struct fleet_save *s, fleet_done *don
     struct writing *q = writing_new(f, s->id, "is not held by this hub any more", done, arg);
     struct pg_number n[2];
     const struct pg_param params[] = {
-        pg_text(s->id), pg_text(str_of(f->hub.name)), pg_int(&n[0], s->epoch), flag(s->ended),
-        flag(s->moves), pg_int(&n[1], s->heard),      pg_text(s->remote),      pg_text(s->body)};
+        pg_text(s->id),    pg_text(str_of(f->hub.name)), pg_int(&n[0], s->epoch), pg_bool(s->ended),
+        pg_bool(s->moves), pg_int(&n[1], s->heard),      pg_text(s->remote),      pg_text(s->body)};
     q->ends = s->ended;
     fleet__ask(f, &stmt_save, params, 8, on_written, q);
 }

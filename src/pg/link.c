@@ -11,8 +11,6 @@ struct pg_link {
     PGconn *pq;
 };
 
-enum { PARAMS_MAX = 32 };
-
 static void ignore_notice(void *arg, const PGresult *res)
 {
     (void)arg;
@@ -119,23 +117,9 @@ static int take(struct pg_link *l, PGresult *res, struct pg_result **out, struct
 int pg_link_run(struct pg_link *l, const char *sql, const struct pg_param *params, int n,
                 struct pg_result **out, struct err *e)
 {
-    const char *values[PARAMS_MAX] = {0};
-    int lengths[PARAMS_MAX] = {0}, formats[PARAMS_MAX] = {0};
-    vec(char *) copies = {0}; // libpq wants texts with their NUL
-    for (int i = 0; i < n; i++) {
-        struct str v = params[i].value;
-        char *copy = params[i].null ? NULL : xstrndup(v.p, v.n);
-        if (params[i].binary) {
-            copy = xrealloc(copy, v.n);
-            memcpy(copy, v.p, v.n);
-        }
-        vec_push(&copies, copy);
-        values[i] = copy;
-        lengths[i] = (int)v.n;
-        formats[i] = params[i].binary;
-    }
-    PGresult *res = l->api->execParams(l->pq, sql, n, NULL, values, lengths, formats, 0);
-    vec_fini_each(&copies, free);
+    struct pg__request *r = pg__request_new(params, n);
+    PGresult *res = l->api->execParams(l->pq, sql, n, NULL, r->values, r->lengths, r->formats, 0);
+    free(r);
     return take(l, res, out, e);
 }
 

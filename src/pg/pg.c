@@ -54,10 +54,9 @@ int pg_open(struct pg **out, struct loop *l, const struct pg_opts *opts, struct 
 
 // ---- requests ---------------------------------------------------------------------------------
 
-void pg_query(struct pg *p, uint64_t key, const struct pg_stmt *stmt, const struct pg_param *params,
-              int n, pg_cb *cb, void *arg)
+struct pg__request *pg__request_new(const struct pg_param *params, int n)
 {
-    assert(!p->closing && n >= 0);
+    assert(n >= 0);
     size_t count = (size_t)n, bytes = 0;
     for (size_t i = 0; i < count; i++) {
         bytes += params[i].value.n + 1;
@@ -76,9 +75,17 @@ void pg_query(struct pg *p, uint64_t key, const struct pg_stmt *stmt, const stru
         if (v.n != 0) {
             memcpy(at, v.p, v.n);
         }
-        at += v.n + 1; // xcalloc made the NUL
+        at += v.n + 1; // xcalloc made the NUL, which libpq wants after a text
     }
     r->n = n;
+    return r;
+}
+
+void pg_query(struct pg *p, uint64_t key, const struct pg_stmt *stmt, const struct pg_param *params,
+              int n, pg_cb *cb, void *arg)
+{
+    struct pg__request *r = pg__request_new(params, n);
+    assert(!p->closing);
     r->stmt = stmt;
     r->cb = cb;
     r->arg = arg;

@@ -43,6 +43,8 @@ struct pg__request {
     int *lengths, *formats;
 };
 
+/// A request with copies of the parameters, in one block of memory.
+struct pg__request *pg__request_new(const struct pg_param *params, int n);
 /// Answer and free.
 void pg__answer(struct pg *p, struct pg__request *r, const struct pg_result *res,
                 const struct err *e);

@@ -24,6 +24,11 @@ static inline struct pg_param pg_text_or_null(struct str s)
     return s.n != 0 ? pg_text(s) : PG_NULL;
 }
 
+static inline struct pg_param pg_bool(bool on)
+{
+    return pg_text(on ? STR("t") : STR("f"));
+}
+
 /// Room for a number's text.
 struct pg_number {
     char text[24];

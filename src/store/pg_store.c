@@ -458,7 +458,7 @@ static void store_pg_list(struct store *s, const struct store_filter *f, struct 
                                                : &stmt_list_all;
     const struct pg_param params[] = {pg_int(&n[0], started_at),
                                       pg_text(cursor.n != 0 ? after : STR("")),
-                                      pg_text(f->no_tasks ? STR("t") : STR("f")),
+                                      pg_bool(f->no_tasks),
                                       f->stray ? pg_text(str_of(p->hub)) : PG_NULL,
                                       pg_text_or_null(f->state),
                                       pg_int(&n[1], (int64_t)limit + 1),

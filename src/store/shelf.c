@@ -365,7 +365,7 @@ int shelf_add_session(struct shelf *sh, const char *dir, struct err *e)
 
 static int remove_bot(struct pg_link *l, const char *bot, bool really, struct err *e)
 {
-    const struct pg_param params[] = {pg_text(str_of(bot)), pg_text(really ? STR("t") : STR("f"))};
+    const struct pg_param params[] = {pg_text(str_of(bot)), pg_bool(really)};
     return pg_link_run(l, "SELECT afloat.bot_remove($1, $2)", params, 2, NULL, e);
 }
 
