@@ -67,17 +67,29 @@ static bool refresh_meta(const char *path, const char *dir, struct str id, struc
 
 // ---- journal ------------------------------------------------------------------------------
 
-static void tell(struct catchup *c, const char *dir, const struct store_notice *n)
+void catchup_tell(catchup_cb *cb, void *arg, const char *dir, const struct store_notice *n)
 {
-    if (c->cb != NULL) {
-        char *path = path_join(dir, "events.jsonl");
-        char *kept = n->kept != NULL ? path_join(dir, n->kept) : NULL;
-        struct store_notice full = *n;
-        full.path = path;
-        full.kept = kept;
-        c->cb(c->arg, &full);
-        free(path);
-        free(kept);
+    char *path = path_join(dir, "events.jsonl");
+    char *kept = n->kept != NULL ? path_join(dir, n->kept) : NULL;
+    struct store_notice full = *n;
+    full.path = path;
+    full.kept = kept;
+    if (cb != NULL) {
+        cb(arg, &full);
+    }
+    free(path);
+    free(kept);
+}
+
+void catchup_tell_cut(catchup_cb *cb, void *arg, const char *dir, const struct journal_repair *r)
+{
+    if (r->bytes_cut != 0) {
+        catchup_tell(cb, arg, dir,
+                     &(struct store_notice){.kind = STORE_REPAIRED,
+                                            .kept = r->kept,
+                                            .message = "",
+                                            .bytes_cut = r->bytes_cut,
+                                            .last_seq = r->last_seq});
     }
 }
 
@@ -99,17 +111,11 @@ static int read_journal(struct catchup *c, const char *path, const char *dir, st
         return rc;
     }
     if (repair.damage[0] != '\0') {
-        tell(c, dir, &(struct store_notice){.kind = STORE_DAMAGED, .message = repair.damage});
+        catchup_tell(c->cb, c->arg, dir,
+                     &(struct store_notice){.kind = STORE_DAMAGED, .message = repair.damage});
         r->row.damage = arena_str(a, str_of(repair.damage));
     }
-    if (repair.bytes_cut != 0) {
-        tell(c, dir,
-             &(struct store_notice){.kind = STORE_REPAIRED,
-                                    .kept = repair.kept,
-                                    .message = "",
-                                    .bytes_cut = repair.bytes_cut,
-                                    .last_seq = repair.last_seq});
-    }
+    catchup_tell_cut(c->cb, c->arg, dir, &repair);
     set_progress(r, journal_end(j), journal_last_ts(j));
     c->stats->bytes_read += journal_bytes_read(j);
     journal_close(j);
@@ -164,8 +170,8 @@ static int catch_up_session(struct catchup *c, const char *dir, struct str id, s
 
 static void complain(struct catchup *c, const char *dir, const char *message)
 {
+    struct store_notice n = {.kind = STORE_DAMAGED, .path = dir, .message = message};
     if (c->cb != NULL) {
-        struct store_notice n = {.kind = STORE_DAMAGED, .path = dir, .message = message};
         c->cb(c->arg, &n);
     }
 }

@@ -5,6 +5,11 @@
 /// Damage that was found or repaired, with paths relative to the home. Called on the lane.
 typedef void catchup_cb(void *arg, const struct store_notice *n);
 
+/// Tell `cb` (may be NULL) of the journal in the directory `dir`; the paths are filled in here.
+void catchup_tell(catchup_cb *cb, void *arg, const char *dir, const struct store_notice *n);
+/// Tell that a torn end was cut, if it was.
+void catchup_tell_cut(catchup_cb *cb, void *arg, const char *dir, const struct journal_repair *r);
+
 struct catchup_stats {
     size_t sessions, changed, removed;
     uint64_t bytes_read; // of journals

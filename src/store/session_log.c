@@ -22,8 +22,6 @@
 #include <assert.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
-#include "base/path.h"
 #include "store/session_int.h"
 
 enum { BATCH_MAX = 8 << 20, PAGE_MAX = 256 << 10, INDEX_MS = 250 };
@@ -48,17 +46,9 @@ static void open_work(void *arg)
     free(path);
 }
 
-/// Tell of the journal; the paths are filled in here.
 static void notice(struct session *s, const struct store_notice *n)
 {
-    struct store_notice full = *n;
-    char *path = path_join(s->dir, "events.jsonl");
-    char *kept = n->kept != NULL ? path_join(s->dir, n->kept) : NULL;
-    full.path = path;
-    full.kept = kept;
-    s->all->o.notice(s->all->o.arg, &full);
-    free(path);
-    free(kept);
+    catchup_tell(s->all->o.notice, s->all->o.arg, s->dir, n);
 }
 
 /// Report damage at once; the index gets it with the next progress.
@@ -82,13 +72,7 @@ static void on_open(void *arg)
             s->updated_at = journal_last_ts(s->journal);
         }
         session__touch(s);
-        if (s->repair.bytes_cut != 0) {
-            notice(s, &(struct store_notice){.kind = STORE_REPAIRED,
-                                             .kept = s->repair.kept,
-                                             .message = "",
-                                             .bytes_cut = s->repair.bytes_cut,
-                                             .last_seq = s->repair.last_seq});
-        }
+        catchup_tell_cut(s->all->o.notice, s->all->o.arg, s->dir, &s->repair);
         if (s->repair.damage[0] != '\0') {
             tell_damage(s, s->repair.damage);
         }
