@@ -32,6 +32,9 @@ bool journal_line_read(struct journal_line *l, char why[JOURNAL_WHY]);
 /// Append a good line and a newline to `out`, without the checksum.
 void journal_line_show(struct buf *out, struct str line);
 
+/// Append an event of another store as such a line; nothing is checked.
+void journal_line_make(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev);
+
 /// Encode one event as line `seq` onto `out`, which needs room for a line of STORE_LINE_MAX. Refuses
 /// what is not JSON, members named `seq`, `ts`, `type` or `crc`, line breaks, types above 256 bytes and
 /// lines above STORE_LINE_MAX; `out` is as before then.

@@ -136,6 +136,26 @@ void journal_line_show(struct buf *out, struct str line)
 
 // ---- writing ------------------------------------------------------------------------------
 
+/// The event without the brace at its end.
+static void add_members(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev)
+{
+    char time[TIME_TEXT];
+    buf_addf(out, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":", (unsigned long long)seq,
+             time_format(ts, time));
+    struct jw w = {.out = out};
+    jw_str(&w, ev->type);
+    if (ev->fields.n != 0) {
+        buf_addc(out, ',');
+        buf_adds(out, ev->fields);
+    }
+}
+
+void journal_line_make(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev)
+{
+    add_members(out, seq, ts, ev);
+    buf_addz(out, "}\n");
+}
+
 static int check(struct str line, struct err *e)
 {
     struct arena a = {0};
@@ -151,21 +171,14 @@ static int check(struct str line, struct err *e)
 int journal_encode(struct buf *out, uint64_t seq, int64_t ts, const struct store_event *ev,
                    struct err *e)
 {
-    char time[TIME_TEXT], seal[SEAL + 1];
+    char seal[SEAL + 1];
     size_t from = out->n;
 
     if (ev->type.n == 0 || ev->type.n > 256 || ev->fields.n >= STORE_LINE_MAX) {
         return err_set(e, ev->fields.n >= STORE_LINE_MAX ? ERR_TOO_LARGE : ERR_INVALID,
                        "event needs a type of 1-256 bytes and fields below %d", STORE_LINE_MAX);
     }
-    buf_addf(out, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":", (unsigned long long)seq,
-             time_format(ts, time));
-    struct jw w = {.out = out};
-    jw_str(&w, ev->type);
-    if (ev->fields.n != 0) {
-        buf_addc(out, ',');
-        buf_adds(out, ev->fields);
-    }
+    add_members(out, seq, ts, ev);
     write_seal(seal, str_from(buf_str(out), from));
     buf_add(out, seal, SEAL);
     int rc = !buf_ok(out) || out->n - from >= STORE_LINE_MAX

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/time.h"
 #include "pg/pg.h"
 #include "store/doc.h"
 #include "store/index.h"
@@ -171,13 +170,9 @@ static int read_pg_events(struct move_record *r, struct pg_link *l, struct err *
                         params, 3, &res, e);
         got = rc == 0 ? pg_rows(res) : 0;
         for (size_t i = 0; i < got; i++) {
-            char ts[TIME_TEXT];
-            struct str type = pg_get(res, i, 2), fields = pg_get(res, i, 3);
-            buf_addf(&r->lines, "{\"seq\":%lld,\"ts\":\"%s\",\"type\":\"" STR_FMT "\"%s",
-                     (long long)pg_get_int(res, i, 0), time_format(pg_get_int(res, i, 1), ts),
-                     STR_ARG(type), fields.n != 0 ? "," : "");
-            buf_adds(&r->lines, fields);
-            buf_addz(&r->lines, "}\n");
+            struct store_event ev = {.type = pg_get(res, i, 2), .fields = pg_get(res, i, 3)};
+            journal_line_make(&r->lines, (uint64_t)pg_get_int(res, i, 0), pg_get_int(res, i, 1),
+                              &ev);
         }
         r->n += got;
         if (rc == 0) {

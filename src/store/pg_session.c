@@ -28,7 +28,6 @@
 #include "base/fifo.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "base/time.h"
 #include "store/index.h"
 #include "store/pg_store.h"
 #include "store/session_request_int.h"
@@ -336,14 +335,9 @@ static void on_read(void *arg, const struct pg_result *r, const struct err *e)
     }
     page->next = op->after;
     for (size_t i = 0; i < pg_rows(r) && !pg_is_null(r, i, 1); i++, page->n++) {
-        char ts[TIME_TEXT];
-        struct str type = pg_get(r, i, 3), fields = pg_get(r, i, 4);
+        struct store_event ev = {.type = pg_get(r, i, 3), .fields = pg_get(r, i, 4)};
         page->next = (uint64_t)pg_get_int(r, i, 1);
-        buf_addf(lines, "{\"seq\":%llu,\"ts\":\"%s\",\"type\":\"" STR_FMT "\"%s",
-                 (unsigned long long)page->next, time_format(pg_get_int(r, i, 2), ts),
-                 STR_ARG(type), fields.n != 0 ? "," : "");
-        buf_adds(lines, fields);
-        buf_addz(lines, "}\n");
+        journal_line_make(lines, page->next, pg_get_int(r, i, 2), &ev);
     }
     page->lines = buf_str(lines);
     page->last_seq = (uint64_t)pg_get_int(r, 0, 0);
