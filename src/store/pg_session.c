@@ -26,7 +26,6 @@
 #include <errno.h>
 
 #include "base/fifo.h"
-#include "base/json.h"
 #include "base/path.h"
 #include "store/index.h"
 #include "store/pg_store.h"
@@ -560,18 +559,6 @@ static struct pg_session *find(struct pg_store *p, struct str id)
 
 // ---- public -----------------------------------------------------------------------------------
 
-static void check_meta(struct session_request *op)
-{
-    struct arena a = {0};
-    struct json *v;
-    if (json_parse(&v, &a, op->meta, NULL, &op->err) < 0) {
-        op->status = err_prefix(&op->err, "metadata");
-    } else if (v->type != JSON_OBJ) {
-        op->status = err_set(&op->err, ERR_INVALID, "metadata is not a JSON object");
-    }
-    arena_fini(&a);
-}
-
 /// The checks of a journal. What is too large to be parsed on the loop comes from our own writer.
 static void check_events(struct session_request *op)
 {
@@ -594,9 +581,7 @@ void pg_session_request(struct store *store, struct str id, struct session_reque
 {
     struct pg_store *p = pg_store_of(store);
     struct pg_session *s = find(p, store_id_valid(id) ? id : STR(""));
-    if (op->status == 0 && (op->kind == SESSION_NEW || op->kind == SESSION_META)) {
-        check_meta(op);
-    } else if (op->kind == SESSION_APPEND) {
+    if (op->kind == SESSION_APPEND) {
         check_events(op);
     }
     session_request__admit(op, id, &s->queued_bytes);

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/time.h"
@@ -49,16 +48,6 @@ static int sync_parents(const char *home, struct str dir, struct err *e)
         free(path);
     } while (rc == 0 && !str_eqz(dir, "."));
     return rc;
-}
-
-static int check_meta(struct meta_job *m, struct err *e)
-{
-    struct json *v;
-    int rc = json_parse(&v, &m->a, m->meta, NULL, e);
-    if (rc < 0) {
-        return err_prefix(e, "metadata");
-    }
-    return v->type == JSON_OBJ ? 0 : err_set(e, ERR_INVALID, "metadata is not a JSON object");
 }
 
 static char *job_path(const struct meta_job *m, const char *name)
@@ -103,8 +92,7 @@ static void create_work(void *arg)
     const char *home = m->s->all->o.home;
     char *path = path_join(home, m->dir), *events = job_path(m, "events.jsonl");
     char *parent = str_dup(path_dir(str_of(path)));
-    int rc = check_meta(m, &m->err);
-    rc = rc == 0 ? path_mkdirs(parent, 0700, &m->err) : rc;
+    int rc = path_mkdirs(parent, 0700, &m->err);
     bool made = rc == 0 && mkdir(path, 0700) == 0;
     if (rc == 0 && !made) {
         rc = errno == EEXIST ? err_set(&m->err, ERR_CONFLICT, "'%s' exists already", m->dir)
@@ -129,10 +117,7 @@ static void create_work(void *arg)
 static void meta_work(void *arg)
 {
     struct meta_job *m = arg;
-    m->status = check_meta(m, &m->err);
-    if (m->status == 0) {
-        m->status = write_meta(m, &m->err);
-    }
+    m->status = write_meta(m, &m->err);
 }
 
 // ---- rows ---------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "base/json.h"
 #include "store/session_request_int.h"
 #include "store/walk.h"
 
@@ -28,6 +29,20 @@ static struct str copy(char **at, struct str s)
     return made;
 }
 
+static int check_meta(struct str meta, struct err *e)
+{
+    struct arena a = {0};
+    struct json *v;
+    int rc = json_parse(&v, &a, meta, NULL, e);
+    if (rc < 0) {
+        rc = err_prefix(e, "metadata");
+    } else if (v->type != JSON_OBJ) {
+        rc = err_set(e, ERR_INVALID, "metadata is not a JSON object");
+    }
+    arena_fini(&a);
+    return rc;
+}
+
 struct session_request *session_request__new(struct str id, struct str dir, struct str meta,
                                              store_done *cb, void *arg)
 {
@@ -36,6 +51,7 @@ struct session_request *session_request__new(struct str id, struct str dir, stru
     r->done = cb;
     r->dir = copy(&at, dir);
     r->meta = copy(&at, meta);
+    r->status = check_meta(meta, &r->err);
     if (store_id_valid(id) && !walk_dir_valid(dir, id)) {
         r->status = err_set(&r->err, ERR_INVALID, "not a session's directory: '" STR_FMT "'",
                             (int)MIN(dir.n, 120), dir.p);
@@ -49,6 +65,7 @@ struct session_request *session_request__meta(struct str meta, store_done *cb, v
     char *at = (char *)(r + 1);
     r->done = cb;
     r->meta = copy(&at, meta);
+    r->status = check_meta(meta, &r->err);
     return r;
 }
 
