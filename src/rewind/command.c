@@ -2,14 +2,14 @@
 //
 //     snapshot, "begin" ──> it runs ──> compare, "end" with what changed
 //
-// A snapshot is taken with git's list of what is not committed. The session remembers the last one; when
-// the tripwire says that nothing was touched since, it still holds and git is not asked. The wire is
+// A snapshot is taken with git's list of what is not committed. The session remembers the last one. When
+// the tripwire says that nothing was touched since, it still holds, and git is not asked. The wire is
 // trusted only when it was armed before the snapshot was taken (`sure`), so the second command of a
 // session looks once more and the third one does not.
 //
-// When the hub is killed while a command runs, its "begin" has no "end", and the snapshot before it lies
-// in `snapshot.json`. The session's next job compares with that first: what the command did is taken
-// back like anything else.
+// When the hub is killed while a command runs, its "begin" has no "end", and the snapshot before it is
+// in `snapshot.json`. The next job of the session first compares with that, so what the command did can be
+// undone like anything else.
 //
 // Invariant: `now` and `snapshot.json` are the same whenever a command may run.
 
@@ -235,10 +235,6 @@ static void compare(void *arg)
         return;
     }
     snapshot_compare(&s->now, &j->fresh, &j->status, &j->arena, &j->changes);
-    vec_foreach (c, &j->changes) { // the snapshots go, the changes stay
-        c->base = arena_strdup(&j->arena, str_of(c->base));
-        c->path = arena_strdup(&j->arena, str_of(c->path));
-    }
     if (path_mkdirs(s->tmp, 0700, &e) < 0) {
         rewind__note(j, e.msg);
     }

@@ -1,11 +1,11 @@
-// States of paths and the contents behind them.
+// States of paths and their contents.
 //
-// A content is a file named by its hash, so the same bytes are kept once however often they come back.
-// It is written beside and renamed, without a sync: after a power cut a damaged one is found out by its
-// hash when it is needed, and a thousand files are kept in the time that ten syncs would take.
+// A content is a file named by its hash, so the same bytes are stored once, however often they occur.
+// It is written beside and renamed, without a sync. After a power cut its hash shows whether it is damaged,
+// and a thousand files are stored in the time that ten syncs would take.
 //
-// Paths are always opened beneath a directory that the caller holds, never by name from the root: in
-// between a command may have put a link there.
+// Paths are always opened beneath a directory that the caller has open, never by name from the root: a
+// command may have put a link there meanwhile.
 
 #include "rewind/kept.h"
 
@@ -85,7 +85,7 @@ static int keep_content(const struct kept_store *store, struct str bytes, const 
     return rc;
 }
 
-/// Read a kept content and see that it is what its name says.
+/// Read a kept content and check that it is what its name says.
 static int read_content(const struct kept_store *store, const char *hash, struct buf *out,
                         struct err *e)
 {
@@ -183,7 +183,7 @@ static bool read_entry(int parent, const char *name, const struct stat *st, stru
     return n == 0;
 }
 
-/// A directory of a repository's own is the business of that repository.
+/// The files of a repository inside belong to that repository.
 static bool is_repository(int parent, const char *name)
 {
     char *path = path_join(name, ".git");

@@ -3,10 +3,10 @@
 //     the record from that turn on ──> per path: what it held first, what the session left there last
 //     what it holds now ──> the same as before: nothing to do
 //                       ──> as the session left it: bring it back
-//                       ──> anything else: somebody changed it since, a conflict
+//                       ──> anything else: another program changed it since, a conflict
 //
-// A rewind is a point by itself: it keeps what it is about to replace and writes that down before the
-// first file changes, so it can be taken back like a turn, also one that a kill cut short.
+// A rewind is a point too: it stores what it is about to replace and records that before the first file
+// changes. So it can be undone like a turn, even if a kill cut it short.
 
 #include <assert.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static void gather(struct rewind_job *j, const struct rewind_point *from,
     vec_fini(&all);
 }
 
-/// Call for each row with the descriptor of its base open: rows of one base come one after the other.
+/// Let `*fd` be the directory `base`; it may be open already, since rows of one base come one after the other.
 static int open_base(int *fd, const char **open_path, const char *base, struct err *e)
 {
     if (*open_path != NULL && strcmp(*open_path, base) == 0) {
@@ -153,7 +153,7 @@ static int judge(struct rewind_job *j, const struct rewind_point *from, path_pla
     return rc;
 }
 
-/// Write down the rewind as a point: what is there now, and what will be.
+/// Record the rewind as a point: what is there now, and what will be.
 static int write_point(struct rewind_job *j, const path_plans *rows, struct err *e)
 {
     struct buf line = {.max = SIZE_MAX};
@@ -199,7 +199,7 @@ static int put_back(struct rewind_job *j, const path_plans *rows, struct err *e)
         }
         int one = open_base(&fd, &base, row->base, &why);
         one = one == 0 ? kept_put(&j->s->store, fd, row->path, &row->before, &why) : one;
-        if (one < 0 && rc == 0) { // go on: the more is back, the better
+        if (one < 0 && rc == 0) { // continue: the more is restored, the better
             rc = err_set(e, one, "'%s' was not restored: %s", row->full, why.msg);
         }
     }

@@ -178,10 +178,8 @@ void rewind__append(struct rewind_job *j, const char *member, const char *base,
 
 static void write_turn(void *arg)
 {
-    struct rewind_job *j = arg;
-    if (rewind_record_append(j->s->record, str_of(j->note), &j->err) < 0) {
-        j->status_code = j->err.code;
-    }
+    const struct rewind_job *j = arg;
+    (void)!rewind_record_append(j->s->record, str_of(j->note), NULL); // its calls name the turn too
 }
 
 static void turn_written(void *arg)
@@ -211,7 +209,7 @@ void rewind_turn(struct rewind_session *s, const char *turn, int64_t at, struct 
 
 // ---- a file tool --------------------------------------------------------------------------------
 
-/// Where `path` is opened from: the working directory, else the nearest directory above it that is there. Links are
+/// Where `path` is opened from: the working directory, else the nearest directory above `path` that exists. Links are
 /// resolved here, once: a file tool writes the file that a link leads to, and leaves the link.
 static struct rewind_change split_path(struct arena *a, const char *working_dir, const char *path)
 {

@@ -1,6 +1,6 @@
 // Snapshots of a checkout.
 //
-// Only what git does not have is kept: changed and untracked files, and ignored ones that lie beside
+// Only what git does not have is kept: changed and untracked files, and ignored ones in directories of
 // tracked ones. So a clean checkout of any size costs nothing but git's look at it.
 
 #include "rewind/snapshot.h"
@@ -74,9 +74,11 @@ void snapshot_compare(const struct snapshot *old, const struct snapshot *now,
                       const struct git_status *status, struct arena *a, rewind_changes *out)
 {
     int dirfd = open(now->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *base = arena_strdup(a, str_of(now->root));
     for (size_t i = 0; i < now->files.n; i++) {
         const struct snapshot_file *f = &now->files.p[i], *was = find(old, f->path);
-        struct rewind_change c = {.base = now->root, .path = f->path, .after = f->state};
+        struct rewind_change c = {
+            .base = base, .path = arena_strdup(a, str_of(f->path)), .after = f->state};
         assert(strcmp(status->p[i].path, f->path) == 0);
         if (was != NULL) {
             c.before = was->state;
@@ -89,7 +91,7 @@ void snapshot_compare(const struct snapshot *old, const struct snapshot *now,
     }
     vec_foreach (was, &old->files) { // dirty before, and now as in the commit or gone
         struct rewind_change c = {
-            .base = now->root, .path = arena_strdup(a, str_of(was->path)), .before = was->state};
+            .base = base, .path = arena_strdup(a, str_of(was->path)), .before = was->state};
         if (find(now, was->path) == NULL &&
             kept_look(NULL, dirfd, was->path, &c.after, NULL) == 0 &&
             !kept_same(&c.before, &c.after)) {

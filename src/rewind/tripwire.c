@@ -1,10 +1,10 @@
 // A tripwire over a checkout: one inotify instance with a watch on each directory.
 //
-// A session asks before each command whether its picture of the checkout is still right. Looking at
-// fifty thousand files takes a tenth of a second, asking here takes microseconds. Only "nothing" is ever
-// concluded from it, so whatever makes it blind (a queue that overflows, a new directory) counts as
-// touched. One directory comes and goes with every command: the box of a project without `.afloat` covers that
-// name while the command runs.
+// Before each command a session asks whether its snapshot of the checkout is still right. Looking at
+// fifty thousand files takes a tenth of a second; asking here takes microseconds. The only conclusion ever
+// drawn is that nothing was touched, so whatever makes the wire blind (a queue that overflows, a new directory)
+// counts as touched. One directory comes and goes with every command: the box of a project without `.afloat`
+// covers that name while the command runs.
 
 #include "rewind/tripwire.h"
 
