@@ -136,6 +136,28 @@ static void add_path(channel_paths *to, const struct job *j, const struct set_it
     vec_push(to, ((struct channel_path){.path = channel_path_of(j->home, it)}));
 }
 
+/// Add the plugins that the set changed and that were not written here: this hub published them, so their files are as the
+/// user wants them.
+static void add_published(channel_paths *to, const struct job *j)
+{
+    const struct channel_state *s = &j->state;
+    vec_foreach (it, &s->base.items) {
+        if (strcmp(it->hash, plugin_set_hash(&s->before_base, it)) != 0 &&
+            plugin_set_find(&s->before_files, it) == NULL) {
+            add_path(to, j, it);
+        }
+    }
+}
+
+/// Add why the job failed to what is known of that.
+static void add_reason(struct job *j, const char *what, const char *why)
+{
+    char *before = j->reason;
+    j->reason = xasprintf("%s%s%s: %s", before != NULL ? before : "", before != NULL ? "; " : "",
+                          what, why);
+    free(before);
+}
+
 // ---- its answer -----------------------------------------------------------------------------------
 
 static void write_steps(struct jw *w, const struct job *j, enum channel_what what, const char *key)
@@ -231,11 +253,7 @@ static void hold_own(struct job *j, int64_t generation)
                           : f->plugins.hold(f->plugins.arg, j->state.generation, paths.p, paths.n,
                                             on_held, j, &e);
     if (rc < 0 && paths.n != 0) {
-        char *why =
-            xasprintf("%s%sthis hub still serves its own files: %s",
-                      j->reason != NULL ? j->reason : "", j->reason != NULL ? "; " : "", e.msg);
-        free(j->reason);
-        j->reason = why;
+        add_reason(j, "this hub still serves its own files", e.msg);
     }
     vec_fini(&paths);
     if (rc < 0) {
@@ -264,37 +282,22 @@ static void on_reverted(void *arg)
         return;
     }
     if (j->kept.n != 0) {
-        char *why =
-            xasprintf("%s%schanged here meanwhile and kept: %s", j->reason != NULL ? j->reason : "",
-                      j->reason != NULL ? "; " : "", buf_z(&j->kept));
-        free(j->reason);
-        j->reason = why;
+        add_reason(j, "changed here meanwhile and kept", buf_z(&j->kept));
     }
     f->plugins.reload(f->plugins.arg, on_back_reloaded, j);
 }
 
-/// Which plugins this hub published itself: their files are as the user wants them.
-static void find_own(struct job *j)
+static void go_back(struct job *j)
 {
     const struct channel_state *s = &j->state;
-    vec_foreach (it, &s->base.items) {
-        if (strcmp(it->hash, plugin_set_hash(&s->before_base, it)) != 0 &&
-            plugin_set_find(&s->before_files, it) == NULL) {
-            add_path(&j->own, j, it);
-        }
-    }
-    vec_foreach (it, &s->before_base.items) {
+    vec_fini(&j->plan); // its items go with the state
+    add_published(&j->own, j);
+    vec_foreach (it, &s->before_base.items) { // and those that it removed
         if (plugin_set_find(&s->base, it) == NULL &&
             plugin_set_find(&s->before_files, it) == NULL) {
             add_path(&j->own, j, it);
         }
     }
-}
-
-static void go_back(struct job *j)
-{
-    vec_fini(&j->plan); // its items go with the state
-    find_own(j);
     work_submit(j->f->lane, 0, revert_work, on_reverted, j);
 }
 
@@ -365,12 +368,7 @@ static void on_files(void *arg)
     vec_foreach (it, &j->state.before_files.items) {
         add_path(&j->touched, j, it);
     }
-    vec_foreach (it, &j->state.base.items) {
-        if (strcmp(it->hash, plugin_set_hash(&j->state.before_base, it)) != 0 &&
-            plugin_set_find(&j->state.before_files, it) == NULL) {
-            add_path(&j->touched, j, it);
-        }
-    }
+    add_published(&j->touched, j);
     j->f->plugins.reload(j->f->plugins.arg, on_reloaded, j);
 }
 
