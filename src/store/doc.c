@@ -75,8 +75,9 @@ static int save(struct doc *d, const struct json *root, struct err *e)
 {
     struct buf out = {.max = DOC_MAX};
     json_write(&out, root, 2);
-    int rc = buf_ok(&out) ? doc_save(d->path, buf_str(&out), e)
-                          : err_set(e, ERR_TOO_LARGE, "above %d bytes", DOC_MAX);
+    int rc = buf_ok(&out)
+                 ? doc_save(d->path, buf_str(&out), e)
+                 : err_set(e, ERR_TOO_LARGE, "'%s' would be above %d bytes", d->name, DOC_MAX);
     buf_fini(&out);
     return rc;
 }

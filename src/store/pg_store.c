@@ -265,11 +265,10 @@ static int look(struct opening *o, struct pg_link *l, struct err *e)
         o->schema = migrate_latest();
     }
     if (rc == 0 && o->schema != migrate_latest()) {
-        rc = err_set(e, ERR_UNSUPPORTED,
-                     "the store has schema %d, this program needs %d: run `afloat store migrate`"
-                     "%s",
+        rc = err_set(e, ERR_UNSUPPORTED, "the store has schema %d, this program needs %d: %s",
                      o->schema, migrate_latest(),
-                     o->schema > migrate_latest() ? " of a newer afloat" : "");
+                     o->schema > migrate_latest() ? "use a newer afloat"
+                                                  : "run `afloat store migrate`");
     }
     if (rc == 0) {
         rc = pg_link_run(l, "SELECT afloat.channel()", NULL, 0, &r, e);
