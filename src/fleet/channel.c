@@ -8,8 +8,8 @@
 //                                 ──> one does not: files back (worker) ──> reload ──> said "rolled_back"
 //     how to get back is known, and the set is not wanted any more: the same way back
 //
-// Nobody tells a hub to roll back: the database says which set it is to have, and each hub sees to it. So a hub
-// goes back by itself when the hub that leads a roll-out is lost, and one that was down takes the current set
+// No hub tells another to roll back: the database says which set each hub is to have, and each hub takes that one. So
+// a hub goes back by itself when the hub that leads a roll-out is lost, and one that was down takes the current set
 // at its start. The doorbell only says that there is something to look at; a ring that is lost costs a poll.
 //
 // Invariants:
@@ -352,7 +352,7 @@ static void take_work(void *arg) // on the lane
     if (j->state.generation == 0) {
         j->state.generation = j->generation_before; // the first set: back to what was
     }
-    vec_fini(&j->plan); // what lies here may have changed while the contents came
+    vec_fini(&j->plan); // the files here may have changed while the contents came
     channel_make_plan(&j->plan, j->home, &j->state, &j->set);
     j->rc = channel_take(&j->plan, j->home, &j->state, &j->set, j->number, &j->blobs, &j->e);
 }

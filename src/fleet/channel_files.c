@@ -1,13 +1,13 @@
 // Plugins of a set, as files here.
 //
-//     set + what lies here + what the channel put here last (base)
+//     set + the files here + what the channel put here last (base)
 //         ──> plan ──> contents by hash ──> kept: what is overwritten ──> state: doing ──> files
 //         <── revert: what was kept, unless the user changed it meanwhile
 //
-// A place is written only when what lies there is what the channel put there, or nothing. Anything else is the
+// A place is written only when it has what the channel put there, or nothing. Anything else is the
 // user's work: it stays, and is a conflict when the set says something new about that place.
 //
-//     lies here   the set says    then
+//     is here     the set says    then
 //     S           S               nothing to do
 //     any         base            nothing to do: not changed elsewhere, perhaps changed here
 //     base, none  S               written
@@ -140,9 +140,9 @@ int channel_state_save(const struct channel_state *s, const char *home, struct e
     return rc;
 }
 
-// ---- what lies here ---------------------------------------------------------------------------------
+// ---- what is here -----------------------------------------------------------------------------------
 
-/// Read what lies at the place of `it` into `t`; `local` gets its hash, "" for nothing. A symbolic link is the
+/// Read the files at the place of `it` into `t`; `local` gets its hash, "" for nothing. A symbolic link is the
 /// user's own arrangement: its contents count, and it is never replaced.
 static int read_local(const char *home, const struct set_item *it, struct tree *t,
                       char local[SHA256_HEX], struct err *e)

@@ -41,8 +41,8 @@ typedef vec(struct channel_path) channel_paths;
 /// Free the paths and the list.
 void channel_paths_fini(channel_paths *p);
 
-/// Read the plugins at `paths` into a set and its contents. What lies elsewhere than where plugins are looked
-/// for, and what is not trusted of a project, stays here. ERR_DENIED for symbolic links, ERR_TOO_LARGE.
+/// Read the plugins at `paths` into a set and its contents. Plugins outside of the directories that are searched
+/// for them, and those of a project that are not trusted, stay here. ERR_DENIED for symbolic links, ERR_TOO_LARGE.
 int channel_collect(const char *home, const channel_paths *paths, struct plugin_set *set,
                     channel_blobs *blobs, struct err *e) MUST_CHECK;
 
@@ -51,12 +51,12 @@ enum channel_what { CHANNEL_KEEP, CHANNEL_WRITE, CHANNEL_REMOVE, CHANNEL_CONFLIC
 struct channel_step {
     const struct set_item *item;
     enum channel_what what;
-    char local[SHA256_HEX]; // what lies there
+    char local[SHA256_HEX]; // what is there
     const char *why;        // of a conflict, or of what is passed over
 };
 typedef vec(struct channel_step) channel_plan;
 
-/// Compare `set` with what lies here, and with what the channel put here last. Borrows both.
+/// Compare `set` with the files here, and with what the channel put here last. Borrows both.
 void channel_make_plan(channel_plan *plan, const char *home, const struct channel_state *s,
                        const struct plugin_set *set);
 /// Do it, with the contents of all that is written; `s` becomes the new state, which says how to get back. What

@@ -32,7 +32,7 @@ struct fleet_claim {
     bool lost; // a hub had it
 };
 
-/// What runs bots on this hub, told by that part itself.
+/// The part that runs bots on this hub, filled in by itself.
 struct fleet_runner {
     size_t (*running)(void *arg);            // how many runs it has
     bool (*has)(void *arg, struct str id);   // does it have this one?
@@ -40,38 +40,38 @@ struct fleet_runner {
     void (*claimed)(void *arg, const struct fleet_claim *c);
     /// Another hub has the run, or may have it: end all that it does, and write nothing.
     void (*lost)(void *arg, struct str id);
-    /// Somebody on another hub wants it to end (`stops` not 0; 2: at once), or said something to it. `heard` is
-    /// for fleet_save.heard once that was taken.
+    /// A user of another hub wants it to end (`stops` not 0; 2: at once), or sent it a message, `said`. `heard` is
+    /// the value for fleet_save.heard once the run has taken the message.
     void (*wanted)(void *arg, struct str id, unsigned stops, struct str said, int64_t heard);
     void *arg;
 };
 
-/// How a plugin stands; borrowed until the loop turns.
+/// The state of a plugin; borrowed until the next turn of the loop.
 struct fleet_plugin {
     const char *unit;
-    const char *fault; // why what lies there does not serve; NULL: it does, or is not meant to
+    const char *fault; // why its files do not serve; NULL: they do, or are not meant to
 };
 /// `generation` is the one that serves then; 0: the hub stops.
 typedef void fleet_reloaded(void *arg, int64_t generation);
 typedef void fleet_path_cb(void *arg, const char *path, const char *project);
 
-/// The plugins of this hub, told by who puts the parts together.
+/// The plugins of this hub, filled in by src/main.
 struct fleet_plugins {
-    /// What was chosen by command is other than before: another hub chose. One commit.
+    /// The choices made by command have changed on another hub. One commit.
     void (*chosen)(void *arg);
     /// Why this hub takes no plugins now; NULL: it does.
     const char *(*off)(void *arg);
     /// Call `add` for every plugin that was found in the layers of the user and of trusted projects.
     void (*each)(void *arg, fleet_path_cb *add, void *to);
-    /// Commit what lies on disk, as after a save; `done` later.
+    /// Commit what is on disk, as after a save; `done` later.
     void (*reload)(void *arg, fleet_reloaded *done, void *done_arg);
-    /// The plugin whose files lie at `path`; false: none is known there.
+    /// The plugin whose files are at `path`; false: none is known there.
     bool (*find)(void *arg, const char *path, struct fleet_plugin *out);
     /// Let the plugins at `paths` serve what they did in generation `to`, and leave their files alone; `done`
     /// later, unless it fails at once: that generation is not kept.
     int (*hold)(void *arg, int64_t to, const char *const *paths, size_t n, fleet_reloaded *done,
                 void *done_arg, struct err *e);
-    /// Tell how a roll-out goes: members of a JSON object without its braces.
+    /// Report a step of a roll-out: members of a JSON object without its braces.
     void (*told)(void *arg, struct str fields);
     void *arg;
 };
@@ -177,7 +177,7 @@ struct fleet_query {
 };
 struct fleet_run {
     struct str body, state, hub;
-    int64_t epoch, lease_until; // milliseconds since 1970; 0: nobody holds it
+    int64_t epoch, lease_until; // milliseconds since 1970; 0: no hub holds it
 };
 /// Rows are borrowed for the call, newest first.
 typedef void fleet_runs_cb(void *arg, const struct fleet_run *rows, size_t n, const struct err *e);

@@ -63,7 +63,7 @@ void lease__drop(struct fleet *f, struct str id)
     }
 }
 
-/// The run is another's, or may be.
+/// Give up the run: another hub has it, or may have it.
 static void lose(struct fleet *f, size_t i, const char *why)
 {
     char *id = f->leases.p[i].id;
@@ -106,7 +106,7 @@ void fleet_run_return(struct fleet *f, struct str id, int64_t epoch, bool refuse
     fleet__ask(f, &stmt_return, params, 5, on_returned, f);
 }
 
-/// What other hubs want of a run: told once.
+/// Pass on what other hubs want of a run, once.
 static void pass_on(struct fleet *f, struct lease *l, const struct pg_result *r, size_t i)
 {
     int64_t stops = pg_get_int(r, i, 3), heard = pg_get_int(r, i, 4);

@@ -1,5 +1,5 @@
-// Sets of plugins. What comes from the database decides where files are written, so a place is believed only
-// when it is one of the directories that plugins lie in, and a plain name in it.
+// Sets of plugins. A set comes from the database and decides where files are written. So a place is accepted only
+// when it is a plain name in one of the directories of plugins.
 
 #include "fleet/plugin_set.h"
 
@@ -107,7 +107,7 @@ static int read_item(struct plugin_set *s, const struct json *from, struct err *
         rc = err_set(e, ERR_DENIED, "'%.80s' is not a place for plugins", at);
     } else if (hash.n != 0 &&
                (hash.n != SHA256_HEX - 1 || strspn(sum, "0123456789abcdef") != hash.n)) {
-        rc = err_set(e, ERR_CORRUPT, "the hash of '%.80s' is no hash", at);
+        rc = err_set(e, ERR_CORRUPT, "invalid hash of '%.80s'", at);
     } else if (s->items.n == PLUGIN_SET_MAX) {
         rc = err_set(e, ERR_TOO_LARGE, "more than %d plugins", PLUGIN_SET_MAX);
     } else if (plugin_set_find(s, &like) != NULL) {

@@ -48,7 +48,7 @@ struct rollout {
     char token[17];  // of the publication
     struct timer tick;
     bool asked; // an answer of the database is still to come
-    bool over;  // nobody waits for it any more
+    bool over;  // the caller was answered
     int rc;     // of the worker
     struct err e;
     fleet_rolled_cb *cb;
@@ -65,7 +65,7 @@ const struct json *rollout__said_by(const struct stop *s, struct arena *a);
 /// Ask the database: one question at a time. The roll-out itself is one of those that fleet_close() waits for.
 void rollout__ask(struct rollout *r, const struct pg_stmt *stmt, const struct pg_param *params,
                   int n, pg_cb *cb);
-/// What was asked is answered. False: nobody waits any more, and `r` may be gone.
+/// What was asked is answered. False: the roll-out is over, and `r` is freed.
 bool rollout__answered(struct rollout *r) MUST_CHECK;
 /// The same; a failure ends the roll-out.
 bool rollout__succeeded(struct rollout *r, const struct err *e) MUST_CHECK;

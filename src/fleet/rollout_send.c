@@ -4,7 +4,7 @@
 //         ──> publish ──> the hubs
 //
 // With names, only those plugins are read from the files here; everything else is in the new set as in the last one,
-// whatever lies here. A dry run stops before it publishes, and tells what differs.
+// whatever is here. A dry run stops before it publishes, and tells what differs.
 
 #include <assert.h>
 
@@ -134,7 +134,7 @@ static int choose(struct rollout *r, struct err *e)
     }
     for (size_t i = 0; i < r->names.n && rc == 0; i++) {
         if (!met[i]) {
-            rc = err_set(e, ERR_INVALID, "'%.64s' is no plugin that travels to other hubs",
+            rc = err_set(e, ERR_INVALID, "'%.64s' is not a plugin that can be sent to other hubs",
                          r->names.p[i]);
         }
     }

@@ -1,4 +1,4 @@
-// Hubs that share a store: rows of afloat.hubs, as people see and change them.
+// Hubs that share a store: rows of afloat.hubs, as users see and change them.
 
 #include "base/time.h"
 #include "fleet/fleet_int.h"

@@ -5,8 +5,8 @@
 //      └──────────────────────────────┴───────────────── lost <───────────────────────┘
 //
 // UP is libpq's pipeline mode: [prepare] statement sync, and the next at once, without waiting for the
-// answer. The sync behind each statement makes it a transaction of its own: one that fails does not take
-// its neighbours along.
+// answer. The sync after each statement makes it a transaction of its own, so the failure of one does not
+// abort its neighbours.
 //
 //     waiting ──> sent ──────────────> answered
 //        ^          └─ lost: in order, in front of the others
@@ -16,7 +16,7 @@
 // is over. So a restart of the server costs a pause and nothing else, and statements must bear being
 // run twice.
 //
-// A server that takes requests and says nothing for STALL_MS is as good as gone. It is left.
+// A connection on which the server does not answer for STALL_MS is given up.
 //
 // Invariants:
 //   - `pq` and `poll` are there exactly while UP; `sent` is empty otherwise.
@@ -106,7 +106,7 @@ static void on_stall(void *arg)
     lost(c, &e);
 }
 
-/// The pause is over: who waited too long is told, the others have another try.
+/// The pause is over: requests that waited too long fail, the others are tried again.
 static void on_again(void *arg)
 {
     struct pg__conn *c = arg;

@@ -7,8 +7,8 @@
 // PostgreSQL on the loop: a small pool of connections in pipeline mode, prepared statements, one
 // connection that listens, and reconnecting. All of it belongs to the loop thread, and nothing blocks it.
 //
-// A request that was under way when its connection broke is sent again: nobody knows whether the
-// server has done it. So every statement must be safe to run twice (a token that the statement
+// A request that was under way when its connection broke is sent again, because the client cannot know
+// whether the server has done it. So every statement must be safe to run twice (a token that the statement
 // looks for is one way).
 
 struct pg;
@@ -32,7 +32,7 @@ struct pg_opts {
     void *arg;
 };
 
-/// Connections are made as requests come, except the listener. ERR_INVALID for an address that is none,
+/// Connections are made when requests come, the listener's at once. ERR_INVALID for an invalid address,
 /// ERR_UNSUPPORTED without libpq.
 int pg_open(struct pg **out, struct loop *l, const struct pg_opts *opts, struct err *e) MUST_CHECK;
 /// What waits or is under way is answered with an error, then `closed` is called and `p` is gone.
@@ -49,7 +49,7 @@ void pg_query(struct pg *p, uint64_t key, const struct pg_stmt *stmt, const stru
 /// A random number, positive, for a statement that looks for it when it comes twice.
 int64_t pg_token(void);
 
-/// How the pool does, for metrics.
+/// The state of the pool, for metrics.
 struct pg_stats {
     unsigned size, up; // connections, and those that work
     size_t waiting;    // requests without an answer yet

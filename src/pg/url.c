@@ -121,7 +121,7 @@ int pg_url_read(struct pg_url *out, const char *text, struct err *e)
     PQconninfoOption *all = pq->conninfoParse(text, NULL);
     if (all == NULL) { // libpq's own words would quote the address
         return err_set(e, ERR_INVALID,
-                       "the address of the store is not one of PostgreSQL: [store] url must be "
+                       "the address of the store is not valid: [store] url must be "
                        "postgresql://USER@HOST:PORT/DATABASE");
     }
     fill(out, all);

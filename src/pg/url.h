@@ -8,7 +8,7 @@
 struct pg_url {
     vec(char *) keys;   // of libpq's parameters, NULL at the end
     vec(char *) values; // as many
-    char *shown;        // for people: host, port and database, never a password
+    char *shown;        // for people: host and database, never a password
     bool local;         // a socket or a loopback address
 };
 

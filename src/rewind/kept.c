@@ -98,7 +98,7 @@ static int read_content(const struct kept_store *store, const char *hash, struct
         sha256_of(buf_str(out), sum);
         rc = strcmp(sha256_hex(sum, hex), hash) == 0 ? 0 : ERR_CORRUPT;
     }
-    return rc == 0 ? 0 : err_set(e, ERR_CORRUPT, "the content kept for it is gone or damaged");
+    return rc == 0 ? 0 : err_set(e, ERR_CORRUPT, "its stored content is missing or damaged");
 }
 
 uint64_t kept_bytes(const struct kept_store *store)
@@ -338,8 +338,9 @@ int kept_put(const struct kept_store *store, int dirfd, const char *rel,
             int why = errno;
             unlinkat(parent, fresh, 0);
             errno = why;
-            rc = why == ENOTEMPTY ? err_set(e, ERR_CONFLICT, "a directory stands at '%s'", rel)
-                                  : err_sys(e, "cannot write '%s'", rel);
+            rc = why == ENOTEMPTY
+                     ? err_set(e, ERR_CONFLICT, "'%s' is a directory that is not empty", rel)
+                     : err_sys(e, "cannot write '%s'", rel);
         }
         close(parent);
     }

@@ -2,7 +2,7 @@
 
 #include "store/index.h"
 
-/// Damage that was found or repaired, with paths relative to the home. Called on the lane.
+/// Called on the lane for damage that was found or repaired; paths are relative to the home.
 typedef void catchup_cb(void *arg, const struct store_notice *n);
 
 /// Tell `cb` (may be NULL) of the journal in the directory `dir`; the paths are filled in here.

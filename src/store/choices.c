@@ -4,11 +4,11 @@
 //   + waiting   the changes made since, in order, which the store has not answered yet
 //   = all       what choices_get() gives
 //
-// A change that could not be written is removed from `waiting`, and `all` is made again: the former
+// A change that could not be written is removed from `waiting`, and `all` is made again. So the former
 // value is back, and a later change of the same key, which may succeed, stays. The store answers in the
 // order of the calls, so an answer is always for the first one.
 //
-// Everything is made again as a whole: choices are few, and change when the user runs a command.
+// The whole object is made again each time: choices are few, and change only when the user runs a command.
 //
 // Invariants:
 //   - `all` holds copies only: what it lends out stays until the next change or failure.

@@ -4,7 +4,7 @@
 #include "loop/work.h"
 #include "store/store.h"
 
-// JSON documents by rename. Everything here runs on the loop thread but the reading and writing.
+// JSON documents, replaced by rename. Everything here runs on the loop thread except reading and writing.
 
 enum { DOC_MAX = 16 << 20 }; // bytes of one document
 

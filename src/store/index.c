@@ -180,7 +180,7 @@ static struct index_row read_row(sqlite3_stmt *st, struct arena *a)
 
 // ---- opening ------------------------------------------------------------------------------
 
-// Locks and mmap'ed shared memory of WAL do not work between machines, and with FUSE one never knows.
+// The locks and shared memory of WAL do not work between machines.
 static const struct {
     uint64_t magic;
     const char *name;

@@ -35,7 +35,7 @@ struct scanner {
     bool stopped;    // by the callback
 };
 
-/// Where the next byte is that is not in a hole, at `at` or after it; `upto` when there is none.
+/// The position of the first byte at `at` or after it that is not in a hole; `upto` when there is none.
 static uint64_t next_data(int fd, uint64_t at, uint64_t upto)
 {
     struct stat st;

@@ -234,7 +234,8 @@ static int import_line(struct importing *x, struct str line, struct err *e)
                    json_int(json_get(v, "events"), -1) == (int64_t)x->n->events &&
                    json_int(json_get(v, "documents"), -1) == (int64_t)x->n->documents;
     } else {
-        rc = err_set(e, ERR_CORRUPT, "the file has a line that is no session and no document");
+        rc =
+            err_set(e, ERR_CORRUPT, "the file has a line that is neither a session nor a document");
     }
     arena_fini(&a);
     return rc;

@@ -37,7 +37,7 @@ struct meta_job {
 
 // ---- on the files lane --------------------------------------------------------------------
 
-/// Sync every directory above `dir`, the home included: their entries are new, perhaps.
+/// Sync every directory above `dir`, the home included: their entries may be new.
 static int sync_parents(const char *home, struct str dir, struct err *e)
 {
     int rc;
@@ -72,7 +72,7 @@ static int write_meta(struct meta_job *m, struct err *e)
     return rc;
 }
 
-/// The directory is ours and the session never was: take it away again.
+/// The session could not be made: remove its directory again.
 static void undo_create(struct meta_job *m)
 {
     struct err e;
@@ -171,8 +171,8 @@ static void on_undone(void *arg)
     finish(m, m->status, &m->err);
 }
 
-// Metadata stays replaced whatever became of its row: the next start reads it. A session that could
-// not be listed is taken back, so that a failed call has made nothing.
+// When the row cannot be written, replaced metadata stay: the next start reads them. A new session
+// is removed again, so that a failed call leaves nothing.
 static void on_row(struct index_op *op, int status, const struct err *e)
 {
     struct meta_job *m = container_of(op, struct meta_job, op);

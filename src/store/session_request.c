@@ -125,8 +125,9 @@ void session_request__admit(struct session_request *r, struct str id, size_t *qu
         r->status = err_set(&r->err, ERR_INVALID, "not a session's id: '" STR_FMT "'",
                             (int)MIN(id.n, 80), id.p);
     } else if (r->kind == SESSION_APPEND && *queued + r->bytes > SESSION_QUEUE_MAX) {
-        r->status = err_set(&r->err, UV_ENOBUFS, "too much waits to be written for '" STR_FMT "'",
-                            STR_ARG(id));
+        r->status =
+            err_set(&r->err, UV_ENOBUFS,
+                    "too many events wait to be written for session '" STR_FMT "'", STR_ARG(id));
     }
     *queued += r->bytes;
 }

@@ -1,6 +1,6 @@
 // Texts of bots, in files or in the documents of a shared store.
 //
-// Workers block, and the pool of connections belongs to the loop. So a worker puts its request on a list, wakes
+// Workers block, and the pool of connections belongs to the loop. So a worker adds its request to a list, wakes
 // the loop, and sleeps until the loop has the answer:
 //
 //     worker: ask ──> list, under the lock ──> uv_async ──> sleeps on its semaphore
@@ -342,7 +342,7 @@ int shelf_number(struct shelf *sh, const char *dir, uint64_t at_least, uint64_t 
         assert(now.n == 1);
         rc = str_to_u64(now.list[0].text, out)
                  ? 0
-                 : err_set(e, ERR_CORRUPT, "'%s' in the store is no number", name);
+                 : err_set(e, ERR_CORRUPT, "'%s' in the store is not a number", name);
     }
     arena_fini(&a);
     free(history);

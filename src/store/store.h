@@ -231,8 +231,8 @@ void store_unfollow(struct store *s);
 /// Called when an event is on the stream, with its id; or why it is not.
 typedef void store_emit_cb(void *arg, uint64_t id, const struct err *e);
 
-/// Put an event on the stream that is in no journal. `session` may be empty, `cb` NULL. It is dropped when
-/// too many events wait for a server that does not answer.
+/// Put an event on the stream that is in no journal. `session` may be empty, `cb` NULL. When too many events
+/// wait for a server that does not answer, it is dropped, and `cb` is called from inside the call.
 void store_emit(struct store *s, struct str type, struct str session, struct str fields,
                 store_emit_cb *cb, void *arg);
 
@@ -249,9 +249,9 @@ typedef void store_stream_page_cb(void *arg, int status, const struct store_stre
 void store_stream_read(struct store *s, uint64_t after, size_t limit, store_stream_page_cb *cb,
                        void *arg);
 
-/// Why the store cannot be used now; NULL when it can. Borrowed until the loop turns.
+/// Why the store cannot be used now; NULL: it can. Borrowed until the next turn of the loop.
 const struct err *store_trouble(struct store *s);
-/// What and how the store is: GET /store, doctor, metrics. `text` is a JSON object {kind, version, schema,
+/// The kind and state of the store, for GET /store, doctor and metrics. `text` is a JSON object {kind, version, schema,
 /// latency_ms}, with more members for a store in PostgreSQL. Fails when it cannot be used.
 void store_health(struct store *s, store_text_cb *cb, void *arg);
 /// Lines of Prometheus about it; nothing for a store in files.

@@ -226,7 +226,7 @@ static int run_health(struct index *x, struct index_op *op, struct err *e)
     struct index_row row;
     struct arena a = {0};
     (void)op;
-    int rc = index_get(x, STR("-"), &row, &a, e); // that no session is called so is an answer too
+    int rc = index_get(x, STR("-"), &row, &a, e); // ERR_NOT_FOUND shows that the index works
     arena_fini(&a);
     return rc == ERR_NOT_FOUND ? 0 : rc;
 }
