@@ -503,10 +503,10 @@ void edit_start(struct edit *ed)
     ed->shown = ed->history.n;
 }
 
-void edit_remember(struct edit *ed, struct str text)
+bool edit_remember(struct edit *ed, struct str text)
 {
     if (text.n == 0 || (ed->history.n != 0 && str_eqz(text, *vec_last(&ed->history)))) {
-        return;
+        return false;
     }
     if (ed->history.n == HISTORY_MAX) {
         free(ed->history.p[0]);
@@ -514,6 +514,7 @@ void edit_remember(struct edit *ed, struct str text)
     }
     vec_push(&ed->history, str_dup(text));
     ed->shown = ed->history.n;
+    return true;
 }
 
 enum edit_result edit_key(struct edit *ed, const struct key *k)

@@ -49,8 +49,8 @@ void edit_fini(struct edit *ed);
 
 /// Begin a new text; history stays.
 void edit_start(struct edit *ed);
-/// Add a text to the history; empty ones and repetitions of the last are left out.
-void edit_remember(struct edit *ed, struct str text);
+/// Add a text to the history. False: it is empty or repeats the last one, and was not added.
+bool edit_remember(struct edit *ed, struct str text);
 
 /// Take one key. The result says what the caller has to do about it.
 enum edit_result edit_key(struct edit *ed, const struct key *key);

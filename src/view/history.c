@@ -83,9 +83,8 @@ void history_load(struct edit *ed, const char *path)
 
 void history_add(struct edit *ed, const char *path, struct str text)
 {
-    size_t before = ed->history.n;
-    edit_remember(ed, text);
-    if (path == NULL || ed->history.n == before || text.n > TEXT_KEPT) {
+    bool added = edit_remember(ed, text);
+    if (path == NULL || !added || text.n > TEXT_KEPT) {
         return;
     }
     char *dir = str_dup(path_dir(str_of(path)));
