@@ -51,21 +51,13 @@ static void read_entries(struct edit *ed, struct str rest)
 // Write the entries that are in memory in place of the file.
 static void shorten(const struct edit *ed, const char *path)
 {
-    char *fresh = xasprintf("%s.new", path);
     struct buf text = {.max = SIZE_MAX};
     vec_foreach (line, &ed->history) {
         write_entry(&text, str_of(*line));
     }
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool whole = fd >= 0 && write(fd, buf_z(&text), text.n) == (ssize_t)text.n;
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (whole && rename(fresh, path) != 0) {
-        unlink(fresh);
-    }
+    int rc = path_write_atomic(path, buf_str(&text), 0600, NULL);
+    (void)rc; // then it stays long until the next chat
     buf_fini(&text);
-    free(fresh);
 }
 
 void history_load(struct edit *ed, const char *path)
