@@ -407,9 +407,8 @@ static char *args_as_json(struct arena *arena, struct str arg)
 void chat__slash_words(struct chat *t, struct menu *m, struct str line)
 {
     struct arena arena = {0};
-    const char *space = memrchr(line.p, ' ', line.n);
-    struct str words = str_from((struct str){line.p, (size_t)(space - line.p)}, 1);
-    struct str name = str_cut(&words, ' '), word = str_from(line, (size_t)(space - line.p) + 1);
+    struct str words = str_from(str_trim((struct str){line.p, m->from}), 1);
+    struct str name = str_cut(&words, ' '), word = str_from(line, m->from);
     const struct json *all = ask_quietly(t->c, OP_COMMAND_LIST, NULL, 0, 0, &arena);
     const struct json *command = find_command(json_get(all, "commands"), name);
     struct str prompt = json_get_text(command, "name"),

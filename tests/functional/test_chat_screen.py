@@ -328,6 +328,16 @@ def test_tab_completes_commands_files_and_programs(screen):
     pane.wait(lambda g: any(line.startswith("> !tmux") for line in g))
 
 
+def test_tab_in_the_second_line_of_a_command_does_no_harm(screen):
+    pane, hub = screen(lambda hub, said: hub.say("ok"))
+    pane.type("/review")
+    pane.keys("M-Enter")
+    pane.type("fo")
+    pane.keys("Tab")
+    pane.type("o")
+    pane.wait(lambda g: "  foo" in g)
+
+
 def test_a_paste_of_a_megabyte_is_there_at_once(screen, tmp_path):
     pane, hub = screen(lambda hub, said: hub.say("ok"))
     text = "a line of text.\n" * 65536
