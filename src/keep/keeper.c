@@ -153,6 +153,7 @@ static void write_master(struct keeper *k)
         n = write(k->pty.master, k->input.p, k->input.n);
         buf_drop(&k->input, n > 0 ? (size_t)n : 0);
     }
+    k->input.over = false; // what did not fit is lost, what comes next is not
 }
 
 static void on_master(uv_poll_t *p, int status, int events)

@@ -98,6 +98,23 @@ def test_what_cannot_run_is_refused_with_the_reason(ptys, hub):
     assert ptys.http("DELETE", "/pty/ffff").status == 404
 
 
+def test_a_program_that_read_nothing_for_long_can_be_typed_to_again(ptys, hub, tmp_path):
+    wait = "stty raw -echo; echo ready; while [ ! -e go ]; do sleep 0.05; done; exec cat > got"
+    id = new(ptys, "sh", "-c", wait, cwd=str(tmp_path))["id"]
+
+    def type(text):
+        assert ptys.http("POST", f"/pty/{id}/input", json.dumps({"text": text}).encode()).status == 200
+
+    def read(text):
+        type(text)
+        return text.encode() in (tmp_path / "got").read_bytes()
+    retry(lambda: "ready" in screen(ptys, id))
+    for _ in range(4):
+        type("x" * 400_000)  # more than waits for a program
+    (tmp_path / "go").touch()
+    retry(lambda: (tmp_path / "got").exists() and read("the end"))
+
+
 def test_delete_ends_every_process_of_the_terminal(ptys, hub):
     row = new(ptys, "bash", "-i", env={"PS1": "$ ", "PATH": os.environ["PATH"], "HOME": "/nonexistent"})
     t = Terminal(ptys, row["id"])
