@@ -17,11 +17,7 @@
 #include "keep/chan.h"
 #include "loop/signal.h"
 #include "pty/tty.h"
-
-// Written when we end in whatever way; at most 128 bytes.
-#define FAREWELL                                                                                   \
-    "\033[?1049l\033[r\033[?1l\033[?7h\033[?25h\033[?1000l\033[?1002l\033[?1003l\033[?1006l"       \
-    "\033[?2004l\033[m\033>"
+#include "vt/vt.h"
 
 struct attach {
     struct loop loop;
@@ -142,7 +138,10 @@ static int begin(struct attach *a, const char *socket, struct err *e)
         rc = a->tty = tty_reopen(STDIN_FILENO, e);
     }
     if (rc >= 0) {
-        tty_set_farewell(STR(FAREWELL));
+        struct buf farewell = {.max = TTY_FAREWELL_MAX};
+        vt_reset_modes(&farewell);
+        tty_set_farewell(buf_str(&farewell));
+        buf_fini(&farewell);
         rc = tty_take(STDIN_FILENO, TTY_RAW, e);
     }
     if (rc == 0) {

@@ -20,14 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FAREWELL_MAX = 128, DEFAULT_ROWS = 24, DEFAULT_COLS = 80 };
+enum { DEFAULT_ROWS = 24, DEFAULT_COLS = 80 };
 
 static struct {
     volatile sig_atomic_t taken;
     int fd;
     struct termios before;
     int flags; // of the descriptor
-    char farewell[FAREWELL_MAX];
+    char farewell[TTY_FAREWELL_MAX];
     volatile sig_atomic_t n_farewell;
     bool armed;
 } tty; // a handler can reach nothing but a static

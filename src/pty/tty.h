@@ -32,8 +32,10 @@ void tty_give_back(void);
 /// The modes it had before it was taken; NULL when it is not taken.
 const struct termios *tty_modes(void);
 
-/// Bytes that are written to the terminal when it is given back, however that happens; at most 128,
-/// copied. Empty: none.
+enum { TTY_FAREWELL_MAX = 256 };
+
+/// Bytes that are written to the terminal when it is given back, however that happens; at most
+/// TTY_FAREWELL_MAX, copied. Empty: none.
 void tty_set_farewell(struct str bytes);
 
 /// A descriptor of our own for the terminal of `fd`, close-on-exec, so that making it non-blocking does not

@@ -434,6 +434,18 @@ def test_attach_shows_types_and_detaches_with_ctrl_backslash_twice(ptys, hub):
     assert again.wait(DEADLINE) == 5
 
 
+def test_what_a_program_switched_on_is_off_after_detaching(ptys, hub):
+    modes = [b"4", b"?5", b"?1004", b"?1000", b"?1006", b"?2004"]
+    on = "".join(f"\\033[{mode.decode()}h" for mode in modes)
+    attach, terminal = ptys.on_terminal("pty", "new", "--", "sh", "-c", f"printf '{on}\\033[5 q\\033)0'; echo up; cat")
+    read_until(terminal, rb"up")
+    terminal.write(b"\x1c\x1c")
+    seen = read_until(terminal, rb"detached; return")
+    assert attach.wait(DEADLINE) == 0
+    assert [mode for mode in modes if b"\x1b[" + mode + b"l" not in seen] == []
+    assert b"\x1b[0 q" in seen  # the cursor's shape
+
+
 def test_new_on_a_terminal_attaches_and_returns_the_status(ptys, hub):
     process, terminal = ptys.on_terminal("pty", "new", "--", "sh", "-c", "echo here; exit 4")
     read_until(terminal, rb"here.*ended with status 4")
