@@ -45,7 +45,7 @@ static bool read_line(const char *path, char *out, size_t size)
 // The directory with HEAD, from the `.git` of a repository or of a linked worktree.
 static bool find_git(const char *dir, char *out, size_t size)
 {
-    char at[512], line[512];
+    char at[PATH_MAX], line[PATH_MAX];
     snprintf(at, sizeof at, "%s", dir);
     for (bool more = at[0] == '/'; more;) {
         snprintf(out, size, "%.*s/.git/HEAD", (int)MIN(size / 2, sizeof at), at);
@@ -66,7 +66,7 @@ static bool find_git(const char *dir, char *out, size_t size)
 
 static void look_at_branch(struct gauge *f)
 {
-    char path[1100], line[512];
+    char path[2 * PATH_MAX], line[512];
     f->branch[0] = '\0';
     if (find_git(f->dir, path, sizeof path) && read_line(path, line, sizeof line)) {
         bool named = strncmp(line, "ref: refs/heads/", 16) == 0;

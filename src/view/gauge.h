@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits.h>
+
 #include "base/json.h"
 #include "base/vec.h"
 #include "term/color.h"
@@ -32,7 +34,7 @@ struct gauge {
     int64_t context, window;         // of the last request, and what the model takes
     double cost;                     // of the session, USD; negative: not known
 
-    char model[128], dir[256], branch[128], permission[16], env[32];
+    char model[128], dir[PATH_MAX], branch[128], permission[16], env[32];
 };
 
 /// Nothing is known yet.

@@ -71,3 +71,20 @@ TEST(a_retry_has_its_reason_and_its_time)
     feed(&g, "{\"type\": \"message.delta\", \"reasoning\": \"hm\"}");
     check_work(&g, "thinking · 0 s · Esc interrupts");
 }
+
+TEST(a_long_directory_is_kept_whole)
+{
+    char dir[700] = "/";
+    struct buf row = {.max = SIZE_MAX};
+    struct arena arena = {0};
+    struct json *v = NULL;
+    struct gauge g;
+    memset(dir + 1, 'x', sizeof dir - 2);
+    buf_addf(&row, "{\"working_dir\": \"%s\"}", dir);
+    CHECK_INT(json_parse(&v, &arena, buf_str(&row), NULL, NULL), 0);
+    gauge_init(&g);
+    gauge_row(&g, v);
+    CHECK_STR(g.dir, dir);
+    arena_fini(&arena);
+    buf_fini(&row);
+}
