@@ -149,10 +149,7 @@ void view__on_call(struct view *v, const struct json *ev)
 
 static void print_more(struct view *v, struct str rest)
 {
-    size_t more = 1;
-    for (ptrdiff_t at; (at = str_index(rest, '\n')) >= 0; more++) {
-        rest = str_from(rest, (size_t)at + 1);
-    }
+    size_t more = str_lines(rest);
     out_addf(v->out, "  … %zu more line%s\n", more, more == 1 ? "" : "s");
 }
 
