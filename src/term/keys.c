@@ -32,7 +32,8 @@ static bool is_whole(const char *p, size_t n)
         return false;
     }
     if (p[1] == '[') {
-        return n > 2 && p[n - 1] >= 0x40 && p[n - 1] <= 0x7E;
+        size_t begin = n > 2 && p[2] == '[' ? 3 : 2; // ESC [ [ A: F1 of the Linux console
+        return n > begin && p[n - 1] >= 0x40 && p[n - 1] <= 0x7E;
     }
     return p[1] == 'O' ? n == 3 : n == 1 + length_of((unsigned char)p[1]);
 }
@@ -124,6 +125,9 @@ static struct key of_csi(struct str s)
     char final = s.p[s.n - 1];
     if (s.p[2] == '<') {
         return final == 'M' || final == 'm' ? of_mouse(s) : (struct key){.code = KEY_OTHER};
+    }
+    if (s.p[2] == '[' && final >= 'A' && final <= 'E') {
+        return (struct key){.code = KEY_FUNCTION, .cp = (uint32_t)(final - 'A') + 1};
     }
     size_t n = parse_numbers((struct str){s.p + 2, s.n - 3}, v);
     unsigned mods = n > 1 && v[1] > 0 ? (v[1] - 1) & 7 : 0;

@@ -58,6 +58,8 @@ TEST(every_dialect_names_the_same_keys)
         {"\033OP", KEY_FUNCTION, 0, 1},
         {"\033[1;5Q", KEY_FUNCTION, KEY_CTRL, 2},
         {"\033[15~", KEY_FUNCTION, 0, 5},
+        {"\033[[A", KEY_FUNCTION, 0, 1}, // the Linux console
+        {"\033[[E", KEY_FUNCTION, 0, 5},
         {"\033[24;2~", KEY_FUNCTION, KEY_SHIFT, 12},
         {"\033[<0;0;1M", KEY_OTHER, 0, 0}, // columns begin with 1
         {"\033[?1;2c", KEY_OTHER, 0, 0},
