@@ -212,6 +212,16 @@ static void add_single(struct render *r, const struct line *l)
 // ---- runs ----------------------------------------------------------------------------------
 
 // Do the lines of the hunk at the start of `rest` fit side by side, and is there something on both sides?
+// Append a line of the diff as it is shown: tabs as blanks, and nothing that a terminal would obey.
+static void add_shown(struct buf *out, struct str raw)
+{
+    while (raw.n != 0) {
+        bool tab = str_index(raw, '\t') >= 0;
+        visible_add(out, str_cut(&raw, '\t'), false);
+        buf_addz(out, tab ? "    " : "");
+    }
+}
+
 static bool is_wide(struct str rest, const struct diff_look *look)
 {
     bool removed = false, added = false;
@@ -221,11 +231,11 @@ static bool is_wide(struct str rest, const struct diff_look *look)
         if (strchr("+- \\", sign) == NULL) {
             break;
         }
-        size_t tabs = 0;
-        for (size_t i = 0; i < raw.n; i++) {
-            tabs += raw.p[i] == '\t';
-        }
-        if (text_width(raw) + 4 * tabs > half_of(look)) {
+        struct buf shown = {.max = SIZE_MAX};
+        add_shown(&shown, raw);
+        size_t width = text_width(buf_str(&shown));
+        buf_fini(&shown);
+        if (width > half_of(look)) {
             return false;
         }
         removed = removed || sign == '-';
@@ -237,17 +247,10 @@ static bool is_wide(struct str rest, const struct diff_look *look)
 static struct line make_line(struct str raw)
 {
     struct line l = {.sign = raw.p[0]};
-    struct buf spread = {.max = SIZE_MAX}, shown = {.max = SIZE_MAX};
-    for (struct str rest = str_from(raw, 1); rest.n != 0;) {
-        bool tab = str_index(rest, '\t') >= 0;
-        buf_adds(&spread, str_cut(&rest, '\t'));
-        buf_addz(&spread, tab ? "    " : "");
-    }
-    visible_add(&shown, buf_str(&spread), false);
-    l.text = str_dup(buf_str(&shown));
+    struct buf shown = {.max = SIZE_MAX};
+    add_shown(&shown, str_from(raw, 1));
+    l.text = buf_take(&shown, NULL);
     split(&l);
-    buf_fini(&spread);
-    buf_fini(&shown);
     return l;
 }
 

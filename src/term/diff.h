@@ -7,9 +7,9 @@
 // side. The text may come from anywhere: nothing of it can command the terminal.
 
 struct diff_look {
-    size_t
-        cols; // longer lines continue in the next row; from DIFF_WIDE on two columns where they fit
-    size_t rows; // at most, a last line says how many are missing
+    // longer lines continue in the next row; from DIFF_WIDE on, old and new are side by side where they fit
+    size_t cols;
+    size_t rows; // at most; a last line says how many are missing
     enum color_depth color;
 };
 

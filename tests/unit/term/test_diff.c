@@ -116,3 +116,18 @@ TEST(lines_that_look_like_headers_are_lines_below_a_hunk)
                (struct diff_look){.cols = 80, .rows = 99},
                "  --- a/f\n  +++ b/f\n  @@ -1,2 +1 @@\n  --- x\n  -\n  +++ y\n");
 }
+
+TEST(nothing_of_a_line_with_control_characters_is_cut)
+{
+    struct diff_look look = {.cols = 120, .rows = 99};
+    struct buf diff = {.max = SIZE_MAX}, out = {.max = SIZE_MAX};
+    buf_addz(&diff, "@@ -1 +1 @@\n-a\n+");
+    for (int i = 0; i < 6; i++) {
+        buf_addz(&diff, "\x1b[31m\xe2\x80\x8b"); // no columns as they are, 14 as they are shown
+    }
+    buf_addz(&diff, "; rm -rf x\n");
+    diff_render(&out, buf_str(&diff), &look);
+    CHECK(strstr(buf_z(&out), "rm -rf x\n") != NULL && strstr(buf_z(&out), "…") == NULL);
+    buf_fini(&diff);
+    buf_fini(&out);
+}
