@@ -28,13 +28,14 @@ struct line {
     char *text; // visible, without its sign
     words words;
 };
+typedef vec(struct line) lines;
 
 struct render {
     struct buf *out;
     const struct diff_look *look;
-    vec(struct line) removed, added; // the run in hand
-    unsigned long old, new;          // numbers of the next lines
-    bool wide;                       // this hunk has two columns
+    lines removed, added;   // the run in hand
+    unsigned long old, new; // numbers of the next lines
+    bool wide;              // this hunk has two columns
     size_t rows, missing;
 };
 
@@ -211,7 +212,6 @@ static void add_single(struct render *r, const struct line *l)
 
 // ---- runs ----------------------------------------------------------------------------------
 
-// Do the lines of the hunk at the start of `rest` fit side by side, and is there something on both sides?
 // Append a line of the diff as it is shown: tabs as blanks, and nothing that a terminal would obey.
 static void add_shown(struct buf *out, struct str raw)
 {
@@ -222,6 +222,7 @@ static void add_shown(struct buf *out, struct str raw)
     }
 }
 
+// Do the lines of the hunk at the start of `rest` fit side by side, and is there something on both sides?
 static bool is_wide(struct str rest, const struct diff_look *look)
 {
     bool removed = false, added = false;
@@ -260,6 +261,18 @@ static void free_line(struct line *l)
     vec_fini(&l->words);
 }
 
+// In one column all removed lines come before the added ones.
+static void end_run(struct render *r, lines *run)
+{
+    vec_foreach (l, run) {
+        if (!r->wide) {
+            add_single(r, l);
+        }
+        free_line(l);
+    }
+    run->n = 0;
+}
+
 static void flush(struct render *r)
 {
     size_t both = MIN(r->removed.n, r->added.n), all = MAX(r->removed.n, r->added.n);
@@ -274,19 +287,8 @@ static void flush(struct render *r)
         add_pair(r, i < r->removed.n ? &r->removed.p[i] : NULL,
                  i < r->added.n ? &r->added.p[i] : NULL);
     }
-    vec_foreach (l, &r->removed) {
-        if (!r->wide) {
-            add_single(r, l);
-        }
-        free_line(l);
-    }
-    vec_foreach (l, &r->added) {
-        if (!r->wide) {
-            add_single(r, l);
-        }
-        free_line(l);
-    }
-    r->removed.n = r->added.n = 0;
+    end_run(r, &r->removed);
+    end_run(r, &r->added);
 }
 
 static void add_context(struct render *r, struct str raw)
