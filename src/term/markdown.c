@@ -146,9 +146,9 @@ static void emit(struct render *r, const struct glyph *g, size_t n)
 static size_t emit_prefix(struct render *r)
 {
     size_t width = 0;
-    for (size_t i = 0; i < r->levels.n && i < LEVELS; i++) {
+    for (size_t i = 0; i < r->levels.n; i++) {
         struct level *l = &r->levels.p[i];
-        const char *text = l->begun ? l->rest : l->first;
+        const char *text = i >= LEVELS ? "" : l->begun ? l->rest : l->first;
         l->begun = true;
         buf_addz(r->out, text);
         width += text_width(str_of(text));

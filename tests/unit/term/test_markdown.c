@@ -156,3 +156,15 @@ TEST(what_cannot_change_any_more_is_settled)
     CHECK_INT(markdown_settled(STR("```\na\n~~~\n\nb")), 0);
     CHECK_INT(markdown_settled(STR_NULL), 0);
 }
+
+TEST(a_list_that_is_nested_too_deep_has_a_row_for_each_item)
+{
+    struct buf text = {.max = SIZE_MAX}, out = {.max = SIZE_MAX};
+    for (int i = 0; i < 12; i++) {
+        buf_addf(&text, "%*s- item\n", 2 * i, "");
+    }
+    markdown_render(&out, buf_str(&text), &(struct markdown_look){.cols = 80});
+    CHECK_INT(str_lines(buf_str(&out)), 12);
+    buf_fini(&text);
+    buf_fini(&out);
+}
