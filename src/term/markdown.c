@@ -527,7 +527,8 @@ static int on_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *ar
 
 // ---- settling ------------------------------------------------------------------------------
 
-// The fence that opens or closes a block of code on this line: its length, and its character.
+// The fence that opens or closes a block of code on this line: its length, and its character. A line such as
+// "```x``` y" has none: that is code in a paragraph.
 static size_t fence_of(struct str line, char *mark)
 {
     struct str s = str_trim(line);
@@ -536,7 +537,8 @@ static size_t fence_of(struct str line, char *mark)
     while ((*mark == '`' || *mark == '~') && n < s.n && s.p[n] == *mark) {
         n++;
     }
-    return n >= 3 ? n : 0;
+    bool inline_code = *mark == '`' && str_index(str_from(s, n), '`') >= 0;
+    return n >= 3 && !inline_code ? n : 0;
 }
 
 struct fence {

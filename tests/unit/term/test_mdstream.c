@@ -87,3 +87,14 @@ TEST(the_tail_is_what_has_not_settled)
     mdstream_fini(&m);
     buf_fini(&out);
 }
+
+TEST(a_line_that_begins_with_inline_code_opens_no_block)
+{
+    struct buf text = {.max = SIZE_MAX};
+    buf_addz(&text, "```make``` builds it.\n\n");
+    for (int i = 0; i < 200; i++) {
+        buf_addf(&text, "Paragraph %d has some words.\n\n", i);
+    }
+    check_same(str_trim(buf_str(&text)), 700);
+    buf_fini(&text);
+}
