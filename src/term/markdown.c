@@ -10,7 +10,7 @@
 // sequences of the output are all made in emit(). Raw HTML is text like any other.
 //
 // While an answer streams, markdown_settled() says how much of it later text cannot change any more: it
-// ends at a blank line, outside of a fence, before a line that is not indented.
+// ends, outside of a fence, before a line that is not indented and either follows a blank line or opens a fence.
 
 #include "term/markdown.h"
 
@@ -593,11 +593,12 @@ size_t markdown_settled(struct str text)
     while (rest.n != 0 && str_index(rest, '\n') >= 0) {
         size_t at = text.n - rest.n;
         struct str line = str_cut(&rest, '\n');
-        bool empty = str_trim(line).n == 0;
-        if (blank && !empty && fence.n == 0 && line.p[0] != ' ' && line.p[0] != '\t') {
+        bool empty = str_trim(line).n == 0, outside = fence.n == 0;
+        see_fence(&fence, line);
+        bool begins = outside && (blank || fence.n != 0);
+        if (begins && !empty && line.p[0] != ' ' && line.p[0] != '\t') {
             settled = at;
         }
-        see_fence(&fence, line);
         blank = empty;
     }
     bool flush_left = rest.n != 0 && strchr(" \t\r\n", rest.p[0]) == NULL;

@@ -88,6 +88,24 @@ TEST(the_tail_is_what_has_not_settled)
     buf_fini(&out);
 }
 
+TEST(text_right_before_a_fence_is_final)
+{
+    struct mdstream m;
+    struct buf out = {.max = SIZE_MAX};
+    struct str text =
+        STR("Here it is:\n```c\nint x;\n```\n- one\n~~~\ny\n~~~\n> said\n```\nz\n```\nend");
+    for (size_t piece = 1; piece < text.n; piece++) {
+        check_same(text, piece);
+    }
+    mdstream_init(&m);
+    mdstream_add(&m, STR("Here it is:\n```c\nint x;\n"));
+    mdstream_settle(&m, &look, &out);
+    CHECK_STR(buf_z(&out), "Here it is:\n");
+    CHECK_SPAN(buf_str(&m.text), "```c\nint x;\n");
+    buf_fini(&out);
+    mdstream_fini(&m);
+}
+
 TEST(a_line_that_begins_with_inline_code_opens_no_block)
 {
     struct buf text = {.max = SIZE_MAX};
