@@ -94,12 +94,8 @@ static size_t first_change(struct str old, struct str new)
 void panel_draw(struct panel *p, struct buf *out, struct str lines, size_t row, size_t col,
                 size_t cols)
 {
-    size_t rows = 0, from;
-    assert(lines.n != 0 && lines.p[lines.n - 1] == '\n' && cols > 0);
-    for (struct str rest = lines; rest.n != 0; rows++) {
-        str_cut(&rest, '\n');
-    }
-    assert(row < rows);
+    size_t rows = str_lines(lines), from;
+    assert(str_ends(lines, "\n") && cols > 0 && row < rows);
     if (cols != p->cols || p->stale) {
         panel_erase(p, out, cols);
     }
