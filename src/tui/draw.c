@@ -130,7 +130,13 @@ void draw__more(struct tui *t, struct rect r, int top, int total)
 
 int scroll__of(struct tui *t, const struct node *n, int total)
 {
-    int at = ui__get_int(t->ui, "scroll", n->id, 0);
+    struct kept *k = kept__of(t, n->id);
+    int at = ui__get_int(t->ui, "scroll", n->id, 0), more = total - k->top;
+    if (n->widget->from_end && at > 0 && more != 0) {
+        at = MAX(at + more, 0);
+        ui__set_int(t->ui, "scroll", n->id, at);
+    }
+    k->top = total;
     return MIN(MAX(at, 0), MAX(total - n->inner.rows, 0));
 }
 
@@ -153,6 +159,7 @@ bool scroll__step(const struct node *n, const struct key *k, int *rows)
 bool scroll__key(struct tui *t, struct node *n, const struct key *k)
 {
     int rows;
+// A node that counts rows from its end, and is not at its end, goes on showing the same rows when others come.
     bool moves = scroll__step(n, k, &rows);
     if (moves) {
         scroll__by(t, n, rows);
@@ -205,10 +212,7 @@ void diff__draw(struct tui *t, struct node *n)
     struct buf lines = {.max = SIZE_MAX};
     int total = 0;
     diff_render(&lines, str_trim(node__str(n, "text")), &look);
-    for (size_t i = 0; i < lines.n; i++) {
-        total += lines.p[i] == '\n';
-    }
-    kept__of(t, n->id)->top = total;
+    int total = (int)str_lines(buf_str(&lines));
     int skip = scroll__of(t, n, total);
     draw__lines(t, n->inner, buf_str(&lines), skip, n->style);
     draw__more(t, n->inner, skip, total);

@@ -213,7 +213,7 @@ static void on_event(const struct client_event *ev, void *arg)
 static void on_end(int rc, const struct client_answer *a, const struct err *e, void *arg)
 {
     struct tui *t = arg;
-    struct str state = json_str(json_get(t->model.docs[DOC_SESSION].v, "state"), "");
+    struct str state = json_get_text(t->model.docs[DOC_SESSION].v, "state");
     (void)e;
     t->talk.stream = NULL;
     if (rc < 0 || (a->status / 100 == 2 && !str_eqz(state, "ended"))) {
@@ -339,11 +339,7 @@ void talk__draw(struct tui *t, struct node *n)
     }
     catch_up(k);
     add_tail(k, &tail);
-    int final = (int)k->rows.n, total = final;
-    for (size_t i = 0; i < tail.n; i++) {
-        total += tail.p[i] == '\n';
-    }
-    kept__of(t, n->id)->top = total;
+    int final = (int)k->rows.n, total = final + (int)str_lines(buf_str(&tail));
     int below = scroll__of(t, n, total), top = MAX(total - n->inner.rows - below, 0);
     int shown = MIN(MAX(final - top, 0), n->inner.rows);
     struct rect r = n->inner, upper = {r.row, r.col, shown, r.cols};

@@ -207,7 +207,6 @@ void terminal__draw(struct tui *t, struct node *n)
     m->frame = t->frame;
     if (m->vt != NULL) {
         int history = vt_history(m->vt), total = history + r.rows;
-        kept__of(t, n->id)->top = total;
         int back = scroll__of(t, n, total);
         for (int row = 0; row < r.rows; row++) {
             int from = row - back;

@@ -74,16 +74,13 @@ static int input_fit(struct tui *t, struct node *n, bool rows, int other)
 {
     struct edit *ed = edit_of(t, n);
     struct buf lines = {.max = SIZE_MAX};
-    int count = 0;
     if (!rows) {
         return other;
     }
     edit_lines(ed, &lines, "> ", (size_t)MAX(node__int(n, "rows", 1), 1), (size_t)MAX(other, 1));
-    for (size_t i = 0; i < lines.n; i++) {
-        count += lines.p[i] == '\n';
-    }
+    int count = (int)str_lines(buf_str(&lines));
     buf_fini(&lines);
-    return MAX(count, 1);
+    return count;
 }
 
 void input__draw(struct tui *t, struct node *n)

@@ -9,8 +9,8 @@ void text__draw(struct tui *t, struct node *n);
 void diff__draw(struct tui *t, struct node *n);
 void status__draw(struct tui *t, struct node *n);
 
-/// How far a node is scrolled that shows `total` rows; keys and the wheel that change it. The number of rows that were drawn
-/// is in `top` of what it keeps.
+/// How far a node is scrolled that shows `total` rows, which `top` of what it keeps then holds; keys and the wheel that
+/// change it.
 int scroll__of(struct tui *t, const struct node *n, int total);
 bool scroll__key(struct tui *t, struct node *n, const struct key *k);
 /// How many rows a key moves by in this node: arrows, pages, the ends. False: it is no such key.

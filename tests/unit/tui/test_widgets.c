@@ -242,3 +242,34 @@ TEST(an_id_may_have_any_length)
     rig_close(&r);
     free(layout);
 }
+
+// A message of the user's comes to the open session.
+static void hear(struct rig *r, int n)
+{
+    struct talk *k = &r->t.talk;
+    char *data = xasprintf(
+        "{\"type\": \"message.completed\", \"role\": \"user\", \"text\": \"said %d\"}", n);
+    vec_push(&k->events, ((struct talk_event){data, false}));
+    k->bytes += strlen(data);
+    rig_draw(r);
+}
+
+TEST(a_conversation_that_is_scrolled_back_stays_where_it_is_read)
+{
+    struct rig r;
+    show(&r, 5, 20, "{type='conversation', id='c'}");
+    for (int i = 0; i < 20; i++) {
+        hear(&r, i);
+    }
+    CHECK_STR(rig_row(&r, 4), "> said 19");
+    rig_type(&r, "\033[5~"); // a page up
+    CHECK_STR(rig_row(&r, 0), "> said 11");
+    hear(&r, 20);
+    hear(&r, 21);
+    CHECK_STR(rig_row(&r, 0), "> said 11");
+    rig_type(&r, "\033[F");
+    CHECK_STR(rig_row(&r, 4), "> said 21");
+    hear(&r, 22);
+    CHECK_STR(rig_row(&r, 4), "> said 22"); // at its end it follows what comes
+    rig_close(&r);
+}
