@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "base/visible.h"
 #include "loop/signal.h"
 #include "tui/tui.h"
 #include "tui/tui_int.h"
@@ -43,14 +42,10 @@ static void draw_error(struct tui *t)
     struct cells *g = &t->screen.next;
     struct rect row = {g->rows - 1, 0, 1, g->cols};
     struct style style = {.fg = STYLE_INDEX(15), .bg = STYLE_INDEX(1), .attrs = STYLE_BOLD};
-    struct buf text = {.max = SIZE_MAX};
-    if (t->error[0] == '\0') {
-        return;
+    if (t->error[0] != '\0') {
+        cells_fill(g, row, style);
+        draw__cut(t, row, 1, str_of(t->error), style);
     }
-    visible_add(&text, str_of(t->error), false);
-    cells_fill(g, row, style);
-    cells_put(g, row, row.row, 1, buf_str(&text), style);
-    buf_fini(&text);
 }
 
 static void draw(struct tui *t)

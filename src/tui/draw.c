@@ -72,8 +72,12 @@ static void flow_line(struct flow *f, struct str line, struct style style)
     }
 }
 
-static void flow_text(struct flow *f, struct str text, struct style style)
+// Text may come from anywhere, also in the question whether a call may run: it is shown whole and commands nothing.
+static void flow_text(struct flow *f, struct str given, struct style style)
 {
+    struct buf shown = {.max = SIZE_MAX};
+    visible_add(&shown, given, true);
+    struct str text = buf_str(&shown);
     while (text.n != 0) {
         bool feeds = str_index(text, '\n') >= 0;
         struct str line = str_cut(&text, '\n');
@@ -86,6 +90,7 @@ static void flow_text(struct flow *f, struct str text, struct style style)
             flow_break(f);
         }
     }
+    buf_fini(&shown);
 }
 
 /// Write text, wrapped at the width of `r`, from row `skip` on; returns the rows that all of it takes. `v` is a
@@ -103,6 +108,26 @@ static int write_text(struct tui *t, struct rect r, const struct json *v, struct
                   plain ? style : node__style_of(it, style));
     }
     return f.row + (f.col > 0);
+}
+
+int draw__width(struct str text)
+{
+    struct buf shown = {.max = SIZE_MAX};
+    visible_add(&shown, text, false);
+    int width = (int)text_width(buf_str(&shown));
+    buf_fini(&shown);
+    return width;
+}
+
+int draw__cut(struct tui *t, struct rect r, int col, struct str text, struct style style)
+{
+    struct buf shown = {.max = SIZE_MAX}, cut = {.max = SIZE_MAX};
+    visible_add(&shown, text, false);
+    text_add_cut(&cut, buf_str(&shown), (size_t)MAX(r.col + r.cols - col, 0));
+    int width = cells_put(&t->screen.next, r, r.row, col, buf_str(&cut), style);
+    buf_fini(&shown);
+    buf_fini(&cut);
+    return width;
 }
 
 void draw__lines(struct tui *t, struct rect r, struct str lines, int skip, struct style style)
@@ -128,6 +153,7 @@ void draw__more(struct tui *t, struct rect r, int top, int total)
 
 // ---- scrolling -----------------------------------------------------------------------------
 
+// A node that counts rows from its end, and is not at its end, goes on showing the same rows when others come.
 int scroll__of(struct tui *t, const struct node *n, int total)
 {
     struct kept *k = kept__of(t, n->id);
@@ -159,7 +185,6 @@ bool scroll__step(const struct node *n, const struct key *k, int *rows)
 bool scroll__key(struct tui *t, struct node *n, const struct key *k)
 {
     int rows;
-// A node that counts rows from its end, and is not at its end, goes on showing the same rows when others come.
     bool moves = scroll__step(n, k, &rows);
     if (moves) {
         scroll__by(t, n, rows);
@@ -198,7 +223,6 @@ void text__draw(struct tui *t, struct node *n)
     int skip = 0;
     if (json_bool(json_get(n->v, "scroll"), false) && n->id.n != 0) {
         int total = write_text(t, n->inner, text, n->style, wrap, 0, false);
-        kept__of(t, n->id)->top = total;
         skip = scroll__of(t, n, total);
         draw__more(t, n->inner, skip, total);
     }
@@ -210,7 +234,6 @@ void diff__draw(struct tui *t, struct node *n)
     struct diff_look look = {
         .cols = (size_t)MAX(n->inner.cols, 1), .rows = 100000, .color = COLOR_TRUE};
     struct buf lines = {.max = SIZE_MAX};
-    int total = 0;
     diff_render(&lines, str_trim(node__str(n, "text")), &look);
     int total = (int)str_lines(buf_str(&lines));
     int skip = scroll__of(t, n, total);
@@ -249,15 +272,12 @@ static void draw_frame(struct tui *t, struct node *n)
     cells_box(&t->screen.next, n->at, all, line);
     struct str title = node__str(n, "title");
     if (title.n != 0 && n->at.cols > 6) {
-        struct buf shown = {.max = SIZE_MAX}, safe = {.max = SIZE_MAX};
-        visible_add(&safe, title, false);
-        buf_addc(&shown, ' ');
-        text_add_cut(&shown, buf_str(&safe), (size_t)n->at.cols - 6);
-        buf_addc(&shown, ' ');
+        struct rect row = {n->at.row, n->at.col, 1, n->at.cols - 3};
+        int col = n->at.col + 3;
         line.attrs = (line.attrs & ~(uint32_t)STYLE_DIM) | (lit ? STYLE_BOLD : 0u);
-        cells_put(&t->screen.next, all, n->at.row, n->at.col + 2, buf_str(&shown), line);
-        buf_fini(&shown);
-        buf_fini(&safe);
+        cells_put(&t->screen.next, all, row.row, col - 1, STR(" "), line);
+        col += draw__cut(t, row, col, title, line);
+        cells_put(&t->screen.next, all, row.row, col, STR(" "), line);
     }
 }
 
@@ -269,9 +289,9 @@ void draw__node(struct tui *t, struct node *n)
 
 static int spans_width(const struct json *v)
 {
-    int wide = v != NULL && v->type == JSON_STR ? (int)text_width(v->s) : 0;
+    int wide = v != NULL && v->type == JSON_STR ? draw__width(v->s) : 0;
     json_foreach_item (it, v) {
-        wide += (int)text_width(it->type == JSON_STR ? it->s : json_str(json_get(it, "text"), ""));
+        wide += draw__width(it->type == JSON_STR ? it->s : json_str(json_get(it, "text"), ""));
     }
     return wide;
 }

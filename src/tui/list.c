@@ -6,7 +6,6 @@
 #include <assert.h>
 
 #include "base/time.h"
-#include "term/text.h"
 #include "tui/widgets_int.h"
 
 enum { GUARD_NS = 400 * 1000000 };
@@ -230,14 +229,6 @@ static struct style chosen_style(struct tui *t, const struct node *n, struct sty
     return s;
 }
 
-static void put_cut(struct tui *t, struct rect r, int col, struct str text, struct style style)
-{
-    struct buf cut = {.max = SIZE_MAX};
-    text_add_cut(&cut, text, (size_t)MAX(r.col + r.cols - col, 0));
-    cells_put(&t->screen.next, r, r.row, col, buf_str(&cut), style);
-    buf_fini(&cut);
-}
-
 // | mark key text ...            secondary |
 static void draw_item(struct tui *t, const struct node *n, const struct json *item, struct rect r,
                       bool is_chosen)
@@ -247,28 +238,28 @@ static void draw_item(struct tui *t, const struct node *n, const struct json *it
     struct style mark = is_chosen ? chosen_style(t, n, own) : own;
     struct str more = field(item, "secondary"), key = field(item, "key"),
                sign = field(item, "mark");
-    int col = r.col, wide = (int)text_width(more);
+    int col = r.col, wide = draw__width(more);
     cells_fill(&t->screen.next, r, is_chosen ? style : (struct style){0});
     if (sign.n != 0) {
-        col += cells_put(&t->screen.next, r, r.row, col, sign, mark) + 1;
+        col += draw__cut(t, r, col, sign, mark) + 1;
     }
     if (key.n != 0) {
         struct style letter = {.attrs = STYLE_BOLD | style.attrs, .fg = accent.fg};
-        col += cells_put(&t->screen.next, r, r.row, col + 1, key, letter) + 3;
+        col += draw__cut(t, r, col + 1, key, letter) + 3;
     }
     bool palette = strcmp(n->widget->name, "palette") == 0;
     int column = palette ? MIN(MAX(r.cols / 3, 18), 30) : 0;
     if (palette && r.cols > 2 * column) {
-        put_cut(t, (struct rect){r.row, r.col, 1, column}, col, text_of(item), style);
-        put_cut(t, r, r.col + column + 1, more, is_chosen ? style : dim);
+        draw__cut(t, (struct rect){r.row, r.col, 1, column}, col, text_of(item), style);
+        draw__cut(t, r, r.col + column + 1, more, is_chosen ? style : dim);
         return;
     }
     bool room = wide > 0 && wide + 8 < r.col + r.cols - col;
     struct rect left = {r.row, r.col, 1, r.cols - (room ? wide + 1 : 0)};
-    put_cut(t, left, col, text_of(item), sign.n == 0 && !is_chosen ? own : style);
+    draw__cut(t, left, col, text_of(item), sign.n == 0 && !is_chosen ? own : style);
     if (room) {
         struct style end = is_chosen ? style : (own.fg != 0 ? own : dim);
-        cells_put(&t->screen.next, r, r.row, r.col + r.cols - wide, more, end);
+        draw__cut(t, r, r.col + r.cols - wide, more, end);
     }
 }
 
@@ -281,7 +272,7 @@ static void draw_items(struct tui *t, struct node *n, struct offers *o, struct r
                   (struct rect){r.row + row, r.col, 1, r.cols}, i == o->at);
     }
     if (o->shown.n == 0) {
-        put_cut(t, r, r.col, node__str(n, "empty"), dim);
+        draw__cut(t, r, r.col, node__str(n, "empty"), dim);
     }
     draw__more(t, r, top, (int)o->shown.n);
 }
@@ -344,9 +335,9 @@ static void measure(const struct json *columns, const struct json *rows, int *wi
                     int all)
 {
     for (size_t i = 0; i < n; i++) {
-        wide[i] = (int)text_width(json_str(json_at(columns, i), ""));
+        wide[i] = draw__width(json_str(json_at(columns, i), ""));
         json_foreach_item (row, rows) {
-            wide[i] = MAX(wide[i], (int)text_width(cell(row, i)));
+            wide[i] = MAX(wide[i], draw__width(cell(row, i)));
         }
         wide[i] = i + 1 < n ? MIN(wide[i], MAX(all / 3, 6)) : all;
     }
@@ -357,7 +348,7 @@ static void draw_row(struct tui *t, struct rect r, const struct json *row, bool 
 {
     for (size_t i = 0, col = (size_t)r.col; i < n; i++) {
         struct rect part = rect_clip(r, (struct rect){r.row, (int)col, 1, wide[i]});
-        put_cut(t, part, (int)col, head ? json_str(json_at(row, i), "") : cell(row, i), style);
+        draw__cut(t, part, (int)col, head ? json_str(json_at(row, i), "") : cell(row, i), style);
         col += (size_t)wide[i] + 2;
     }
 }
@@ -385,8 +376,8 @@ void table__draw(struct tui *t, struct node *n)
         draw_row(t, line, item, false, wide, count, style);
     }
     if (o.shown.n == 0) {
-        put_cut(t, (struct rect){r.row + 1, r.col, r.rows > 1, r.cols}, r.col,
-                node__str(n, "empty"), dim);
+        draw__cut(t, (struct rect){r.row + 1, r.col, r.rows > 1, r.cols}, r.col,
+                  node__str(n, "empty"), dim);
     }
     draw__more(t, (struct rect){r.row + 1, r.col, MAX(r.rows - 1, 0), r.cols}, top, (int)o.shown.n);
     vec_fini(&o.shown);

@@ -124,7 +124,12 @@ void kept__fini(struct tui *t);
 
 /// Draw a node without its children: its border, if it has one, then what is in it.
 void draw__node(struct tui *t, struct node *n);
-/// Write lines that end in line feeds, from row `skip` on.
+/// Columns of a text from outside, as draw__cut() shows it.
+int draw__width(struct str text);
+/// Write a text from outside into the first row of `r`, from column `col` of the screen on, cut with '…' where `r` ends. Control
+/// characters are shown as escapes. Returns the columns that it takes.
+int draw__cut(struct tui *t, struct rect r, int col, struct str text, struct style style);
+/// Write lines of ours that end in line feeds, from row `skip` on.
 void draw__lines(struct tui *t, struct rect r, struct str lines, int skip, struct style style);
 /// The sign that there is more above or below.
 void draw__more(struct tui *t, struct rect r, int top, int total);

@@ -95,8 +95,7 @@ void input__draw(struct tui *t, struct node *n)
     struct edit_place at = edit_lines(ed, &lines, "> ", (size_t)r.rows, (size_t)r.cols);
     draw__lines(t, r, buf_str(&lines), 0, n->style);
     if (edit_text(ed).n == 0 && !ed->searching) {
-        cells_put(&t->screen.next, r, r.row, r.col + 2, node__str(n, "placeholder"),
-                  (struct style){.attrs = STYLE_DIM});
+        draw__cut(t, r, r.col + 2, node__str(n, "placeholder"), (struct style){.attrs = STYLE_DIM});
     }
     if (focused) {
         t->screen.next.cursor_shown = true;

@@ -243,6 +243,25 @@ TEST(an_id_may_have_any_length)
     free(layout);
 }
 
+TEST(text_from_outside_is_shown_and_commands_nothing)
+{
+    struct rig r;
+    show(&r, 6, 60,
+         "{type='column', children={{type='text', size=1, text='ls \\27[30;40mrm\\27[0m "
+         "\\u{202E}x'},"
+         "{type='list', id='l', size=1, items={{text='a\\27[8mb', secondary='\\7', mark='\\27'}}},"
+         "{type='table', size=2, columns={'\\27[1m'}, rows={{'c\\0d'}}},"
+         "{type='input', id='i', size=1, placeholder='\\u{200B}p'},"
+         "{type='status', left='\\27[31ms', right='\\27'}}}");
+    CHECK_STR(rig_row(&r, 0), "ls \\x1b[30;40mrm\\x1b[0m \\u202ex");
+    CHECK_STR(rig_row(&r, 1), "\\x1b a\\x1b[8mb                                          \\x07");
+    CHECK_STR(rig_row(&r, 2), "\\x1b[1m");
+    CHECK_STR(rig_row(&r, 3), "c\\x00d");
+    CHECK_STR(rig_row(&r, 4), "> \\u200bp");
+    CHECK_STR(rig_row(&r, 5), " \\x1b[31ms                                             \\x1b");
+    rig_close(&r);
+}
+
 // A message of the user's comes to the open session.
 static void hear(struct rig *r, int n)
 {
