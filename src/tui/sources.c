@@ -116,10 +116,10 @@ static void dir_free(struct source_dir *d)
 // A project's plugin counts where we were opened in that project.
 static bool is_here(const struct tui *t, const struct json *row)
 {
-    struct str project = json_str(json_get(row, "project"), "");
-    const char *ours = t->o->project;
-    return project.n == 0 || (strncmp(ours, project.p, project.n) == 0 &&
-                              (ours[project.n] == '/' || ours[project.n] == '\0'));
+    char *project = str_dup(json_get_text(row, "project"));
+    bool here = project[0] == '\0' || path_below(project, t->o->project) != NULL;
+    free(project);
+    return here;
 }
 
 // The directory of a plugin's interface, or NULL. The caller frees it.
