@@ -157,7 +157,7 @@ static bool is_of_type(const struct json *v, char type)
     case 's': return v->type == JSON_STR;
     case 'i': return v->type == JSON_INT;
     case 'b': return v->type == JSON_BOOL;
-    case 'a': return v->type == JSON_ARR || (v->type == JSON_OBJ && v->n == 0);
+    case 'a':
     case 'X': return v->type == JSON_ARR || (v->type == JSON_OBJ && v->n == 0);
     default: return v->type == JSON_OBJ;
     }
@@ -185,7 +185,7 @@ static int parse_size(struct node *n, struct err *e)
     struct str s = json_str(v, "");
     uint64_t percent;
     if (v == NULL) {
-        n->kind = str_eqz(str_of(n->widget->name), "status") ? SIZE_FIT : SIZE_SHARE;
+        n->kind = strcmp(n->widget->name, "status") == 0 ? SIZE_FIT : SIZE_SHARE;
     } else if (v->type == JSON_INT && v->i >= 0 && v->i < 10000) {
         n->kind = SIZE_CELLS;
         n->size = (int)v->i;
