@@ -361,6 +361,17 @@ static int lua_chosen(lua_State *L)
     }
     return 1;
 }
+/// afloat.rows(text, cols): how many rows a text node of this width takes, at least 1.
+static int lua_rows(lua_State *L)
+{
+    struct str text = {0};
+    text.p = luaL_checklstring(L, 1, &text.n);
+    lua_Integer cols = luaL_checkinteger(L, 2);
+    int rows = text__rows(ui__tui(L), text, (int)MIN(MAX(cols, 1), 10000));
+    lua_pushinteger(L, MAX(rows, 1));
+    return 1;
+}
+
 
 static int lua_details(lua_State *L)
 {
@@ -370,19 +381,13 @@ static int lua_details(lua_State *L)
 
 int call__open_lib(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"call", lua_call_op},
-                                         {"ops", lua_ops},
-                                         {"open", lua_open},
-                                         {"note", lua_note},
-                                         {"notify", lua_notify},
-                                         {"quit", lua_quit},
-                                         {"redraw", lua_redraw},
-                                         {"focus_move", lua_focus_move},
-                                         {"details", lua_details},
-                                         {"scroll", lua_scroll},
-                                         {"chosen", lua_chosen},
-                                         {"start", lua_start},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"call", lua_call_op},    {"ops", lua_ops},
+                                         {"open", lua_open},       {"note", lua_note},
+                                         {"notify", lua_notify},   {"quit", lua_quit},
+                                         {"redraw", lua_redraw},   {"focus_move", lua_focus_move},
+                                         {"details", lua_details}, {"scroll", lua_scroll},
+                                         {"chosen", lua_chosen},   {"rows", lua_rows},
+                                         {"start", lua_start},     {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -209,6 +209,12 @@ void scroll__mouse(struct tui *t, struct node *n, const struct key *k)
 
 // ---- text, diff ------------------------------------------------------------------------------
 
+int text__rows(struct tui *t, struct str text, int cols)
+{
+    const struct json v = {.type = JSON_STR, .s = text};
+    return write_text(t, (struct rect){0, 0, 1, cols}, &v, (struct style){0}, true, 0, false);
+}
+
 int text__fit(struct tui *t, struct node *n, bool rows, int other)
 {
     bool wrap = json_bool(json_get(n->v, "wrap"), true);

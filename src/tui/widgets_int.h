@@ -4,6 +4,8 @@
 
 // The parts of the widgets, for the table in widgets.c.
 
+/// How many rows a text takes that is wrapped at `cols` columns.
+int text__rows(struct tui *t, struct str text, int cols);
 int text__fit(struct tui *t, struct node *n, bool rows, int other);
 void text__draw(struct tui *t, struct node *n);
 void diff__draw(struct tui *t, struct node *n);

@@ -234,6 +234,17 @@ def test_every_answer_is_seen_however_long_the_command_is(tui, cols, rows):
     t.press("d", "after")
 
 
+def test_every_answer_is_seen_however_wide_the_characters_are(tui):
+    s = Session(tui.home, tui.dir, [one_call(cmd="echo " + "漢字" * 260), {"text": "after"}], permission="ask")
+    t = tui(cols=80, rows=27)
+    t.press("Enter", "message; Enter sends")
+    s.send("go")
+    t.shows("wants to run: echo")
+    t.wait(lambda g: any(" a  allow this call only" in line for line in g) and any(" d  deny" in line for line in g))
+    time.sleep(0.5)  # it is read before it is answered
+    t.press("d", "after")
+
+
 def test_a_change_that_is_asked_for_is_shown_whole(tui):
     long = "int answer = 42; // " + "a remark that goes on " * 6 + "to its END"
     (tui.dir / "f.c").write_text("int x;\n")

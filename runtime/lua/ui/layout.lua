@@ -107,11 +107,9 @@ local function is_small(state) return state.size.cols < 64 or state.size.rows < 
 local function is_low(state) return state.size.rows < 16 end
 local function side_width(state) return is_small(state) and 0 or state.size.cols < 110 and 26 or 34 end
 
--- How many rows a text takes at a width, about.
-local function rows_of(text, width)
-  local n = 0
-  for line in (text .. "\n"):gmatch("([^\n]*)\n") do n = n + math.max(1, ((utf8.len(line) or #line) + width - 1) // width) end
-  return n
+-- How many rows a text takes at a width, `most` at most: no window has room for a long one.
+local function rows_of(text, width, most)
+  return #text > 20000 and most or math.min(afloat.rows(text, width), most)
 end
 
 -- The input of a call as people read it: texts of several lines below the rest, not inside of JSON.
@@ -149,7 +147,7 @@ local function ask(state)
   else
     local call = asked.call or {}
     local verb, what = wish(call, asked.diff)
-    text = what
+    text = (call.tool_name or "a tool") .. " wants to " .. verb .. ": " .. what
     head = { { text = call.tool_name or "a tool", style = "bold" }, { text = " wants to " .. verb .. ": " }, { text = what } }
     diff = asked.diff
     for _, offer in ipairs(asked.offers or {}) do
@@ -163,11 +161,11 @@ local function ask(state)
   -- the answers are always to be seen: what is longer than the rest of the window scrolls
   local rows = state.size.rows
   local room, width = rows - #items - (is_low(state) and 2 or 10), math.max(10, state.size.cols - side_width(state) - 2)
-  local long = rows_of("a tool wants to run: " .. text, width) > room
+  local long = rows_of(text, width, room + 1) > room
   local children = { { type = "text", text = head, size = long and math.max(1, room) or "fit", style = "warn",
     id = long and "asked" or nil, scroll = long } }
   if diff and rows > 18 then
-    children[#children + 1] = { type = "diff", id = "asked.diff", text = diff, size = math.min(rows_of(diff, width - 2), room) }
+    children[#children + 1] = { type = "diff", id = "asked.diff", text = diff, size = rows_of(diff, width - 2, room) }
   end
   children[#children + 1] = { type = "list", id = "ask", items = items, action = "ask.decide", size = #items, guard = true }
   return {
@@ -402,7 +400,7 @@ end
 local function confirm(state)
   local asked = state.tui.confirm or {}
   local width = math.min(70, state.size.cols)
-  local rows = rows_of(asked.text or "", width - 2)
+  local rows = rows_of(asked.text or "", width - 2, state.size.rows)
   return {
     type = "popup", title = "Sure?", width = width, height = rows + 4,
     child = { type = "column", children = {
@@ -431,7 +429,7 @@ local function op(state)
   end
   local width = math.max(20, state.size.cols * 4 // 5)
   return {
-    type = "popup", title = state.tui.asked_op or "", width = width, height = math.min(rows_of(all, width - 2) + 3, state.size.rows - 2),
+    type = "popup", title = state.tui.asked_op or "", width = width, height = rows_of(all, width - 2, state.size.rows - 5) + 3,
     child = { type = "column", children = {
       { type = "text", text = lines },
       { type = "input", id = "op", placeholder = "name=value ...", submit = "op.run", size = 1 },

@@ -29,6 +29,16 @@ TEST(text_wraps_between_words_and_cuts_what_is_too_long)
     rig_close(&r);
 }
 
+TEST(rows_of_a_text_are_those_that_it_takes)
+{
+    struct rig r;
+    show(&r, 6, 10,
+         "{type='text', text=table.concat({afloat.rows('', 9), afloat.rows('one two three', 8), "
+         "afloat.rows('\\u{6F22}\\u{6F22}\\u{6F22}', 4), afloat.rows('a\\nb', 0)}, ' ')}");
+    CHECK_STR(rig_row(&r, 0), "1 2 2 2");
+    rig_close(&r);
+}
+
 TEST(every_node_may_have_a_border)
 {
     struct rig r;
