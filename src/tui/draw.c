@@ -277,7 +277,8 @@ static void draw_frame(struct tui *t, struct node *n)
     }
     cells_box(&t->screen.next, n->at, all, line);
     struct str title = node__str(n, "title");
-    if (title.n != 0 && n->at.cols > 6) {
+    if (title.n != 0 && n->at.cols > 6 &&
+        n->at.rows > 1) { // else there is no border to write it in
         struct rect row = {n->at.row, n->at.col, 1, n->at.cols - 3};
         int col = n->at.col + 3;
         line.attrs = (line.attrs & ~(uint32_t)STYLE_DIM) | (lit ? STYLE_BOLD : 0u);
