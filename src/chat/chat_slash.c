@@ -38,7 +38,8 @@ static bool slash_plugins(struct chat *t, struct str arg)
 {
     const struct layout plugins = {
         "plugins",
-        COLUMNS(COL("NAME", ID, NULL), COL("STATE", STATE, NULL), COL("LAYER", DIM, NULL)), NULL};
+        COLUMNS(COL("NAME", ID, NULL), COL("STATE", STATE, NULL), COL("LAYER", DIM, NULL)),
+        "no plugins yet; have one written with '/plugin NAME WHAT IT DOES'"};
     (void)arg;
     show_asked(t, OP_PLUGIN_LIST, NULL, &plugins);
     return true;
@@ -112,9 +113,9 @@ static bool slash_permission(struct chat *t, struct str arg)
 {
     const struct layout rules = {"rules",
                                  COLUMNS(COL("ID", ID, NULL), COL("TOOL", WORD, NULL),
-                                         COL("MATCH", TEXT, NULL), COL("DECISION", STATE, NULL),
-                                         COL("SCOPE", WORD, NULL)),
-                                 NULL};
+                                         COL("MATCH", TEXT, "{match}||every call"),
+                                         COL("DECISION", STATE, NULL), COL("SCOPE", WORD, NULL)),
+                                 "no permission rules for this project; 'always allow' makes one"};
     struct arena arena = {0};
     const struct json *v;
     struct str rest = arg;
