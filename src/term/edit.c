@@ -86,14 +86,6 @@ static size_t same_column(const struct edit *ed, size_t from, size_t to)
 
 // ---- changing ------------------------------------------------------------------------------
 
-static void forget_oldest(struct edit *ed)
-{
-    assert(ed->past.n != 0 && ed->past_bytes >= ed->past.p[0].n);
-    ed->past_bytes -= ed->past.p[0].n;
-    free(ed->past.p[0].text);
-    vec_remove(&ed->past, 0);
-}
-
 // Before a change: keep the text, unless the change continues the last one.
 static void keep(struct edit *ed, enum change change)
 {
@@ -102,7 +94,9 @@ static void keep(struct edit *ed, enum change change)
         vec_push(&ed->past, p);
         ed->past_bytes += p.n;
         while (ed->past.n > 1 && (ed->past_bytes > PAST_MAX || ed->past.n > HISTORY_MAX)) {
-            forget_oldest(ed);
+            ed->past_bytes -= ed->past.p[0].n;
+            free(ed->past.p[0].text);
+            vec_remove(&ed->past, 0);
         }
     }
     ed->change = change;
@@ -170,19 +164,6 @@ static void show(struct edit *ed, struct str s)
     buf_clear(&ed->text);
     ed->at = 0;
     insert(ed, s);
-}
-
-static void paste(struct edit *ed, struct str text)
-{
-    keep(ed, CHANGE_PASTE);
-    insert(ed, text);
-}
-
-static void type(struct edit *ed, uint32_t cp)
-{
-    char bytes[4];
-    keep(ed, CHANGE_TYPE);
-    insert(ed, (struct str){bytes, utf8_encode(cp, bytes)});
 }
 
 // ---- history -------------------------------------------------------------------------------
@@ -523,11 +504,14 @@ enum edit_result edit_key(struct edit *ed, const struct key *k)
         return EDIT_MORE;
     }
     if (k->code == KEY_PASTE) {
-        paste(ed, k->text);
+        keep(ed, CHANGE_PASTE);
+        insert(ed, k->text);
         return EDIT_MORE;
     }
     if (k->code == KEY_CHAR && (k->mods & ~(unsigned)KEY_SHIFT) == 0) {
-        type(ed, k->cp);
+        char bytes[4];
+        keep(ed, CHANGE_TYPE);
+        insert(ed, (struct str){bytes, utf8_encode(k->cp, bytes)});
         return EDIT_MORE;
     }
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
