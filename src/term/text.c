@@ -35,8 +35,7 @@ static bool is_skin(uint32_t cp)
     return cp >= 0x1F3FB && cp <= 0x1F3FF;
 }
 
-// ESC [ ... m; 0 when `s` does not begin with one.
-static size_t color_sequence(struct str s)
+size_t text_color(struct str s)
 {
     size_t n = 2;
     if (s.n < 3 || s.p[0] != '\033' || s.p[1] != '[') {
@@ -52,7 +51,7 @@ size_t text_cluster(struct str s, size_t *width)
 {
     uint32_t base, cp;
     *width = 0;
-    size_t n = color_sequence(s);
+    size_t n = text_color(s);
     if (n != 0 || s.n == 0) {
         return n;
     }

@@ -7,6 +7,9 @@
 //
 // The text may hold colour sequences of ours (ESC [ ... m): they take no columns and are never split.
 
+/// Length of the colour sequence (ESC [ ... m) at the start of `s`; 0: there is none.
+size_t text_color(struct str s);
+
 /// Length in bytes of the first cluster of `s`, 0 when `s` is empty; `*width` is set to its columns.
 /// A colour sequence is a cluster without columns.
 size_t text_cluster(struct str s, size_t *width);

@@ -20,16 +20,6 @@ struct str view__inner_lines(struct str text)
     return inner.n != 0 ? (struct str){begin, (size_t)(inner.p - begin) + inner.n} : STR_NULL;
 }
 
-// The length of a sequence at the start of `text` that only sets colours; 0: there is none.
-static size_t color_length(struct str text)
-{
-    size_t n = 2;
-    while (n < text.n && ((text.p[n] >= '0' && text.p[n] <= '9') || text.p[n] == ';')) {
-        n++;
-    }
-    return str_starts(text, "\x1b[") && n < text.n && text.p[n] == 'm' ? n + 1 : 0;
-}
-
 void view__add_printed(struct buf *out, struct str line)
 {
     size_t from = out->n;
@@ -39,7 +29,7 @@ void view__add_printed(struct buf *out, struct str line)
     const char *back = line.n != 0 ? memrchr(line.p, '\r', line.n) : NULL;
     line = back != NULL ? str_from(line, (size_t)(back - line.p) + 1) : line;
     while (line.n != 0) {
-        size_t n = 0, skip = color_length(line);
+        size_t n = 0, skip = text_color(line);
         while (skip == 0 && n < line.n && line.p[n] != '\t' && (n == 0 || line.p[n] != '\x1b')) {
             n++;
         }
