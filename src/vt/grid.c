@@ -92,6 +92,15 @@ void grid_erase(struct grid *g, int row, int end_row, int col, int end_col, uint
     }
 }
 
+int grid_length(const struct vt_cell *cells, int n)
+{
+    while (n > 0 && cells[n - 1].text == 0 && cells[n - 1].width == 1 && cells[n - 1].bg == 0 &&
+           cells[n - 1].attrs == 0) {
+        n--;
+    }
+    return n;
+}
+
 const struct vt_cell *grid_cells(struct grid *g, int row)
 {
     struct grid_row *r = &g->rows[row];
@@ -104,15 +113,10 @@ const struct vt_cell *grid_cells(struct grid *g, int row)
 
 // ---- scrolling -----------------------------------------------------------------------------
 
-/// Cells of a row that count: an unfinished line keeps its blanks, they are between its words.
+/// An unfinished line keeps its blanks: they are between its words.
 static int row_length(const struct grid_row *r)
 {
-    int n = r->used;
-    while (!r->wrapped && n > 0 && r->cells[n - 1].text == 0 && r->cells[n - 1].width == 1 &&
-           r->cells[n - 1].bg == 0 && r->cells[n - 1].attrs == 0) {
-        n--;
-    }
-    return n;
+    return r->wrapped ? r->used : grid_length(r->cells, r->used);
 }
 
 static void push_row(struct grid *g, const struct grid_row *r)

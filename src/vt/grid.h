@@ -41,6 +41,9 @@ void grid_erase(struct grid *g, int row, int end_row, int col, int end_col, uint
 void grid_scroll(struct grid *g, int row, int end_row, int col, int end_col, int down, int right,
                  uint32_t bg);
 
+/// How many of the `n` cells count: those up to the last that is not blank.
+int grid_length(const struct vt_cell *cells, int n);
+
 /// The cells of a row, blanks filled in.
 const struct vt_cell *grid_cells(struct grid *g, int row);
 

@@ -46,17 +46,6 @@ static void add_cells(const struct vt *v, const struct vt_cell *cells, int n, st
     }
 }
 
-/// How many cells of a row that ends its line to write: up to the last that is not blank.
-static int length(const struct vt_cell *cells, int cols)
-{
-    int n = cols;
-    while (n > 0 && cells[n - 1].text == 0 && cells[n - 1].width == 1 && cells[n - 1].bg == 0 &&
-           cells[n - 1].attrs == 0) {
-        n--;
-    }
-    return n;
-}
-
 static void add_screen(struct vt *v, int from, struct buf *out)
 {
     int rows = vt_rows(v), cols = vt_cols(v);
@@ -66,7 +55,7 @@ static void add_screen(struct vt *v, int from, struct buf *out)
         bool wide = wrapped && vt_row(v, row + 1)[0].width == 2; // it may have left a column
         const struct vt_cell *cells = vt_row(v, row);
         int least = !wrapped ? continues : wide ? cols - 1 : cols;
-        int n = MAX(length(cells, cols), least);
+        int n = MAX(grid_length(cells, cols), least);
         add_cells(v, cells, n, out);
         if (continues && n < cols) { // the row came in with the background of its first character
             buf_addz(out, "\033[K");
