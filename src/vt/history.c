@@ -170,8 +170,7 @@ static void add_text(struct buf *b, const struct clusters *c, uint32_t text)
 
 bool vt__style_fits(const struct vt_cell *style, const struct vt_cell *cell)
 {
-    enum { SEEN = VT_UNDERLINE | VT_REVERSE | VT_STRIKE };
-    bool blank = cell->text == 0 && ((style->attrs | cell->attrs) & SEEN) == 0;
+    bool blank = cell->text == 0 && ((style->attrs | cell->attrs) & VT_ON_BLANKS) == 0;
     return style->bg == cell->bg &&
            (blank || (style->attrs == cell->attrs && style->fg == cell->fg));
 }

@@ -32,6 +32,9 @@ struct vt_cells {
     size_t n, cap;
 };
 
+/// Attributes that are seen on a blank; text colours are not.
+enum { VT_ON_BLANKS = VT_UNDERLINE | VT_REVERSE | VT_STRIKE };
+
 /// True when `cell` looks the same written in the style of `style`: of a blank, text colours are not seen.
 bool vt__style_fits(const struct vt_cell *style, const struct vt_cell *cell);
 

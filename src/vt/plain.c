@@ -21,7 +21,7 @@ static void put_run(struct vt *v, const char *text, int n)
     struct vt_cell *c = grid_put(v->on, v->pos.row, v->pos.col, n);
     struct vt_cell cell = v->pen, gap = v->pen;
     cell.width = gap.width = 1;
-    if ((gap.attrs & (VT_UNDERLINE | VT_REVERSE | VT_STRIKE)) == 0) {
+    if ((gap.attrs & VT_ON_BLANKS) == 0) {
         gap.fg = gap.attrs = 0; // nothing to see but `bg`
     }
     gap.text = 0;
@@ -59,7 +59,11 @@ size_t vt__put_plain(struct vt *v, struct str bytes)
             break;
         }
         if (c == '\r' || c == '\n') {
-            c == '\r' ? (void)(v->pos.col = 0) : line_feed(v);
+            if (c == '\r') {
+                v->pos.col = 0;
+            } else {
+                line_feed(v);
+            }
             v->pending = v->pending && v->pos.row == v->pending_row && v->pos.col == v->pending_col;
             v->ahead = true;
             i++;

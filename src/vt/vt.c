@@ -55,8 +55,7 @@ static int on_glyph(VTermGlyphInfo *info, VTermPos pos, void *user)
     c->width = (uint8_t)width;
     if (info->chars[0] != ' ') {
         c->text = info->chars[0];
-    } else if ((c->attrs & (VT_UNDERLINE | VT_REVERSE | VT_STRIKE)) ==
-               0) { // nothing to see but `bg`
+    } else if ((c->attrs & VT_ON_BLANKS) == 0) { // nothing to see but `bg`
         c->fg = c->attrs = 0;
     }
     if (width == 2) {
