@@ -130,19 +130,23 @@ void chan_send(struct chan *c, enum wire_type type, struct str a, struct str b)
     }
 }
 
+void chan_hello(struct chan *c, enum wire_role role)
+{
+    assert(!c->closed);
+    wire_add_hello(&c->queue, role);
+    flush(c);
+}
+
 void chan_attach(struct chan *c, int64_t offset, uint32_t history, uint16_t rows, uint16_t cols)
 {
-    struct buf hello = {.max = 16}, attach = {.max = 32};
-    wire_put(&hello, WIRE_VERSION, 2);
-    wire_put(&hello, WIRE_VIEWER, 1);
-    chan_send(c, WIRE_HELLO, buf_str(&hello), STR_NULL);
+    struct buf attach = {.max = 32};
+    chan_hello(c, WIRE_VIEWER);
     wire_put(&attach, offset >= 0, 1);
     wire_put(&attach, (uint64_t)MAX(offset, 0), 8);
     wire_put(&attach, history, 4);
     wire_put(&attach, rows, 2);
     wire_put(&attach, cols, 2);
     chan_send(c, WIRE_ATTACH, buf_str(&attach), STR_NULL);
-    buf_fini(&hello);
     buf_fini(&attach);
 }
 

@@ -21,6 +21,8 @@ int chan_open(struct chan **out, struct loop *l, int fd, size_t max, const struc
               void *arg, struct err *e) MUST_CHECK;
 /// Queue a message with payload `a` and then `b`; both are copied.
 void chan_send(struct chan *c, enum wire_type type, struct str a, struct str b);
+/// The first message on a connection to a keeper.
+void chan_hello(struct chan *c, enum wire_role role);
 /// The first messages of a viewer: HELLO and ATTACH. `offset` is where it left off, -1 for the start; `rows` and `cols`
 /// are 0 while it has no size.
 void chan_attach(struct chan *c, int64_t offset, uint32_t history, uint16_t rows, uint16_t cols);

@@ -69,8 +69,7 @@ static bool is_settled(const struct terms *all)
 static void check_settled(struct terms *all)
 {
     while (all->settling.n != 0 && is_settled(all)) {
-        struct terms_settling s = *vec_last(&all->settling);
-        all->settling.n--;
+        struct terms_settling s = vec_pop(&all->settling);
         s.done(s.arg);
     }
 }
@@ -202,15 +201,6 @@ static void on_end(struct chan *c, void *arg)
 
 static const struct chan_cb callbacks = {.on_msg = on_msg, .on_end = on_end};
 
-static void say_hello(struct chan *c, enum wire_role role)
-{
-    struct buf hello = {.max = 16};
-    wire_put(&hello, WIRE_VERSION, 2);
-    wire_put(&hello, role, 1);
-    chan_send(c, WIRE_HELLO, buf_str(&hello), STR_NULL);
-    buf_fini(&hello);
-}
-
 int terms__connect(struct terms *all, const char *id, terms_started *done, void *arg, struct err *e)
 {
     struct term *t = xcalloc(1, sizeof *t);
@@ -231,7 +221,7 @@ int terms__connect(struct terms *all, const char *id, terms_started *done, void 
     }
     t->started = done;
     t->started_arg = arg;
-    say_hello(t->chan, WIRE_HUB);
+    chan_hello(t->chan, WIRE_HUB);
     timer_start(&t->late, WELCOME_MS);
     vec_push(&all->list, t);
     return 0;
@@ -444,7 +434,7 @@ static void kill_one(void *arg, const char *dir, const char *id)
 {
     struct killing *k = arg;
     char *path = xasprintf("%s/%s.sock", dir, id);
-    struct buf out = {.max = 64}, hello = {.max = 16};
+    struct buf out = {.max = 64};
     int fd = sock_connect(path, NULL);
     if (fd < 0) {
         unlink(path);
@@ -452,9 +442,7 @@ static void kill_one(void *arg, const char *dir, const char *id)
         return;
     }
     free(path);
-    wire_put(&hello, WIRE_VERSION, 2);
-    wire_put(&hello, WIRE_VIEWER, 1);
-    wire_add(&out, WIRE_HELLO, buf_str(&hello), STR_NULL);
+    wire_add_hello(&out, WIRE_VIEWER);
     wire_add(&out, WIRE_KILL, STR_NULL, STR_NULL);
     ssize_t n = write(fd, out.p, out.n);
     k->n++;
@@ -466,7 +454,6 @@ static void kill_one(void *arg, const char *dir, const char *id)
         }
     }
     buf_fini(&out);
-    buf_fini(&hello);
     close(fd);
 }
 

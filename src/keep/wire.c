@@ -59,6 +59,15 @@ void wire_add(struct buf *out, enum wire_type type, struct str a, struct str b)
     buf_adds(out, b);
 }
 
+void wire_add_hello(struct buf *out, enum wire_role role)
+{
+    struct buf hello = {.max = 16};
+    wire_put(&hello, WIRE_VERSION, 2);
+    wire_put(&hello, role, 1);
+    wire_add(out, WIRE_HELLO, buf_str(&hello), STR_NULL);
+    buf_fini(&hello);
+}
+
 void wire_put(struct buf *out, uint64_t value, unsigned n)
 {
     assert(n >= 1 && n <= 8);

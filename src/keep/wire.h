@@ -72,6 +72,9 @@ int wire_next(struct wire *w, struct wire_msg *m);
 /// Append a message with payload `a` and then `b`.
 void wire_add(struct buf *out, enum wire_type type, struct str a, struct str b);
 
+/// Append the HELLO of this version.
+void wire_add_hello(struct buf *out, enum wire_role role);
+
 /// Append a number of `n` bytes (1 to 8).
 void wire_put(struct buf *out, uint64_t value, unsigned n);
 /// Take a number of `n` bytes from the front of `*from`. False when there are fewer.
