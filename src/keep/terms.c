@@ -129,8 +129,8 @@ static void on_welcome(struct term *t, struct str json)
         return;
     }
     t->row = row;
-    t->title = str_dup(json_str(json_get(row, "title"), ""));
-    t->directory = str_dup(json_str(json_get(row, "directory"), ""));
+    t->title = str_dup(json_get_text(row, "title"));
+    t->directory = str_dup(json_get_text(row, "directory"));
     t->rows = (int)json_int(json_get(row, "rows"), 0);
     t->cols = (int)json_int(json_get(row, "cols"), 0);
     t->started_ms = json_int(json_get(row, "started_ms"), 0);

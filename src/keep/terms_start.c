@@ -54,7 +54,7 @@ static int read_answer(struct starting *s, const struct proc_exit *x, struct err
     } else if (json_parse(&v, &a, str_trim(buf_str(&s->answer)), NULL, NULL) < 0) {
         rc = err_set(e, ERR_CORRUPT, "the keeper did not start");
     } else if (json_get(v, "error") != NULL) {
-        struct str why = json_str(json_get(v, "error"), "");
+        struct str why = json_get_text(v, "error");
         rc = err_set(e, (int)json_int(json_get(v, "code"), ERR_INVALID), STR_FMT, STR_ARG(why));
     }
     arena_fini(&a);

@@ -103,8 +103,7 @@ static const char *take_values(struct tui *t, struct op_values *g, const struct 
 
 static void push_problem(lua_State *L, const struct json *v, int status)
 {
-    struct str detail = json_str(json_get(v, "detail"), ""),
-               hint = json_str(json_get(v, "hint"), "");
+    struct str detail = json_get_text(v, "detail"), hint = json_get_text(v, "hint");
     lua_pushnil(L);
     if (detail.n == 0) {
         lua_pushfstring(L, "the hub answered with status %d", status);
@@ -361,6 +360,7 @@ static int lua_chosen(lua_State *L)
     }
     return 1;
 }
+
 /// afloat.rows(text, cols): how many rows a text node of this width takes, at least 1.
 static int lua_rows(lua_State *L)
 {
@@ -371,7 +371,6 @@ static int lua_rows(lua_State *L)
     lua_pushinteger(L, MAX(rows, 1));
     return 1;
 }
-
 
 static int lua_details(lua_State *L)
 {

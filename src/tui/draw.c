@@ -104,7 +104,7 @@ static int write_text(struct tui *t, struct rect r, const struct json *v, struct
     }
     json_foreach_item (it, v) {
         bool plain = it->type == JSON_STR;
-        flow_text(&f, plain ? it->s : json_str(json_get(it, "text"), ""),
+        flow_text(&f, plain ? it->s : json_get_text(it, "text"),
                   plain ? style : node__style_of(it, style));
     }
     return f.row + (f.col > 0);
@@ -298,7 +298,7 @@ static int spans_width(const struct json *v)
 {
     int wide = v != NULL && v->type == JSON_STR ? draw__width(v->s) : 0;
     json_foreach_item (it, v) {
-        wide += draw__width(it->type == JSON_STR ? it->s : json_str(json_get(it, "text"), ""));
+        wide += draw__width(it->type == JSON_STR ? it->s : json_get_text(it, "text"));
     }
     return wide;
 }

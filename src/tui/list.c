@@ -20,14 +20,9 @@ struct offers {
     size_t at; // the chosen one, an index into `shown`
 };
 
-static struct str field(const struct json *item, const char *key)
-{
-    return json_str(json_get(item, key), "");
-}
-
 static struct str text_of(const struct json *item)
 {
-    return item->type == JSON_STR ? item->s : field(item, "text");
+    return item->type == JSON_STR ? item->s : json_get_text(item, "text");
 }
 
 // ---- what fits -----------------------------------------------------------------------------
@@ -45,7 +40,7 @@ static bool contains(struct str text, struct str word)
 // Every word must be somewhere; lower is better. -1: it does not fit.
 static int rank(const struct json *item, struct str query)
 {
-    struct str text = text_of(item), more = field(item, "secondary");
+    struct str text = text_of(item), more = json_get_text(item, "secondary");
     int all = 0;
     while (query.n != 0) {
         struct str word = str_cut(&query, ' ');
@@ -68,7 +63,7 @@ static void find_chosen(struct tui *t, const struct node *n, struct offers *o)
     int index = node__int(n, "selected", ui__get_int(t->ui, "selected", n->id, 1));
     o->at = o->shown.n != 0 ? MIN((size_t)MAX(index, 1), o->shown.n) - 1 : 0;
     for (size_t i = 0; i < o->shown.n && id.n != 0; i++) {
-        if (str_eq(field(json_at(o->items, o->shown.p[i]), "id"), id)) {
+        if (str_eq(json_get_text(json_at(o->items, o->shown.p[i]), "id"), id)) {
             o->at = i;
             return;
         }
@@ -127,7 +122,7 @@ static void choose(struct tui *t, const struct node *n, struct offers *o, int64_
     }
     size_t before = o->at;
     o->at = (size_t)MIN(MAX(at, 0), (int64_t)o->shown.n - 1);
-    struct str id = field(chosen(o), "id");
+    struct str id = json_get_text(chosen(o), "id");
     if (id.n != 0) {
         ui__set_str(t->ui, "selected", n->id, id);
     } else {
@@ -154,7 +149,7 @@ static void decide(struct tui *t, const struct node *n, const struct offers *o)
 static bool press_item(struct tui *t, const struct node *n, struct offers *o, const struct key *k)
 {
     for (size_t i = 0; i < o->shown.n && k->code == KEY_CHAR && k->mods == 0; i++) {
-        struct str key = field(json_at(o->items, o->shown.p[i]), "key");
+        struct str key = json_get_text(json_at(o->items, o->shown.p[i]), "key");
         if (key.n == 1 && (uint32_t)(unsigned char)key.p[0] == k->cp) {
             o->at = i;
             decide(t, n, o);
@@ -236,8 +231,8 @@ static void draw_item(struct tui *t, const struct node *n, const struct json *it
     struct style own = node__style_of(item, n->style);
     struct style style = is_chosen ? chosen_style(t, n, n->style) : n->style;
     struct style mark = is_chosen ? chosen_style(t, n, own) : own;
-    struct str more = field(item, "secondary"), key = field(item, "key"),
-               sign = field(item, "mark");
+    struct str more = json_get_text(item, "secondary"), key = json_get_text(item, "key"),
+               sign = json_get_text(item, "mark");
     int col = r.col, wide = draw__width(more);
     cells_fill(&t->screen.next, r, is_chosen ? style : (struct style){0});
     if (sign.n != 0) {

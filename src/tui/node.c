@@ -130,7 +130,7 @@ static const char common_fields[] = "type:s id:s size:si style:so border:b ";
 
 struct str node__str(const struct node *n, const char *key)
 {
-    return json_str(json_get(n->v, key), "");
+    return json_get_text(n->v, key);
 }
 
 int node__int(const struct node *n, const char *key, int otherwise)
@@ -263,7 +263,7 @@ static int parse_node(struct parse *p, struct node **out, const struct json *v, 
     if (depth > DEPTH_MAX) {
         return err_set(p->e, ERR_INVALID, "more than %d nodes inside each other", DEPTH_MAX);
     }
-    struct str type = json_str(json_get(v, "type"), "");
+    struct str type = json_get_text(v, "type");
     const struct widget *w = find_widget(type);
     if (w == NULL) {
         return unknown_type(type, p->e);

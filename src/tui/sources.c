@@ -125,7 +125,7 @@ static bool is_here(const struct tui *t, const struct json *row)
 // The directory of a plugin's interface, or NULL. The caller frees it.
 static char *ui_dir(const struct tui *t, const struct json *row)
 {
-    struct str path = json_str(json_get(row, "path"), "");
+    struct str path = json_get_text(row, "path");
     bool directory = path.n != 0 && path.p[0] == '/' && str_index(path_base(path), '.') < 0;
     return directory && json_bool(json_get(row, "serving"), false) && is_here(t, row)
                ? xasprintf(STR_FMT "/ui", STR_ARG(path))

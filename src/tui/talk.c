@@ -91,7 +91,7 @@ static void catch_up(struct talk *k)
         struct arena a = {0};
         struct json *ev;
         if (json_parse(&ev, &a, data, NULL, NULL) == 0) {
-            view_event(&k->view, json_str(json_get(ev, "type"), ""), ev, data);
+            view_event(&k->view, json_get_text(ev, "type"), ev, data);
         }
         arena_fini(&a);
     }
@@ -271,7 +271,7 @@ void talk__open(struct tui *t, struct str id)
     t->model.docs[DOC_SESSION].call = NULL;
     const struct json *row = NULL;
     json_foreach_item (it, t->model.docs[DOC_SESSIONS].v) {
-        row = str_eq(json_str(json_get(it, "id"), ""), id) ? it : row;
+        row = str_eq(json_get_text(it, "id"), id) ? it : row;
     }
     model__set(t, DOC_SESSION, row);
     if (id.n != 0) {

@@ -105,7 +105,7 @@ static void set_doc(struct ui *ui, lua_State *L, enum doc_id id, const char *nam
 static void set_session(struct ui *ui, lua_State *L)
 {
     const struct json *row = ui->t->model.docs[DOC_SESSION].v;
-    struct str state = json_str(json_get(row, "state"), "");
+    struct str state = json_get_text(row, "state");
     value_set_bool(L, "busy", str_eqz(state, "running") || str_eqz(state, "waiting"));
     value_push(L, json_get(row, "pending"));
     value_set(L, "pending");
