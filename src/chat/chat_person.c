@@ -268,7 +268,7 @@ static int settle_question(struct chat *t)
         return line == CHAT_GONE ? EXIT_INTERRUPTED : EXIT_OK;
     }
     int code = send_answer(t, line == CHAT_LINE ? answer_of(t, str_trim(edit_text(&t->reply)))
-                                                : STR("the person gave no answer"));
+                                                : STR("the user gave no answer"));
     if (line == CHAT_INTERRUPTED) {
         chat__interrupt(t);
     }

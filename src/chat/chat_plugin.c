@@ -173,7 +173,7 @@ void chat__write_plugin(struct chat *t, struct str arg)
         ended = try_once(t, z, &text);
     }
     if (!ended) {
-        out_error(&t->c->out, "no plugin came of it after %d tries", TRIES);
+        out_error(&t->c->out, "the model wrote no plugin that loads in %d tries", TRIES);
     }
     buf_fini(&text);
     free(z);

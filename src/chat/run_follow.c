@@ -237,7 +237,7 @@ static int look(struct run_follow *f)
     const struct json *record = run_end_record(f->chat->c, f->id, &f->arena), *last = NULL;
     f->look = false;
     if (record == NULL) {
-        out_error(&f->chat->c->out, "the hub does not tell about run %s any more", f->id);
+        out_error(&f->chat->c->out, "the hub no longer knows run %s", f->id);
         return EXIT_UNREACHABLE;
     }
     json_foreach_item (it, json_get(record, "iterations")) {
