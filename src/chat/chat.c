@@ -18,7 +18,7 @@
 
 // ---- what is said --------------------------------------------------------------------------
 
-// TEXT, and behind it what is piped in. `*out` stays empty on a terminal without TEXT.
+// TEXT, followed by the piped input. `*out` stays empty on a terminal without TEXT.
 static int gather_text(struct cli *c, struct buf *out)
 {
     const char *word = args_word(&c->args, 0);
@@ -68,14 +68,14 @@ static void greet(struct chat *t)
     arena_fini(&arena);
 }
 
-// An answer that failed or was interrupted is no reason to leave; a hub that is gone is.
+// The chat continues after an answer that failed or was interrupted, and ends when the hub is gone.
 static bool stays_after(const struct chat *t, int code)
 {
     return code == EXIT_OK || code == EXIT_FAILED || code == EXIT_CONFLICT ||
            (code == EXIT_INTERRUPTED && t->end != NULL);
 }
 
-// One line that was entered; returns 0 to go on, else 1 with the exit code in `*code`.
+// Take a line that was entered. Returns 0 to continue, else 1 with the exit code in `*code`.
 static int take_line(struct chat *t, int *code)
 {
     char *line = str_dup(str_trim(edit_text(&t->line)));
@@ -176,7 +176,7 @@ static int check_flags(struct cli *c)
                : EXIT_USAGE;
 }
 
-/// Is somebody at the terminal who may be asked?
+/// Is there a user at the terminal whom we may ask?
 static bool is_person(const struct cli *c)
 {
     return tty_in_foreground(STDIN_FILENO) && c->out.terminal && !c->json &&
@@ -213,7 +213,7 @@ int chat__with(struct cli *c, bool typing, chat_body *body, void *arg)
     return code;
 }
 
-// What is said: TEXT and what was piped, or else the prompt of the session type, with which a person begins.
+// The first message: TEXT and piped input, or else the prompt of the session type.
 struct said {
     struct buf text, prompt;
 };

@@ -55,7 +55,7 @@ static int take_keys(struct chat *t)
     return 0;
 }
 
-// What is typed is not shown, and is left for who reads the terminal next.
+// Typed characters are not shown, and stay for the program that reads the terminal next.
 static void take_quiet(struct chat *t)
 {
     int rc = tty_take(STDIN_FILENO, TTY_QUIET, NULL);
@@ -152,7 +152,7 @@ static void add_input(struct chat *t, struct rows *r, struct winsize w)
             face_status(t->face, &r->below, w.ws_col, t->c->out.color);
         }
     } else {
-        buf_addc(&r->input, '\n'); // nobody types here: only the cursor
+        buf_addc(&r->input, '\n'); // no input: only the cursor
     }
 }
 
@@ -339,7 +339,7 @@ void chat__changed(struct chat *t)
 
 // ---- a line --------------------------------------------------------------------------------
 
-// What ends us stays to be seen by who called.
+// SIGINT is taken; a signal that ends us stays for the caller to see.
 static enum chat_line on_signal(struct chat *t)
 {
     if (interrupt_seen() != SIGINT) {

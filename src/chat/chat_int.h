@@ -48,17 +48,17 @@ struct chat_queued {
 struct chat {
     struct cli *c;
     struct view view;
-    bool person;   // somebody sits at a terminal and can be asked
-    bool prints;   // --print: nobody is asked, a call that needs approval ends the turn
+    bool person;   // a user is at the terminal and can be asked
+    bool prints;   // --print: asks nothing; a call that needs approval ends the turn
     bool whole;    // print the turn as one JSON object when it has ended
     bool drawable; // and the terminal takes escape sequences
     char id[CHAT_ID_MAX];
-    uint64_t seq;   // of the last event seen: where reading goes on
+    uint64_t seq;   // of the last event seen: reading continues after it
     uint64_t heard; // the last event of the hub's own stream that was read; 0: it is not read
 
     // the terminal
     struct edit line, reply; // what is said, and answers to questions, which are no history
-    struct edit *input;      // the one of them that keys go to; NULL: nobody types
+    struct edit *input;      // the one of them that keys go to; NULL: no input
     const char *prompt;      // of an answer; NULL: the face's
     struct gauge gauge;
     struct face *face;  // status line and prompt
@@ -83,7 +83,7 @@ struct chat {
     // the turn that is followed
     char turn[CHAT_ID_MAX]; // "": whatever comes, without an end
     bool joins;             // it began before we came, and is followed before the next line
-    const char *end;        // the type of the event that ended it, a constant; NULL: goes on
+    const char *end;        // the type of the event that ended it, a constant; NULL: it runs
     struct arena asked_in;
     const struct json *asked; // a permission or question that waits for a person; NULL: none
     bool signalled;           // Ctrl-C asked for its end: the next one leaves
@@ -104,7 +104,7 @@ int chat__with(struct cli *c, bool typing, chat_body *body, void *arg);
 int chat__open(struct chat *t);
 /// Make a new one, by the flags.
 int chat__new(struct chat *t);
-/// Go on with session `id` (a unique start of one will do).
+/// Continue session `id` (the unique start of an id will do).
 int chat__resume(struct chat *t, const char *id);
 /// Read the session's row for the status, if there is one to be drawn; what fails leaves it as it is.
 void chat__refresh(struct chat *t);
@@ -161,7 +161,7 @@ int chat__wait_for_line(struct chat *t, struct client_watch *w) MUST_CHECK;
 bool chat__adds_to_lost(const struct err *e);
 
 /// Show an event of the session, parsed into `*ev` (NULL: it is no JSON), and note how far the journal
-/// was read. False: there is nobody to show it to any more.
+/// was read. False: stdout cannot be written any more.
 bool chat__show(struct chat *t, const struct client_event *e, struct arena *a, struct json **ev);
 
 /// Say `text` and follow the turn to its end. The exit code: 0 completed, 1 failed, 130 interrupted; with
@@ -215,7 +215,7 @@ void chat__menu_lines(const struct chat *t, struct buf *out, size_t cols);
 // ---- chat_person.c: asking --------------------------------------------------------------------
 
 /// Put what waits in `t->asked` before the person, and send what is answered. Without a person it is
-/// denied; when the terminal goes away it goes on waiting. The exit code.
+/// denied; when the terminal is closed it keeps waiting. The exit code.
 int chat__settle_asked(struct chat *t);
 
 // ---- chat_slash.c ---------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // Which session a chat is about: a new one, the last one of this directory, or one by its id.
 //
-// A session that is taken up again gets the environment of this client too: the keys of a hub that was
-// restarted are gone, and a person may have another PATH today.
+// A session that is continued gets the environment of this client: a restarted hub has lost the keys, and the
+// user may have another PATH today.
 
 #include <assert.h>
 #include <errno.h>
@@ -148,7 +148,7 @@ static bool is_last(const struct json *row, void *arg)
     return !fits;
 }
 
-// The newest session of this directory that can go on.
+// The newest session of this directory that can be continued.
 static int find_last(struct chat *t, char id[CHAT_ID_MAX])
 {
     const char *given = args_value(&t->c->args, FLAG_CWD);

@@ -28,7 +28,7 @@ static int send_decision(struct chat *t, const struct decision *d)
                                  {"reason", d->reason}};
     int code = ask_value(t->c, OP_SESSION_PERMISSION, params, ARRAY_LEN(params), &arena, &v);
     arena_fini(&arena);
-    return code == EXIT_CONFLICT ? EXIT_OK : code; // somebody else has decided
+    return code == EXIT_CONFLICT ? EXIT_OK : code; // another client has decided
 }
 
 static void print_content(struct chat *t, struct str content)
@@ -50,7 +50,7 @@ static bool has_lines(const struct json *v)
     return v->type == JSON_STR && str_index(v->s, '\n') >= 0;
 }
 
-/// Nobody can read a program as a string of JSON: members of several lines are left out here, see print_texts().
+/// A program is unreadable as a string of JSON, so print_texts() shows members of several lines; they are left out here.
 static void write_short(struct buf *out, const struct json *args)
 {
     struct arena arena = {0};
@@ -166,7 +166,7 @@ static char letter_of(struct str word)
                                                       : letter;
 }
 
-// Nothing but a clear yes allows; whoever ends the question denies.
+// Only a clear yes allows; Ctrl-C and Ctrl-D deny.
 static enum chat_line ask_decision(struct chat *t, struct decision *d, struct arena *a)
 {
     print_offers(t);
@@ -275,7 +275,7 @@ static int settle_question(struct chat *t)
     return code;
 }
 
-// --print: nobody decides, so the turn ends here.
+// --print: no user can decide, so the turn ends here.
 static int refuse_asked(struct chat *t)
 {
     const struct json *call = json_get(t->asked, "call");
@@ -297,8 +297,8 @@ static int refuse_asked(struct chat *t)
     return EXIT_NOT_ALLOWED;
 }
 
-// Does the session still wait for it? Who comes later reads of questions that were answered. A hub that does not say
-// counts as one that waits.
+// Does the session still wait for it? A client that attaches later also reads questions that were answered. If the hub
+// does not answer, we assume that it waits.
 static bool is_open(struct chat *t, const char *key)
 {
     struct arena a = {0};

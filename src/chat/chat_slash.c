@@ -1,7 +1,7 @@
 // What can be said to the chat itself: lines that begin with '/'.
 //
 // Our own commands are a table; every other name is looked for among the commands that plugins
-// contribute, as PLUGIN:NAME or as NAME alone. A command that fails says so, and the chat goes on.
+// contribute, as PLUGIN:NAME or as NAME alone. A command that fails prints its error, and the chat continues.
 
 #include "chat/chat_int.h"
 #include "cli/report.h"

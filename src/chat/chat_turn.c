@@ -1,13 +1,13 @@
 // One turn, from the message to its end.
 //
 //     POST message ──> turn id
-//     GET events, behind the last one seen ──> shown ──┬─ the turn's end ──> exit code
+//     GET events, after the last one seen  ──> shown ──┬─ the turn's end ──> exit code
 //          ^                                           ├─ a question ──> the person ──> POST answer ─┐
 //          │                                           └─ Ctrl-C ──> POST interrupt ────────────────┤
 //          └────────────────────────────────────────────────────────────────────────────────────────┘
 //
-// The stream is left whenever something else has to be said, and taken up again behind the last event:
-// the hub keeps them, so nothing is lost and nothing shown twice. Ctrl-C once asks for the turn's end,
+// The stream is closed whenever a request has to be sent, and opened again after the last event seen:
+// the hub keeps events, so nothing is lost and nothing shown twice. Ctrl-C once asks for the turn's end,
 // twice leaves at once. A closed terminal ends us, not the turn: the session can be taken up again.
 
 #include <assert.h>
@@ -52,7 +52,7 @@ static int exit_of(const struct chat *t)
 
 // ---- one event -----------------------------------------------------------------------------
 
-// Who only watches and cannot be asked leaves the answer to others.
+// A chat that only watches and has no user leaves the answer to other clients.
 static void note_asked(struct chat *t, struct str type, const struct json *ev)
 {
     if (!t->person && t->turn[0] == '\0') {

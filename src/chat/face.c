@@ -38,7 +38,7 @@ struct build {
 
 struct face {
     const char *home, *user_home;
-    char *paths[FILES]; // in the place of the shipped one, and behind it
+    char *paths[FILES]; // in the place of the shipped one, and after it
     struct stamp stamps[FILES];
     struct build now;
     struct buf status, prompt;

@@ -228,7 +228,7 @@ static int begin_followed(struct run_follow *f, const char *prompt)
     return code != EXIT_OK || row != NULL ? code : EXIT_FAILED;
 }
 
-/// When the run asks for it, and somebody is there: merge? Does it, and `f->end` says so. The exit code.
+/// If the run wants it and there is a user: ask whether to merge, and merge; `f->end` is the new record. The exit code.
 static int ask_merge(struct run_follow *f)
 {
     assert(f->end != NULL);

@@ -9,8 +9,9 @@
 // One stream at a time is read, each from where it was left: a session's journal has all of it, and the
 // hub's ring the few events of the run. Where the ring has lost some (stream.gap) the record tells.
 //
-// Keys are read beside the stream, and a line goes to the run; the stream is left when a signal comes. Ctrl-C and SIGTERM ask for the run's end and go on looking; a second one ends it at once, a third
-// leaves. A closed terminal leaves it running, as Ctrl-C does with a run that is only watched.
+// Keys are read beside the stream, and a line goes to the run; a signal closes the stream. The first Ctrl-C or SIGTERM
+// asks for the run's end and continues to follow it, the second ends it at once, the third leaves it. A closed terminal
+// leaves it running, as Ctrl-C does with a run that is only watched.
 
 #include <assert.h>
 #include <errno.h>
@@ -247,7 +248,7 @@ static int look(struct run_follow *f)
     if (str_eqz(json_get_text(record, "state"), "ended")) {
         f->end = record;
     }
-    if (f->end == NULL || !f->watching) { // who comes too late is told how it ended
+    if (f->end == NULL || !f->watching) { // an ended run that is only watched: tell how it ended
         begin_session(f, json_get_text(last, "session_id"), json_int(json_get(last, "number"), 0));
     }
     return EXIT_OK;
@@ -294,7 +295,7 @@ static int on_lost(struct run_follow *f, const struct err *e)
     return EXIT_UNREACHABLE;
 }
 
-// Returns the exit code, 0 to go on.
+// Returns the exit code, 0 to continue.
 static int judge(struct run_follow *f, int rc, const struct client_answer *a, const struct err *e)
 {
     struct cli *c = f->chat->c;

@@ -9,7 +9,7 @@
 struct run_follow {
     struct chat *chat;
     char id[CHAT_ID_MAX], bot[CHAT_ID_MAX];
-    bool watching;             // somebody else's run: Ctrl-C leaves it alone
+    bool watching;             // another client's run: Ctrl-C leaves it running
     uint64_t mark;             // the hub's last event that we have seen
     char before[CHAT_ID_MAX];  // the session followed last
     unsigned iterations;       // that we have seen
@@ -18,12 +18,12 @@ struct run_follow {
     struct client_watch plain; // lines of a terminal that cannot be drawn on
     unsigned stops;            // how often we asked for its end
     struct arena arena;
-    const struct json *end; // what is known of its end; NULL: it goes on
+    const struct json *end; // what is known of its end; NULL: it runs
 };
 
 // ---- run_follow.c ---------------------------------------------------------------------------
 
-/// The id behind which events of a run that begins now will come. The exit code.
+/// The id of the newest event: those of a run that begins now come after it. The exit code.
 int follow__mark(struct cli *c, uint64_t *mark);
 /// Show what the run does until it has ended; then `end` is set, and the exit code 0. Any other: we left
 /// it, or lost the hub, and have said so.

@@ -222,7 +222,7 @@ local function run_op(state, op, params)
   show(state, op, answer)
 end
 
--- A command of a plugin, for somebody who works where the chosen session does.
+-- A command of a plugin, in the working directory of the open session.
 local function run_command(state, command)
   local s = state.session
   command.working_dir = s and (s.worktree or s.working_dir) or state.project
@@ -500,7 +500,7 @@ return {
       fail(why)
     end
   end },
-  -- pressed twice, it comes before the row of the session has changed: then it goes on from what was asked for last
+  -- pressed again before the row of the session has changed, it continues from the mode that was asked for last
   ["permission.next"] = { desc = "next permission mode: ask, edits, plan, auto", run = function(state)
     local s = current(state)
     if not s then return end

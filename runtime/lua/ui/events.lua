@@ -9,7 +9,7 @@ local function renew(state, event)
   if row and not row.parent then afloat.keep_session(state, row) end
 end
 
--- A question takes the focus, unless somebody is typing a message; who looks elsewhere is told.
+-- A question takes the focus, unless the user is typing a message. In another window the user gets a notification.
 local function ask(state, event)
   afloat.notify("waiting for your answer")
   if state.session and event.session == state.session.id and (state.tui.input.message or "") == "" then
@@ -60,7 +60,7 @@ return {
     afloat.note((n.title or "") .. " " .. (n.body or ""))
     afloat.notify(n.body or n.title or "a terminal wants attention")
   end,
-  -- who follows a run goes on with its next session
+  -- a run that is followed: show its next session
   ["bot.run.iteration"] = function(state, event)
     local s = state.session
     if s and s.run_id == event.run_id and s.id ~= event.session_id then

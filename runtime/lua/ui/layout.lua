@@ -61,7 +61,7 @@ end
 -- The hub tells of the newest hundred by itself.
 local function has_older(state) return #state.sessions >= 100 and not (state.tui.older or {}).done end
 
--- What needs somebody comes first, then what is at work, then the newest.
+-- Sessions that wait for the user come first, then those at work, then the newest.
 local function session_items(state)
   local out, sleeps, shown = {}, sleeping(state), afloat.sessions(state)
   for i, s in ipairs(shown) do
