@@ -12,7 +12,7 @@ struct chan_cb {
     void (*on_msg)(struct chan *c, const struct wire_msg *m, void *arg);
     /// All that was sent has left. May be NULL.
     void (*on_drain)(struct chan *c, void *arg);
-    /// The other end is gone, or sent what is no message. Called once; the channel is to be closed.
+    /// The other end has closed the connection, or sent an invalid message. Called once; the owner closes the channel.
     void (*on_end)(struct chan *c, void *arg);
 };
 

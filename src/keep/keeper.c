@@ -5,11 +5,11 @@
 //
 //     program ──> master ──> vt ──> clean bytes ──> tail ──> viewers
 //
-// The process that the hub started starts the keeper and goes when it has answered: the hub has no child left,
-// and the keeper belongs to nobody. It does nothing while nothing happens: no timer runs but those above.
+// The process that the hub starts starts the keeper, and ends when the keeper has answered, so the keeper is no child of the
+// hub. An idle keeper does not wake up: the only timers are those above.
 //
-// The program is not read faster than the viewers that keep up take it, so that none of them loses bytes; a
-// viewer that takes nothing for STALL_MS is left behind and gets a snapshot later.
+// The keeper reads the program no faster than its viewers take the output, so that none of them loses bytes. A
+// viewer that takes nothing for STALL_MS is not waited for any longer, and gets a snapshot later.
 
 #include "keep/keeper.h"
 
@@ -69,7 +69,7 @@ static void on_kill_late(void *arg)
 void keeper__kill(struct keeper *k)
 {
     if (k->exited) {
-        signal_session(k, SIGKILL); // what it left behind
+        signal_session(k, SIGKILL); // its background jobs
         leave(k);
         return;
     }
@@ -194,7 +194,7 @@ static void poll_master(struct keeper *k)
 void keeper__type(struct keeper *k, struct str bytes)
 {
     if (!k->exited) {
-        buf_adds(&k->input, bytes); // past its maximum it is dropped: nobody reads it
+        buf_adds(&k->input, bytes); // dropped when the program reads nothing and too much waits
         write_master(k);
         poll_master(k);
     }
@@ -426,11 +426,11 @@ static void answer(const struct keeper *k, const struct err *e)
     jw_end_obj(&w);
     buf_addc(&out, '\n');
     ssize_t n = write(STDOUT_FILENO, out.p, out.n);
-    (void)n; // who asked is gone: the terminal runs all the same
+    (void)n; // when the hub is gone, the terminal runs all the same
     buf_fini(&out);
 }
 
-/// The standard streams were for who started us.
+/// The standard streams belong to the process that started us.
 static void drop_streams(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -452,7 +452,7 @@ static int read_stdin(struct buf *out)
     return buf_ok(out) ? 0 : -E2BIG;
 }
 
-/// Be the keeper. Who started us waits until TOLD_FD closes.
+/// Be the keeper. The process that started us waits until TOLD_FD closes.
 static int stay(void)
 {
     static struct keeper k;
@@ -477,7 +477,7 @@ static int stay(void)
     return 0; // the kernel takes the rest
 }
 
-/// Start the keeper in a session of its own, wait for its answer, and leave it behind.
+/// Start the keeper in its own session, and wait for its answer. The keeper stays when we end.
 static int leave_behind(void)
 {
     char *const argv[] = {(char[]){"afloat"}, (char[]){"keep"}, (char[]){"stay"}, NULL};

@@ -15,7 +15,7 @@
 //
 //     keeper.c       its life: the program, the terminal, when to go
 //     keeper_spec.c  what it was asked to run
-//     view.c         who looks: connections, sizes, what each has seen
+//     view.c         its viewers: connections, sizes, what each has seen
 
 enum { TAIL_BYTES = 512 * 1024 };
 
@@ -47,7 +47,7 @@ struct keeper {
     int listen_fd;
     uv_fs_event_t watch; // of the socket's directory
     struct signal_watch *term;
-    struct timer going;   // the program has ended, or all who could ask are gone
+    struct timer going;   // the program has ended, or both the hub and the socket are gone
     struct timer killing; // the program does not end
     struct timer stalled; // viewers are behind: how long the program waits for them
     struct view *views;
@@ -67,23 +67,23 @@ int spec__read(struct keeper_spec *s, struct str json, struct err *e) MUST_CHECK
 int view__listen(struct keeper *k, struct err *e) MUST_CHECK;
 /// There is more in the tail, or the program has ended.
 void view__pump(struct keeper *k);
-/// Tell everybody who said HELLO.
+/// Tell every viewer that said HELLO.
 void view__note(struct keeper *k, enum wire_note kind, struct str text);
 /// True when a viewer that can keep up is so far behind that it would lose bytes.
 bool view__is_behind(const struct keeper *k);
-/// Do not wait for those who are behind any longer: they begin anew with a snapshot.
+/// Stop waiting for viewers that are behind: they begin anew with a snapshot.
 void view__give_up_slow(struct keeper *k);
 /// True when a hub is connected.
 bool view__has_hub(const struct keeper *k);
 
-/// Viewers took something: perhaps the program may go on.
+/// Viewers took some output: read the program again if it was held back for them.
 void keeper__viewers_moved(struct keeper *k);
 /// Bytes for the program.
 void keeper__type(struct keeper *k, struct str bytes);
 void keeper__resize(struct keeper *k, int rows, int cols);
 /// End the program with all of its session, then go.
 void keeper__kill(struct keeper *k);
-/// Look whether anybody can still ask for us.
+/// End after a while if neither a hub nor a viewer can reach us any more.
 void keeper__check_abandoned(struct keeper *k);
 /// The terminal's row as JSON.
 void keeper__row(struct keeper *k, struct buf *out);

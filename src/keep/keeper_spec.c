@@ -48,7 +48,7 @@ static void read_env(struct keeper_spec *s, const struct json *env)
     s->env[n] = NULL;
 }
 
-/// Would the launcher find it? It says so too late for who asked.
+/// Would the launcher find the program? Its own answer comes after the hub has been told that the keeper runs.
 static bool can_run(const struct keeper_spec *s)
 {
     const char *path = "/usr/local/bin:/usr/bin:/bin";

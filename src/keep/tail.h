@@ -16,6 +16,6 @@ void tail_fini(struct tail *r);
 void tail_add(struct tail *r, struct str bytes);
 /// Offset of the oldest byte that is kept.
 uint64_t tail_start(const struct tail *r);
-/// The bytes from `offset` on, as many as lie in one piece, at most `max`; borrowed until the next tail_add().
+/// The bytes from `offset` on, as many as are in one piece, at most `max`; borrowed until the next tail_add().
 /// `offset` is between tail_start() and `end`.
 struct str tail_from(const struct tail *r, uint64_t offset, size_t max);

@@ -1,8 +1,8 @@
-// The hub's terminals, each behind one connection to its keeper.
+// The hub's terminals, each with one connection to its keeper.
 //
-// A terminal is listed when its keeper said WELCOME. It goes when the connection does: the keeper has
-// ended, or crashed. Each connection is an object of its own; what comes on one that is closed reaches
-// nobody, so a terminal that is found again never hears an older connection.
+// A terminal is listed once its keeper has said WELCOME, and removed when the connection ends: the keeper has
+// ended, or crashed. Each connection has its own object, and nothing is delivered after it is closed, so a
+// terminal that is found again never gets messages of an older connection.
 
 #include "keep/terms.h"
 

@@ -71,7 +71,7 @@ const char *term_id(const struct term *t);
 const char *term_socket(const struct term *t);
 /// Has its program ended? The keeper may still be there.
 bool term_is_ended(const struct term *t);
-/// What it ended with, 128 + N for the signal N; -1: it runs, or nobody knows.
+/// What it ended with, 128 + N for the signal N; -1: it runs, or the status is unknown.
 int term_status(const struct term *t);
 /// A text of what it was started with as `about`; borrowed. STR_NULL: there is none.
 struct str term_about(const struct term *t, const char *key);

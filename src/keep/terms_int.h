@@ -25,13 +25,13 @@ struct term {
     int64_t started_ms;
     int rows, cols, viewers, status;
     bool ended, dying, told;
-    terms_started *started; // who waits for WELCOME, or NULL
+    terms_started *started; // called after WELCOME, or NULL
     void *started_arg;
     struct terms_wait *kills, *screens;
     struct timer late; // no WELCOME came, or it does not die
 };
 
-/// Who waits for the keepers that were found.
+/// A caller of terms_settle().
 struct terms_settling {
     loop_fn *done;
     void *arg;

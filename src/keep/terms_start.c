@@ -1,5 +1,5 @@
-// Start a keeper: one process through the launcher, which reads what to run, leaves the keeper behind, says
-// that it runs and ends. From then on the keeper is nobody's child.
+// Start a keeper: the launcher starts one process, which reads what to run, starts the keeper, reports that it
+// runs, and ends. So the keeper is no child of the hub.
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Who looks at a terminal.
+// The viewers of a terminal.
 //
 // Each viewer has a place in the stream (`at`). It gets a message from the tail when the one before has left,
 // so that what waits for it is bounded; one whose place has left the tail gets a snapshot and continues
@@ -164,7 +164,7 @@ bool view__has_hub(const struct keeper *k)
     return false;
 }
 
-/// A bell or a notification is for a person: the next hub is told what came while there was none.
+/// A bell or a notification is for the user: without a hub they are kept for the next one.
 static void keep_missed(struct keeper *k, enum wire_note kind, struct str text)
 {
     if ((kind == WIRE_BELL || kind == WIRE_NOTIFY) && k->missed.n < MISSED && !view__has_hub(k)) {
