@@ -324,7 +324,7 @@ static struct band find_scroll(const struct cells *old, const struct cells *new)
     return best;
 }
 
-// Write it with a scroll first, if there is one that helps; false: there is none.
+// Scroll first, then write, if a scroll saves bytes. False: none does, and nothing was written.
 static bool try_scroll(struct writer *w)
 {
     w->band = find_scroll(w->old, w->new);

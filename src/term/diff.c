@@ -6,7 +6,7 @@
 // into words; what is not in their longest common sequence is marked. Lines that have little in common
 // are marked as a whole: marks on every other word would not help.
 //
-// Who reads a diff may be about to allow it, so nothing of a line is left out: a hunk is shown in two columns only where its
+// The user may be about to allow this change, so every line is shown whole: a hunk is shown in two columns only where its
 // lines fit there, and in one column long lines continue in the next row.
 
 #include "term/diff.h"

@@ -27,7 +27,7 @@ static size_t cluster(struct str s, size_t *width)
     return n;
 }
 
-// The end of the row that begins at `at`, and where the next one begins; past the text: there is none.
+// The end of the row that begins at `at`, and where the next row begins; after the last row that is past the text.
 static size_t row_end(struct str text, size_t at, size_t room, size_t *next)
 {
     size_t used = 0, start = at;

@@ -4,8 +4,8 @@
 // add nothing to the character before them, a zero width joiner adds the next symbol, two regional
 // indicators are one flag. An emoji selector makes a narrow symbol wide.
 //
-// Terminals disagree about some emoji. Whoever draws rows switches automatic wrapping off while it
-// draws, so that a wrong width moves the end of one row and nothing else.
+// Terminals disagree about some emoji. The code that draws rows switches automatic wrapping off meanwhile,
+// so that a wrong width moves the end of one row and nothing else.
 
 #include "term/text.h"
 

@@ -153,7 +153,7 @@ void draw__more(struct tui *t, struct rect r, int top, int total)
 
 // ---- scrolling -----------------------------------------------------------------------------
 
-// A node that counts rows from its end, and is not at its end, goes on showing the same rows when others come.
+// A node that counts rows from its end keeps showing the same rows when new ones come, unless it is at its end.
 int scroll__of(struct tui *t, const struct node *n, int total)
 {
     struct kept *k = kept__of(t, n->id);

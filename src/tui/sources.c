@@ -276,7 +276,7 @@ static bool set_aside(struct plan *p, const struct ui_fault *f)
     return false;
 }
 
-// Nobody can be named: none of the files that are not shipped is used as it is.
+// The fault names no file: set aside all files that are not shipped.
 static void set_all_aside(struct plan *p)
 {
     for (size_t i = 0; i < p->from.n; i++) {

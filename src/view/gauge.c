@@ -170,7 +170,7 @@ static void on_updated(struct gauge *f, const struct json *ev)
 
 static void on_env(struct gauge *f, const struct json *ev)
 {
-    copy(f->env, sizeof f->env, str_from(json_get_text(ev, "type"), 4)); // behind "env."
+    copy(f->env, sizeof f->env, str_from(json_get_text(ev, "type"), 4)); // after "env."
 }
 
 /// What an event means: `take` reads it, then the work is `work`. GAUGE_RUNNING is that while tools run, else thinking;

@@ -1,9 +1,9 @@
 // What Tab completes at the prompt.
 //
 //     /na|        commands of the chat and of plugins
-//     /name wo|   words of a command, by whoever offers it
+//     /name wo|   words of a command; the caller knows them
 //     @src/ma|    files, from the working directory, and resources of MCP servers
-//     !ma|        programs, and files behind them
+//     !ma|        programs, and after them files
 //
 // One candidate is put in; of several the part that they share, and they are offered in a row. Tab again
 // goes from one to the next.

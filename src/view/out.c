@@ -161,7 +161,7 @@ static void write_out(struct out *o)
             o->fault = errno;
         }
     }
-    if (o->fault == EINTR) { // who goes on after Ctrl-C, see out_resume(), loses nothing
+    if (o->fault == EINTR) { // kept for a command that continues after Ctrl-C, see out_resume()
         buf_drop(&o->data, o->data.n - rest.n);
     } else {
         buf_clear(&o->data);

@@ -63,11 +63,11 @@ void out_frame(struct out *o, struct str lines, size_t row, size_t col);
 /// Take the rows off the screen, and write what was gathered.
 void out_end(struct out *o);
 
-/// Append what makes the terminal tell a user who looks at something else: a bell, and a notification where it has them.
+/// Append a bell, and a notification if the terminal has them: for a user who looks at another window.
 /// `what` must hold no control characters.
 void out_add_notice(struct buf *out, const char *what);
 
-/// One line on stderr behind "afloat: "; notes are left out when quiet.
+/// Print one line to stderr, prefixed "afloat: ". Notes are left out when quiet.
 void out_note(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void out_error(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

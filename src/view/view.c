@@ -1,4 +1,4 @@
-// What a session does, as a person sees it.
+// What a session does, as the user sees it.
 //
 //     message.delta      live: whole blocks are printed, the one in hand is in view_tail(); plain: gathered
 //     message.completed  printed for good. Its text counts: a plugin's on_final may have changed it
@@ -147,7 +147,7 @@ static void on_compacting(struct view *v, const struct json *ev)
     }
 }
 
-/// Who asked for it has been told.
+/// In a turn that only compacts, the command tells its user.
 static void on_compacted(struct view *v, const struct json *ev)
 {
     if (v->echo || !v->compacts) {
@@ -166,7 +166,7 @@ static void on_trimmed(struct view *v, const struct json *ev)
              (long long)json_int(json_get(ev, "results"), 0));
 }
 
-/// Who follows a session sees what was taken back; who took it back has been told.
+/// For those who follow the session: the client that rewound it has told its user.
 static void on_rewound(struct view *v, const struct json *ev)
 {
     struct str to = json_get_text(ev, "to");
