@@ -155,16 +155,6 @@ static void on_progress(struct mcp_request *r, struct str text)
 
 // ---- tools and prompts -----------------------------------------------------------------------
 
-static void write_tool(struct buf *out, const struct mcp_offer *o, const struct json *input)
-{
-    static const struct json object = {.type = JSON_OBJ};
-    buf_addz(out, "\"name\":");
-    struct jw w = {.out = out};
-    jw_strz(&w, o->tool);
-    buf_addz(out, ",\"arguments\":");
-    json_write(out, input != NULL && input->type == JSON_OBJ ? input : &object, 0);
-}
-
 /// NAME=VALUE of an argument: its number, and `value` is cut to the value; -1: the word is none.
 static ptrdiff_t named_argument(const struct mcp_offer *o, struct str *value)
 {
@@ -202,14 +192,20 @@ static size_t write_arguments(struct jw *w, const struct mcp_offer *o, const str
     return at;
 }
 
-static void write_prompt(struct buf *out, const struct mcp_offer *o, const struct json *words)
+/// Write name and arguments of a call: of a tool `input` is an object, of a prompt the words of a command.
+static void write_members(struct buf *out, const struct mcp_offer *o, const struct json *input)
 {
-    buf_addz(out, "\"name\":");
+    static const struct json object = {.type = JSON_OBJ};
     struct jw w = {.out = out};
+    buf_addz(out, "\"name\":");
     jw_strz(&w, o->tool);
     buf_addz(out, ",\"arguments\":");
     jw_init(&w, out);
-    (void)write_arguments(&w, o, words);
+    if (o->kind == GEN_COMMAND) {
+        (void)write_arguments(&w, o, input);
+    } else {
+        jw_value(&w, input != NULL && input->type == JSON_OBJ ? input : &object);
+    }
 }
 
 static void refuse(struct gen_call *call, const struct mcp_server *s)
@@ -252,7 +248,7 @@ static void call_offer(void *data, struct gen_call *call)
 {
     struct mcp_offer *o = data;
     struct mcp_server *s = o->server;
-    bool prompt = o->kind == GEN_COMMAND;
+    enum call_kind kind = o->kind == GEN_COMMAND ? CALL_PROMPT : CALL_TOOL;
     struct buf members = {.max = SIZE_MAX};
     if (!is_ready(s)) {
         refuse(call, s);
@@ -262,8 +258,8 @@ static void call_offer(void *data, struct gen_call *call)
         mcp__approve(s, o);
         mcp__server_relist(s, MCP_TOOLS);
     }
-    (prompt ? write_prompt : write_tool)(&members, o, call->input);
-    ask(call_new(s, prompt ? CALL_PROMPT : CALL_TOOL, call, buf_str(&members), str_of(o->tool)));
+    write_members(&members, o, call->input);
+    ask(call_new(s, kind, call, buf_str(&members), str_of(o->tool)));
     buf_fini(&members);
 }
 
