@@ -299,6 +299,16 @@ static void write_number(struct jw *w, double d)
     }
 }
 
+/// End the notification that `w` writes, whose params are open, and send it.
+static void send_note(struct mcp_call *c, struct jw *w)
+{
+    jw_end_obj(w);
+    rpc_end(w);
+    redact_json(w->out);
+    mcp_post__send(c->post, buf_str(w->out));
+    buf_fini(w->out);
+}
+
 static void on_progress(void *arg, struct str text, double done, double total)
 {
     struct mcp_call *c = arg;
@@ -320,11 +330,7 @@ static void on_progress(void *arg, struct str text, double done, double total)
     if (text.n != 0) {
         jw_kstr(&w, "message", text);
     }
-    jw_end_obj(&w);
-    rpc_end(&w);
-    redact_json(&out);
-    mcp_post__send(c->post, buf_str(&out));
-    buf_fini(&out);
+    send_note(c, &w);
 }
 
 static void on_log(void *arg, struct str level, const struct json *data)
@@ -339,11 +345,7 @@ static void on_log(void *arg, struct str level, const struct json *data)
     jw_obj(&w);
     jw_kstr(&w, "level", level);
     jw_kvalue(&w, "data", data);
-    jw_end_obj(&w);
-    rpc_end(&w);
-    redact_json(&out);
-    mcp_post__send(c->post, buf_str(&out));
-    buf_fini(&out);
+    send_note(c, &w);
 }
 
 const struct hook_caller mcp_ask__caller = {

@@ -78,6 +78,18 @@ void mcp_call__text(struct jw *w, struct str text)
     jw_end_obj(w);
 }
 
+void mcp_call__answer_text(struct mcp_call *c, struct str text, bool failed)
+{
+    struct jw *w = mcp_call__begin(c);
+    jw_karr(w, "content");
+    mcp_call__text(w, text);
+    jw_end_arr(w);
+    if (failed) {
+        jw_kbool(w, "isError", true);
+    }
+    mcp_call__end(c);
+}
+
 void mcp_call__end(struct mcp_call *c)
 {
     struct jw *w = &c->w;

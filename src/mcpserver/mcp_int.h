@@ -227,6 +227,8 @@ struct jw *mcp_call__begin(struct mcp_call *c);
 void mcp_call__end(struct mcp_call *c);
 /// Write a content block of type text.
 void mcp_call__text(struct jw *w, struct str text);
+/// Answer tools/call with a text, or with one that says why the tool `failed`.
+void mcp_call__answer_text(struct mcp_call *c, struct str text, bool failed);
 /// End with an error; `data` is a JSON text, or NULL.
 void mcp_call__fail(struct mcp_call *c, int code, const char *data, const char *fmt, ...)
     PRINTF_LIKE(4, 5);

@@ -76,14 +76,7 @@ void mcp_operations__list(struct mcpserver *s, struct jw *w)
 static void answer(struct mcp_call *c, struct str text, bool failed)
 {
     if (c->post != NULL) {
-        struct jw *w = mcp_call__begin(c);
-        jw_karr(w, "content");
-        mcp_call__text(w, text);
-        jw_end_arr(w);
-        if (failed) {
-            jw_kbool(w, "isError", true);
-        }
-        mcp_call__end(c);
+        mcp_call__answer_text(c, text, failed);
     }
     mcp_call__idle(c);
 }

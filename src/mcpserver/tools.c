@@ -48,12 +48,7 @@ static void on_tool(void *arg, const struct agent_tool_answer *r, const struct a
         } else if (no->problem == PROBLEM_NOT_FOUND) {
             mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "%s", no->detail);
         } else {
-            struct jw *w = mcp_call__begin(c);
-            jw_karr(w, "content");
-            mcp_call__text(w, str_of(no->detail));
-            jw_end_arr(w);
-            jw_kbool(w, "isError", true);
-            mcp_call__end(c);
+            mcp_call__answer_text(c, str_of(no->detail), true);
         }
     }
     if (!c->starting) {
