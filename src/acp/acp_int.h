@@ -113,7 +113,7 @@ void acp__end(struct acp *a);
 
 /// `v` for a 2xx answer; else NULL, and `why` says what went wrong. Borrowed for the call.
 typedef void acp_called(void *arg, const struct json *v, const char *why);
-/// Call an operation of the hub; `body` is JSON or empty. Starts the hub if it is gone.
+/// Call an operation of the hub; `body` is JSON or empty. Starts the hub if it is gone. `done` may be NULL.
 void acp__call(struct acp *a, const char *method, const char *path, struct str body,
                acp_called *done, void *arg);
 /// Nothing was sent, since there is no hub: may the request be sent again? Starts one, once for each request; else

@@ -32,7 +32,9 @@ static void end_call(struct acp_call *c, const struct json *v, const char *why)
     acp_called *done = c->done;
     void *arg = c->arg;
     call_free(c);
-    done(arg, v, why);
+    if (done != NULL) {
+        done(arg, v, why);
+    }
 }
 
 /// What a problem says, in one line.

@@ -34,13 +34,6 @@ static void errand_free(struct acp_errand *r)
     free(r);
 }
 
-static void on_told(void *arg, const struct json *v, const char *why)
-{
-    (void)arg;
-    (void)v;
-    (void)why; // a hub that is gone does not wait
-}
-
 /// Send what became of it, `member` being "result" or "error" with its JSON, and free it.
 static void finish(struct acp_errand *r, const char *member, struct str json)
 {
@@ -50,7 +43,7 @@ static void finish(struct acp_errand *r, const char *member, struct str json)
         struct buf body = {.max = SIZE_MAX};
         buf_addf(&body, "{\"session\":\"%s\",\"request\":%lld,\"%s\":" STR_FMT "}", r->s->id,
                  (long long)r->id, member, STR_ARG(json));
-        acp__call(a, "PUT", "/editor", buf_str(&body), on_told, NULL);
+        acp__call(a, "PUT", "/editor", buf_str(&body), NULL, NULL);
         buf_fini(&body);
     }
     if (!r->dropped) {

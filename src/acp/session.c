@@ -217,13 +217,6 @@ static void on_new(void *arg, const struct json *v, const char *why)
     }
 }
 
-static void add_members(struct buf *out, struct str members)
-{
-    if (members.n != 0) {
-        buf_addf(out, "," STR_FMT, STR_ARG(members));
-    }
-}
-
 static void m_new(struct acp_request *r)
 {
     struct str dir = param(r, "cwd");
@@ -240,8 +233,8 @@ static void m_new(struct acp_request *r)
         buf_addz(&body, ",\"writable\":");
         json_write(&body, more, 0);
     }
-    add_members(&body, r->acp->o.choices);
-    buf_addf(&body, ",\"env\":" STR_FMT "}", STR_ARG(r->acp->o.env));
+    buf_addf(&body, "%s" STR_FMT ",\"env\":" STR_FMT "}", r->acp->o.choices.n != 0 ? "," : "",
+             STR_ARG(r->acp->o.choices), STR_ARG(r->acp->o.env));
     acp__call(r->acp, "POST", "/session", buf_str(&body), on_new, r);
     buf_fini(&body);
 }

@@ -238,13 +238,6 @@ void acp__prompt(struct acp_request *r)
     }
 }
 
-static void on_interrupted(void *arg, const struct json *v, const char *why)
-{
-    (void)arg;
-    (void)v;
-    (void)why; // the stream says how the turn ended
-}
-
 void acp__cancel(struct acp *a, struct str id)
 {
     struct acp_session *s = acp__find(a, id);
@@ -252,7 +245,7 @@ void acp__cancel(struct acp *a, struct str id)
     if (s != NULL && (s->prompt != NULL || s->stream != NULL)) {
         s->cancelled = true;
         snprintf(path, sizeof path, "/session/%s/interrupt", s->id);
-        acp__call(a, "POST", path, STR_NULL, on_interrupted, NULL);
+        acp__call(a, "POST", path, STR_NULL, NULL, NULL); // the stream says how the turn ended
     }
 }
 
@@ -296,7 +289,7 @@ static void on_chosen(void *arg, const struct json *result)
     }
     jw_end_obj(&w);
     snprintf(path, sizeof path, "/session/%s/permission/%s", q.s->id, q.id);
-    acp__call(q.s->acp, "POST", path, buf_str(&body), on_interrupted, NULL);
+    acp__call(q.s->acp, "POST", path, buf_str(&body), NULL, NULL);
     buf_fini(&body);
 }
 
