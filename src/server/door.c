@@ -89,7 +89,8 @@ void door__listen(struct server *s, bool over_socket, const uv_handle_t *listene
 
 static void accept_all(struct door *d, bool over_socket)
 {
-    while (d->listeners[over_socket] >= 0 && d->n_held < HELD_MAX) {
+    size_t max = over_socket ? HELD_MAX : HELD_MAX / 2; // the rest is for the owner
+    while (d->listeners[over_socket] >= 0 && d->n_held < max) {
         int fd = accept4(d->listeners[over_socket], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             return;

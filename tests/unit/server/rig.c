@@ -323,7 +323,9 @@ void rig_close(void)
 
 void rig_turn(void)
 {
-    loop_run_once(&rig.loop, false);
+    if (!rig.stalled) {
+        loop_run_once(&rig.loop, false);
+    }
 }
 
 void rig_pass(uint64_t ms)

@@ -232,6 +232,38 @@ TEST(connections_over_tcp_are_accepted_a_few_a_turn)
     rig_close();
 }
 
+static void write_health(void *arg, bool over_socket, struct jw *w)
+{
+    (void)arg;
+    (void)over_socket;
+    jw_obj(w);
+    jw_end_obj(w);
+}
+
+TEST(a_flood_on_tcp_leaves_the_owner_the_door_while_the_loop_is_held_up)
+{
+    int tcp[80];
+    char answer[16];
+    rig_open(NULL);
+    rig.stalled = true;
+    for (size_t i = 0; i < ARRAY_LEN(tcp); i++) {
+        tcp[i] = rig_tcp();
+    }
+    server_stalled(rig.server, write_health, NULL);
+    int fd = rig_unix();
+    rig_put(fd, GET("/healthz"));
+    server_stalled(rig.server, write_health, NULL);
+    CHECK_INT(recv(fd, answer, sizeof answer, MSG_DONTWAIT), sizeof answer);
+    CHECK(memcmp(answer, "HTTP/1.1 200 OK\r", sizeof answer) == 0);
+    rig.stalled = false;
+    server_stall_ended(rig.server);
+    close(fd);
+    for (size_t i = 0; i < ARRAY_LEN(tcp); i++) {
+        close(tcp[i]);
+    }
+    rig_close();
+}
+
 TEST(a_silent_connection_is_closed_after_the_idle_time)
 {
     rig_open(NULL);
