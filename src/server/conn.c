@@ -25,6 +25,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "net/sse.h"
 #include "server/server_int.h"
 
 enum {
@@ -408,6 +409,29 @@ void conn__know(struct conn *c)
 void conn__heartbeat(struct conn *c)
 {
     conn__deadline(c, loop_now(c->server->loop) + c->server->limits.heartbeat_ms);
+}
+
+void conn__send_body(struct conn *c, struct str bytes, bool chunked)
+{
+    if (chunked) {
+        buf_addf(&c->out, "%zx\r\n", bytes.n);
+    }
+    buf_adds(&c->out, bytes);
+    buf_addz(&c->out, chunked ? "\r\n" : "");
+    conn__flush(c);
+}
+
+void conn__show_life(struct conn *c, bool chunked)
+{
+    struct buf comment = {.max = 64};
+    if (!conn__blocked(c)) {
+        sse_write_comment(&comment, "still here");
+        conn__send_body(c, buf_str(&comment), chunked);
+        buf_fini(&comment);
+    }
+    if (!c->closing) {
+        conn__heartbeat(c);
+    }
 }
 
 void conn__ignore(struct conn *c, struct str bytes)

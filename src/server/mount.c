@@ -15,7 +15,6 @@
 
 #include <assert.h>
 
-#include "net/sse.h"
 #include "server/server_int.h"
 
 struct mount_call {
@@ -53,17 +52,6 @@ static void lose_peer(struct mount_call *m)
 
 // ---- a stream --------------------------------------------------------------------------------
 
-static void send_bytes(struct mount_call *m, struct str bytes)
-{
-    struct buf *out = &m->conn->out;
-    if (m->chunked) {
-        buf_addf(out, "%zx\r\n", bytes.n);
-    }
-    buf_adds(out, bytes);
-    buf_addz(out, m->chunked ? "\r\n" : "");
-    conn__flush(m->conn);
-}
-
 static void on_drain(struct conn *c)
 {
     (void)c;
@@ -71,16 +59,8 @@ static void on_drain(struct conn *c)
 
 static void on_deadline(struct conn *c)
 {
-    struct mount_call *m = c->state;
-    struct buf comment = {.max = 64};
-    sse_write_comment(&comment, "still here");
-    if (!conn__blocked(c)) {
-        send_bytes(m, buf_str(&comment));
-    }
-    buf_fini(&comment);
-    if (!c->closing) {
-        conn__heartbeat(c);
-    }
+    const struct mount_call *m = c->state;
+    conn__show_life(c, m->chunked);
 }
 
 static void on_gone(struct conn *c)
@@ -219,7 +199,7 @@ void mount_send(struct mount_call *m, struct str frames)
         conn__close(c);
         return;
     }
-    send_bytes(m, frames);
+    conn__send_body(c, frames, m->chunked);
 }
 
 void mount_end(struct mount_call *m)

@@ -90,6 +90,10 @@ void conn__know(struct conn *c);
 void conn__take(struct conn *c, const struct conn_proto *proto, void *state);
 /// Close once all has left and the peer has had time to read it.
 void conn__finish(struct conn *c);
+/// Send a piece of a stream's body; not empty, since an empty chunk would end it.
+void conn__send_body(struct conn *c, struct str bytes, bool chunked);
+/// on_deadline of an event stream: a comment shows both sides that the other is there.
+void conn__show_life(struct conn *c, bool chunked);
 /// End the body of a stream, then the connection as conn__finish() does.
 void conn__end_stream(struct conn *c, bool chunked);
 void conn__close(struct conn *c); // now; may be called twice

@@ -11,7 +11,6 @@
 
 #include <assert.h>
 
-#include "net/sse.h"
 #include "server/server_int.h"
 
 enum {
@@ -52,13 +51,6 @@ static struct str chunk_of(struct server *s, struct str span)
     return buf_str(b);
 }
 
-static void send_span(struct conn *c, struct str span)
-{
-    const struct stream *st = c->state;
-    struct str bytes = st->chunked ? chunk_of(c->server, span) : span;
-    conn__send(c, bytes);
-}
-
 static void on_more(void *arg)
 {
     struct stream *st = arg;
@@ -75,7 +67,7 @@ static void pump(struct conn *c)
         if (span.n == 0) {
             break;
         }
-        send_span(c, span);
+        conn__send(c, st->chunked ? chunk_of(c->server, span) : span);
         if (c->closing) {
             return; // and `st` with it
         }
@@ -98,19 +90,10 @@ static void on_wake(void *arg)
     pump(st->conn);
 }
 
-// Silent for a while: a comment shows both sides that the other is there.
 static void stream_on_deadline(struct conn *c)
 {
-    struct buf comment;
-    if (!conn__blocked(c)) {
-        buf_init(&comment, 64);
-        sse_write_comment(&comment, "still here");
-        send_span(c, buf_str(&comment));
-        buf_fini(&comment);
-    }
-    if (!c->closing) {
-        conn__heartbeat(c);
-    }
+    const struct stream *st = c->state;
+    conn__show_life(c, st->chunked);
 }
 
 static void stream_on_gone(struct conn *c)
