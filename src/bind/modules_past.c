@@ -30,7 +30,7 @@ static bool on_serving(void *arg, const char *unit, struct past_text *out)
     return true;
 }
 
-static void on_lies(void *arg, const char *unit, char out[SHA256_HEX])
+static void on_disk(void *arg, const char *unit, char out[SHA256_HEX])
 {
     struct modules *ms = arg;
     struct files__text *t = files__users(&ms->files, modules__name_of(str_of(unit)));
@@ -51,7 +51,7 @@ static void on_held(void *arg, const char *unit)
 }
 
 static const struct past_member member = {
-    .prefix = prefix, .serving = on_serving, .lies = on_lies, .held = on_held};
+    .prefix = prefix, .serving = on_serving, .on_disk = on_disk, .held = on_held};
 
 // ---- holds --------------------------------------------------------------------------------------
 
@@ -59,11 +59,11 @@ void past__cover_all(struct modules *ms)
 {
     const char *unit;
     struct past_held h;
-    char lies[SHA256_HEX];
+    char hash[SHA256_HEX];
     for (size_t at = 0;
          ms->past != NULL && (unit = past_next_held(ms->past, prefix, &at)) != NULL;) {
-        on_lies(ms, unit, lies);
-        if (past_held(ms->past, unit, &h) && strcmp(h.over, lies) == 0) {
+        on_disk(ms, unit, hash);
+        if (past_held(ms->past, unit, &h) && strcmp(h.over, hash) == 0) {
             on_held(ms, unit);
         } else {
             past_unhold(ms->past, unit);

@@ -1,12 +1,12 @@
-// A plugin that changes its own inputs as it loads or starts would be loaded again for ever.
+// Slow down plugins that change their own inputs while they load or start: they would be reloaded for ever.
 //
 //     commit ── code wrote files since the last commit? ──┬── no: the change came from outside, count anew
 //                                                         └── yes: counted
 //     more than 10 counted within 2 s ──> a commit a second, and WATCH_DEGRADED with the new version
 //
 // The hub cannot tell who wrote a file, but a runner knows whether the code that it runs wrote anything. If it did
-// not, the change came from outside. So a script that saves a file fifty times a second is followed, and a plugin
-// that saves itself is not.
+// not, the change came from outside. So the hub follows a script that saves a file fifty times a second, and slows
+// down a plugin that saves itself.
 //
 // Only runs of the watcher wait: a user who asks for a reload gets one.
 

@@ -1,4 +1,4 @@
-// What is to serve: for every unit one decision, made from what is on disk and what people said.
+// Decide for every unit which version should serve, from the files on disk and the choices of the user.
 //
 //     switched off ────────────────> nothing
 //     held by an undo ─────────────> the held version, until its file changes or force
@@ -60,8 +60,8 @@ static struct content *get(const struct plugin *p, const char *hash, const char 
 
 // ---- trust ------------------------------------------------------------------------------------
 
-/// The path of a project's plugin in it; NULL: a line of its settings leads out of `.afloat`. What is
-/// there is no part of what is trusted, and may be a model's work: it can write all but that directory.
+/// The path of a plugin relative to its project; NULL if a line of the settings leads out of `.afloat`: files outside
+/// of that directory are not covered by trust, and a model can write them.
 static const char *rel_of(const struct plugin_place *p)
 {
     char *ours = path_join(p->project, ".afloat");
@@ -132,7 +132,7 @@ uint64_t decide__mark(const struct plugin_place *p, const char *unit)
 
 // ---- one plugin ---------------------------------------------------------------------------------
 
-/// When what is there cannot be taken: keep what serves, else take what was good last.
+/// The files on disk cannot be used: keep the version that serves, else take the last good one.
 static void fall_back(struct plugins *ps, struct plugin *p, want_list *missing)
 {
     const struct plugin_place *place = p->entry->place;
@@ -150,13 +150,13 @@ static void decide_untrusted(struct plugins *ps, struct plugin *p, want_list *mi
 {
     const struct plugin_place *place = p->entry->place;
     const char *last = last_trusted(ps, place);
-    char *hint = xasprintf("read it, then say `afloat trust %s`", place->project);
+    char *hint = xasprintf("read it, then run `afloat trust %s`", place->project);
     verdict(p, GEN_UNTRUSTED,
             &(struct gen_diag){
                 .code = DIAG_UNTRUSTED,
                 .path = place->path,
                 .message = last != NULL
-                               ? "it changed since it was trusted: the trusted version goes on"
+                               ? "it changed since it was trusted; the trusted version continues"
                                : "it belongs to a project that is not trusted and does not run",
                 .hint = hint});
     free(hint);
@@ -175,7 +175,7 @@ static void decide_sound(struct plugins *ps, struct plugin *p, struct content *c
     assert(c->sound);
     p->needs_restart = changed && place->hot == HOT_NO;
     if (p->needs_restart || (changed && place->hot == HOT_MANUAL && ps->watch_run)) {
-        if (p->needs_restart) { // else it waits for somebody to ask
+        if (p->needs_restart) { // else it waits for an explicit reload
             verdict(p, GEN_KEPT, NULL);
         }
         fall_back(ps, p, missing);
@@ -348,7 +348,7 @@ static int by_order(const void *a, const void *b)
     return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->unit, y->unit);
 }
 
-/// Places that another one of the same name keeps out stand as problems of the hub.
+/// Report each plugin that does not load because another one of its layer has its name.
 static void say_duplicates(struct plugins *ps)
 {
     vec_foreach (path, &ps->warned) {

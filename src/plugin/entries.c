@@ -23,7 +23,7 @@
 //     one plugin, and shadows nothing.
 //   - A choice is looked for under the unit's name, then under the plugin's; `required` wins over it.
 //
-// It is done with plain loops over all pairs: places are hundreds, and this runs when something changed.
+// Plain loops over all pairs are enough: there are hundreds of places, and this runs only when something changed.
 
 #include "plugin/entries.h"
 
@@ -53,7 +53,7 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/// The one that it has; of a place with nothing in it, what code calls it, else that of its path without a file's ending.
+/// Its name; for a place with nothing in it the name that code gives it, else the one of its path, without a file's ending.
 static const char *name_of(struct making *m, const struct plugin_place *p)
 {
     struct str base = path_base(str_of(p->path));
@@ -115,7 +115,7 @@ static void sort_places(struct making *m, const struct plugin_places *p)
 
 // ---- who wins -------------------------------------------------------------------------------
 
-/// What does not run stands in nobody's place.
+/// The earlier layers that `e` replaces. An untrusted plugin replaces nothing.
 static void find_shadows(struct making *m, struct plugin_entry *e)
 {
     if (e->place->untrusted) {

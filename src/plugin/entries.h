@@ -4,8 +4,8 @@
 #include "base/vec.h"
 #include "gen/diag.h"
 
-// Which plugins there are: the lines of `[[plugins]]`, those added by command, and what lies in the
-// layers' directories, made into one list of entries. Everything behind it treats them alike.
+// Which plugins exist: the lines of `[[plugins]]`, those added by command, and the files in the layers' directories,
+// made into one list of entries, which all later code treats alike.
 //
 //     roots ──scan──> places ──(read, resolve: the name is known)──> entries_make ──> entries
 //
@@ -36,7 +36,7 @@ struct plugin_root {
     char *slug;    // of the project; NULL
 };
 
-/// One place where a plugin may lie. Strings are its own.
+/// One place where a plugin may be. It owns its strings.
 struct plugin_place {
     char *path; // absolute, clean; "" for a shipped one that cannot be: nothing is there
     enum plugin_layer layer;
@@ -53,9 +53,9 @@ struct plugin_place {
     char *called; // the name that code gives it, whatever its files say; NULL: theirs
     // filled in by who read the files, before entries_make()
     bool untrusted; // a project's, and no version of it may run: it takes no name from another
-    char *
-        name; // of the manifest, else of the file; NULL: nothing is there. The name of a shipped one
-              // that a line asks for is here from the start
+    // of the manifest, else of the file; NULL: nothing is there. That of a shipped plugin which a line names is set from
+    // the start
+    char *name;
 };
 struct plugin_places {
     vec(struct plugin_place) list;
@@ -65,9 +65,8 @@ struct plugin_places {
 void place_fini(struct plugin_place *p);
 void places_fini(struct plugin_places *p);
 
-/// Add what lies directly in `root`: every directory and every file with an ending of a language, in
-/// path order; hidden names, editors' leavings and what cannot be a plugin are passed over. A directory
-/// that does not exist holds nothing. Blocks.
+/// Add the plugins directly in `root`, in path order: every directory, and every file with the ending of a language.
+/// Hidden names and editors' temporary files are ignored. A missing directory is an empty one. Blocks.
 int places_scan(struct plugin_places *p, const struct plugin_root *root, struct err *e) MUST_CHECK;
 /// Add the lines of `[[plugins]]` (relative to their file; `name` finds a shipped one in
 /// `shipped_dir`, which may be NULL), and the entries of `plugin add` in `choices` ("plugin_entries": a
@@ -86,8 +85,8 @@ struct plugin_entry {
     char *unit;                               // its name in the generation: `name`, or `name@slug`
     bool enabled;                             // place and choices agree; `required` ones always are
     vec(const struct plugin_place *) shadows; // earlier layers that it replaces
-    struct gen_diag
-        *fault; // in `arena`; ENTRY_MISSING, NAME_DUPLICATE, NAME_INVALID: listed, not loaded
+    // in `arena`; ENTRY_MISSING, NAME_DUPLICATE, NAME_INVALID: listed, not loaded
+    struct gen_diag *fault;
 };
 /// Has another place of its layer the name?
 static inline bool entry_is_duplicate(const struct plugin_entry *e)
@@ -99,12 +98,13 @@ struct plugin_entries {
     struct arena arena;
 };
 
-/// Judge the places: of several with one name in one layer the first stands and the others are
-/// NAME_DUPLICATE, naming both places; a later layer replaces an earlier one. Projects do not see
-/// each other: the winner of every view (the user's own, and each project's over the user's) is an
-/// entry; a place with nothing in it keeps its name from lower layers all the same. The plain name is that of the first open project that has a trusted one, else the user's, else an untrusted one's; the
-/// other winners are `name@slug` (slug `user` for the user's). `choices` may hold
-/// {"plugins.NAME.enabled": bool}, NAME of the unit or else of the plugin; it wins over the configuration but not over `required`.
+/// Make the entries of the places. If several places of a layer have one name, the first is the plugin and the others are
+/// NAME_DUPLICATE, which names both; a later layer replaces an earlier one. Projects do not see each other: the winner
+/// of every view (the user's own, and each project's over the user's) is an entry. A place with nothing in it still
+/// keeps its name from lower layers. The first open project with a trusted plugin of a name has the plain name, else the
+/// user, else an untrusted project; the other winners are `name@slug` (`name@user` for the user's). `choices` may have
+/// {"plugins.NAME.enabled": bool} for the unit or else for the plugin: it wins over the configuration, but not over
+/// `required`.
 void entries_make(struct plugin_entries *out, const struct plugin_places *p,
                   const struct json *choices);
 void entries_fini(struct plugin_entries *e);

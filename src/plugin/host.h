@@ -51,7 +51,7 @@ typedef void host_call_done(struct host_call *c, int status, const struct json *
 struct host_call {
     uint32_t timeout_ms; // the call ends with ERR_TIMEOUT then
     host_call_done *done;
-    /// The code says how far it is, any number of times before `done`. NULL: nobody wants to know.
+    /// The code reports progress, any number of times before `done`. May be NULL.
     void (*progress)(struct host_call *c, struct str text);
     /// A provider's stream says a piece of its answer. A negative code and `e`: it cannot be taken, so the call is
     /// given up. NULL: it is no provider.
@@ -96,8 +96,8 @@ struct host {
     const struct host_ops *ops;
 };
 
-/// Ask for something: `type` is "hook", "tool", "route", "command", "prompt", "provider", "mcp_prompt", "mcp_resource" or "shutdown", `fields` a JSON object text without its
-/// braces and without `type` and `id`. Fails through `done`.
+/// Begin a call: `type` is "hook", "tool", "route", "command", "prompt", "provider", "mcp_prompt", "mcp_resource" or
+/// "shutdown", `fields` the text of a JSON object without its braces, `type` and `id`. Fails through `done`.
 static inline void host_call(struct host *h, struct host_call *c, const char *type,
                              struct str fields)
 {

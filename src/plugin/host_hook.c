@@ -9,7 +9,7 @@
 // Handlers of one turn are asked one after another, also when the turn has several tool calls under way: each sees
 // what the one before left in ctx.state, as it would inside the hub.
 //
-// A point that cannot wait (on_model_delta) is told to the host as an event: it is observed, nobody waits.
+// A point that cannot wait (on_model_delta) is sent to the host as an event, without an answer.
 
 #include <assert.h>
 #include <string.h>
@@ -21,13 +21,11 @@ struct hook_job {
     struct hook_run *run;
     struct offer *offer;
     struct hook_seen seen;
-    const struct hook_ctx
-        *turn; // whose handlers are asked one after another; NULL: it does not matter
+    const struct hook_ctx *turn; // whose handlers are asked one after another; NULL: at once
     bool sent;
 };
 
-/// The handler of a chain may have changed its argument and returned nothing: that change is lost, and its author is
-/// told.
+/// Warn the author of a chain's handler that changed its argument and returned nothing: the change is lost.
 static void note_dropped(const struct hook_job *j)
 {
     const struct json *dropped = json_get(j->call.answer, "dropped");
@@ -92,7 +90,7 @@ static enum hook_answer take(const struct hook_job *j, const struct json *value)
     return HOOK_FAILED;
 }
 
-/// Ask the host, or only tell it if `j` is NULL: what it makes of that counts for nothing.
+/// Call the handler in the host. Without a job (`j` NULL) it is only sent an event, and cannot answer.
 static void send_hook(const struct offer *o, const struct hook_run *run, struct hook_job *j)
 {
     const struct hook_args *args = run->args;

@@ -4,9 +4,9 @@
 //     fault:  KILL of all that it started
 //     close:  the socket is closed ── 2 s ──> TERM ── 1 s ──> KILL of all that it started
 //
-// What is said is host_talk.c's business; this is who says it. The process may end at any time,
-// before, after or without the end of its socket; its exit is what is believed. Its memory
-// belongs to the talk's way: it goes when the owner has let go and the process is buried.
+// host_talk.c speaks the protocol; this file carries its lines. The process may end at any time, before, after or
+// without the end of its socket: only its exit counts. The struct is freed when the owner has closed the host and the
+// process has been reaped.
 
 #include "plugin/host_proc.h"
 
@@ -24,7 +24,7 @@ enum { TAIL_MAX = 512 };
 
 struct host_proc {
     struct host_talk talk;
-    struct proc *proc;      // NULL once buried
+    struct proc *proc;      // NULL once reaped
     struct host_wire *wire; // NULL once closed
     struct timer grace;     // closed: until TERM
     struct buf tail;        // the last of what it wrote to stderr

@@ -22,7 +22,7 @@ enum {
     HOST_HANG_MS = 1000,         // an id that is overdue must be answered within this
     HOST_CLOSE_MS = 2000,        // from closing the socket to TERM
     HOST_KILL_MS = 1000,         // from TERM to KILL
-    HOST_FLOOD_N = 5000,         // messages that nobody asked for, a second
+    HOST_FLOOD_N = 5000,         // unsolicited messages in a second
     HOST_FLOOD_BYTES = 16 << 20, // and bytes
     HOST_UNREAD_MAX = 32 << 20,  // bytes that it has not read yet
     HOST_EVENTS_MAX = 1 << 20,   // from here on it gets no events

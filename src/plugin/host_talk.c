@@ -4,10 +4,10 @@
 //        │ failed: told to the owner, who closes
 //        └──┬── crash, hang, flood, limit, nonsense ──> ENDED ── callers told ── on_end
 //
-// The other side is hostile. It may die, hang, flood us, answer what nobody asked, or not answer:
+// The other side is hostile. It may die, hang, flood us, answer without a question, or not answer:
 //   - every id that we ask has a time by which its caller is told; the id stays open until it
 //     is answered, and one that is overdue for another second means that the host hangs;
-//   - what it says by itself is counted, and above a rate it is ended;
+//   - unsolicited messages are counted, and above a rate the host is ended;
 //   - a line that is not JSON is its end, as is not reading what we send.
 // Loading is an id like the others, but one that no answer can name.
 //
@@ -24,7 +24,7 @@
 #include "plugin/host_proc.h"
 
 enum { WINDOW_MS = 1000, MESSAGE_MAX = 1024 };
-enum { ID_LOAD = 0, ID_GONE = -1 }; // ids that no answer can name: loading; it said its last word
+enum { ID_LOAD = 0, ID_GONE = -1 }; // ids that no answer can name: loading; the end of its output
 
 static struct host_talk *talk_of(struct host *h)
 {
@@ -41,7 +41,7 @@ static void tell_caller(struct host_call *c, int status, const struct json *valu
     c->done(c, status, value, f);
 }
 
-/// From the queue: nobody of those told is inside a call of ours.
+/// Runs from the queue, so no caller is inside a call of ours.
 static void on_ended(void *arg)
 {
     struct host_talk *t = arg;
@@ -145,8 +145,7 @@ static void send_error(struct host_talk *t, int64_t id, struct str message)
     buf_fini(&fields);
 }
 
-/// A caller's time is over: he is told, and the host has one more second to answer. When that is over too, the host
-/// hangs.
+/// Tell each caller whose time is over. The host then has one more second to answer, else it hangs.
 static void on_due(void *arg)
 {
     struct host_talk *t = arg;
@@ -235,7 +234,7 @@ static void on_register(struct host_talk *t, const struct message *m)
     }
 }
 
-/// `loaded` and `failed` answer the load; said twice they are words that nobody asked for.
+/// `loaded` and `failed` answer the load; a second one is unsolicited.
 static bool take_load(struct host_talk *t, const struct message *m)
 {
     struct host_open_id *load = find_open(t, ID_LOAD);
@@ -274,14 +273,14 @@ static void on_failed(struct host_talk *t, const struct message *m)
     }
 }
 
-/// The id that a message names; NULL when nobody asked under it.
+/// The open id that a message names; NULL if there is none.
 static struct host_open_id *find_named(struct host_talk *t, const struct message *m)
 {
     int64_t id = json_int(json_get(m->m, "id"), 0);
     return id > 0 ? find_open(t, id) : NULL;
 }
 
-/// Who asked for what this answers; false when nobody did. `*caller` may be NULL.
+/// Take the open id that the message answers; false if there is none. `*caller` is NULL if its caller gave up.
 static bool take_answered(struct host_talk *t, const struct message *m, struct host_call **caller)
 {
     struct host_open_id *o = find_named(t, m);
@@ -359,7 +358,7 @@ static void on_progress(struct host_talk *t, const struct message *m)
     }
 }
 
-/// Pieces of an answer that somebody waits for: what is too much of them, the reader says.
+/// Pieces of an answer under way. They do not count as a flood: the reader refuses what is too much.
 static void on_emit(struct host_talk *t, const struct message *m)
 {
     static const struct json nothing = {.type = JSON_NULL};
@@ -367,9 +366,8 @@ static void on_emit(struct host_talk *t, const struct message *m)
     const struct json *event = json_get(m->m, "event");
     struct host_call *c = o != NULL ? o->call : NULL;
     struct err e = {0};
-    if (c == NULL ||
-        c->emit == NULL) { // also of a stream that was given up and does not know it yet
-        host_talk_unasked(t, m->bytes);
+    if (c == NULL || c->emit == NULL) {
+        host_talk_unasked(t, m->bytes); // perhaps of a stream that was given up
     } else if (c->emit(c, event != NULL ? event : &nothing, &e) < 0) {
         struct host_fault fault = {.code = DIAG_HOOK_FAILED, .message = e.msg};
         host_cancel(&t->host, c);
@@ -439,8 +437,8 @@ static void op_answer(struct host *host, int64_t id, int status, struct str text
     buf_fini(&fields);
 }
 
-/// What others say must not pile up here: a host that has not read what it was sent before does not get this event.
-/// One that reads nothing for long does not come back.
+/// Events must not pile up: a host that has not read the earlier ones does not get this one, and a host that reads
+/// nothing for HOST_DEAF_MS is ended.
 static void op_tell(struct host *host, const char *type, struct str fields)
 {
     struct host_talk *t = talk_of(host);
@@ -459,7 +457,7 @@ static void op_tell(struct host *host, const char *type, struct str fields)
         doom_deaf(t);
     }
     if (dropped && (t->deaf_logged == 0 || now - t->deaf_logged > HOST_DEAF_MS)) {
-        t->deaf_logged = now; // it may go on and off
+        t->deaf_logged = now; // not each time, if it reads now and then
         log_warn(LOG_HUB, "host=%s events=lost reason=\"it does not read them\"",
                  LOGQ(str_of(t->name)).z);
     }

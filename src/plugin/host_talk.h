@@ -6,8 +6,8 @@
 #include "loop/timer.h"
 #include "plugin/host.h"
 
-// The hub's side of the host protocol: what is said, whatever carries the lines. The `host` that
-// others call is part of it; a process (host_proc.c) or a test is the way by which it speaks.
+// The hub's side of the host protocol, whatever carries the lines: a process (host_proc.c) or a test. The `host` that
+// others call is part of it.
 
 struct host_talk;
 
@@ -27,7 +27,7 @@ enum host_talk_state { HOST_LOADING, HOST_SERVING, HOST_ENDED };
 
 struct host_open_id {
     int64_t id;
-    struct host_call *call; // NULL: nobody waits any more
+    struct host_call *call; // NULL: its caller was told, or gave up
     uint64_t due;           // monotonic ms
 };
 
@@ -66,7 +66,7 @@ void host_talk_fini(struct host_talk *t);
 void host_talk_load(struct host_talk *t, struct str fields, uint32_t ms);
 /// The other side sent a line (without its newline).
 void host_talk_line(struct host_talk *t, struct str line);
-/// The other side said `bytes` of something that nobody asked for. One that talks without end is ended.
+/// Count `bytes` of an unsolicited message. A host that sends too many is ended.
 void host_talk_unasked(struct host_talk *t, size_t bytes);
 /// The other side will say no more. Its end should follow within a second, and tell why.
 void host_talk_gone(struct host_talk *t);

@@ -29,7 +29,7 @@ enum {
     PRIORITY_MAX = 1000,
     TIMEOUT_MAX_MS = 10000,    // of a hook of an improvement
     TIMEOUT_WHOLE_MS = 600000, // of a plugin's
-    TOOL_MS = 30000,           // where nobody says how long
+    TOOL_MS = 30000,           // unless the settings say another time
 };
 
 // ---- registering ---------------------------------------------------------------------------
@@ -322,8 +322,8 @@ void host__release(void *data)
 
 // ---- staging -------------------------------------------------------------------------------
 
-/// A handler replaces those of the same point and name, whoever made them: so its name begins with
-/// that of its unit, or one plugin could push another's out.
+/// A handler replaces any other of the same point and name. So its name begins with that of its unit: a plugin cannot
+/// replace the handlers of another one.
 static int stage_hook(struct offer *o, struct gen_unit *g, struct gen_item **out, struct err *e)
 {
     char *name = xasprintf("%s:%s", g->name, o->title);

@@ -38,7 +38,7 @@ int host_unit_register(struct host_unit *u, const struct json *what, struct err 
 /// as one new generation. ERR_CONFLICT when that version was replaced. Before staging it is like host_unit_register().
 int host_unit_add(struct host_unit *u, const struct json *what, struct err *e) MUST_CHECK;
 
-/// Take back what the host registered with the number `ref`, staged or not. Calls under way go on. ERR_NOT_FOUND when there
+/// Take back what the host registered with the number `ref`, staged or not. Calls under way continue. ERR_NOT_FOUND when there
 /// is none, ERR_CONFLICT when that version was replaced.
 int host_unit_off(struct host_unit *u, int64_t ref, struct err *e) MUST_CHECK;
 

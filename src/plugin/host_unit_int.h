@@ -73,7 +73,7 @@ static inline bool host__is_live(const struct offer *o)
     return o->unit->host != NULL && host_alive(o->unit->host);
 }
 
-/// Nobody waits for a call of the offer any more.
+/// Give up a call of the offer: its answer does not count.
 static inline void host__cancel(const struct offer *o, struct host_call *c)
 {
     if (o->unit->host != NULL) {
@@ -87,7 +87,7 @@ uint32_t host__tool_ms(const struct host_unit *u);
 void host__count(struct offer *o, uint64_t since_ns, bool failed);
 /// Note a fault of the code with its plugin; `what` ran.
 void host__note(struct gen_unit *g, const char *what, const struct host_fault *f);
-/// The same for a call of the offer, whose answer may be of no use: `rc` and `why` say so, or there is a fault.
+/// The same for a call of the offer that failed: with `fault`, or because its answer is invalid (`rc`, `why`).
 void host__note_call(const struct offer *o, int rc, const struct err *why,
                      const struct host_fault *fault);
 const struct hook_stats *host__stats(const void *data);

@@ -23,5 +23,5 @@ int host_wire_open(struct host_wire **out, struct loop *l, int fd, const struct 
 /// when more than `max_unread` bytes wait already.
 int host_wire_send(struct host_wire *w, struct str bytes, size_t max_unread) MUST_CHECK;
 
-/// No callback after this; memory goes by itself. What waits is thrown away. NULL is allowed.
+/// No callback after this; memory goes by itself. Unsent bytes are discarded. NULL is allowed.
 void host_wire_close(struct host_wire *w);

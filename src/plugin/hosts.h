@@ -10,10 +10,9 @@ struct hosts;
 
 /// A plugin asks for an operation. Answered once with hosts_answer(), now or later.
 struct hosts_ask {
-    const char *unit;  // borrowed until it is answered, as the rest
-    const char *space; // namespace of its durable values
-    const struct plugin_code
-        *code; // for the call of ask() only: the version may go before the answer
+    const char *unit;               // borrowed until it is answered, as the rest
+    const char *space;              // namespace of its durable values
+    const struct plugin_code *code; // for ask() only: the version may go before the answer
     struct str op;
     const struct json *params; // NULL: none
 };

@@ -73,12 +73,12 @@ void improvements__take_holds(struct improvements *imp)
 {
     const char *unit;
     struct past_held h;
-    char lies[SHA256_HEX];
+    char hash[SHA256_HEX];
     for (size_t at = 0; imp->opts.past != NULL &&
                         (unit = past_next_held(imp->opts.past, IMPROVEMENTS, &at)) != NULL;) {
         struct file *f = file_of(imp, unit);
-        id_of(f, &f->now, lies);
-        if (past_held(imp->opts.past, unit, &h) && strcmp(h.over, lies) == 0) {
+        id_of(f, &f->now, hash);
+        if (past_held(imp->opts.past, unit, &h) && strcmp(h.over, hash) == 0) {
             cover(f, &h);
         } else {
             past_unhold(imp->opts.past, unit);
@@ -137,7 +137,7 @@ static bool on_serving(void *arg, const char *unit, struct past_text *out)
     return true;
 }
 
-static void on_lies(void *arg, const char *unit, char out[SHA256_HEX])
+static void on_disk(void *arg, const char *unit, char out[SHA256_HEX])
 {
     struct file *f = improvements__find(arg, name_of(unit));
     out[0] = '\0';
@@ -160,7 +160,7 @@ static void on_held(void *arg, const char *unit)
 }
 
 static const struct past_member member = {
-    .prefix = IMPROVEMENTS, .serving = on_serving, .lies = on_lies, .held = on_held};
+    .prefix = IMPROVEMENTS, .serving = on_serving, .on_disk = on_disk, .held = on_held};
 
 void improvements__join_past(struct improvements *imp)
 {

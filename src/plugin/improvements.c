@@ -1,15 +1,14 @@
-// Files that agents wrote, kept running and kept in.
+// Files that agents wrote: each runs in a locked-down process of its own.
 //
 //     watch ──> files ── prepare: start a process for what is new ── loaded, failed, dead ──> stage
 //                                    (beside the one that serves)                        ──> commit
 //     process crashed, hung, flooded, passed a limit ──> unit removed, file quarantined
 //
-// Nobody waits long for a file that loads: a run of the watcher takes those that are ready, one that
-// somebody asked for waits PATIENCE_MS for the others. What is ready later asks for a run of its own.
+// A run of the watcher takes the files that are ready; a requested run waits PATIENCE_MS for the others. A file that is
+// ready later requests a run of its own.
 //
-// A file is tried once for each content: what failed or was stopped is not tried again until its
-// bytes change or somebody asks by force. The last good version of a file that fails to load continues;
-// a version that dies while it serves leaves nothing behind to go on with.
+// Each content of a file is tried once: one that failed or was stopped is tried again only by force, or when the file
+// changes. If a file fails to load, its last good version continues; if the version that serves dies, nothing serves.
 //
 // Invariants:
 //   - `trial` is a version that was not committed; `serving` one that was and did not leave. A
@@ -51,7 +50,7 @@ static void file_free(struct file *f)
     free(f);
 }
 
-/// A file that is gone, was said to be, and has no process any more is forgotten.
+/// Forget a file that is gone, was reported as gone, and has no process any more.
 void improvements__sweep(struct file *f)
 {
     struct improvements *imp = f->owner;

@@ -51,11 +51,10 @@ void improvements_free(struct improvements *imp);
 /// listen to it are told.
 void improvements_event(struct improvements *imp, struct str name, struct str data);
 
-/// Does any that serves listen to anything? Cheap, to spare the work of telling nobody.
+/// Does any that serves listen to anything? Cheap: the caller makes no event otherwise.
 bool improvements_listen(const struct improvements *imp);
 
-/// The file of `name` was written with these bytes by whoever calls: the next run need not wait until
-/// the watcher has seen it.
+/// The caller wrote these bytes to the file of `name`: the next run need not wait for the watcher.
 void improvements_put(struct improvements *imp, struct str name, struct str bytes);
 
 /// For whom improvement `name` (without "improvements/") is active.

@@ -76,7 +76,7 @@ struct improvements {
 
 /// What is held against the file's bytes; NULL: nothing.
 void improvements__verdict(struct file *f, const struct gen_diag *d);
-/// A version has gone: forget a file that nothing speaks of any more.
+/// A version has gone: forget its file if that is gone too and nothing is left to report.
 void improvements__sweep(struct file *f);
 /// Something loaded or failed: say that we are ready as soon as nothing is waited for any more. Outside
 /// of a run: ask for one that takes it.
@@ -90,7 +90,7 @@ void improvements__join_past(struct improvements *imp);
 void improvements__take_holds(struct improvements *imp);
 /// What is there changed to `h`: a hold of the former content ends. False: it stands, nothing changed.
 bool improvements__end_hold(struct file *f, const struct holding *h);
-/// Somebody forces a reload: what is there counts again.
+/// A reload was forced: the file on disk counts again.
 void improvements__force(struct file *f);
 void improvements__say_held(struct file *f, struct gen_stage *s);
 /// The trial was committed: keep it.

@@ -7,11 +7,11 @@
 //     narrow    a run of the watcher, all of whose paths belong to known places: only these are stamped
 //               and read, so that a save costs the same beside one plugin and beside a thousand
 //     listing   a run of the watcher with other paths, or a place that went: the roots are listed too
-//     whole     everybody else who asks: the roots are listed and every place is stamped
+//     whole     any other run: the roots are listed and every place is stamped
 //
-// A run of the watcher reads only what the watcher named, and takes the bytes that the watcher read, because
-// the watcher alone knows that a file is whole. A stamp tells whether reading can be spared: a hundred plugins that did not change cost a few
-// hundred stats.
+// A run of the watcher reads only what the watcher named, and takes the bytes that the watcher read, because only the
+// watcher knows that a file is complete. An unchanged stamp spares reading: a hundred plugins that did not change cost
+// a few hundred stats.
 //
 // A version's inputs are its code, manifest, prompt, skills and sides (content.c), and what it read while
 // it loaded (inputs.c). A place whose other files change keeps the content that it has.
@@ -84,7 +84,7 @@ static void read_path(struct look *lk, struct reading *g)
                           g->built != g->built_before);
     if (g->looked) {
         bool older = false;
-        size_t n = lk->kind == LOOK_WHOLE ? 0 : lk->dirty.n; // who asks means what is there now
+        size_t n = lk->kind == LOOK_WHOLE ? 0 : lk->dirty.n; // a request means what is there now
         g->content = content_read(g->path, g->built, lk->dirty.p, n, &older, &g->fault);
         g->stamp = older ? ~g->stamp : g->stamp; // the disk has more: look again
     }
@@ -356,8 +356,7 @@ static void done(void *arg)
         drop_entries(ps);
         name_places(ps);
     }
-    vec_foreach (
-        it, &lk->inputs) { // a plugin loads again if something changed that it read as it loaded
+    vec_foreach (it, &lk->inputs) { // a plugin loads again if a file changed that it read
         vec_foreach (p, &ps->plugins) {
             vec_foreach (in, &(*p)->inputs.list) {
                 if (strcmp(in->path, it->path) == 0 && in->mark != it->mark && !in->own) {
@@ -403,8 +402,7 @@ static bool aim(struct look *lk)
             s = map_get(&lk->ps->found, p);
         }
         bool fine = aim_at_inputs(lk, d->path) || s != NULL, aimed = s == NULL;
-        vec_foreach (
-            r, &lk->ps->roots) { // a listing passes over hidden names: editors write there first
+        vec_foreach (r, &lk->ps->roots) { // editors write to hidden names first
             fine = fine || (str_eqz(path_dir(str_of(d->path)), r->dir) &&
                             str_starts(path_base(str_of(d->path)), "."));
         }

@@ -76,8 +76,7 @@ static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg
     (void)w;
     for (size_t i = 0; i < batch->n; i++) {
         const struct watch_change *c = &batch->changes[i];
-        bool kept =
-            c->bytes.p != NULL && !batch->first; // an inventory may be of a thousand plugins
+        bool kept = c->bytes.p != NULL && !batch->first; // the first may list a thousand plugins
         struct dirty_file d = {.path = xstrdup(c->path),
                                .bytes = kept ? str_dup(c->bytes) : NULL,
                                .n = kept ? c->bytes.n : 0};

@@ -19,7 +19,7 @@
 //     absolute path, a backslash and NUL are PATH_ESCAPE, even where they would lead back in.
 //   - The name is the manifest's, else (package.json) the package's without its @scope/, else that of
 //     the directory or file. Version and description of a package count where `afloat` has none.
-//   - A member that nobody knows is a warning, so that a manifest may be newer than the program.
+//   - An unknown member is a warning, so that a manifest may be newer than the program.
 //
 // A fault has its own code, and the path and line of who said so: base/json keeps no positions, so
 // the line of a key is found by a walk over the text, which is known to be JSON by then.
@@ -163,7 +163,7 @@ static int fail_type(struct resolve *r, const char *key, const char *wanted, con
 
 // ---- the name of the place ---------------------------------------------------------------------
 
-/// The last part of where it lies, without the ending of a single file.
+/// The last part of its path, without the ending of a single file.
 static struct str stem(const struct resolve *r)
 {
     struct str name = path_base(str_of(r->path));

@@ -11,7 +11,7 @@ enum plugin_lang { LANG_NONE, LANG_LUA, LANG_PYTHON, LANG_NODE, LANG_C, LANG__CO
 /// "lua" "python" "node" "c"; "" for none. Parsing also knows "py" and "mjs"; false: it is no language.
 const char *plugin_lang_name(enum plugin_lang lang);
 bool plugin_lang_parse(struct str name, enum plugin_lang *out);
-/// Does whoever runs `lang` get this file of a plugin? Code of that language, and what it reads as it is compiled.
+/// Does the host of `lang` get this file of a plugin? Code of that language, and what its compiler reads.
 bool plugin_lang_reads(enum plugin_lang lang, struct str file);
 /// The ending of a single file: ".lua" ".py" ".mjs" ".c"; "" for none.
 const char *plugin_lang_ending(enum plugin_lang lang);
@@ -21,7 +21,7 @@ enum plugin_lang plugin_lang_of(struct str file);
 enum { PLUGIN_NAME_MAX = 64 };
 #define MANIFEST_API "1.0" // what we speak, and what a plugin speaks that does not say
 
-/// Something in the manifest that nobody asked for: a warning of the plugin, never a fault.
+/// An unknown member of the manifest: a warning of the plugin, never a fault.
 struct manifest_warning {
     const char *path;
     int line; // 0: not known
@@ -61,7 +61,6 @@ int manifest_resolve(struct plugin_shape *out, struct arena *a, const struct tre
                      const char *path, bool built, struct gen_diag *fault) MUST_CHECK;
 
 /// Do the entry's options (NULL: none) fit the manifest's schema? `*out` has the schema's defaults filled
-/// in. A fault is MANIFEST_INVALID of source "config" without path and line: those of who gave the
-/// options are the caller's to add.
+/// in. A fault is MANIFEST_INVALID of source "config"; the caller adds path and line of the options.
 int manifest_options(const struct plugin_shape *s, const struct json *given, struct arena *a,
                      const struct json **out, struct gen_diag *fault) MUST_CHECK;

@@ -1,4 +1,4 @@
-// What was: changes that can be gone back over, and what serves, over restarts.
+// The past: changes that can be undone, and the versions that serve, over restarts.
 //
 //     commit ──> record {generation, trigger, added, ..., was: {unit: its version before}, chosen: {...}}
 //                                                          ──> state/hub.json, beside `now` and `good`

@@ -1,8 +1,8 @@
 // What was chosen by command, as part of what can be undone.
 //
 // Choices decide what units offer (a plugin that is off, a tool that is off, a flag), so a change of one
-// is a change like a save. What the last record knew of them is `chosen`; a record holds the former
-// values of those that differ. Other choices (what a user allowed) are nobody's to undo.
+// is a change like a save. `chosen` has them as of the last record; a record has the former values of
+// those that differ. Other choices (what a user allowed) cannot be undone.
 
 #include "config/config.h"
 #include "plugin/plugins_int.h"

@@ -4,8 +4,8 @@
 //                                                 └─> named by no record, hold, last good, trust: removed
 //
 // The last good version of a path is the one that loaded last from what is there. Those of modules and
-// improvements are read with the document: a broken file is found out while it loads, when nobody can
-// wait for the disk any more.
+// improvements are read with the document: a broken file is noticed while it loads, when nothing may
+// wait for the disk.
 
 #include <assert.h>
 

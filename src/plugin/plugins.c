@@ -5,8 +5,7 @@
 //                                             └ what is in the roots and at configured places
 //
 // Five parts, each in its file: look.c knows what is on disk, decide.c what is to serve, trials.c starts what
-// takes time, plugins_stage.c loads it, past.c remembers it. This file joins them and answers who asks what
-// there is.
+// takes time, plugins_stage.c loads it, past.c remembers it. This file joins them, and lists the plugins.
 //
 // Invariants:
 //   - between src_prepare() and gen_prepared() one look or fetch is under way, or web sides are
@@ -219,7 +218,7 @@ static bool project_open(struct plugins *ps, struct trust_place *place)
     return true;
 }
 
-/// Close those in which nobody works any more.
+/// Close those in which no session, run or shell works any more.
 static void projects_close_empty(struct plugins *ps)
 {
     size_t before = ps->projects.n;
@@ -238,7 +237,7 @@ static void projects_close_empty(struct plugins *ps)
     }
 }
 
-/// Somebody who came; where that is, is found out on a worker.
+/// A session, run or shell begins in a directory; a worker finds out which project that is.
 struct visit {
     struct plugins *ps;
     char *dir, *home, *real;
@@ -297,7 +296,7 @@ static void visit_done(void *arg)
         ps->all_dirty = ps->all_dirty || opened;
         projects_close_empty(ps);
     }
-    // whoever comes while it is being opened waits too: its plugins take part in the first turn
+    // a visit to a project that is being opened waits too: its plugins take part in the first turn
     if (v->root == NULL || !plugins__project(ps, v->root)->opening) {
         visit_end(v);
         return;
@@ -372,7 +371,7 @@ static void on_visited_again(void *arg, const char *real_dir)
     }
 }
 
-/// A project that somebody works in may count from now on: everyone enters once more.
+/// A project in use may be trusted from now on: every visit begins once more.
 static void on_trust(const struct trust *t, void *arg)
 {
     struct plugins *ps = arg;
@@ -466,7 +465,7 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-/// After the last job of the lane: nobody comes back to `arg` any more.
+/// After the last job of the lane: no callback uses `arg` any more.
 static void free_now(void *arg)
 {
     struct plugins *ps = arg;

@@ -46,7 +46,7 @@ bool plugins_is_on(const struct plugins *ps);
 
 /// `dir` is the real path, borrowed for the call; NULL: there is no such directory, or the hub stops.
 typedef void plugins_entered(void *arg, const char *dir);
-/// Somebody works in the absolute `dir`: open its project, if it is a trusted one, until as many
+/// A session, run or shell works in the absolute `dir`: open its project, if that is trusted, until as many
 /// plugins_leave_dir() with the real path came. `cb` (may be NULL) is called when what it brings serves,
 /// never from inside this call; without a directory there is nothing to leave.
 void plugins_enter_dir(struct plugins *ps, const char *dir, plugins_entered *cb, void *arg);
@@ -65,11 +65,11 @@ struct plugin_row {
     enum gen_state state;
     bool enabled, required;
     const struct gen_unit *unit;      // what serves; NULL: nothing does
-    const struct plugin_shape *shape; // of what serves, else of what lies there; NULL: neither
+    const struct plugin_shape *shape; // of what serves, else of what is on disk; NULL: neither
     const struct tree *tree;          // the files of that shape
     const struct json *options;       // NULL: none
     const char *hash;                 // of what serves; NULL
-    const char *pending_hash;         // of what lies there and does not run; NULL: nothing waits
+    const char *pending_hash;         // of what is on disk and does not run; NULL: nothing waits
     int64_t pending_at;               // ms since 1970
     const char *pending_error;        // NULL: it is not broken
     const struct plugin_place *const *shadows; // of earlier layers, which it replaces
@@ -150,7 +150,7 @@ void plugins_chosen(struct plugins *ps);
 /// there is nothing to go back to.
 int plugins_undo(struct plugins *ps, uint64_t to, gen_report_cb *cb, void *arg,
                  struct err *e) MUST_CHECK;
-/// The same for the plugins alone whose files lie at one of `n` absolute paths: they serve what they did in
+/// The same only for the plugins whose files are at one of `n` absolute paths: they serve what they did in
 /// generation `to`, and it is a change that can be undone. ERR_NOT_FOUND when that is not kept, or none of them has changed since.
 int plugins_undo_at(struct plugins *ps, uint64_t to, const char *const *paths, size_t n,
                     gen_report_cb *cb, void *arg, struct err *e) MUST_CHECK;

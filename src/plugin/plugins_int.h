@@ -14,7 +14,7 @@
 
 // What the files of the plugins' source share.
 //
-//     content   one hash: files, shape; shared by whoever needs it
+//     content   one hash: files, shape; shared by reference count
 //     found     one path on disk: what the last look found there
 //     plugin    one unit name: what was decided for it, and what serves
 //     loaded    one content loaded by a runner: what a unit of a generation stands on
@@ -31,8 +31,7 @@ struct content {
     struct gen_diag fault;   // strings in `arena`
 
     char front_hash[SHA256_HEX]; // of its web side; "" without one
-    struct front_output
-        *front; // what the compiler made of that; NULL: it is served as it is, or `front_fault`
+    struct front_output *front;  // its web side, compiled; NULL: served as it is, or `front_fault`
     struct gen_diag front_fault; // a copy, why it was not compiled; message NULL: nothing is wrong
     bool front_missing;          // because there is no compiler
     bool compiling;              // a build of it is under way
@@ -105,12 +104,11 @@ struct plugin {
     enum gen_state said_state; // the same, as the last run said it
     struct gen_diag said;
     enum plugin_act act;
-    enum gen_reason why;   // of a removal
-    uint64_t mark;         // of what is wanted
-    struct loaded *staged; // of the run under way
-    struct loaded *trials
-        [2]; // not staged yet, beside what serves: of `want`, of what is to serve if that fails
-    char failed[SHA256_HEX]; // content that failed to load, with `failed_mark`
+    enum gen_reason why;      // of a removal
+    uint64_t mark;            // of what is wanted
+    struct loaded *staged;    // of the run under way
+    struct loaded *trials[2]; // not staged yet: of `want`, and of what serves if that fails
+    char failed[SHA256_HEX];  // content that failed to load, with `failed_mark`
     uint64_t failed_mark;
     struct gen_diag failure;     // a copy, what it failed with
     bool needs_restart;          // changed on disk, fixed until the hub restarts
@@ -128,7 +126,7 @@ struct project {
     bool opening; // its plugins are not loaded yet
 };
 
-/// A version that somebody went back to.
+/// A version that an undo brought back.
 struct hold {
     char *unit;
     char *over;          // hash of what was on disk then, "" for nothing: another one ends the hold
@@ -196,7 +194,7 @@ struct plugins {
     bool relisted;                // the places are others: entries have to be made of them
     bool reordered;               // the load order is another, and the next stage has to say so
     bool rewatch;                 // what has to be watched may be other
-    vec(struct project) projects; // those with somebody in them
+    vec(struct project) projects; // those in which a session, run or shell works
     struct stays stays;
     struct plugin_places installed; // by code; `said_path` is the owner
     vec(char *) unloaded;           // units that code took out

@@ -9,7 +9,7 @@
 // thread.
 //
 //     start ──> (whatever takes time: a process) ──ready──> load, in the run's turn
-//           ──> keep (committed) or free (thrown away) ──> enter ... leave ──> free
+//           ──> keep (committed) or free (discarded) ──> enter ... leave ──> free
 
 struct plugin_runner;
 struct plugin_version;
@@ -23,7 +23,7 @@ struct plugin_code {
     const struct plugin_shape *shape;
     const struct json *options; // checked, with defaults
     const char *project;        // root of its repository; NULL: the user's
-    /// Where the runner notes what the code reads while it loads; NULL: nobody asks.
+    /// Where the runner notes what the code reads while it loads; NULL: it need not.
     struct plugin_inputs *inputs;
 };
 
@@ -47,7 +47,7 @@ struct plugin_runner {
     struct plugin_version *(*start)(void *arg, const struct plugin_code *code, loop_fn *ready,
                                     void *ready_arg);
     /// Load `code` as the staging unit `u`, in this call: everything it registers is the unit's. A
-    /// dry run loads into a throw-away state. 0 and `*out`, or a negative code and `fault`, whose
+    /// dry run loads into a temporary state. 0 and `*out`, or a negative code and `fault`, whose
     /// strings are the caller's to free with gen_diag_fini(). Where there is a start(), `*out` is what that
     /// gave, and the caller's to free in any case.
     int (*load)(void *arg, const struct plugin_code *code, struct gen_unit *u, bool dry_run,

@@ -52,8 +52,8 @@ char *shipped_unpack(const char *state, const char *build, struct err *e)
     char *root = path_join(state, "shipped"), *dir = path_join(root, build);
     int rc = is_whole(dir) ? 0 : write_all(dir, e);
     for (struct folder f = folder_open(root); folder_next(&f);) {
-        if (strcmp(f.name, build) !=
-            0) { // of another build; what stays is tried again at the next start
+        if (strcmp(f.name, build) != 0) {
+            // of another build; if it cannot be removed, the next start tries again
             char *path = path_join(root, f.name);
             (void)!path_remove_tree(path, NULL);
             free(path);

@@ -3,7 +3,7 @@
 //     decided: ACT_LOAD ── runner->start ──> trial ┄┄ ready ──> a run that waits continues, or
 //                                                              one more run is asked for ── staged
 //
-// A run that somebody waits for waits for all of its trials. A run of the watcher commits what is ready: a slow
+// A requested run waits for all of its trials. A run of the watcher commits what is ready: a slow
 // plugin is left out of it, and asks for a run of its own when it is ready. A file that is saved again meanwhile
 // gets a new trial; the old one goes with its process.
 //
@@ -93,7 +93,7 @@ static void try_content(struct plugin *p, struct loaded **at, struct content *c)
     }
 }
 
-/// What is not ready is left to the run that follows when it is.
+/// Leave the plugins that are not ready to a later run.
 static void leave_out(struct plugins *ps)
 {
     vec_foreach (it, &ps->run) {
@@ -119,7 +119,7 @@ bool trials__begin(struct plugins *ps)
     vec_foreach (it, &ps->run) {
         struct plugin *p = *it;
         bool loads = p->act == ACT_LOAD;
-        if (loads || !p->looked) { // nobody asked for the others in this run
+        if (loads || !p->looked) { // the others have no part in this run
             try_content(p, &p->trials[0], loads ? p->want : NULL);
             try_content(p, &p->trials[1], loads ? plugin__back(p) : NULL);
         }

@@ -3,8 +3,7 @@
 //     record ──> for every unit that it replaced: a hold of the version before ──> a run serves it
 //            └─> every choice that it saw changed: chosen as before
 //
-// Undo touches no file of the user: what he has on disk stays, and a hold ends as soon as he changes it
-// or forces a reload. Going back is a new generation that remembers where it went to, so that the next
+// Undo changes no file of the user, and a hold ends as soon as the user changes the file or forces a reload. Going back is a new generation that remembers where it went to, so that the next
 // undo goes further. Generations that changed nothing, those of registrations among them, are stepped
 // over.
 //
@@ -153,7 +152,7 @@ static void hold_text(struct plugins *ps, const struct past__joined *j, const ch
 {
     struct str hash = json_get_text(rec, "hash"), bytes = STR_NULL;
     char over[SHA256_HEX];
-    j->m->lies(j->arg, unit, over);
+    j->m->on_disk(j->arg, unit, over);
     if (!is_nothing(rec) && !past__fetch_get(f, hash, &bytes)) {
         return; // it is not kept any more, and the log says so
     }
