@@ -153,13 +153,8 @@ void run__ask_path(struct run *r, char *path, bool (*ask)(const char *path),
 void run__leave(struct run *r)
 {
     struct bots *b = r->b;
-    size_t i = 0;
     assert(!r->over && r->awaiting.n == 0 && r->starter == NULL);
-    while (i < b->runs.n && b->runs.p[i] != r) {
-        i++;
-    }
-    assert(i < b->runs.n); // from its making to its end
-    vec_remove(&b->runs, i);
+    vec_drop(&b->runs, r);
     timer_stop(&r->timer);
     run__unwatch(r);
     r->over = true;

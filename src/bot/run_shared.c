@@ -88,18 +88,17 @@ static void on_added(void *arg, int64_t epoch, const struct err *e)
 static void write_env(struct bots *b, const struct json *env, struct buf *out)
 {
     const char *const *patterns = config_strings(b->o.hub->config->now, "tool_env.drop");
-    struct arena a = {0};
     struct jw w = {.out = out};
     jw_obj(&w);
     json_foreach_member (m, env) {
         bool own = str_starts(m->key, "AFLOAT_");
         if (own || (!providers_owns_variable(b->o.hub->config->now, m->key) &&
                     !tool_drops(m->key, patterns))) {
-            jw_kstr(&w, arena_strdup(&a, m->key), json_str(&m->value, ""));
+            jw_key_str(&w, m->key);
+            jw_str(&w, json_str(&m->value, ""));
         }
     }
     jw_end_obj(&w);
-    arena_fini(&a);
 }
 
 static struct fleet_new new_of(const struct record *rec, const struct buf *env, const char *body)

@@ -191,11 +191,19 @@ static void on_written(void *arg, int status, const struct err *e)
     }
 }
 
-/// It is done: the record says so, then the caller hears of it.
+/// Write the record of what was done, then answer.
 static void done(struct ask *a)
 {
     struct record *rec = a->data;
     runs__keep(a->b, rec, on_written, a);
+}
+
+/// The same after files of the user's tree were changed.
+static void done_files(struct ask *a, const struct git_taken *t)
+{
+    a->writes = true;
+    a->written = (int64_t)t->paths.n;
+    done(a);
 }
 
 /// Where the user wants it: his checkout now, or the one that the run began in.
@@ -418,9 +426,7 @@ static void on_applied(void *arg, int status, const struct err *e, const struct 
         rec->applied_at = loop_wall(a->b->loop);
         rec->wants_merge = false;
     }
-    a->writes = true;
-    a->written = (int64_t)t->paths.n;
-    done(a);
+    done_files(a, t);
 }
 
 static void apply(struct ask *a)
@@ -453,9 +459,7 @@ static void on_merged(void *arg, int status, const struct err *e, const struct g
         rec->action = "merged";
         rec->wants_merge = false;
     }
-    a->writes = true;
-    a->written = (int64_t)t->paths.n;
-    done(a);
+    done_files(a, t);
 }
 
 static void merge(struct ask *a)
