@@ -1,8 +1,8 @@
 // One operation under way: on the loop, on the lane, on the loop again, answered once.
 //
-// Nearly every operation begins with the same question: which bot, which workspace? The workspace follows
-// from the repository that the caller works in, so git is asked first; then files are read on the lane;
-// then trust, which lives on the loop, decides whether a project's bot counts.
+// Nearly every operation begins with the same lookup: which bot, which workspace? The workspace follows from the
+// repository that the caller works in, so git is asked first; then files are read on the lane; then trust, which
+// belongs to the loop, decides whether a project's bot counts.
 //
 //     ask__locate ──> git_look ──> read (lane) ──> judge ──> then
 
@@ -22,7 +22,7 @@ void bots_ask(struct bots *b, bots_fn *op, const struct json *params, bots_text_
 struct ask *ask__new(struct bots *b, const struct json *params, bots_text_cb *cb, void *arg)
 {
     struct ask *a = xcalloc(1, sizeof *a);
-    assert(cb != NULL && b->lane != NULL); // nobody asks after bots_close()
+    assert(cb != NULL && b->lane != NULL); // no operation begins after bots_close()
     a->b = b;
     a->cb = cb;
     a->arg = arg;
@@ -202,7 +202,7 @@ static void judge(struct ask *a)
     bool left = rc == ERR_NOT_FOUND && a->flags & WHERE_LEFT && a->ws.exists;
     if (rc < 0 && !left) {
         ask__fail(a, &e);
-    } else if (a->flags & WHERE_MAKE) { // only now: a name that is no bot's leaves nothing behind
+    } else if (a->flags & WHERE_MAKE) { // only now: a name that is no bot's gets no workspace
         ask__work(a, read_workspace, a->located);
     } else {
         a->located(a);

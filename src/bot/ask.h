@@ -79,8 +79,8 @@ void ask__set(struct ask *a, const char *key, struct str value);
 /// A copy of the parameters without those that `keys` name, in `in`.
 struct json *ask__without(const struct ask *a, struct arena *in, const char *const *keys, size_t n);
 
-/// Find the bot of the parameter `bot`, if one is named, and the workspace of `project` or `working_dir`; then `then`, on the loop.
-/// What cannot be found is answered here.
+/// Find the bot of the parameter `bot`, if one is named, and the workspace of `project` or `working_dir`; then call
+/// `then`, on the loop. If one of them is not found, this answers.
 void ask__locate(struct ask *a, unsigned flags, ask_fn *then);
 /// ask__locate(), then ask__work().
 void ask__locate_work(struct ask *a, unsigned flags, ask_fn *work, ask_fn *then);
@@ -100,5 +100,5 @@ void ask__no(struct ask *a, enum problem p, const char *hint, const char *fmt, .
     PRINTF_LIKE(4, 5);
 /// Answer with a refusal of the agent; frees it.
 void ask__refuse(struct ask *a, const struct agent_no *no);
-/// Free it without an answer: somebody else gives that.
+/// Free it without an answer: its caller answers.
 void ask__drop(struct ask *a);

@@ -18,7 +18,7 @@
 #include "proto/events.h"
 
 enum {
-    THREADS = 4,      // somebody may wait for a workspace's lock
+    THREADS = 4,      // a job may wait for a workspace's lock
     REMOTE_MS = 5000, // for a remote to answer, when the hub stops
 };
 
@@ -49,7 +49,7 @@ struct run *bots__run_of(struct bots *b, struct str run_id)
 {
     struct run *found = NULL;
     vec_foreach (r, &b->runs) {
-        bool better = found == NULL || (*r)->rec.running; // it may go on already
+        bool better = found == NULL || (*r)->rec.running; // it may have been resumed
         found = better && !(*r)->lost && str_eqz(run_id, (*r)->rec.run_id) ? *r : found;
     }
     return found;
@@ -95,7 +95,7 @@ void bots__emit(struct bots *b, enum event_id event, struct jw *w)
 
 // ---- life ---------------------------------------------------------------------------------------
 
-/// Is what somebody waits for over?
+/// Is all over that bots_stop() or bots_close() waits for?
 static bool is_over(const struct bots *b)
 {
     return b->done != NULL && b->runs.n == 0 && (!b->closing || b->n_held == 0);

@@ -7,7 +7,7 @@
 //
 //     bots_run ──> run: worktree ──> iterations (a session of agent/ each) ──> work on its branch
 //                                                                                │
-//     a person: bots_run_diff, bots_run_apply, bots_run_merge, bots_run_discard <┘
+//     the user: bots_run_diff, bots_run_apply, bots_run_merge, bots_run_discard <┘
 //
 // One service, on the loop thread. bots_ask() begins one of the operations below; docs/internals/bots.md
 // tells how a run goes.
@@ -27,7 +27,7 @@ struct bots_opts {
     /// A worktree was found by bots_open(), made, or removed; may be NULL. The strings are good for the call.
     void (*worktree)(void *arg, enum bots_tree what, const char *path, const char *branch,
                      const char *repository);
-    /// Does the program in the terminal `id` run? If not, `*status` is what it ended with, -1 when nobody knows.
+    /// Does the program in the terminal `id` run? If not, `*status` is what it ended with, -1 if that is unknown.
     bool (*terminal_runs)(void *arg, const char *id, int *status);
     /// End it; false when there is none. Both may be NULL.
     bool (*terminal_end)(void *arg, const char *id);
@@ -39,12 +39,12 @@ const struct tool *bots_tools(void);
 
 /// Open, and give `agent` its kit.
 struct bots *bots_open(const struct bots_opts *o);
-/// Bring in what runs of a killed hub left behind; nothing waits for it. Once, when the hub is ready.
+/// End the runs that a killed hub left, in the background. Once, when the hub is ready.
 void bots_recover(struct bots *b);
 /// End every run as interrupted, its work kept, and let none begin; `done` when the last record is
 /// written. Before agent_stop(): turns and operations still find us.
 void bots_stop(struct bots *b, loop_fn *done, void *arg);
-/// Nobody asks any more: let go of threads and of git; `done` when all that was asked for is answered.
+/// No operation begins any more: close threads and git; `done` when every operation under way is answered.
 void bots_close(struct bots *b, loop_fn *done, void *arg);
 void bots_free(struct bots *b); // after agent_free(); NULL is allowed
 
@@ -125,17 +125,17 @@ bots_fn bots_run_stop;
 bots_fn bots_run_input;
 
 /// A program in a terminal gets a run, with a worktree of its own: `working_dir`, `cmd`, `args`, `name`, `type` of
-/// `params`; with `resume`, the id of such a run, that one goes on in its worktree and on its branch. Answers with
+/// `params`; with `resume`, the id of such a run, that one continues in its worktree and on its branch. Answers with
 /// the record when the worktree is there: `dir` beside it is where to start, `terminal` the id that the
 /// terminal has to get. Then one of the next two has to follow.
 bots_fn bots_terminal;
-/// The record of the run that `resume` names, if it can go on: what it was started with is in `options`.
+/// The record of the run that `resume` names, if it can be resumed: what it was started with is in `options`.
 bots_fn bots_terminal_past;
 /// Its terminal runs.
 void bots_terminal_runs(struct bots *b, struct str terminal);
 /// It could not be started: nothing is left of the run, or it is as it was before it was resumed.
 void bots_terminal_failed(struct bots *b, struct str terminal);
-/// Its program has ended, with `status`; negative: nobody knows how. `action` is what becomes of its work:
+/// Its program has ended, with `status`; negative: unknown. `action` is what becomes of its work:
 /// review, merge or discard. Nothing happens when no run has that terminal.
 void bots_terminal_ended(struct bots *b, struct str terminal, int status, const char *action);
 

@@ -62,7 +62,7 @@ struct run *bots__run_of(struct bots *b, struct str run_id);
 /// Is it live, and not only about to be told that its record is written?
 bool bots__is_running(struct bots *b, struct str run_id);
 
-/// An operation has the run to itself between the two; false: somebody else has.
+/// An operation has the run to itself between the two; false: another operation has.
 bool bots__take_run(struct bots *b, struct str run_id);
 void bots__leave_run(struct bots *b, struct str run_id);
 

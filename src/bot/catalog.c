@@ -1,6 +1,6 @@
 // Which bots there are.
 //
-//     $AFLOAT_HOME/bots/NAME/config.md       the user's: read where it lies
+//     $AFLOAT_HOME/bots/NAME/config.md       the user's: read in place
 //     <root>/.afloat/bots/NAME/              a project's: read as a tree with one hash, asked of trust
 //
 // A project's bot says how a model behaves and what it may do, so it counts like code: only when its very

@@ -19,7 +19,7 @@ const char *bot_origin_name(enum bot_origin o);
 struct catalog_bot {
     const char *name;
     enum bot_origin origin;
-    const char *dir;          // absolute, where it lies
+    const char *dir;          // absolute
     const char *file;         // absolute path of its config.md
     int status;               // of reading config.md: 0, or a negative code and `err`
     struct err err;           // "PATH:LINE:COLUMN: ..."
@@ -30,7 +30,7 @@ struct catalog_bot {
     struct tree tree; // empty for a user's
 };
 
-/// The caller's storage; all texts lie in the arena.
+/// The caller's storage; all texts are in the arena.
 struct catalog {
     struct arena arena;
     struct trust_place place;            // root NULL: no project
@@ -38,9 +38,9 @@ struct catalog {
     vec(struct catalog_bot *) untrusted; // after catalog_judge(): what the project brings besides
 };
 
-/// Read the bots for somebody who works in `dir` (NULL: no project). `only` (NULL: all) names the one
-/// that is wanted; all are read when there is none such, so that catalog_find() can name the nearest. What cannot be read is listed with its error. Blocks; on any thread.
-/// ERR_INVALID for a bad `only`; `c` is to be ended in any case.
+/// Read the bots that count in `dir` (NULL: no project). `only` (NULL: all) names the one that is wanted; if it does not
+/// exist, all are read, so that catalog_find() can name the nearest. A bot that cannot be read is listed with its error.
+/// Blocks; on any thread. ERR_INVALID for a bad `only`; `c` is to be ended in any case.
 int catalog_read(struct catalog *c, const char *home, const char *dir, const char *only,
                  struct err *e) MUST_CHECK;
 /// Take out what is not trusted, and the project's bots whose names the user's have. On the loop thread.

@@ -71,7 +71,7 @@ static int check_text(struct str text, const char *name, struct err *e)
                            BOT_CONFIG_BYTES)
                  : bot_config_parse(&c, text, "config.md", &d, e);
     if (rc == 0 && d.n != 0) {
-        rc = err_set(e, ERR_INVALID, "%s", d.p[0].message); // a key that nobody knows
+        rc = err_set(e, ERR_INVALID, "%s", d.p[0].message); // an unknown key
     }
     config_diags_fini(&d);
     bot_config_fini(&c);

@@ -1,9 +1,8 @@
 // Conversations with a bot, and what its sessions are told.
 //
-// A session of POST /session with `bot` lies in the bot's history under a number of its own, like an iteration
-// of a run, but nobody loops: a person talks. Its instructions, skills and memory are read anew at each turn
-// (bots__learn). An iteration is told in its prompt, which is a message; there only the skills are brought, so
-// that the tool `skill` finds them.
+// A session of POST /session with `bot` is in the bot's history under a number of its own, like an iteration of a run,
+// but the user begins each turn. Its instructions, skills and memory are read anew at each turn (bots__learn). An
+// iteration gets all of that in its prompt, which is a message; bots__learn() only adds the skills, for the tool `skill`.
 
 #include "base/path.h"
 #include "bot/ask.h"
@@ -88,7 +87,7 @@ static void on_read(void *arg)
     struct learning *l = arg;
     catalog_judge(&l->catalog, l->b->o.hub->trust);
     if (l->rc < 0 || catalog_find(&l->catalog, str_of(l->bot), &l->found, &l->e) < 0) {
-        l->done(l->arg); // it is gone: the conversation goes on without it
+        l->done(l->arg); // it is gone: the conversation continues without it
         learning_free(l);
         return;
     }

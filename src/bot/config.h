@@ -30,9 +30,9 @@ struct bot_names {
     size_t n;
 };
 
-enum { BOT_UNSET = INT_MIN }; // no number that anybody could mean
+enum { BOT_UNSET = INT_MIN }; // no valid value of any setting
 
-/// All texts lie in the arena.
+/// All texts are in the arena.
 struct bot_config {
     struct arena arena;
     const char *description;  // "" when there is none

@@ -1,7 +1,6 @@
 // Edit config.md in place.
 //
-// A file that a person wrote is not written anew from what was understood of it: comments, order and
-// spelling would be lost. So one key at a time is changed as a run of lines, and the text is parsed again
+// A file that the user wrote is not written anew from its parsed values: comments, order and spelling would be lost. So one key at a time is changed as a run of lines, and the text is parsed again
 // after each, which keeps the places right:
 //
 //     head ── toml_parse ──> line of the key ── grow until the lines parse by themselves ──> the run
@@ -68,7 +67,7 @@ static bool write_value(struct buf *out, const struct json *v)
 
 // ---- lines --------------------------------------------------------------------------------------
 
-/// Where line `n`, from 1, begins; the end of the text for one behind the last.
+/// Where line `n`, from 1, begins; the end of the text for one after the last.
 static size_t line_start(struct str text, uint32_t n)
 {
     size_t at = 0;

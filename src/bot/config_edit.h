@@ -9,8 +9,8 @@
 ///
 /// `keys` (NULL for none) is an object: a key of config.md and its value; null takes the key out; the
 /// value of `worktree` is true, false, or an object whose members are set in `[worktree]`. A key that is
-/// not there takes the place of the comment `# key = ...`, or the first line. Comments behind a value that
-/// changes go with it; everything else stays byte for byte.
+/// not there takes the place of the comment `# key = ...`, or the first line. A comment after a value that
+/// changes goes with it; everything else stays byte for byte.
 /// ERR_PARSE when `text` has no settings that could be read; ERR_INVALID for a value that TOML has not;
 /// ERR_UNSUPPORTED where only a person can do it, with what to do. `out` is then undefined.
 int bot_config_edit(struct buf *out, struct str text, const struct json *keys,

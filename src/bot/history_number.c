@@ -1,8 +1,8 @@
 // Session numbers.
 //
-// The last number lies in `session_number`, replaced by rename under the workspace's lock before it is given
-// out: whoever is killed afterwards has used it up. A workspace without the file, or with one that cannot be
-// read, begins above the highest number of its history, so numbers are never given twice after a loss either.
+// The last number is in `session_number`, replaced by rename under the workspace's lock before it is given out: a
+// process that is killed then has used it up. A workspace without the file, or with an invalid one, begins above the
+// highest number of its history, so a number is never given out twice, even after a loss.
 
 #include "bot/history_number.h"
 
@@ -33,7 +33,7 @@ static uint64_t number_of_session(const char *history, const char *id)
     return number;
 }
 
-/// The highest number that lies in the history.
+/// The highest number in the history.
 static int scan_history(const char *dir, uint64_t *last, struct err *e)
 {
     char *history = path_join(dir, "history");

@@ -36,7 +36,7 @@ bool history_section_parse(struct str name, enum history_section *out)
 
 // ---- the events ---------------------------------------------------------------------------------
 
-/// Texts lie in the arena.
+/// Texts are in the arena.
 struct call {
     const char *command; // of a shell: what was typed; else tool and input
     const char *error;   // NULL: none
@@ -132,8 +132,7 @@ static int read_files(const char *dir, struct buf *meta, struct buf *lines, stru
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), rc = fd < 0 ? -errno : 0;
     if (fd >= 0) {
-        lseek(fd, -HISTORY_VIEW_BYTES,
-              SEEK_END); // fails, and stays at the start, where there is less
+        lseek(fd, -HISTORY_VIEW_BYTES, SEEK_END); // a shorter file is read from its start
         rc = path_read_fd(fd, lines, &st);
         close(fd);
     }

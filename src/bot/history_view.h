@@ -6,7 +6,7 @@
 #include "store/shelf.h"
 
 // One session as text: a header from its metadata, the commands that ran, and what the model said, rebuilt
-// from the events, which lie in files or in a shared store (`sh`, shelf.h). Blocking; on any thread but the loop's.
+// from the events, which are in files or in a shared store (`sh`, shelf.h). Blocking; on any thread but the loop's.
 
 #define HISTORY_SECTIONS(X)                                                                        \
     X(ALL, "all")                                                                                  \

@@ -10,7 +10,7 @@
 // that are not strings.
 //
 // A text that is not what it should be is set aside as `memory.json.corrupt-<time>`, byte for byte, and
-// the call goes on with an empty memory; `note` says where it went. Everything here blocks; on any thread but
+// the call continues with an empty memory; `note` says where it went. Everything here blocks; on any thread but
 // the loop's. `dir` is workspace.dir, which need not exist for reading.
 
 enum {

@@ -43,7 +43,7 @@ static void write_skills(struct buf *out, const struct bot_prompt *p)
     }
 }
 
-/// Each line of `text` behind `prefix`; the first one behind `first`.
+/// Each line of `text` after `prefix`; the first one after `first`.
 static void write_lines(struct buf *out, struct str text, const char *first, const char *prefix)
 {
     const char *lead = first;

@@ -72,7 +72,7 @@ struct record_iteration {
     const char *session_id, *end_reason, *summary;
 };
 
-/// The caller's storage; all texts lie in the arena and are never NULL.
+/// The caller's storage; all texts are in the arena and never NULL.
 struct record {
     struct arena arena;
     bool running, queued;
@@ -112,8 +112,7 @@ void record_write(const struct record *r, struct jw *w, bool whole);
 
 /// The whole document as a text; caller frees.
 char *record_print(const struct record *r);
-/// Make it anew from its own text: what its arena held and nobody names any more is gone. Borrowed texts of
-/// it are, too.
+/// Make it anew from its own text, which frees what its arena no longer needs. Borrowed texts of it are gone.
 void record_renew(struct record *r);
 
 /// "bots/<bot>/workspaces/<project>/runs/<run_id>.json", for the store. Caller frees.

@@ -1,10 +1,9 @@
-// After a hub was killed: records that say `running` are of runs that nobody runs. Each is brought to its end
-// as `crashed`, by the same steps as any other (run_end.c): what lies in its worktree is committed, the directory
-// goes, the session and the record say so. All of it happens behind `ready`; a run under recovery is a live one,
-// so nothing else touches its worktree meanwhile.
+// After a hub was killed, no hub runs the runs whose records say `running`. Each is ended as `crashed`, by the same steps
+// as any other (run_end.c): the work in its worktree is committed, the directory is removed, session and record say so.
+// All of it happens after `ready`; a run under recovery is a live one, so nothing else touches its worktree meanwhile.
 //
-// The program in a terminal outlives the hub: while that is there its run goes on. So does a conversation that
-// has not ended.
+// The program in a terminal outlives the hub: while it runs, its run continues. So does a conversation that has not
+// ended.
 
 #include "base/log.h"
 #include "bot/run_int.h"

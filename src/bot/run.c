@@ -1,4 +1,4 @@
-// A run: the machine. Steps lie in run_start.c (until the first iteration), run_iterate.c (one session after
+// A run: the machine. Its steps are in run_start.c (until the first iteration), run_iterate.c (one session after
 // the other), run_end.c (the work is kept) and run_undo.c (it never began); this file moves it from step to
 // step, stops it and speaks to it.
 //
@@ -159,7 +159,7 @@ void run__leave(struct run *r)
     run__unwatch(r);
     r->over = true;
     run__away(r);
-    run__back(r); // now, if nobody else has it
+    run__back(r); // now, unless a callback is still to come
     bots__check_idle(b);
 }
 
@@ -167,7 +167,7 @@ void run__leave_alone(struct run *r)
 {
     assert(r->b->stopping);
     vec_foreach (a, &r->awaiting) {
-        ask__no(*a, PROBLEM_STOPPING, "it goes on; ask again when the hub is back",
+        ask__no(*a, PROBLEM_STOPPING, "it continues; ask again when the hub is back",
                 "the hub stops before run '%s' has ended", r->rec.run_id);
     }
     r->awaiting.n = 0;
@@ -304,7 +304,7 @@ static void on_stop_session(void *arg, struct session *s, const struct agent_no 
     run__back(r);
 }
 
-/// The turn has had its time: go on without it. Its processes end by themselves, its answer is not waited for.
+/// The turn did not end in time: end the run without it. Its processes end by themselves, a late answer is ignored.
 static void on_grace(void *arg)
 {
     struct run *r = arg;

@@ -5,7 +5,7 @@
 //
 // As with a terminal's run, only who works there is another: a person and a model, in turns that the user
 // begins. The run and its session end together, whichever is asked to. A conversation outlives the hub, so a
-// hub that stops leaves the record as it is, `running`, and the next one looks whether the session can go on.
+// hub that stops leaves the record as it is, `running`, and the next one checks whether the session can continue.
 
 #include "agent/make.h"
 #include "bot/run_int.h"

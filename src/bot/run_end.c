@@ -1,5 +1,5 @@
-// A run ends: what lies uncommitted goes to its branch, the directory goes, then its work is taken over where
-// that is allowed, and the record says what became of it.
+// A run ends: uncommitted files are committed to its branch, the directory is removed, its work is merged where that is
+// allowed, and the record says what became of it.
 //
 //     KEEP ─> PUSH ─> REMOVE ─> COUNT ─> MERGE ─> CLOSE ─> RECORD
 //
@@ -119,7 +119,7 @@ void run__remove(struct run *r)
 
 // ---- what there is, and taking it over ----------------------------------------------------------
 
-/// What the record says of a wish, where nobody takes the work over.
+/// What the record says of a wish if the work is not merged.
 static void settle(struct run *r)
 {
     const char *wish = r->wish != NULL ? r->wish : "";
@@ -224,7 +224,7 @@ static void on_closed(void *arg, struct session *s, const struct agent_no *no)
 {
     struct run *r = arg;
     (void)s;
-    (void)no; // ended by somebody else
+    (void)no; // it had ended before
     go_record(r);
     run__back(r);
 }

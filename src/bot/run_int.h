@@ -47,8 +47,8 @@ enum run_step {
 enum run_outcome { RUN_TURN_COMPLETED, RUN_TURN_FAILED, RUN_TURN_INTERRUPTED };
 
 enum {
-    RUN_GRACE_MS = 5000,    // for a turn that is to end, or a push when somebody asked twice
-    RUN_HURRY_MS = 700,     // the same, and for its session, when somebody asked twice
+    RUN_GRACE_MS = 5000,    // for a turn that is to end, or a push after a second stop request
+    RUN_HURRY_MS = 700,     // the same, and for its session, after a second stop request
     RUN_AGAIN_MS = 1000,    // until a record that could not be written is tried again
     RUN_FAILURES = 3,       // failed turns in a row that end a run
     RUN_INPUT = 1 << 20,    // bytes of what was said and not read yet
@@ -151,7 +151,7 @@ char *run__clone_of(const struct bots *b, const char *remote);
 
 // ---- for its steps ------------------------------------------------------------------------------
 
-/// Somebody will call back, and did: nothing of the run may be touched behind run__back().
+/// A callback is to come, and came: nothing of the run may be used after run__back().
 void run__away(struct run *r);
 void run__back(struct run *r);
 /// Ask `path` something that may block: `ask` on the lane, then `then` on the loop, after run__away() and before
@@ -160,7 +160,7 @@ void run__ask_path(struct run *r, char *path, bool (*ask)(const char *path),
                    void (*then)(struct run *r, const char *path, bool answer));
 /// Not in the list any more; gone when the last callback came. Who waits for it was answered.
 void run__leave(struct run *r);
-/// The hub stops and the run goes on without it: leave, and tell who waits for its end.
+/// The hub stops and the run continues without it: leave, and answer those that wait for its end.
 void run__leave_alone(struct run *r);
 /// A new one in the list, with `rec` moved into it.
 struct run *run__new(struct bots *b, struct record *rec);
@@ -188,9 +188,9 @@ struct git_worktree run__worktree(struct run *r);
 void run__fill_record(struct ask *a, struct record *rec);
 /// A new id, in the record's arena.
 const char *run__make_id(struct record *rec);
-/// May the run of this record go on, as `a` asks? If not, `no` says why.
+/// May `a` resume the run of this record? If not, `no` says why.
 bool run__may_resume(const struct ask *a, const struct record *rec, struct agent_no *no);
-/// Clear from the record what its last end said: it goes on. Returns it as it was; caller frees.
+/// The run is resumed: clear from the record what its end said. Returns it as it was; caller frees.
 char *run__reopen(struct record *rec);
 /// What of the request the record shows: all but the environment, and what it has members for.
 const struct json *run__options(const struct ask *a, struct record *rec);
@@ -226,7 +226,7 @@ bool run__has_full_access(const struct bots *b, const char *sandbox);
 void run__cancel_push(struct run *r);
 
 // run_terminal.c
-/// End its program; when the hub stops, leave that alone: it goes on, and the next hub finds both.
+/// End its program; when the hub stops, leave that alone: it continues, and the next hub finds both.
 void run__stop_terminal(struct run *r);
 
 // run_chat.c
@@ -234,7 +234,7 @@ void run__stop_terminal(struct run *r);
 void run__start_chat(struct bots *b, const struct json *params, agent_session_cb *cb, void *arg);
 /// End its session; when the hub stops, leave that alone.
 void run__stop_chat(struct run *r);
-/// A hub that stopped or was killed left it: it goes on while its session can.
+/// A hub that stopped or was killed left it: it continues while its session can.
 void run__recover_chat(struct run *r);
 
 // run_shared.c: hubs that share a store

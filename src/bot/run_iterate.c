@@ -4,7 +4,7 @@
 //     RECALL   the last summaries, then the prompt                                  not end a run that had a
 //     SESSION  a session is made, the prompt is its message, the turn runs          good one)
 //     WEIGH    complete, limit, failed, interrupted; or close the session and
-//     REST     sleep, until time, a word or a file says go on
+//     REST     sleep, until the time is over, a message comes or a file changes
 
 #include "agent/make.h"
 #include "base/log.h"
@@ -72,7 +72,7 @@ static void read_skills(void *arg) // on the lane
     skillset_read(&g->l->skills, g->shelf, g->home, g->l->bot, g->dir);
 }
 
-/// What config.md says in vain, and skills that cannot be read: no reason to stop, but somebody should know.
+/// Note unused keys of config.md and skills that cannot be read: the run continues without them.
 static void note_faults(struct run *r, const struct run_lore *l)
 {
     for (size_t i = 0; i < l->bot->diags.n; i++) {
@@ -369,7 +369,7 @@ void run__session(struct run *r)
 
 // ---- what now? ----------------------------------------------------------------------------------
 
-/// Why the run ends here; NULL: it goes on.
+/// Why the run ends here; NULL: it continues.
 static const char *weigh(const struct run *r)
 {
     const char *phrase = run__config(r)->stop_phrase;
@@ -382,7 +382,7 @@ static const char *weigh(const struct run *r)
         if (r->complete || said) {
             return "complete";
         }
-        return last ? "limit" : NULL; // a wish to stop is met behind: this session is whole
+        return last ? "limit" : NULL; // a stop request counts in the next step
     case RUN_TURN_FAILED:
         if (r->stop_wanted) {
             return "interrupted";
@@ -397,7 +397,7 @@ static void on_closed(void *arg, struct session *s, const struct agent_no *no)
 {
     struct run *r = arg;
     (void)s;
-    (void)no; // ended by somebody else
+    (void)no; // it had ended before
     run__go(r, RUN_REST);
     run__back(r);
 }
@@ -432,7 +432,7 @@ void run__weigh(struct run *r)
         run__end(r, reason);
         return;
     }
-    it->end_reason = failed ? "failed" : "limit"; // the work goes on: it is not complete
+    it->end_reason = failed ? "failed" : "limit"; // the run continues: it is not complete
     run__away(r);
     agent_session_get(r->b->o.agent, str_of(r->session), on_close, r);
 }

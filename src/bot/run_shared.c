@@ -4,11 +4,11 @@
 //                └─ --on LABEL, draining, full ──> run_add (queued) ──> answer
 //
 //     fleet: claimed ─┬─ it never began ───────────────> as if asked for here
-//                     ├─ its work is on a remote ──> end what its session left open ──> clone or fetch ──> goes on
+//                     ├─ its work is on a remote ──> end what its session left open ──> clone or fetch ──> continues
 //                     └─ it cannot move (it was ours before a restart) ──> recovery, as of a hub alone
 //     fleet: lost ──> stop the turn, kill its commands ──> DROP: the directory goes, nothing is written
 //
-// A run goes on as after --resume: a new iteration with the conversation of the one before, whose open calls
+// A run continues as after --resume: a new iteration with the conversation of the one before, whose open calls
 // ended as `unknown`. What a client's environment holds of secrets does not travel.
 //
 // Invariants:
@@ -27,7 +27,7 @@
 
 enum { WHERE = WHERE_SPACE | WHERE_MAKE | WHERE_GIT, CLONE_HASH = 16 };
 
-/// Can another hub go on with it? Its files must be elsewhere too.
+/// Can another hub continue it? Its files must be on a remote.
 static bool moves(const struct record *rec)
 {
     return !rec->in_place && rec->pushed[0] != '\0';

@@ -34,7 +34,7 @@ void run__hold_record(struct ask *a, struct record *rec)
     record_init(rec);
 }
 
-/// It goes on where it was, wherever its user is now.
+/// It continues where it was, wherever the user is now.
 static void locate_named(struct ask *a)
 {
     const struct record *rec = a->data;
@@ -140,7 +140,7 @@ static bool choose_place(struct ask *a, const struct bot_config *c, struct recor
                          struct agent_no *no)
 {
     bool repo = a->git.status == 0;
-    if (rec->in_place) { // of the run that goes on
+    if (rec->in_place) { // of the run that is resumed
         return true;
     }
     rec->in_place = !repo || !c->worktree;
@@ -173,8 +173,8 @@ void run__fill_record(struct ask *a, struct record *rec)
     if (!rec->in_place) {
         rec->common = record_text(rec, str_of(a->git.common));
         rec->root = record_text(rec, str_of(a->git.bare ? a->git.common : a->git.root));
-        rec->base =
-            record_text(rec, str_of(a->git.head)); // a branch that is still there has no work
+        // a branch that is still at this commit has no work
+        rec->base = record_text(rec, str_of(a->git.head));
         rec->branch = arena_printf(&rec->arena, "afloat/%s-%s", a->name, rec->run_id);
         rec->worktree = arena_printf(&rec->arena, "%s/worktrees/%s/%s-%s", a->b->home, a->ws.slug,
                                      a->name, rec->run_id);
@@ -197,11 +197,10 @@ bool run__has_begun(const struct record *rec)
     return rec->start[0] != '\0' || rec->iterations.n != 0;
 }
 
-static const char continued[] = "The machine that ran you was lost, and you go on on another one. "
-                                "Your files are as they were after the "
-                                "last step that was pushed; a tool call that ran at that moment "
-                                "has the result 'unknown'. Look at what is "
-                                "there before you go on.";
+static const char continued[] =
+    "The machine that ran you was lost, and you continue on another one. Your files are as they "
+    "were after the last step that was pushed; a tool call that ran at that moment has the result "
+    "'unknown'. Look at what is there before you continue.";
 
 /// The record of one that a lost hub had: the same work, in the repository of this machine.
 static void relocate(struct ask *a, struct record *rec)
@@ -215,7 +214,7 @@ static void relocate(struct ask *a, struct record *rec)
     if (rec->iterations.n != 0 && vec_last(&rec->iterations)->end_reason[0] == '\0') {
         vec_last(&rec->iterations)->end_reason = "crashed";
     }
-    record_add(rec, &rec->notes, STR("its hub was lost; another one went on with it"));
+    record_add(rec, &rec->notes, STR("its hub was lost; another one continued it"));
 }
 
 bool run__may_resume(const struct ask *a, const struct record *rec, struct agent_no *no)

@@ -31,7 +31,7 @@ static const char *command_of(const struct ask *a, struct record *rec)
     return out;
 }
 
-/// The run that is to go on was found. True: it can; else it has been answered.
+/// The run to resume was found. True: it can be resumed; else it has been answered.
 static bool check_past(struct ask *a)
 {
     const struct record *rec = a->data;
@@ -77,7 +77,7 @@ static void located(struct ask *a)
     run__make_space(a, OF_TERMINALS, launch);
 }
 
-/// It goes on where it was, wherever its user is now.
+/// It continues where it was, wherever the user is now.
 static void locate_past(struct ask *a)
 {
     const struct record *rec = a->data;

@@ -1,5 +1,6 @@
 // A run that never had a session leaves nothing: the directory goes, then its branch, then the record. One that
-// was to go on is as it was before. Its starter hears why; who asked for its end hears that it has come.
+// was to be resumed is as it was before. The caller that started it gets the reason, and one that waits for its end the
+// record.
 
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ static void on_forgotten(void *arg, int status, const struct err *e)
 {
     struct run *r = arg;
     (void)status;
-    (void)e; // somebody has moved it: then it is his
+    (void)e; // it was moved: then it stays
     r->job = NULL;
     run__go(r, RUN_UNNOTE);
     run__back(r);
@@ -76,7 +77,7 @@ static void leave(struct run *r)
     vec_foreach (w, &r->awaiting) {
         if (!r->stop_wanted) {
             ask__refuse(*w, &r->why);
-        } else if (r->former != NULL) { // it has ended as somebody wished: what it is now
+        } else if (r->former != NULL) { // it was stopped: its former record
             buf_addz(&(*w)->out, r->former);
             ask__answer(*w);
         } else {

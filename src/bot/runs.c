@@ -137,7 +137,7 @@ int runs_find_last(struct record *out, struct runs_index *x, const char *bot, co
     runs_index_each(x, bot, project, search_last, &s);
     if (s.n == 0) {
         record_init(out);
-        return err_set(e, ERR_NOT_FOUND, "'%s' has no run in '%s' to go on with", bot, project);
+        return err_set(e, ERR_NOT_FOUND, "'%s' has no run in '%s' to resume", bot, project);
     }
     return finish(&s, out, e);
 }
@@ -262,7 +262,7 @@ static void say(struct ask *a)
         runs__say_shared(a);
     } else {
         ask__no(a, PROBLEM_CONFLICT, NULL,
-                "run '%s' has ended: `afloat run %s TEXT --resume %s` goes on with it", rec->run_id,
+                "run '%s' has ended: `afloat run %s TEXT --resume %s` continues it", rec->run_id,
                 rec->bot, rec->run_id);
     }
 }

@@ -355,8 +355,7 @@ static bool walk_project(struct walk *w, const char *project)
         if (fstat(dirfd(d), &st) != 0) {
             empty(p);
         } else if (p->mtime == 0 || p->mtime != mtime_of(&st)) {
-            p->mtime =
-                settled(mtime_of(&st)); // of before: the next walk sees what changes meanwhile
+            p->mtime = settled(mtime_of(&st)); // of before: the next walk sees later changes
             read_place(p, d);
         }
         for (size_t i = 0; more && i < p->entries.n; i++) {

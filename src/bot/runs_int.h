@@ -8,7 +8,7 @@
 /// While a hub that has just started looks for the runs of the one before it, asks wait: a run that will live again is not
 /// one that has ended.
 void runs__find(struct ask *a, const char *key, ask_fn *then);
-/// It has looked: those that wait go on.
+/// That is known now: continue those that wait.
 void runs__find_early(struct bots *b);
 /// Let a->data be an empty record, which the ask ends.
 struct record *runs__hold(struct ask *a);
@@ -27,6 +27,6 @@ void runs__say_shared(struct ask *a);
 /// Write a record that has ended: the file here and, where hubs share a store, the table.
 void runs__keep(struct bots *b, const struct record *rec, store_done *done, void *arg);
 
-/// Answer with a record; with a page of a list, behind which there are `more`.
+/// Answer with a record; with a page of a list, after which there are `more`.
 void runs__answer(struct ask *a, const struct record *rec);
 void runs__answer_page(struct ask *a, const struct record *page, size_t n, bool more);

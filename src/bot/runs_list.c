@@ -2,8 +2,8 @@
 //
 //     walk the index: when, running?, of this repository? ──> sort ──> load one page
 //
-// There may be thousands. Only the records of the page are opened. A cursor is the place of the last row, not its number or its file: a run that ended,
-// or is gone, between two pages moves nothing.
+// There may be thousands, so only the records of the page are opened. A cursor is the place of the last row, not its
+// number or its file: a run that ends, or goes, between two pages moves nothing.
 
 #include "bot/run_int.h"
 #include "bot/runs.h"
@@ -23,7 +23,7 @@ struct listed {
     vec(struct record) page;
     const char *repository; // as JSON, with its quotes; NULL: any
     struct str state;
-    bool more; // behind the page
+    bool more; // after the page
 };
 
 static void free_listed(void *data)
@@ -69,7 +69,7 @@ bool runs__cursor(struct str cursor, int64_t *started_at, struct str *id)
     return true;
 }
 
-/// Load the page behind the place that `cursor` names, or the first one.
+/// Load the page after the place that `cursor` names, or the first one.
 static void load_page(struct listed *l, struct str cursor, size_t limit)
 {
     struct row last = {.started_at = INT64_MAX};

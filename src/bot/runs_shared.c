@@ -126,7 +126,7 @@ void runs__list_shared(struct ask *a)
 
 enum { END_POLL_MS = 200, END_POLLS = 300 };
 
-/// Somebody waits for the end of a run that another hub has.
+/// A caller waits for the end of a run that another hub has.
 struct ending {
     struct ask *a;
     struct timer timer;

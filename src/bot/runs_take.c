@@ -1,5 +1,4 @@
-// Taking over what a run did: shown, applied, merged, discarded. A person's acts, on runs that have ended; one
-// at a time for each run.
+// The work of runs that have ended: shown, applied, merged, discarded by the user; one at a time for each run.
 //
 //     find the record ──> the run is ours alone ──> git ──> the record says so ──> answer
 
@@ -206,7 +205,7 @@ static void done_files(struct ask *a, const struct git_taken *t)
     done(a);
 }
 
-/// Where the user wants it: his checkout now, or the one that the run began in.
+/// The checkout that gets the work: the caller's, or the one that the run began in.
 static const char *root_of(struct ask *a)
 {
     const struct record *rec = a->data;
@@ -253,8 +252,8 @@ static void fetch_branch(struct ask *a)
     }
 }
 
-/// The caller's checkout is known: `a->located` goes on. A branch that is on another hub is fetched into it when it
-/// is the same project.
+/// The caller's checkout is known: continue with `a->located`. A branch that is on another hub is fetched into it first,
+/// if it is the same project.
 static void bring_branch(struct ask *a)
 {
     if (a->far) {

@@ -8,7 +8,7 @@
 // project. The first of a name wins.
 //
 // With a shared store (`sh`, shelf.h) those that were saved there come before files of the same place: they are the
-// same on every hub. Files that somebody put there by hand stay on their machine.
+// same on every hub. Files that a user put there by hand stay on their machine.
 //
 //     on a lane: skillset_read ──> on the loop: skillset_judge (asks trust)
 
@@ -30,7 +30,7 @@ struct skillset_item {
     const struct skill *skill;
 };
 
-/// The caller's storage; all texts lie in `skills`.
+/// The caller's storage; all texts are in `skills`.
 struct skillset {
     struct skills skills;           // all that was read; its `faults` are those that are none
     vec(struct skillset_item) list; // after skillset_judge(): those that count, by name
@@ -41,7 +41,7 @@ struct skillset {
     struct trust_place place;
 };
 
-/// Read all skills for `bot` (NULL: those of no bot) and somebody who works in `dir` (NULL: no project).
+/// Read all skills for `bot` (NULL: those of no bot) that count in `dir` (NULL: no project).
 /// Blocks; on any thread.
 void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
                    const struct catalog_bot *bot, const char *dir);

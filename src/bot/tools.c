@@ -107,7 +107,7 @@ static void start_complete(struct tool_call *c)
     }
     if (!run_complete(r, str_of(u->session), input_str(u, "summary"),
                       action.n != 0 ? action : STR("review"))) {
-        use_fail(u, "the run goes on, or ends, without this session: just answer");
+        use_fail(u, "the run continues, or ends, without this session: just answer");
         return;
     }
     buf_addz(&u->out, "Session complete. Good work.");

@@ -3,18 +3,18 @@
 //     path ──> slug, slug-<8 digits>, slug-<16>, ...     names that it may have, in order
 //                │
 //                ├─ one of them says "path" in workspace.json: that one, whatever else is free
-//                └─ else the first that nobody claimed: workspace.json linked into place
+//                └─ else the first without a claim: workspace.json linked into place
 //
 // The claim is a file that is made once and only when there is none, so of two runs that want the same name
-// one gets it and the other goes on to the next name. A directory without a claim, as an import or
+// one gets it and the other tries the next name. A directory without a claim, as an import or
 // --project leaves it, goes to the first project of its name.
 //
-// Hubs that share a store share what lies below a slug, so a slug is claimed there as well, first: the text
+// Hubs that share a store share all files of a slug, so a slug is claimed there as well, first: the text
 // workspace.json in the shelf. Machines have their checkouts at different paths, so there a repository is known
 // by the address of its remote, and by its path where one of the two has no remote.
 //
-// Invariant: a workspace.json that nobody understands belongs to somebody else, and one that cannot be read
-// is an error: nothing is shared by mistake, and no path gets a second workspace.
+// Invariant: an invalid workspace.json belongs to another project, and one that cannot be read is an error: nothing is
+// shared by mistake, and no path gets a second workspace.
 
 #include "bot/workspace.h"
 
@@ -53,7 +53,7 @@ static void hash_path(const char *path, char out[SHA256_HEX])
 }
 
 /// Whose `text` says it is; fills in `w->path`. A path that is not UTF-8 is known by its hash alone. With `remote`
-/// a claim of the same one is ours, and one of another is not, wherever they lie.
+/// a claim of the same one is ours, and one of another is not, wherever they are.
 static enum claim parse_claim(struct workspace *w, struct str text, const char *path,
                               const char *remote)
 {
@@ -265,7 +265,7 @@ void workspace_fini(struct workspace *w)
 
 // ---- the lock -----------------------------------------------------------------------------------
 
-/// flock() without end would hang a lane behind a stopped process.
+/// flock() would block the lane for as long as a stopped process has the lock.
 static int lock_within(int fd, const char *name, struct err *e)
 {
     const struct timespec step = {.tv_nsec = LOCK_STEP_MS * 1000000L};

@@ -17,7 +17,7 @@ struct workspace {
     char *bot, *slug;
     char *dir;   // absolute
     char *rel;   // relative to the home: "bots/<bot>/workspaces/<slug>"
-    char *path;  // of the project; NULL when nobody claimed the workspace
+    char *path;  // of the project; NULL if the workspace has no claim
     bool exists; // on disk
 };
 
@@ -47,7 +47,7 @@ int workspace_of_path(struct workspace *w, const char *home, const char *bot,
 char *workspace_remote(const char *common);
 /// The address `url` of a remote in the same form. Caller frees; NULL: it says nothing on another machine.
 char *workspace_address(struct str url);
-/// The one that is called `slug` (--project), whoever it belongs to. ERR_INVALID for a bad slug.
+/// The one that is called `slug` (--project), also of another project. ERR_INVALID for a bad slug.
 int workspace_of_slug(struct workspace *w, const char *home, const char *bot, const char *slug,
                       enum workspace_how how, struct err *e) MUST_CHECK;
 void workspace_fini(struct workspace *w);

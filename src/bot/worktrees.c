@@ -247,7 +247,7 @@ static void on_branch_removed(void *arg, int status, const struct err *e)
 {
     struct ask *a = arg;
     struct checkouts *t = a->data;
-    (void)e; // somebody has moved it: then it stays
+    (void)e; // it was moved: then it stays
     t->all.p[t->at].rec.branch_deleted = status == 0;
     note(a);
 }
