@@ -94,7 +94,7 @@ static void on_decided(void *arg, const struct json *value, const char *refused)
     struct op_fault fault;
     struct str why = json_get_text(value, "refuse");
     if (refused != NULL || why.n != 0) {
-        refuse(d, PROBLEM_FORBIDDEN, refused != NULL ? refused : why.p);
+        refuse(d, PROBLEM_FORBIDDEN, refused != NULL ? refused : arena_strdup(d->call->arena, why));
         return;
     }
     if (value->type != JSON_OBJ || json_get(value, "session_type") != NULL) {
@@ -214,7 +214,8 @@ static void on_values(void *arg, const struct json *value, const char *refused)
     struct str error = json_get_text(row, "error");
     d->values = json_get(row, "values");
     if (refused != NULL || error.n != 0) {
-        refuse(d, PROBLEM_INVALID_BODY, refused != NULL ? refused : error.p);
+        refuse(d, PROBLEM_INVALID_BODY,
+               refused != NULL ? refused : arena_strdup(d->call->arena, error));
     } else if (d->values == NULL) {
         refuse(d, PROBLEM_PLUGIN_FAILED, "no handler of 'session_types' read it");
     } else {

@@ -60,7 +60,7 @@ static const struct json *full_env(const struct json *sent, struct arena *a)
         }
     }
     json_foreach_member (m, sent) {
-        make_put(env, m->key.p, m->value);
+        env->members[env->n++] = *m;
     }
     return env;
 }

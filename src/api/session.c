@@ -134,11 +134,7 @@ static void on_page(void *arg, const struct agent_page *p, const struct agent_no
         agent_session_write(p->sessions[i], w);
     }
     jw_end_arr(w);
-    if (p->next.n != 0) {
-        jw_kstr(w, "next", p->next);
-    } else {
-        jw_kstrz(w, "next", NULL);
-    }
+    jw_ktext(w, "next", p->next);
     op_end_obj(c, 200);
 }
 

@@ -34,8 +34,7 @@ static void write_row(const struct template *t, bool whole, struct jw *w)
     jw_kstrz(w, "name", t->name);
     jw_kstrz(w, "description", t->description);
     jw_kstrz(w, "target", t->project ? "project" : "home");
-    jw_key(w, "as");
-    t->as != NULL ? jw_strz(w, t->as) : jw_null(w);
+    jw_kstrz(w, "as", t->as);
     jw_karr(w, "files");
     for (size_t i = 0; (f = template_file(t, i)) != NULL; i++) {
         struct buf text = {.max = SIZE_MAX};
@@ -61,10 +60,9 @@ static void write_row(const struct template *t, bool whole, struct jw *w)
 
 void op_TEMPLATE_LIST(struct api *api, struct op_call *c)
 {
-    struct jw *w = op_begin(c);
+    struct jw *w = op_begin_obj(c);
     const struct template *t;
     (void)api;
-    jw_obj(w);
     jw_karr(w, "templates");
     for (size_t i = 0; (t = template_at(i)) != NULL; i++) {
         write_row(t, false, w);
