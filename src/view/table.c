@@ -172,6 +172,10 @@ static void print_columns(const struct table *t, struct out *o, size_t room,
             continue;
         }
         bool last = i == t->columns - 1;
+        if (row[i].text.n == 0) { // spaces only before a text, never at the end
+            gap += widths[i] + GAP;
+            continue;
+        }
         pad(o, gap);
         at += gap;
         assert(room == 0 || at <= room);

@@ -97,7 +97,7 @@ TEST(rows_may_be_members_and_hostile)
 {
     CHECK_STR(
         shown("{\"rows\":{\"k\":{\"name\":\"\\u001b[2J\",\"state\":\"x\\u202ey\\n\"}}}", false),
-        "\\x1b[2J  x\\u202ey\\n      \n");
+        "\\x1b[2J  x\\u202ey\\n\n");
 }
 
 static const char *recorded(const struct column *columns, const char *json)
