@@ -133,20 +133,31 @@ static struct str escape(struct str text, char out[8], size_t *len)
     return n != 0 ? (struct str){out, (size_t)n} : (struct str){text.p, *len};
 }
 
-void log_redact(struct buf *out, struct str line)
+static void redact(struct buf *out, struct str text, bool lines)
 {
     struct buf hidden = {.max = SIZE_MAX};
-    hide(&hidden, line);
+    hide(&hidden, text);
     for (struct str rest = buf_str(&hidden); rest.n != 0;) {
         char room[8];
         size_t len = 0; // bytes that need no escape
-        while (len < rest.n && rest.p[len] >= ' ' && rest.p[len] < 0x7F) {
+        while (len < rest.n &&
+               ((rest.p[len] >= ' ' && rest.p[len] < 0x7F) || (lines && rest.p[len] == '\n'))) {
             len++;
         }
         buf_adds(out, len != 0 ? (struct str){rest.p, len} : escape(rest, room, &len));
         rest = str_from(rest, len);
     }
     buf_fini(&hidden);
+}
+
+void log_redact(struct buf *out, struct str line)
+{
+    redact(out, line, false);
+}
+
+void log_redact_lines(struct buf *out, struct str text)
+{
+    redact(out, text, true);
 }
 
 // ---- writing -------------------------------------------------------------------------------

@@ -54,6 +54,8 @@ struct buf;
 /// Append `line` to `out` with secrets replaced and control characters escaped. Also for events and dumps:
 /// JSON text stays JSON.
 void log_redact(struct buf *out, struct str line);
+/// The same for a text of several lines: its line ends stay.
+void log_redact_lines(struct buf *out, struct str text);
 
 #define log_error(component, ...) log_write(LOG_ERROR, component, __VA_ARGS__)
 #define log_warn(component, ...)  log_write(LOG_WARN, component, __VA_ARGS__)

@@ -58,7 +58,7 @@ void bind_log_add(struct bind *b, struct str unit, enum log_level level, struct 
         map_set(&b->logs, unit, r);
     }
     text.n = utf8_cut(text.p, text.n, TEXT_MAX);
-    log_redact(&shown, text);
+    log_redact_lines(&shown, text);
     struct line l = {.ts = loop_wall(b->o.hub->loop), .level = level};
     l.text = buf_take(&shown, &l.n);
     vec_push(&r->lines, l);

@@ -253,6 +253,7 @@ int cmd_plugin_why(struct cli *c)
 
 // ---- logs ------------------------------------------------------------------------------------
 
+/// The later lines of a text, as of a traceback, are indented.
 static void print_line(struct cli *c, struct str ts, struct str level, struct str text)
 {
     out_tinted(&c->out, OUT_DIM, ts);
@@ -263,8 +264,10 @@ static void print_line(struct cli *c, struct str ts, struct str level, struct st
                                         : OUT_PLAIN,
                level);
     out_addf(&c->out, " ");
-    out_text(&c->out, text);
-    out_addf(&c->out, "\n");
+    do {
+        out_text(&c->out, str_cut(&text, '\n'));
+        out_addf(&c->out, text.n != 0 ? "\n    " : "\n");
+    } while (text.n != 0);
 }
 
 /// One event of the hub's log: ours when its line begins with the unit's name.

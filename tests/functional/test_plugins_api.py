@@ -144,6 +144,15 @@ def test_logs_of_one_plugin(demo):
     assert "asked for Ada" in demo.ok("plugin", "logs", "demo")
 
 
+def test_the_traceback_in_a_log_is_in_lines_of_its_own(home, hub):
+    put(home, "boom.lua", "command { name = 'go', run = function() error('boom') end }")
+    home.ok("reload")
+    assert home.cli("boom:go").returncode == 1
+    lines = home.ok("plugin", "logs", "boom").splitlines()
+    assert "boom" in lines[0] and "boom.lua:1" in lines[0] and "\\n" not in "".join(lines), lines
+    assert lines[1:] and all(line.startswith("    ") for line in lines[1:]), lines
+
+
 def test_logs_are_followed(demo):
     follow = demo.popen("plugin", "logs", "-f", "demo")
     end = b""
