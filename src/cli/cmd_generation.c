@@ -42,7 +42,7 @@ const struct form form_generation_show = {
     .layout = {
         "set",
         COLUMNS(COL("PLUGIN", ID, "{@}"), COL("HASH", DIM, "{hash:12}"), COL("PATH", PATH, NULL)),
-        NULL}};
+        "generation {generation} has no plugins"}};
 
 static void print_line(struct cli *c, enum out_tint tint, const char *sign, struct str name)
 {
@@ -54,18 +54,25 @@ static void print_line(struct cli *c, enum out_tint tint, const char *sign, stru
 
 static void print_difference(struct cli *c, const struct json *a, const struct json *b)
 {
+    size_t lines = 0;
     json_foreach_member (old, a) {
         const struct json *new = json_get_str(b, old->key);
         if (new == NULL) {
             print_line(c, OUT_RED, "-", old->key);
+            lines++;
         } else if (!str_eq(json_get_text(&old->value, "hash"), json_get_text(new, "hash"))) {
             print_line(c, OUT_YELLOW, "~", old->key);
+            lines++;
         }
     }
     json_foreach_member (new, b) {
         if (json_get_str(a, new->key) == NULL) {
             print_line(c, OUT_GREEN, "+", new->key);
+            lines++;
         }
+    }
+    if (lines == 0) {
+        out_note(&c->out, "both generations have the same plugins");
     }
 }
 

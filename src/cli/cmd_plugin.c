@@ -35,7 +35,7 @@ static void print_plugins(struct cli *c, const struct json *v)
     static const struct column columns[] = {
         COL("NAME", ID, NULL),
         COL("STATE", STATE, NULL),
-        COL("REVISION", WORD, "revision {revision}"),
+        COL("REVISION", WORD, "{revision?revision} {revision}||"),
         COL("LAYER", DIM, NULL),
         COL_FN("CONTRIBUTES", TEXT, add_contributions),
         COL(NULL, TEXT, NULL),
@@ -72,14 +72,30 @@ const struct form form_plugin_list = {.print = print_plugins};
 
 // ---- show ------------------------------------------------------------------------------------
 
+static void add_duration(struct buf *out, const char *name, double us)
+{
+    const char *unit = us < 1e3 ? "us" : us < 1e6 ? "ms" : "s";
+    buf_addf(out, "%s %.1f %s", name, us / (us < 1e3 ? 1 : us < 1e6 ? 1e3 : 1e6), unit);
+}
+
+static void add_p50(struct buf *out, const struct json *row)
+{
+    add_duration(out, "p50", json_double(json_get(row, "p50_us"), 0));
+}
+
+static void add_p99(struct buf *out, const struct json *row)
+{
+    add_duration(out, "p99", json_double(json_get(row, "p99_us"), 0));
+}
+
 static void print_costs(struct cli *c, const struct json *v)
 {
     static const struct column columns[] = {
         COL("NAME", ID, "{@}"),
         COL("CALLS", WORD, "{count} calls"),
         COL("ERRORS", WORD, "{errors} errors"),
-        COL("P50", WORD, "p50 {p50_us} us"),
-        COL("P99", WORD, "p99 {p99_us} us"),
+        COL_FN("P50", WORD, add_p50),
+        COL_FN("P99", WORD, add_p99),
         COL(NULL, TEXT, NULL),
     };
     static const char *const kinds[] = {"hooks", "routes", "tools", "commands"};

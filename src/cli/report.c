@@ -70,7 +70,12 @@ void report_print(struct out *o, const struct json *report)
         struct str state = json_get_text(u, "state");
         table_add(&t, show_tint(state), state);
         table_add(&t, OUT_BOLD, json_get_text(u, "name"));
-        table_addf(&t, "revision %lld", (long long)json_int(json_get(u, "revision"), 0));
+        int64_t revision = json_int(json_get(u, "revision"), 0);
+        if (revision != 0) {
+            table_addf(&t, "revision %lld", (long long)revision);
+        } else { // no version serves
+            table_add(&t, OUT_PLAIN, STR_NULL);
+        }
     }
     table_print(&t, o);
     table_fini(&t);

@@ -153,6 +153,26 @@ def test_the_traceback_in_a_log_is_in_lines_of_its_own(home, hub):
     assert lines[1:] and all(line.startswith("    ") for line in lines[1:]), lines
 
 
+def test_durations_are_shown_in_units_that_fit(home, hub):
+    put(home, "slow.lua", "command { name = 'go', run = function() timer.sleep(0.05) return 'done' end }")
+    home.ok("reload")
+    home.ok("slow:go")
+    assert re.search(r"^go +1 calls +0 errors +p50 [\d.]+ ms +p99 [\d.]+ ms$", home.ok("plugin", "show", "slow"), re.M)
+
+
+def test_no_revision_is_shown_where_no_version_serves(demo):
+    demo.ok("plugin", "disable", "demo")
+    assert "revision" not in demo.ok("plugin", "list", "--all")
+    put(demo, "never.lua", "(")
+    assert re.search(r"^failed +never$", demo.cli("reload").stdout, re.M)
+
+
+def test_generations_without_plugins_and_without_a_difference_say_so(home, hub):
+    assert "generation 1 has no plugins" in home.cli("generations", "show", "1").stderr
+    same = home.cli("generations", "diff", "1", "1")
+    assert same.returncode == 0 and same.stdout == "" and "the same plugins" in same.stderr
+
+
 def test_logs_are_followed(demo):
     follow = demo.popen("plugin", "logs", "-f", "demo")
     end = b""
