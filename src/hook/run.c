@@ -26,7 +26,6 @@
 #include "base/redact.h"
 #include "base/time.h"
 #include "base/utf8.h"
-#include "hook/hook_int.h"
 
 static bool fits(const struct hook *h, struct str subject)
 {
@@ -54,7 +53,7 @@ static void clear_fault(struct hook_run *r)
 
 static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
 {
-    const struct hook_keeper *k = hook__keeper(r->list->set);
+    const struct hook_keeper *k = r->list->keeper;
     if (how == HOOK_TIMEOUT) {
         if (r->fault.msg[0] == '\0') { // else its side said which limit it met
             hook_run_fault(r, r->fault.path, r->fault.line, "ran out of time after %u ms",
@@ -123,7 +122,7 @@ static bool settle(struct hook_run *r, struct hook *h, enum hook_answer a)
 
 static void unpin(struct hook_run *r)
 {
-    const struct hook_keeper *k = hook__keeper(r->list->set);
+    const struct hook_keeper *k = r->list->keeper;
     if (k->unpin != NULL) {
         k->unpin(k->arg);
     }
@@ -172,7 +171,7 @@ static bool advance(struct hook_run *r)
 bool hook_run_start(struct hook_run *run, const struct hook_run_opts *o)
 {
     assert(!o->may_wait || (o->loop != NULL && o->done != NULL));
-    const struct hook_keeper *k = hook__keeper(o->list->set);
+    const struct hook_keeper *k = o->list->keeper;
     if (k->pin != NULL) {
         k->pin(k->arg);
     }

@@ -13,7 +13,6 @@
 #include <assert.h>
 
 #include "base/map.h"
-#include "hook/hook_int.h"
 
 struct hook_set {
     struct hook_keeper keeper;
@@ -116,7 +115,7 @@ static void fill(struct hook_set *s, const struct hook_place *places, size_t n)
         if (i == 0 || compare_lists(places[i - 1].hook, h) != 0) {
             l = &s->lists[s->n_lists++];
             *l = (struct hook_list){
-                .set = s, .point = h->point, .kind = h->kind, .hooks = &s->hooks[i]};
+                .keeper = &s->keeper, .point = h->point, .kind = h->kind, .hooks = &s->hooks[i]};
         }
         l->n++;
     }
@@ -186,9 +185,4 @@ struct hook *hook_set_find(const struct hook_set *s, struct str point, enum hook
 const struct hook_list *hook_set_next(const struct hook_set *s, size_t *at)
 {
     return *at < s->n_lists ? &s->lists[(*at)++] : NULL;
-}
-
-const struct hook_keeper *hook__keeper(const struct hook_set *s)
-{
-    return &s->keeper;
 }

@@ -8,15 +8,6 @@
 
 struct hook_set;
 
-/// The handlers of one (point, kind). There is no list without handlers.
-struct hook_list {
-    const struct hook_set *set;
-    const char *point;
-    enum hook_kind kind;
-    size_t n;
-    struct hook **hooks; // each with a reference of the set
-};
-
 /// A handler and the place of its owner in the load order or in a session's list.
 struct hook_place {
     struct hook *hook; // borrowed; the set takes a reference of its own
@@ -34,6 +25,15 @@ struct hook_keeper {
     void (*unpin)(void *arg); // may free the set
     hook_fault_cb *fault;     // NULL: nobody listens
     void *arg;
+};
+
+/// The handlers of one (point, kind). There is no list without handlers.
+struct hook_list {
+    const struct hook_keeper *keeper; // of the set; its functions may be NULL
+    const char *point;
+    enum hook_kind kind;
+    size_t n;
+    struct hook **hooks; // each with a reference of the set
 };
 
 /// Build a set. Handlers that are gone are left out; of several with the same (point, kind, name)
