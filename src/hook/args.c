@@ -47,12 +47,6 @@ static const struct member message_members[] = {{"role", JSON_STR, false}};
 static const struct member use_members[] = {
     {"id", JSON_STR, true}, {"name", JSON_STR, false}, {"input", JSON_OBJ, false}};
 
-static const char *type_name(enum json_type type)
-{
-    struct json v = {.type = type};
-    return json_type_name(&v);
-}
-
 /// An empty table of Lua is an object.
 static bool is_empty(const struct json *v)
 {
@@ -71,8 +65,9 @@ static int check_members(const struct json *v, const char *what, const struct me
         bool fits =
             !absent && (m->type == list[i].type || (list[i].type == JSON_ARR && is_empty(m)));
         if (absent ? !list[i].optional : !fits) {
+            const struct json wanted = {.type = list[i].type};
             return err_set(e, ERR_INVALID, "%s.%s must be of type %s, is %s", what, list[i].name,
-                           type_name(list[i].type), json_type_name(m));
+                           json_type_name(&wanted), json_type_name(m));
         }
     }
     return 0;

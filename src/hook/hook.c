@@ -17,35 +17,22 @@ static char *dup_or_null(struct str s)
     return s.n != 0 ? str_dup(s) : NULL;
 }
 
-static int check_kind(const struct hook_spec *spec, struct err *e)
-{
-    const struct hook_point *p = hook_point_find(spec->point);
-    if (p == NULL) {
-        if (spec->kind == HOOK_OBSERVE || spec->kind == HOOK_CHAIN) {
-            return 0;
-        }
-        return err_set(e, ERR_INVALID, "event '" STR_FMT "' can be observed or intercepted only",
-                       STR_ARG(spec->point));
-    }
-    if (spec->kind != p->kind) {
-        return err_set(e, ERR_INVALID, "hook point '%s' is of kind %s, not %s", p->name,
-                       hook_kind_name(p->kind), hook_kind_name(spec->kind));
-    }
-    return 0;
-}
-
 int hook_new(struct hook **out, const struct hook_spec *spec, struct err *e)
 {
+    static const uint32_t usual_ms = HOOK_TIMEOUT_MS;
+    const struct hook_point *p = hook_point_find(spec->point);
     *out = NULL;
     if (spec->point.n == 0) {
         return err_set(e, ERR_INVALID, "a hook needs the name of a point or event");
     }
-    int rc = check_kind(spec, e);
-    if (rc < 0) {
-        return rc;
+    if (p == NULL && spec->kind != HOOK_OBSERVE && spec->kind != HOOK_CHAIN) {
+        return err_set(e, ERR_INVALID, "event '" STR_FMT "' can be observed or intercepted only",
+                       STR_ARG(spec->point));
     }
-    static const uint32_t usual_ms = HOOK_TIMEOUT_MS;
-    const struct hook_point *p = hook_point_find(spec->point);
+    if (p != NULL && spec->kind != p->kind) {
+        return err_set(e, ERR_INVALID, "hook point '%s' is of kind %s, not %s", p->name,
+                       hook_kind_name(p->kind), hook_kind_name(spec->kind));
+    }
     struct hook *h = xmalloc(sizeof *h);
     *h = (struct hook){
         .point = p != NULL ? xstrdup(p->name) : str_dup(spec->point),
