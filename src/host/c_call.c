@@ -190,7 +190,6 @@ void c_call_arg(struct afloat_call *c, const char *name, const struct json *valu
     static const struct json nothing = {.type = JSON_OBJ};
     struct json *at = add(&c->arena, c->root, str_of(name));
     *at = *json_clone(&c->arena, value != NULL ? value : &nothing);
-    c->last = name;
 }
 
 int c_call_check(struct afloat_call *c, struct err *e)

@@ -9,7 +9,7 @@ struct afloat_call {
     int64_t id; // 0: nobody waits for its answer
     struct arena arena;
     struct json *root; // its arguments by name
-    const char *last;  // the argument that a chain may change; NULL: none
+    const char *last;  // the argument that a chain may change, set by the caller; NULL: none
     bool answered, state_changed, memory_changed, value_changed;
     struct buf answer; // JSON
     char *message;     // it failed; NULL: it did not
@@ -19,7 +19,7 @@ struct afloat_call {
 struct afloat_call *c_call_new(int64_t id);
 /// Free it with all that it holds.
 void c_call_free(struct afloat_call *c);
-/// Add an argument, copied; NULL is an empty object. `name` lives as long as the call.
+/// Add an argument; both are copied, and NULL is an empty object.
 void c_call_arg(struct afloat_call *c, const char *name, const struct json *value);
 /// It has run: 0 and its answer is in `answer`, or a negative code and what it failed with.
 int c_call_check(struct afloat_call *c, struct err *e) MUST_CHECK;

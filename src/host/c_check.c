@@ -19,11 +19,11 @@ const char *c_try(struct afloat_call *outer, const char *kind, const char *name,
     if (run != NULL && json_parse(&given, &c->arena, text, NULL, &e) == 0) {
         if (!called) {
             json_foreach_member (m, given) {
-                c_call_arg(c, arena_strdup(&c->arena, m->key), &m->value);
+                c->last = arena_strdup(&c->arena, m->key);
+                c_call_arg(c, c->last, &m->value);
             }
         } else {
             c_call_arg(c, strcmp(kind, "tool") == 0 ? "input" : "args", given);
-            c->last = NULL;
         }
         run(c);
         out = c_call_check(c, &e) == 0 ? arena_strdup(&outer->arena, buf_str(&c->answer)) : NULL;

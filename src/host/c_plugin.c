@@ -133,7 +133,6 @@ static struct afloat_call *new_call(const struct json *m)
 {
     struct afloat_call *c = c_call_new(json_int(json_get(m, "id"), 0));
     c_call_arg(c, "ctx", json_get(m, "ctx"));
-    c->last = NULL;
     return c;
 }
 
@@ -149,7 +148,8 @@ static void on_hook(const struct json *m)
     }
     struct afloat_call *c = new_call(m);
     for (size_t i = 0; i < HOOK_ARGS && p->args[i] != HOOK_SHAPE_NONE; i++) {
-        c_call_arg(c, hook_shape_names[p->args[i]], json_at(json_get(m, "args"), i));
+        c->last = hook_shape_names[p->args[i]];
+        c_call_arg(c, c->last, json_at(json_get(m, "args"), i));
     }
     run_here(c, c_entry_run(n));
 }
@@ -198,7 +198,6 @@ static void on_offer(const struct json *m)
     if (str_eqz(kind, "route")) {
         c_call_arg(c, "req", m);
     }
-    c->last = NULL;
     if (n == NULL) {
         c_call_fail(c, "there is no %s '" STR_FMT "'", offers[at].kind,
                     STR_ARG(json_str(json_get(m, "name"), "")));
