@@ -83,24 +83,6 @@ static void restrict_lib(lua_State *L, const char *name, enum vm_trust trust)
     lua_replace(L, own);
 }
 
-/// The library on top, already restricted, becomes what everyone sees under its name.
-static void publish(lua_State *L, const char *name)
-{
-    if (strcmp(name, "_G") == 0) {
-        lua_pushvalue(L, -1);
-        lua_setfield(L, -2, "_G");
-        lua_pushvalue(L, -1);
-        lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-    } else {
-        lua_pushvalue(L, -1);
-        lua_setglobal(L, name);
-    }
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_insert(L, -2);
-    lua_setfield(L, -2, name);
-    lua_pop(L, 1);
-}
-
 /// Methods of strings are those of our string library.
 static void mend_strings(lua_State *L, enum vm_trust trust)
 {
@@ -154,7 +136,11 @@ void libs__open(struct vm *vm)
             lua_pop(L, 1);
         }
         restrict_lib(L, l->name, vm->trust);
-        publish(L, l->name);
+        if (l == libs) { // the globals, of which each library is one
+            lua_pushvalue(L, -1);
+            lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+        }
+        vm__publish(L, l->name);
     }
     if (vm->trust == VM_USER) {
         lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);

@@ -99,8 +99,7 @@ void *vm_arg(const struct vm *vm)
     return vm->arg;
 }
 
-/// Keep the value on top as a library.
-static void publish(lua_State *L, const char *name)
+void vm__publish(lua_State *L, const char *name)
 {
     assert(!lua_isnil(L, -1));
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
@@ -116,14 +115,14 @@ void vm_add_lib(struct vm *vm, const char *name, lua_CFunction open)
 {
     lua_pushcfunction(vm->L, open);
     lua_call(vm->L, 0, 1);
-    publish(vm->L, name);
+    vm__publish(vm->L, name);
 }
 
 void vm_add_functions(struct vm *vm, const char *name, const struct luaL_Reg *fns)
 {
     lua_newtable(vm->L);
     luaL_setfuncs(vm->L, fns, 0);
-    publish(vm->L, name);
+    vm__publish(vm->L, name);
 }
 
 void vm_replace(struct vm *vm, const char *lib, const char *name, lua_CFunction fn)

@@ -78,9 +78,9 @@ struct vm {
     struct alloc__cell *slabs; // all, by their first cell
     struct alloc__cell *cells; // the free ones
     size_t used, memory_max, block_max;
-    size_t lean;                  // the least `used` since the last collection that was to make room
-    size_t n_big;                 // blocks of VM__BIG and more
-    enum vm__refusal refusal;     // the last one's reason
+    size_t lean;              // the least `used` since the last collection that was to make room
+    size_t n_big;             // blocks of VM__BIG and more
+    enum vm__refusal refusal; // the last one's reason
     vec(struct vm__block) hashes; // large hash parts of tables
     bool dead;
     vm_died_fn *died; // may be NULL
@@ -116,6 +116,11 @@ static inline void vm__mark(lua_State *L, struct vm *vm, enum vm__mark_kind kind
 {
     *(struct vm__mark **)lua_getextraspace(L) = &vm->marks[kind];
 }
+
+// ---- vm.c -----------------------------------------------------------------------------------
+
+/// Take the value on top off; it is the global `name` from now on, and what require() gives for it.
+void vm__publish(lua_State *L, const char *name);
 
 // ---- alloc.c --------------------------------------------------------------------------------
 
