@@ -1,4 +1,4 @@
-// The arguments of the agent's hook points: what may stand where, and how they travel.
+// The arguments of the agent's hook points: what each may be, and how they travel.
 //
 //     point            last value     what a handler may answer
 //     on_user_message  text           text
@@ -11,7 +11,7 @@
 // kept, so that a field that only a provider knows passes through plugins untouched.
 //
 // Invariants:
-//   - what stands in `values` lives in the arena of the arguments, or was there from the beginning.
+//   - a value in `values` is in the arena of the arguments, or was there from the beginning.
 //   - a value that is refused changes nothing.
 
 #include "hook/args.h"
@@ -173,7 +173,7 @@ static struct json *complete_result(struct json *v, const struct hook_args *a)
     return v;
 }
 
-/// Where a list stands an empty table is an empty list.
+/// Where a list is due an empty table is an empty list.
 static void complete_lists(struct json *v, const struct member *list, size_t n)
 {
     for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n; i++) {
@@ -267,7 +267,7 @@ static bool is_same(const struct json *a, const struct json *b)
     return a == b || (a != NULL && b != NULL && json_equal(a, b));
 }
 
-/// The members of `now` with what lies between `old` and `new`.
+/// The members of `now` with what changed between `old` and `new`.
 static struct json *merge_state(struct arena *a, const struct json *now, const struct json *old,
                                 const struct json *new)
 {

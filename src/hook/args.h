@@ -4,15 +4,15 @@
 #include "hook/points.h"
 
 // The arguments of the agent's hook points, as records in C: kept once for a whole dispatch, converted
-// for a handler field by field as it reads them. Whoever raises a point owns them; targets (Lua in the
+// for a handler field by field as it reads them. The code that raises a point owns them; targets (Lua in the
 // hub, hosts) read them and put in what a handler changed.
 
 struct hook_run;
 
 struct hook_ask;
 
-/// Who called a tool, an MCP prompt or an MCP resource from outside, and can be told and asked things while it
-/// runs. All on the loop thread; what is passed is borrowed for the call.
+/// The caller of a tool, an MCP prompt or an MCP resource from outside, which can be told and asked things
+/// while it runs. All on the loop thread; what is passed is borrowed for the call.
 struct hook_caller {
     /// How far it is; `total` 0: unknown. `text` may be empty.
     void (*progress)(void *arg, struct str text, double done, double total);
@@ -22,11 +22,11 @@ struct hook_caller {
     /// already; 1 when `ask->answered` will come, unless forget() comes first; or a negative code and `e`.
     int (*ask)(void *arg, struct hook_ask *ask, const struct json *requests,
                const struct json **answers, struct err *e);
-    /// Nobody waits for the answer any more.
+    /// The answer is not needed any more.
     void (*forget)(void *arg, struct hook_ask *ask);
 };
 
-/// A question under way, in the asker's storage.
+/// A question under way, in the storage of the code that asks.
 struct hook_ask {
     /// Once, never from inside ask(): all answers, or NULL and why there are none.
     void (*answered)(struct hook_ask *ask, const struct json *answers, const struct err *e);

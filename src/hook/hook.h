@@ -4,7 +4,7 @@
 #include "hook/points.h"
 #include "hook/stats.h"
 
-// One handler of a hook point, whoever runs it. All of hook/ belongs to the loop thread.
+// One handler of a hook point. All of hook/ belongs to the loop thread.
 
 struct hook_run;
 
@@ -21,7 +21,7 @@ enum hook_answer {
     HOOK_LATER,   // only from enter(): hook_run_answer() follows
 };
 
-/// Who runs handlers: Lua in the hub, a child process, a test.
+/// What runs handlers: Lua in the hub, a child process, a test.
 struct hook_target {
     /// Run the handler on `run->args` within `run->timeout_ms` and say how it ended. The target
     /// alone knows what the arguments are. It changes them only when it answers HOOK_VALUE in a
@@ -30,7 +30,7 @@ struct hook_target {
     /// HOOK_LATER (only when `run->may_wait`) is followed by one hook_run_answer(), never from
     /// inside enter().
     enum hook_answer (*enter)(void *data, struct hook_run *run);
-    /// Nobody waits for the answer any more: out of time, or the run was cancelled. `run` is not
+    /// The answer is not needed any more: out of time, or the run was cancelled. `run` is not
     /// answered after this. NULL for targets that never answer later.
     void (*cancel)(void *data, struct hook_run *run);
     /// The last reference to the handler went. NULL: nothing to do.
@@ -38,7 +38,7 @@ struct hook_target {
 };
 
 enum hook_on_error {
-    HOOK_CONTINUE, // the run goes on with the previous value
+    HOOK_CONTINUE, // the run continues with the previous value
     HOOK_BLOCK,    // the run ends with HOOK_DENY
 };
 

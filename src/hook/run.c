@@ -7,7 +7,7 @@
 // The usual handler answers at once: then the loop below is all there is, without an allocation and
 // with one look at the clock for each handler (the end of one is the beginning of the next).
 //
-// What a fault means depends on the kind and on `on_error`: observe, chain and first go on with what
+// What a fault means depends on the kind and on `on_error`: observe, chain and first continue with what
 // they had, a veto or a handler with HOOK_BLOCK refuses: enforcement fails closed. For the same reason
 // such handlers are never switched off for being slow.
 //
@@ -85,7 +85,7 @@ static void note_fault(struct hook_run *r, struct hook *h, enum hook_answer how)
 
 // ---- answers ------------------------------------------------------------------------------
 
-/// Take the answer of `h`. False: nobody else needs to be asked.
+/// Take the answer of `h`. False: no other handler is asked.
 static bool settle(struct hook_run *r, struct hook *h, enum hook_answer a)
 {
     uint64_t now = time_mono_ns();
@@ -136,7 +136,7 @@ static void on_deadline(void *arg)
     hook_run_answer(r, HOOK_TIMEOUT);
 }
 
-/// Go on with the next handler. True: over.
+/// Continue with the next handler. True: over.
 static bool advance(struct hook_run *r)
 {
     const struct hook_list *l = r->list;

@@ -7,7 +7,7 @@
 //
 //     struct hook_run run;
 //     if (hook_run_start(&run, &(struct hook_run_opts){.list = list, .args = &args, ...})) {
-//         use(run.result);        // the usual case: nobody had to wait, nothing was allocated
+//         use(run.result);        // the usual case: no handler waited, nothing was allocated
 //     } else {
 //         return;                 // `done` comes; `run` and `args` must stay where they are
 //     }
@@ -30,7 +30,7 @@ struct hook_run_opts {
     struct str subject; // what filters look at (a tool's name); borrowed until the end
     bool may_wait;
     hook_run_done *done;  // NULL unless may_wait
-    hook_fault_cb *fault; // told besides the set's own listener, with `arg`; NULL: nobody
+    hook_fault_cb *fault; // called besides the set's own listener, with `arg`; may be NULL
     void *arg;
 };
 
@@ -47,7 +47,7 @@ struct hook_run {
     // for callers, once it is over
     enum hook_answer
         result;      // KEEP; VALUE: something was changed or answered; veto: ALLOW, ASK, DENY
-    struct hook *by; // who gave the answer or refused (first, veto, blocked); else NULL
+    struct hook *by; // the handler that answered or refused (first, veto, blocked); else NULL
     size_t ran;      // handlers that ran to their end
     size_t failed;   // handlers that did not
 
@@ -67,8 +67,8 @@ struct hook_run {
 /// answers later; `done` is called once, unless hook_run_cancel() comes first.
 bool hook_run_start(struct hook_run *run, const struct hook_run_opts *o) MUST_CHECK;
 
-/// The answer of a handler that said HOOK_LATER; the run goes on from there and may end (`done`)
-/// inside this call.
+/// The answer of a handler that said HOOK_LATER; the run continues and may end (`done`) inside this
+/// call.
 void hook_run_answer(struct hook_run *run, enum hook_answer answer);
 
 /// Give a waiting run up: the handler inside is cancelled, no other is entered, `done` is not

@@ -5,7 +5,7 @@
 //     map: "c:on_tool_call" ──> list {point, kind, hooks, n}
 //
 // Invariants:
-//   - the handlers of one list lie side by side, in the order in which they run.
+//   - the handlers of one list are side by side, in the order in which they run.
 //   - the set has one reference on each handler it lists.
 
 #include "hook/set.h"

@@ -3,8 +3,8 @@
 #include "hook/hook.h"
 
 // An immutable set of handlers in the order in which they run: priority (higher first), then the
-// owner's rank, then order of registration. Whoever dispatches runs on one list of one set, so that
-// a handler added meanwhile (it is in a newer set) does not run, and one taken back does not either.
+// owner's rank, then order of registration. A dispatch runs on one list of one set, so that a handler
+// added meanwhile (it is in a newer set) does not run, and one taken back does not either.
 
 struct hook_set;
 
@@ -19,11 +19,11 @@ struct hook_place {
 typedef void hook_fault_cb(void *arg, struct hook *h, enum hook_answer how,
                            const struct hook_run *run, bool switched_off);
 
-/// What keeps a set, and whatever its handlers stand on, alive while a run is inside it.
+/// What keeps a set, and what its handlers need, alive while a run is inside it.
 struct hook_keeper {
-    void (*pin)(void *arg);   // NULL: who starts runs keeps the set himself
+    void (*pin)(void *arg);   // NULL: the code that starts runs keeps the set
     void (*unpin)(void *arg); // may free the set
-    hook_fault_cb *fault;     // NULL: nobody listens
+    hook_fault_cb *fault;     // may be NULL
     void *arg;
 };
 
@@ -42,7 +42,7 @@ struct hook_set *hook_set_new(const struct hook_place *places, size_t n,
                               const struct hook_keeper *keeper);
 void hook_set_free(struct hook_set *s); // no run may be inside; NULL is allowed
 
-/// The handlers of a point; NULL when there are none, so that callers build no arguments for nobody.
+/// The handlers of a point; NULL when there are none: then the caller need not build arguments.
 /// Valid as long as the set.
 const struct hook_list *hook_set_get(const struct hook_set *s, struct str point,
                                      enum hook_kind kind);

@@ -4,8 +4,8 @@
 
 enum { HOOK_STATS_BUCKETS = 240 };
 
-/// What a handler cost so far: a histogram of times, four buckets for each doubling from 64 ns to
-/// over a minute, so that a percentile is right to about a fifth. Zeroed memory is an empty one.
+/// What a handler cost so far: a histogram of times, eight buckets for each doubling from 64 ns to
+/// over a minute, so that a percentile is right to an eighth. Zeroed memory is an empty one.
 struct hook_stats {
     uint64_t count;  // times entered and ended
     uint64_t errors; // of these, failed or ran out of time
