@@ -97,7 +97,7 @@ void entry_check_wait(lua_State *L);
 
 /// Suspend the running entry: `return entry_wait(L, w)`, as the last thing a C function does. The
 /// function returns to Lua what entry_wake() brings. entry_check_wait() has passed, before the work
-/// began: nothing is looked at again and nothing raises, since the work would go on without a waiter.
+/// began: nothing is checked again and nothing raises, since the work would continue without a waiter.
 int entry_wait(lua_State *L, struct entry_wait *w);
 
 /// Continue a suspended entry: push the values on the state that entry_wake_begin() returns, then call

@@ -10,8 +10,8 @@
 #include "base/vec.h"
 
 // The libraries that Lua code has in the hub and in `afloat host lua`: json, log, timer, fs, config,
-// events and hooks. Each is written once. What json and log need is in the state itself; the others stand
-// on a backend: bind/ does the work in the process, host/ asks the hub for it.
+// events and hooks. Each is written once. What json and log need is in the state itself; the others use
+// a backend: bind/ does the work in the process, host/ asks the hub for it.
 //
 //     Lua: timer.after(1, fn) ── lib_timer.c: checks, messages ── struct lib_backend ──┬── bind/timer.c
 //                                                                                      └── host/clock.c
@@ -28,7 +28,7 @@ struct lib_hook {
     bool block;          // on_error = "block"
 };
 
-// What the libraries stand on. All run on the state's thread, called by Lua code, and may raise; those of
+// What the libraries use. All run on the state's thread, called by Lua code, and may raise; those of
 // fs that get no `L` run on any thread. Functions that return int push their results and return how many;
 // `who` ("timer.after") begins their messages.
 

@@ -186,7 +186,7 @@ static const char *close_capture(struct match *m, const char *s, const char *p)
     return r;
 }
 
-/// What capture `digit` holds must stand at `s` again.
+/// The text of capture `digit` must be at `s` again.
 static const char *same_again(struct match *m, const char *s, char digit)
 {
     int i = digit - '1';

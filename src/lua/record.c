@@ -4,12 +4,12 @@
 //                                         __newindex  keep the value, note that it was written
 //                                         __pairs     fetch all
 //
-// The table holds nothing but fields: the way to the object is its metatable, which belongs to a
+// The table holds nothing but fields. It leads to the object through its metatable, which belongs to a
 // slot and is used again for the next record of that type. A slot knows the address of the table it
 // serves now. A table that outlived its record keeps its address, so no later one can have the same,
 // and it finds nothing rather than freed memory. A slot also knows which fields its table holds: a
 // field that is nil in the table but noted as held was removed, and is not fetched again. Only
-// a record that was touched is kept alive by a reference: one that nobody read costs an empty
+// a record that was touched is kept alive by a reference: one that was never read costs an empty
 // table and nothing else.
 
 #include "lua/record.h"

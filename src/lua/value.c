@@ -91,7 +91,7 @@ static bool is_late(struct reader *r)
     return now - r->looked_ns > budget && time_thread_ns() - r->looked_cpu_ns > budget;
 }
 
-/// Fail with the way to where we are in front.
+/// Fail; the path of the value that is read begins the message.
 static int refuse(struct reader *r, int code, const char *what)
 {
     struct buf path = {.max = 120};
@@ -137,7 +137,7 @@ static int read_text(struct reader *r, int idx, struct str *out)
     return 0;
 }
 
-/// The key at `idx` as text. An integer that stands beside its own text is refused.
+/// The key at `idx` as text. An integer beside the same key as text is refused.
 static int read_key(struct reader *r, int table, int idx, struct str *out)
 {
     if (lua_type(r->L, idx) == LUA_TSTRING) {

@@ -88,7 +88,7 @@ struct vm {
     // time: limit.c
     struct entry *active;    // the entry whose Lua code runs, NULL outside
     lua_State *running;      // the coroutine that runs
-    struct vm__level *level; // who resumed it, up to the entry's own
+    struct vm__level *level; // the coroutines that resumed it, up to the entry's own
     unsigned lenient;        // above 0 while C code of ours works on the state
     bool pressed;            // look at the clock at the next chance
     uint32_t work;           // steps done in C since the last look
@@ -209,7 +209,7 @@ static inline void watchdog__see(struct entry *en)
 
 // ---- fault.c --------------------------------------------------------------------------------
 
-/// Where `L` stands or died; message and code as given. `message` may begin with a place, which
+/// Where `L` is or died; message and code as given. `message` may begin with a place, which
 /// then counts and is cut off.
 struct fault *fault__of_stack(enum fault_code code, lua_State *L, struct str message);
 /// A text without a stack: `path` (may be NULL) is where the code came from.
