@@ -178,7 +178,7 @@ extern const struct afloat_host *afloat;
 /// logged. Also "state.get", "state.set", "store.get", "store.set", "flag.get", "event.emit", "secret.get", "config.get".
 #define afloat_ask(c, op, params) afloat->ask(c, op, params)
 /// In the function of a provider: say a piece of the answer, a text or JSON ({"reasoning": ...}, {"tool_call": {...}},
-/// {"usage": {...}}, {"error": {...}}). False: nobody reads it any more, so return.
+/// {"usage": {...}}, {"error": {...}}). False: the reader is gone, so return.
 #define afloat_emit(c, json)      afloat->emit(c, json)
 #define afloat_emit_text(c, text) afloat->emit_text(c, text)
 /// Register one more while the plugin runs: afloat_add_tool(.name = "roll", .run = roll). The texts are not copied: they stay until it

@@ -4,7 +4,7 @@
 //                               ── written to a directory beside it ── cc ──> renamed into place
 //
 // The compiler gets the texts that were hashed, not the plugin's files. What it says about them is told with the names that
-// the author knows. Libraries of a plugin that were not used for a day go when a new one is made.
+// the author knows. Other libraries of a plugin that were made more than a day ago are removed when it is loaded.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static int write_file(const char *dir, struct str rel, struct str text)
     return rc;
 }
 
-/// Libraries of this plugin that nobody needs any more.
+/// Remove the libraries of this plugin that were made more than a day ago.
 static void prune(const char *dir, struct str name, const char *keep)
 {
     char *prefix = xasprintf("c-" STR_FMT "-", STR_ARG(name));
@@ -206,7 +206,7 @@ static char *explain(int rc, struct str said, const struct json *load, struct c_
                 xasprintf("the compiler failed with %d: %.*s", rc, (int)MIN(said.n, 400), said.p));
 }
 
-/// The texts by name. The hub sends what it hashed; who does not means the file at `path`. NULL and `fault`.
+/// The texts by name. The hub sends those that it hashed; without them the file at `path` is read. NULL and `fault`.
 static const struct json *files_of(const struct json *load, struct arena *a, struct c_fault *f)
 {
     const struct json *sent = json_get(load, "files");

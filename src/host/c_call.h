@@ -6,7 +6,7 @@
 // A call of a plugin in C, as its functions see it (struct afloat_call of <afloat/plugin.h>).
 
 struct afloat_call {
-    int64_t id; // 0: nobody waits for its answer
+    int64_t id; // 0: it needs no answer
     struct arena arena;
     struct json *root; // its arguments by name
     const char *last;  // the argument that a chain may change, set by the caller; NULL: none

@@ -30,7 +30,7 @@ struct c_entry {
     uint64_t due; // of a timer, monotonic ms; 0: it does not run yet
 };
 
-/// An answer that somebody waits for.
+/// An answer that a thread waits for.
 struct ask {
     int64_t id;
     bool done;
@@ -69,7 +69,7 @@ void c_send(struct jw *w, struct buf *line);
 /// Send it with the next message, or when the main thread waits: what a function registers reaches the hub in one piece.
 void c_send_later(struct jw *w, struct buf *line);
 void c_send_error(int64_t id, const char *message);
-/// Does the message answer something that was asked? Then whoever waits has it.
+/// Give the message to the thread that waits for it. False: it is no answer.
 bool c_take_answer(const struct json *m);
 /// The next line of the hub, waiting for it; the caller frees it. Ends the process when there will be none.
 char *c_read_line(void);
@@ -83,7 +83,7 @@ void c_progress(struct afloat_call *c, const char *text);
 const char *c_ask(struct afloat_call *c, const char *op, const char *params);
 bool c_emit(struct afloat_call *c, const char *json);
 bool c_emit_text(struct afloat_call *c, const char *text);
-/// Note that a call runs apart, and that it does not any more: it has ended, or nobody waits for it.
+/// Note that a call runs apart, and that it does not any more: it has ended, or was cancelled.
 void c_running(int64_t id);
 void c_over(int64_t id);
 
@@ -95,7 +95,7 @@ afloat_fn *c_exported(const char *name);
 int c_register_all(struct err *e) MUST_CHECK;
 /// The function of a registration; not for kinds that have none.
 afloat_fn *c_entry_run(const struct c_entry *n);
-/// The next of a kind that is on, from place `*at`, which moves behind it; NULL: there is none.
+/// The next of a kind that is on, from place `*at`, which moves after it; NULL: there is none.
 struct c_entry *c_entry_next(const char *kind, size_t *at);
 /// The one of that name that is on, else one that was taken back: a turn may still have it. NULL: there is none.
 struct c_entry *c_entry_find(const char *kind, struct str name);

@@ -15,5 +15,5 @@ void c_fault_fini(struct c_fault *f);
 /// frees; NULL and `fault`. `warnings` gets what the compiler says besides. Blocks.
 char *c_build(const struct json *load, struct buf *warnings, struct c_fault *fault);
 
-/// A signal that ends the process writes where it was in the library at `path` to stderr, for whoever reads that.
+/// From now on a signal that ends the process writes to stderr where it was in the library at `path`.
 void c_trace_crashes(const char *path);

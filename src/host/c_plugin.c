@@ -4,7 +4,7 @@
 //
 // The library of the plugin is loaded into this process, which has nothing else to lose: a crash is told by the hub, with
 // what c_trace.c writes about it. Hooks, events and the plugin's start and end run in the main thread, one after another.
-// Tools, routes, commands and prompt sections run in threads of their own, so that a slow one holds up nobody.
+// Tools, routes, commands and prompt sections run in threads of their own, so that a slow one holds up no other.
 
 #include "host/c_plugin.h"
 

@@ -58,7 +58,7 @@ static void say_lines(char **argv, const char *const *names, int n)
     }
 }
 
-/// Where the signal struck; all other addresses of a trace are those behind a call.
+/// Where the signal struck; all other addresses of a trace are those after a call.
 static void *struck_at(const void *context)
 {
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 // What a plugin in C and the hub say to each other: lines both ways, and questions that wait for their answers.
 //
-// A function that asks the hub something waits: in the main thread by reading on (what comes besides is kept for later), in
-// other threads for the main thread to bring the answer.
+// A function that asks the hub something waits: in the main thread by reading (other messages are kept for later), in
+// other threads until the main thread has read the answer.
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
-// Timers, and entries that are suspended: the library `timer` (lua/lib_timer.c) stands on this.
+// Timers, and entries that are suspended: the backend of the library `timer` (lua/lib_timer.c).
 //
 // Timers begin when the version does (the hub says plugin_start), not when the file loads: a file that
 // is only tried must not act. Until then `due` is how long to wait from there. Once the hub said
-// shutdown no timer fires any more; what sleeps inside an open id goes on.
+// shutdown no timer fires any more; what sleeps inside an open id continues.
 //
 // Everything is a small array that is looked through: there are at most a few hundred.
 
@@ -166,7 +166,7 @@ int far__wait_call(lua_State *L, int64_t id)
     return suspend(L, UINT64_MAX, id);
 }
 
-/// Go on with `n` values that were pushed on what entry_wake_begin() gave.
+/// Continue with `n` values that were pushed on what entry_wake_begin() gave.
 static void wake(struct far__wait *w, int n)
 {
     vec_drop(&w->far->waits, w); // first: the code that runs may wait again

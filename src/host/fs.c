@@ -1,4 +1,4 @@
-// Files of the improvements' directory, and no others: the library `fs` (lua/lib_fs.c) stands on them.
+// Files of the improvements' directory, and no others: the backend of the library `fs` (lua/lib_fs.c).
 //
 // Every path is relative to that directory and resolved by path_open_beneath(): no `..`, absolute
 // path or symbolic link leads out. What changes a name (write, mkdir, remove, rename) opens the

@@ -3,9 +3,9 @@
 //     open its directory ── policy_enter() ── Lua state ── poll: socket, timers ── until the hub hangs up
 //     └────── before the first byte is read ────┘
 //
-// The process locks itself in before it reads anything, so nobody outside can talk it out of it:
-// what comes later, the file's source included, is run by a process that can reach its directory
-// and its socket and nothing else. When the policy cannot be had nothing is run.
+// The process locks itself in before it reads anything, so no message can prevent it: what comes later,
+// the file's source included, is run by a process that can reach its directory and its socket and
+// nothing else. When the policy cannot be had nothing is run.
 //
 // It is single-threaded and waits in poll(). Lua code runs in entries with limits; what it says is
 // collected and written when the entry is over or the buffer is full, blocking: a hub that does

@@ -93,7 +93,7 @@ void far__line(struct far *f, struct str line);
 void far__begin(struct far *f, struct jw *w, const char *type, int64_t id);
 void far__send(struct far *f, struct jw *w);
 void far__flush(struct far *f);
-/// Say that `id` (0: nobody's call) failed.
+/// Say that `id` failed; 0: code that no call of the hub runs.
 void far__error(struct far *f, int64_t id, const struct fault *fault);
 void far__error_text(struct far *f, int64_t id, const char *message);
 

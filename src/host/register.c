@@ -1,9 +1,8 @@
 // What a file offers and listens to: hooks, events and tools. The libraries `hooks` and `events`
-// (lua/lib_hooks.c, lib_events.c) stand on this; `tool` and `hub` are here whole.
+// (lua/lib_hooks.c, lib_events.c) use this; `tool` and `hub` are here whole.
 //
 // Registrations are made while the file loads; the hub hears of each at once and decides again by
-// itself, so the checks here are there to give the author of the file a good message, not to
-// protect anybody.
+// itself, so the checks here give the author of the file a good message and protect nothing.
 
 #include "hook/points.h"
 #include "host/host_int.h"

@@ -3,7 +3,7 @@
 //     limits ── our program for the language, as a file in memory ── exec of the interpreter
 //
 // The far end of the protocol is written in the plugin's own language (runtime/host/) and comes inside this binary.
-// It is handed over as a descriptor: nothing has to be installed beside the binary, and nobody can change it on disk.
+// It is handed over as a descriptor: nothing has to be installed beside the binary or can be changed on disk.
 // Its last argument but "--validate" is the table of hook points as JSON, from which it makes its own functions.
 // A program that is missing is a message with the command that installs it.
 

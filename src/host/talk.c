@@ -66,7 +66,7 @@ void far__error_text(struct far *f, int64_t id, const char *message)
 
 // ---- in ------------------------------------------------------------------------------------
 
-/// The hub sends the text that it hashed as `source`; who does not means the file.
+/// The hub sends the text that it hashed as `source`; without it the file is read.
 static void on_load(struct far *f, const struct json *m)
 {
     const struct json *source = json_get(m, "source");
@@ -124,7 +124,7 @@ static void on_hook(struct far *f, const struct json *m)
     int64_t ms = json_int(json_get(m, "deadline_ms"), 0);
     const struct far__handler *h =
         at >= 0 && (uint64_t)at < f->handlers.n ? &f->handlers.p[at] : NULL;
-    vec_foreach (it, &f->handlers) { // who names none means the first of the point
+    vec_foreach (it, &f->handlers) { // without a number the first of the point is meant
         if (at < 0 && h == NULL && it->kind == FAR__HOOK && !it->off &&
             str_eqz(json_str(json_get(m, "point"), ""), it->name)) {
             h = it;
@@ -205,7 +205,7 @@ static void on_result(struct far *f, const struct json *m)
 static void on_error(struct far *f, const struct json *m)
 {
     int64_t id = json_int(json_get(m, "id"), 0);
-    if (id != 0) { // without one it concerns nothing that anybody waits for
+    if (id != 0) { // without one it answers nothing
         far__answered(f, id, NULL, json_str(json_get(m, "message"), "refused"));
     }
 }

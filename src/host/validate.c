@@ -4,8 +4,8 @@
 //         ── recorder.lua offers the user API and runs the plugin ── one answer ── the process goes
 //
 // Nothing of the plugin is believed: the process is locked in before the first byte of it is read, its
-// time and memory are bounded here and by whoever started us, and its answer is read as that of a
-// stranger. The recorder is Lua (runtime/host/recorder.lua), since all it does is collect tables.
+// time and memory are bounded here and by the process that started us, which trusts nothing in the
+// answer. The recorder is Lua (runtime/host/recorder.lua), since all it does is collect tables.
 
 #include "host/validate.h"
 
@@ -225,7 +225,7 @@ static void answer(struct jw *w)
 int host_answer_request(void (*answer_it)(struct jw *w))
 {
     struct buf out = {.max = SIZE_MAX};
-    // what the plugin prints is nobody's: stdout becomes nothing, and its descriptor ours
+    // what the plugin prints is dropped: stdout becomes /dev/null, and its descriptor is ours
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10),
         null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || null < 0 || dup2(null, STDOUT_FILENO) < 0) {
