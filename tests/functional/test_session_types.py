@@ -120,6 +120,12 @@ def test_a_save_is_live_and_a_broken_one_says_file_and_line(home, hub, work):
     assert row["state"] == "failed" and f"{path}:1:" in row["error"]
 
 
+def test_arguments_are_a_list_in_whatever_order_they_were_written(home, hub, work):
+    save(home.dir, "t", 'return { cmd = "sh", args = { [2] = "echo second; read x", [1] = "-c" } }')
+    row = pty(home, type="t", cwd="/").json()
+    retry(lambda: "second" in screen(home, row["id"]))
+
+
 def test_layers_win_by_order_and_a_project_counts_only_when_trusted(home, hub, work):
     chat = 'return { kind = "chat", description = "%s" }'
     save(home.dir, "a", chat % "user")

@@ -15,10 +15,12 @@ local KINDS = {
 local function fits(value, want)
   if want ~= "texts" then return type(value) == want end
   if type(value) ~= "table" then return false end
-  for i = 1, #value do
-    if type(value[i]) ~= "string" then return false end
+  local n = 0
+  for _, text in pairs(value) do
+    if type(text) ~= "string" then return false end
+    n = n + 1
   end
-  return next(value, #value > 0 and #value or nil) == nil
+  return n == #value
 end
 
 -- What is wrong with the table; nil: nothing.
@@ -37,7 +39,7 @@ local function check(t)
   if t.kind == "pty" and t.cmd == nil then return "'cmd' is missing: which program?" end
 end
 
---- What a type {name, path, source} says for somebody in `cwd`: the table, or nil and a message with file and line.
+--- Read a type {name, path, source} for the directory `cwd`: its table, or nil and a message with file and line.
 function M.read(it, cwd)
   local function place(message) return (tostring(message):gsub("^type:", it.path .. ":")) end
   local chunk, why = load(it.source, "=type", "t", setmetatable({}, { __index = _G }))
