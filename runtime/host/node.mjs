@@ -185,7 +185,7 @@ function onHook(m) {
   const entry = m.handler ? me.hooks[m.handler - 1] : me.hooks.find(h => h.point === m.point && !h.off);
   if (!entry) return report(new Error("there is no such handler"), job.id);
   const args = m.args ?? [], last = args.at(-1);
-  const takes = entry.fn.length > args.length; // who does not take the value does not change it
+  const takes = entry.fn.length > args.length; // a handler that does not take the value does not change it
   const watched = TABLE[entry.point].kind === "chain" && typeof last === "object" && takes && !entry.dropped && job.id;
   if (watched) job.watched = { entry, value: last, before: shapeOf(last) };
   run(job, entry.fn, [makeCtx(m.ctx ?? {}, job), ...args]);
@@ -923,7 +923,7 @@ async function onLoad(m) {
   if (me.loaded) return send({ type: "error", id: m.id ?? 0, message: "it was loaded already" });
   prepare(m);
   try {
-    if (!m.files) me.files = { [me.server]: fs.readFileSync(me.path, "utf8") }; // the hub sends what it hashed; who does not means the file
+    if (!m.files) me.files = { [me.server]: fs.readFileSync(me.path, "utf8") }; // the hub sends what it hashed; without it the file is read
     await loadFile();
   } catch (e) {
     const told = faultOf(e);

@@ -7,7 +7,7 @@
 # by the small loop below; once a plugin has imported asyncio, everything runs inside an asyncio loop instead.
 #
 # Hooks run one after another in the main thread. Tools, routes, commands and prompt sections that are plain
-# functions run in threads of their own, so that a slow one holds up nobody; coroutines run in the loop.
+# functions run in threads of their own, so that a slow one holds up no other; coroutines run in the loop.
 #
 # With --validate the request is on stdin, nothing has an effect, and the answer is one JSON object on stdout.
 
@@ -72,7 +72,7 @@ POINTS = decode(sys.argv[3])  # {name: {kind, args}}, in the order of a turn: sr
 # ---- models ---------------------------------------------------------------------------------------
 
 class _RecordType(type):
-    """Dataclass fields are made when somebody asks: importing dataclasses costs more than a whole plugin."""
+    """Dataclass fields are made at the first access: importing dataclasses costs more than a whole plugin."""
 
     def __getattr__(cls, name):
         if name != "__dataclass_fields__" or not cls.__dict__.get("_fields"):
@@ -738,7 +738,7 @@ def on_prompt(m):
 
 
 def emitter(mid):
-    """The function with which a stream says a piece of its answer. It ends a stream that nobody reads any more."""
+    """The function with which a stream says a piece of its answer. It ends a stream whose reader is gone."""
     def emit(event):
         job = _tasks.get(mid)
         if job is None or job.over:
@@ -1433,7 +1433,7 @@ state = _State()
 
 
 def take_state(values):
-    """What the version before us left. What this one has set already, and nobody knows, stays."""
+    """Take what the version before us left. What this one has set, and the hub does not know yet, stays."""
     for key, value in values.items():
         if _state_seen.get(key) == encode(value):
             continue
@@ -1717,7 +1717,7 @@ def on_load(m):
     prepare(m)
     signal.signal(signal.SIGALRM, on_alarm)
     try:
-        if "files" not in m:  # the hub sends what it hashed; who does not means the file
+        if "files" not in m:  # the hub sends what it hashed; without it the file is read
             with open(me.path, encoding="utf-8") as file:
                 me.files = {me.server: file.read()}
         load_file()

@@ -4,7 +4,7 @@
 -- lifecycle order, the event types, a compiler, nearest(), the names of the operations that Lua may call, and
 -- check_schema(). It offers the whole user API: registrations are checked as in the hub and collected, `state` is an empty copy, and what would reach out returns nil and a message. Then it runs
 -- the plugin's server file, and with `test` its tests, and returns what it saw. A fault of the plugin
--- is raised as it is: who runs this chunk knows path and line.
+-- is raised as it is: the code that runs this chunk knows path and line.
 
 local request, points, event_types, compile, nearest, operations, check_schema = ...
 local array, error, type, pairs, ipairs, tostring = json.array, error, type, pairs, ipairs, tostring

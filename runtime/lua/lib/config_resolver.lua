@@ -1,4 +1,4 @@
--- Where plugins may lie: the four layers of the manual, lowest first, and what is found in them.
+-- The directories of plugins: the four layers of the manual, lowest first, and what is found in them.
 local M = {}
 
 local NAME = "^[a-z][a-z0-9_-]*$"
@@ -21,7 +21,7 @@ function M.layers(opts)
   return list
 end
 
---- What lies in the layers, by name; a later layer wins. Runs nothing, decides nothing about trust.
+--- What is in the layers, by name; a later layer wins. Runs nothing, decides nothing about trust.
 function M.resolve_all(opts)
   local found = {}
   for _, layer in ipairs(M.layers(opts)) do
