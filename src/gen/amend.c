@@ -4,8 +4,8 @@
 // is one new generation with trigger "register":
 //
 //     first registration ── number taken ──> more registrations ──> end of the turn ── one event
-//                                             └ who asks gen_current() meanwhile sees what is
-//                                               there so far, under the number it will have
+//                                             └ gen_current() gives what is there so far, under the
+//                                               number it will have
 //
 // Invariants:
 //   - `amend_task` exists exactly from the first registration of a turn to its end.

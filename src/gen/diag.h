@@ -23,7 +23,7 @@ bool gen_code_parse(struct str name, enum gen_code *out);
 /// kept is a copy.
 struct gen_diag {
     enum gen_code code;
-    const char *plugin; // the unit; NULL where it comes from who reports, or concerns the hub
+    const char *plugin; // the unit; NULL: the unit that is reported on, or the hub
     const char *source; // server front ui config hub; NULL: server
     const char *origin; // module directory file init; NULL: the unit's
     const char *path;

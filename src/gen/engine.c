@@ -1,4 +1,4 @@
-// Requests, runs and sources: who waits for whom.
+// Requests, runs and sources: what waits for what.
 //
 //     gen_request() ──> queue, folded ──> begin: prepare() each source ──> enough ready ──> gen__turn()
 //          ▲                                                                                   │
@@ -7,7 +7,7 @@
 // One run at a time. A request that comes during a run waits in the queue, together with all others of
 // the same flags, and they share one run and one report. "Enough" is every source for a reload that
 // someone asked for. For the watcher it is the first source with something to stage: a slow one is
-// *owed* a run, which begins by itself as soon as it is ready, so that it holds nobody up and is not
+// *owed* a run, which begins by itself as soon as it is ready, so that it holds up no other and is not
 // forgotten.
 //
 // Invariants:
@@ -104,7 +104,7 @@ static void answer(struct gen_run *run, const struct gen_report *r)
 /// Take the turn as soon as enough sources are ready.
 static void check_ready(struct gen_engine *e)
 {
-    bool all = true, some = e->queue != NULL; // who waits behind does not wait for a slow source
+    bool all = true, some = e->queue != NULL; // the next run does not wait for a slow source
     if (e->phase != PHASE_PREPARE || e->turn_task != NULL) {
         return;
     }
@@ -178,13 +178,13 @@ static void begin(void *arg)
     check_ready(e);
 }
 
-/// No run is under way, and nobody is being told of one.
+/// No run is under way, and no lifecycle call of one.
 static bool is_at_rest(const struct gen_engine *e)
 {
     return e->phase == PHASE_IDLE && e->parked == NULL;
 }
 
-/// Tell who asked. A report that is older than the last one is theirs alone.
+/// Answer the requests. A report that is older than the last one is theirs alone.
 static void report(struct gen_engine *e, struct gen_run *run)
 {
     struct gen_report *r = gen__report_new(e, run);
@@ -209,7 +209,7 @@ static void report(struct gen_engine *e, struct gen_run *run)
 
 void gen__finish(struct gen_engine *e, struct gen_run *run)
 {
-    report(e, run); // still in a phase of the run: who closes the engine inside waits for us
+    report(e, run); // still in a phase of the run: closing the engine inside waits for us
     if (run != e->run) {
         struct gen_run **at = &e->parked;
         while (*at != run) {
@@ -380,7 +380,7 @@ void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report
     }
     struct gen_run *run = *at;
     names_merge(run, req, !shared);
-    if (req->wait_all && !run->req.wait_all) { // who waits gives the run its name
+    if (req->wait_all && !run->req.wait_all) { // a request that waits names the run
         run->req.wait_all = true;
         run->req.trigger = req->trigger;
     }

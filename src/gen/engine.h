@@ -81,7 +81,7 @@ void gen_life_done(struct gen_life_call *call, const struct gen_diag *fault);
 const struct gen_request *gen_stage_request(struct gen_stage *s);
 
 /// Begin a new version; its code may register from now on. Unless gen_stage_put() follows, it is
-/// thrown away with all its registrations when stage() returns.
+/// discarded with all its registrations when stage() returns.
 struct gen_unit *gen_stage_unit(struct gen_stage *s, const struct gen_unit_spec *spec);
 /// It loaded: it is to replace the version that serves, or to be added. A name that another source
 /// owns is refused (NAME_DUPLICATE) and false.
@@ -89,23 +89,23 @@ bool gen_stage_put(struct gen_stage *s, struct gen_unit *u);
 /// The unit goes. `why`: GEN_REMOVE or GEN_DISABLE. Nothing happens when there is none. Problems that
 /// stood are forgotten.
 void gen_stage_remove(struct gen_stage *s, const char *name, enum gen_reason why);
-/// What lies there now is not taken: the last good version, if any, goes on; the diagnostic stands
-/// until the name is put, removed, cleared or refused again. `state`: GEN_FAILED, GEN_DISABLED,
+/// The newest version is not taken: the last good one, if any, continues to serve; the diagnostic is
+/// kept until the name is put, removed, cleared or refused again. `state`: GEN_FAILED, GEN_DISABLED,
 /// GEN_UNTRUSTED, GEN_HELD; also GEN_KEPT for a note that is not a failure (PROTECTED). After
 /// gen_stage_remove() nothing of the name serves and it is listed in this state. `d` may be NULL.
 void gen_stage_refuse(struct gen_stage *s, const char *name, enum gen_state state,
                       const struct gen_diag *d);
-/// The same for a name that was put in this stage: the version that was put serves, and yet it is not
-/// what lies there (an earlier one was taken: the last good, the last trusted, a held one).
+/// The same for a name that was put in this stage: the version that was put serves, but it is not the
+/// newest (an earlier one was taken: the last good, the last trusted, a held one).
 void gen_stage_stand(struct gen_stage *s, const char *name, enum gen_state state,
                      const struct gen_diag *d);
 /// The load order changed around a unit that stays as it is.
 void gen_stage_reorder(struct gen_unit *u, int order);
 /// One more diagnostic for a name that was refused in this stage.
 void gen_stage_note(struct gen_stage *s, const char *name, const struct gen_diag *d);
-/// What stood against `name` is mended without a new version (the file is again what serves).
+/// The problem of `name` is gone without a new version (the file is again what serves).
 void gen_stage_clear(struct gen_stage *s, const char *name);
-/// Something that cannot be swapped. Stands as long as a refusal of `name` does; otherwise it belongs
+/// Something that cannot be swapped. It is kept as long as a refusal of `name`; otherwise it belongs
 /// to this report only.
 void gen_stage_need(struct gen_stage *s, const char *name, enum gen_need kind, const char *reason);
 
@@ -142,7 +142,7 @@ typedef void gen_commit_cb(const struct gen_committed *c, void *arg);
 void gen_on_commit(struct gen_engine *e, gen_commit_cb *cb, void *arg);
 
 /// Ask for a run. `cb` (may be NULL) gets the report of the run that covers the request: a run that
-/// had begun does not, its successor does, once for all who asked meanwhile. Never called from inside
+/// had begun does not, its successor does, once for all requests that came meanwhile. Never called from inside
 /// this function. Once the engine closes `cb` gets NULL.
 void gen_request(struct gen_engine *e, const struct gen_request *req, gen_report_cb *cb, void *arg);
 
@@ -157,16 +157,16 @@ struct gen *gen_current(struct gen_engine *e);
 uint64_t gen_serving(const struct gen_engine *e);
 /// The report of the last run; NULL before the first.
 const struct gen_report *gen_last_report(const struct gen_engine *e);
-/// How a unit stands now: GEN_LOADED, the state in which its newest version was refused, or
+/// The state of a unit: GEN_LOADED, the state in which its newest version was refused, or
 /// GEN_REMOVED when the name is not known.
 enum gen_state gen_state_of(const struct gen_engine *e, struct str name);
 bool gen_is_running(const struct gen_engine *e); // a run is under way
 
-/// A problem of the hub itself that stands (WATCH_DEGRADED): one for each (code, path).
+/// Keep a problem of the hub itself (WATCH_DEGRADED): one for each (code, path).
 void gen_warn(struct gen_engine *e, const struct gen_diag *d);
 void gen_unwarn(struct gen_engine *e, enum gen_code code, const char *path); // path may be NULL
 
-/// Replace all problems of that `source` ("config") that stand; a copy. True when they were others.
+/// Replace all problems of that `source` ("config") by copies of these. True when they were others.
 bool gen_set_warnings(struct gen_engine *e, const char *source, const struct gen_diag *list,
                       size_t n);
 

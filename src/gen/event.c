@@ -2,7 +2,7 @@
 //
 //     generation.committed  every new generation, also one of registrations
 //     plugin.loaded, plugin.changed, plugin.unloaded   one for each change of a commit
-//     plugin.error          a refusal or fault that is new; what only stands is not told again
+//     plugin.error          a refusal or fault that is new; one that was reported is not sent again
 //     plugin.needs          what cannot be swapped
 //     tools.changed, prompts.changed, resources.changed   at most once for a commit, when what clients see
 //                           of that list differs; kinds.def names the lists
@@ -52,7 +52,7 @@ static void write_changes(struct jw *w, struct gen_run *run, const char *key, co
     jw_end_arr(w);
 }
 
-/// Tell which lists are others since `before`.
+/// Tell which lists differ from `before`.
 static void send_lists(struct gen_engine *e, const struct gen *now, const struct gen__marks *before)
 {
     for (size_t kind = 0; kind < GEN__KINDS; kind++) {
@@ -75,7 +75,7 @@ static void send_need(struct gen_engine *e, const char *plugin, const struct gen
     message_send(&m, e, "plugin.needs");
 }
 
-/// `before` is what stood before the run: only what is new is told.
+/// `before` are the troubles before the run: only what is new is sent.
 static void send_troubles(struct gen_engine *e, gen__troubles *before)
 {
     vec_foreach (t, &e->troubles) {
@@ -99,7 +99,7 @@ static void send_troubles(struct gen_engine *e, gen__troubles *before)
     }
 }
 
-// ---- who listens in C -----------------------------------------------------------------------
+// ---- the listener in C -----------------------------------------------------------------------
 
 typedef vec(struct gen_unit *) unit_list;
 

@@ -1,7 +1,7 @@
 // One generation: a sorted set of units and the indexes over what they contribute.
 //
-// It is built completely before anyone sees it and never changes afterwards, so that swapping one
-// pointer swaps everything, and whoever pinned the old one still has all of it. Building is a plain
+// It is built completely before other code sees it and never changes afterwards, so that swapping one
+// pointer swaps everything, and code that pinned the old one still has all of it. Building is a plain
 // walk over all items rather than a difference to the last set: a thousand items cost well below a
 // millisecond, and there is only one way to be right.
 //
@@ -209,7 +209,7 @@ struct gen *gen__new(struct gen_engine *e, uint64_t number, struct gen_unit *con
     return g;
 }
 
-/// In the next turn of the loop: nobody may be inside.
+/// In the next turn of the loop, when no code runs inside it.
 static void free_later(void *arg)
 {
     struct gen *g = arg;

@@ -11,7 +11,7 @@
 //                     ├── unit lua:lib.b  (revision 4) ──── hooks, tools, ...
 //                     └── index: hooks by point, tools by name, ...
 //
-// A generation never changes once it was committed; who works in it pins it. A unit is one version of
+// A generation never changes once it was committed; code that works in it pins it. A unit is one version of
 // one module, improvement or plugin; it lives as long as some generation holds it. All of it belongs
 // to the loop thread.
 
@@ -59,27 +59,27 @@ typedef void gen_call_done(struct gen_call *call, int status, const struct json 
                            const struct err *e);
 
 /// One call of a tool, command or prompt section, in the caller's storage until `done`. The caller pins
-/// the generation in which he found it for as long.
+/// the generation in which it found the target for as long.
 struct gen_call {
     const struct json *input; // a tool's input, a command's arguments; borrowed until `done`
     struct hook_ctx *ctx;     // of the session; borrowed until `done`; NULL: outside of one
     uint32_t timeout_ms;      // 0: the target's own
     gen_call_done *done;
     /// The stream of a provider says a piece of its answer; not after `done`. A negative code and `e`: that is none,
-    /// or nobody can take more. NULL: it is no provider that is called.
+    /// or the reader takes no more. NULL: the target is no provider.
     int (*emit)(struct gen_call *call, const struct json *event, struct err *e);
     void *arg;
     void *target_data; // the target's own
 };
 
-/// Who runs a tool, command or prompt section: Lua in the hub, a child process. The `face` of an item
+/// What runs a tool, command or prompt section: Lua in the hub, a child process. The `face` of an item
 /// of these kinds.
 struct gen_target {
     /// Begin; `done` may come before this returns.
     void (*call)(void *data, struct gen_call *call);
     /// Give up; `done` is not called after this. NULL: cannot be given up.
     void (*cancel)(void *data, struct gen_call *call);
-    /// What its calls cost so far. NULL: nobody counts.
+    /// What its calls cost so far. NULL: not counted.
     const struct hook_stats *(*stats)(const void *data);
 };
 
@@ -89,13 +89,12 @@ struct gen_target {
 struct gen_item_ops {
     /// It became part of the current generation (timers and watches begin here, not before).
     void (*start)(void *data);
-    /// It is not part of it any more: from here it may not fire. What is suspended in it goes on.
+    /// It is not part of it any more: from here it may not fire. What is suspended in it continues.
     void (*stop)(void *data);
     /// The last generation that holds it was freed. For hooks the target's release() is this.
     void (*release)(void *data);
 };
 
-/// A contribution other than a hook. Strings are copied; `ops`, `face` live as long as the program.
 /// Where names of a kind are unique.
 enum gen_naming {
     GEN_NAME_PLAIN,    // "roll", if no other unit has it first, and always "unit:roll"
@@ -103,10 +102,11 @@ enum gen_naming {
     GEN_NAME_LONG,     // "unit:roll" alone: other units may have a "roll", too
 };
 
+/// A contribution other than a hook. Strings are copied; `ops`, `face` live as long as the program.
 struct gen_item_spec {
     enum gen_kind kind;
     struct str name;  // "roll", "GET /stats/:day"; may be empty where names need not be unique
-    struct str about; // what people are told of it, JSON text; a tool whose `about` differs changed
+    struct str about; // its description, JSON text; a tool whose `about` differs changed
     enum gen_naming naming;
     const struct gen_item_ops *ops; // NULL: none
     const void *face; // the vtable of its kind: gen_target for tools, routes, commands
@@ -114,12 +114,12 @@ struct gen_item_spec {
 };
 
 /// Register something for `u`. What it means depends on where the unit is in its life:
-///   staging   recorded, invisible until the unit is committed, thrown away with it
+///   staging   recorded, invisible until the unit is committed, discarded with it
 ///   current   a change of the current set: what is registered in one turn of the loop is one new
 ///             generation, trigger "register"; visible at once to gen_current()
 ///   draining  refused: ERR_CONFLICT with "stale handle ..." (STALE_HANDLE)
 /// On failure `data` was not taken over. `out` may be NULL; `*out` is borrowed and valid until it is
-/// taken back, replaced or released: who keeps a handle keeps gen_item_id().
+/// taken back, replaced or released: to keep a handle, keep gen_item_id().
 int gen_unit_add(struct gen_unit *u, const struct gen_item_spec *spec, struct gen_item **out,
                  struct err *e) MUST_CHECK;
 /// The same for a handler; `owner` and `order` of the spec are set here. One of this unit with the
@@ -157,7 +157,7 @@ enum gen_life { GEN_STAGING, GEN_CURRENT, GEN_DRAINING };
 /// What a unit is. Strings are copied, NULL means empty.
 struct gen_unit_spec {
     const char *name;   // "lua:lib.x", "improvements/x", "logger"
-    const char *path;   // where its code lies
+    const char *path;   // of its code
     const char *layer;  // shipped user user-profile repo repo-profile config improvement
     const char *host;   // hub lua python node c
     const char *origin; // module directory file init
@@ -191,7 +191,7 @@ struct gen_unit {
 /// Its items, hooks included, in order of registration.
 size_t gen_unit_count(const struct gen_unit *u);
 struct gen_item *gen_unit_at(const struct gen_unit *u, size_t i);
-/// Keep a diagnostic with this version of the unit: it stands in every report until the unit changes.
+/// Keep a diagnostic with this version of the unit: it is in every report until the unit changes.
 /// One with the same code, path, line and hook is replaced, if it is of code that ran or has the same message; 32 at most
 /// are kept, the newest last.
 /// False: exactly this was known already.
@@ -208,7 +208,7 @@ void gen_unit_write_stats(const struct gen_unit *u, struct jw *w);
 
 /// Its number: that of the one before, and 1.
 uint64_t gen_number(const struct gen *g);
-/// Keep it alive, for whoever runs in it: a step, a request, a dispatch.
+/// Keep it alive while code runs in it: a step, a request, a dispatch.
 struct gen *gen_pin(struct gen *g);
 /// The last one frees it, in the loop's next turn. NULL is allowed.
 void gen_unpin(struct gen *g);
@@ -234,10 +234,10 @@ struct gen_item *gen_walk_next(struct gen_walk *w);
 /// All its handlers, in load order. Runs on it pin the generation by themselves.
 const struct hook_set *gen_hooks(const struct gen *g);
 /// The handlers of these units only, ranked in this order (a session's plugins). The caller frees it
-/// with hook_set_free() before he unpins the generation; unknown names are passed over.
+/// with hook_set_free() before it unpins the generation; unknown names are passed over.
 struct hook_set *gen_hooks_of(struct gen *g, const struct str *units, size_t n);
 
-/// What answers to a plain name or to "unit:name"; NULL when nothing does.
+/// The item with this plain name or "unit:name"; NULL: there is none.
 struct gen_item *gen_item_find(const struct gen *g, enum gen_kind kind, struct str name);
 /// Does `it` own its plain name here?
 bool gen_item_is_plain(const struct gen *g, const struct gen_item *it);

@@ -23,7 +23,7 @@ struct gen__index {
 struct gen__marks {
     uint64_t of[GEN__KINDS];
 };
-extern const char *const gen__list_events[GEN__KINDS]; // NULL: nobody is told
+extern const char *const gen__list_events[GEN__KINDS]; // NULL: no event
 
 struct gen_item {
     struct gen_unit *unit; // outlives the item
@@ -69,7 +69,7 @@ struct gen_source {
     bool owed;      // a run went on without it
 };
 
-/// What stands against a name.
+/// The problems of a name: why its newest version is not the one that serves.
 struct gen_trouble {
     char *name;
     struct gen_source *source;
@@ -93,7 +93,7 @@ struct gen_stage {
     vec(struct gen_unit *) units; // all that were begun, each with a reference
     vec(struct gen_change) changes;
     vec(struct gen_report_need) needs; // of this report only; strings are ours
-    gen__troubles troubles;            // as they stand after this run
+    gen__troubles troubles;            // as they are after this run
 };
 
 struct gen_waiter {
@@ -132,7 +132,7 @@ struct gen_engine {
     uint64_t order; // of the next registration or new name
     enum gen_phase phase;
     struct gen_run *run, *queue;
-    struct gen_run *parked; // committed, while who left or has come is still being told
+    struct gen_run *parked; // committed, with lifecycle calls under way
     struct loop_task *begin_task, *turn_task;
     size_t life_left; // calls of the end under way
     gen__troubles troubles;

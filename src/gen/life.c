@@ -56,8 +56,7 @@ static void call_done(struct gen_engine *e, struct gen_run *run)
     } else {
         run->entering = true;
         run->life_left = 1;
-        vec_foreach (
-            c, &run->stage.changes) { // a unit that was replaced before it was told is not told
+        vec_foreach (c, &run->stage.changes) { // one that was replaced meanwhile is not told
             if (c->new != NULL && c->new->life == GEN_CURRENT && !e->closing) {
                 c->new->entered = true;
                 make_call(e, run, c->new->owner->ops->enter, c->new,
@@ -80,7 +79,7 @@ void gen__life_begin(struct gen_engine *e)
     }
     call_done(e, run);
     if (e->phase == PHASE_LIFE && e->queue != NULL) {
-        gen__schedule(e); // who waits for a run does not wait for who is told of this one
+        gen__schedule(e); // the next run does not wait for the lifecycle calls of this one
     }
 }
 

@@ -1,8 +1,8 @@
-// The report: what a run did, and how the whole set stands.
+// The report: what a run did, and the state of the whole set.
 //
 //     rows          changes of this run, and every name that is refused
-//     diagnostics   what stands against names ─ notes of units ─ conflicts of the set ─ the hub's own
-//                   ─ faults of this run's lifecycle calls (these do not stand)
+//     diagnostics   of refused names ─ notes of units ─ conflicts of the set ─ the hub's own
+//                   ─ faults of this run's lifecycle calls (in this report only)
 //     needs         of refused names ─ of this run
 //
 // A report is a copy in an arena of its own, so that it outlives the run and the units it tells of.
@@ -217,7 +217,7 @@ const char *gen_need_name(enum gen_need need)
     return names[need];
 }
 
-/// The names of a change, or of a state that stands.
+/// The names with this change or in this state.
 static void write_names(const struct gen_report *r, struct jw *w, const char *key,
                         enum gen_state state)
 {

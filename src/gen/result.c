@@ -1,4 +1,4 @@
-// What tools answer, brought into one form whoever runs them.
+// The results of tools in one form, whatever runs them.
 
 #include "gen/result.h"
 

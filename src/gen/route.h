@@ -37,7 +37,7 @@ struct gen_route_call {
 struct gen_route {
     void (*call)(void *data, struct gen_route_call *call); // `done` may come before it returns
     void (*cancel)(void *data, struct gen_route_call *call);
-    const struct hook_stats *(*stats)(const void *data); // what it cost; NULL: nobody counts
+    const struct hook_stats *(*stats)(const void *data); // what it cost; NULL: not counted
 };
 
 /// Check and clean "GET" and "/a/:b": methods of HTTP in upper case, a path that begins with `/`, at

@@ -1,6 +1,6 @@
 // What sources say while they stage, written down and not yet true.
 //
-// A stage holds the changes of versions, and a copy of what stands against names ("troubles") as it
+// A stage holds the changes of versions, and a copy of the problems of names ("troubles") as they
 // will be afterwards. A commit takes both over; a dry run drops them. A source may say several things
 // about one name: the last one counts.
 //
@@ -72,7 +72,7 @@ static struct gen_unit *find_serving(const struct gen_stage *s, const char *name
     return gen_unit_find(s->engine->current, str_of(name));
 }
 
-/// The source that owns `name`, in the set or by what was staged already; NULL: nobody.
+/// The source that owns `name`, in the set or by what was staged already; NULL: none.
 static const struct gen_source *name_owner(struct gen_stage *s, const char *name)
 {
     vec_foreach (c, &s->changes) {

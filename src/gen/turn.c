@@ -4,8 +4,8 @@
 //                                          ├── dry run ──> build beside, abort ──> report
 //                                          └── build beside ──> swap ──> stop old ──> start new
 //                                                               │        ──> commit() ──> lifecycle
-//                                                               └ the only moment at which anything
-//                                                                 changes for who asks
+//                                                               └ the only moment at which callers
+//                                                                 see a change
 //
 // Invariants:
 //   - until the swap nothing of the old set was touched: no lifecycle call, no stop.
