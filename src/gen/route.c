@@ -53,8 +53,8 @@ static int check_segment(struct str seg, bool last, struct str *names, size_t *n
         twice = twice || str_eq(names[i], name);
     }
     if (!is_identifier(name) || twice) {
-        return err_set(e, ERR_INVALID, "a route cannot have the parameter '" STR_FMT "' %s",
-                       STR_ARG(seg), is_identifier(name) ? "twice" : "");
+        return err_set(e, ERR_INVALID, "a route cannot have the parameter '" STR_FMT "'%s",
+                       STR_ARG(seg), twice ? " twice" : "");
     }
     if (*n == GEN_PARAMS - 1) { // `*` is one more
         return err_set(e, ERR_INVALID, "a route has at most %d parameters", GEN_PARAMS - 1);

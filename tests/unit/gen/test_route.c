@@ -93,6 +93,7 @@ TEST(names_are_cleaned_and_checked)
         CHECK_INT(rc, cases[i].expect != NULL ? 0 : ERR_INVALID);
         CHECK_STR(buf_z(&out), cases[i].expect != NULL ? cases[i].expect : "");
         CHECK((e.msg[0] != '\0') == (rc < 0));
+        CHECK(rc == 0 || e.msg[strlen(e.msg) - 1] != ' ');
         buf_fini(&out);
     }
 }
