@@ -214,9 +214,11 @@ static void on_end(int rc, const struct client_answer *a, const struct err *e, v
 {
     struct tui *t = arg;
     struct str state = json_get_text(t->model.docs[DOC_SESSION].v, "state");
+    bool whole = rc == 0 && a->status / 100 == 2 && str_eqz(state, "ended");
+    bool gone = rc == 0 && a->status == 404;
     (void)e;
     t->talk.stream = NULL;
-    if (rc < 0 || (a->status / 100 == 2 && !str_eqz(state, "ended"))) {
+    if (!whole && !gone) { // also when a hub that starts or stops answers that it has no sessions
         timer_start(&t->talk.retry, RETRY_MS);
     }
 }

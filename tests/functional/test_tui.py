@@ -867,6 +867,31 @@ def test_a_hub_that_was_killed_is_told_and_found_again(tui):
     assert sum("kept" in line for line in pane.grid()) == 1
 
 
+class RestartedHub(BusyHub):
+    """A hub that has no sessions yet when their events are asked for first, as one that has just been started."""
+    early = True
+
+    def _answer(self, client, method, path, query, body):
+        if path == "/session/s-1/events" and self.early:
+            self.early = False
+            self._json(client, 503, {"code": "STOPPING", "detail": "there are no sessions: the hub starts or stops"})
+        else:
+            super()._answer(client, method, path, query, body)
+
+
+def test_a_hub_that_has_no_sessions_yet_is_asked_again_for_their_events(home, tmp_path):
+    hub = RestartedHub(home)
+    hub.row["title"] = "the session"
+    hub.emit("message.completed", role="user", text="said before")
+    pane = Tui(home, tmp_path)
+    try:
+        pane.shows("the session")
+        pane.press("Enter", "said before")
+    finally:
+        pane.close()
+        hub.close()
+
+
 # ---- ways in and out ---------------------------------------------------------------------------
 
 def test_without_a_terminal_afloat_prints_a_short_help(home):
