@@ -286,6 +286,14 @@ static void print_line(struct cli *c, struct str ts, struct str level, struct st
     } while (text.n != 0);
 }
 
+/// The text of a line of the hub's log, where it is quoted when it must be.
+static struct str unquote(struct arena *a, struct str text)
+{
+    struct json *v;
+    bool quoted = str_starts(text, "\"") && json_parse(&v, a, text, NULL, NULL) == 0;
+    return quoted ? json_str(v, "") : text;
+}
+
 /// One event of the hub's log: ours when its line begins with the unit's name.
 static int on_log(const struct client_event *ev, void *arg)
 {
@@ -300,7 +308,7 @@ static int on_log(const struct client_event *ev, void *arg)
             out_add(&c->out, STR("\n"));
         } else {
             print_line(c, json_get_text(v, "ts"), json_get_text(v, "level"),
-                       str_from(json_get_text(v, "text"), strlen(mark)));
+                       unquote(&a, str_from(json_get_text(v, "text"), strlen(mark))));
         }
     }
     arena_fini(&a);

@@ -7,6 +7,7 @@ import os
 import re
 import select
 import socket
+import time
 
 import pytest
 
@@ -175,12 +176,17 @@ def test_generations_without_plugins_and_without_a_difference_say_so(home, hub):
 
 def test_logs_are_followed(demo):
     follow = demo.popen("plugin", "logs", "-f", "demo")
-    end = b""
-    # the stream is open once a line that came later is seen
-    while b"again" not in end:
-        call(demo, "GET", "/api/plugins/demo/hi/again")
+    end, calls, first = b"", 0, None
+    seen = lambda: [int(n) for n in re.findall(rb" info asked for again(\d+)\n", end)]  # noqa: E731
+    # the first lines are those that were there; the stream is open once a line that came later is seen
+    stop = time.monotonic() + DEADLINE
+    while first is None or not any(n > first for n in seen()):
+        assert time.monotonic() < stop, end
+        calls += 1
+        call(demo, "GET", f"/api/plugins/demo/hi/again{calls}")
         if select.select([follow.stdout], [], [], 0.1)[0]:
             end += os.read(follow.stdout.fileno(), 65536)
+            first = first or calls
     follow.terminate()
 
 
