@@ -359,12 +359,28 @@ static void add_line(struct cli *c, struct table *t, const struct column *col, c
     buf_fini(&text);
 }
 
+/// An object within a record: its members with their names, but those that are null.
+static void add_object(struct buf *out, const struct json *v)
+{
+    json_foreach_member (m, v) {
+        struct buf text = {.max = SIZE_MAX};
+        add_value(&text, &m->value);
+        if (text.n != 0) {
+            buf_addf(out, "%s" STR_FMT " ", out->n != 0 ? ", " : "", STR_ARG(m->key));
+            buf_adds(out, buf_str(&text));
+        }
+        buf_fini(&text);
+    }
+    buf_addz(out, out->n == 0 ? "unknown" : "");
+}
+
 static void add_members(struct cli *c, struct table *t, const struct json *v,
                         const struct json *without)
 {
     json_foreach_member (m, v) {
         struct column own = COL("@", TEXT, "{}");
         own.kind = str_ends(m->key, "_at") ? CELL_TIME : CELL_TEXT;
+        own.make = m->value.type == JSON_OBJ && m->value.n != 0 ? add_object : NULL;
         if (json_get_str(without, m->key) == NULL) {
             add_line(c, t, &own, &m->value, m->key);
         }

@@ -412,6 +412,13 @@ def test_a_record_leaves_out_what_is_null(home):
     assert shown == {key for key, value in row.items() if value not in (None, "", [])}
 
 
+def test_an_object_in_a_record_is_shown_in_words(home):
+    id = json.loads(home.ok("api", "POST", "/session", "{}"))["id"]
+    shown = home.ok("sessions", "show", id)
+    assert re.search(r"^usage +input 0, cached 0, output 0, reasoning 0, cost_usd 0.0$", shown, re.M), shown
+    assert re.search(r"^context +unknown$", shown, re.M), shown
+
+
 def test_each_command_explains_its_flags(home):
     logs, trust = home.ok("help", "logs"), home.ok("help", "trust")
     assert re.search("--follow +print new lines as they come", logs)
