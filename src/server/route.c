@@ -213,7 +213,9 @@ void route__run(struct conn *c, struct call *r)
     }
     const struct gen_unit *u = gen != NULL ? gen_unit_find(gen, name) : NULL;
     if (u == NULL) {
-        refuse(r, PROBLEM_NOT_FOUND, "no plugin of that name is serving");
+        refuse(r, PROBLEM_NOT_FOUND,
+               arena_printf(&r->arena, "no plugin '" STR_FMT "' is serving", (int)MIN(name.n, 200),
+                            name.p));
         return;
     }
     buf_init(&allow, sizeof((struct refusal *)0)->allow);
@@ -222,12 +224,13 @@ void route__run(struct conn *c, struct call *r)
     if (pc->item == NULL && other) {
         struct refusal no = {0};
         snprintf(no.allow, sizeof no.allow, "%s", buf_z(&allow));
-        request__refuse(&no, PROBLEM_METHOD_NOT_ALLOWED, "the plugin has no such method here");
+        request__refuse(&no, PROBLEM_METHOD_NOT_ALLOWED, "plugin '" STR_FMT "' has no %s here",
+                        (int)MIN(name.n, 200), name.p, pc->route.method.p);
         http__refuse(c, &no, r->keep);
     } else if (pc->item == NULL) {
-        struct str path = {r->asked.path.p, MIN(r->asked.path.n, 200)};
         refuse(r, PROBLEM_NOT_FOUND,
-               arena_printf(&r->arena, "the plugin has no '" STR_FMT "'", STR_ARG(path)));
+               arena_printf(&r->arena, "plugin '" STR_FMT "' has no route '" STR_FMT "'",
+                            STR_ARG(name), (int)MIN(pc->route.path.n, 200), pc->route.path.p));
     } else {
         const struct gen_route *face = gen_item_face(pc->item);
         struct gen_pair *pairs = arena_alloc(&r->arena, (http1_count(p) + 1) * sizeof *pairs);
