@@ -197,7 +197,7 @@ static int say_missing(const struct catalog *c, struct str name, struct err *e)
     const char *nearest = str_nearest(name, names, c->list.n);
     int rc = err_set(e, ERR_NOT_FOUND, "there is no bot '%.*s'%s%s%s", (int)MIN(name.n, (size_t)64),
                      name.p, nearest != NULL ? ", did you mean '" : "",
-                     nearest != NULL ? nearest : "; 'afloat bots create' makes one",
+                     nearest != NULL ? nearest : "; create it with 'afloat bots create NAME'",
                      nearest != NULL ? "'?" : "");
     free(names);
     return rc;
