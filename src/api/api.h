@@ -6,8 +6,8 @@
 #include "config/hub_parts.h"
 #include "loop/loop.h"
 
-// What the operations work on. Things that lie above api/ (the listener, the process itself) are
-// reached through `struct api_host`, which main/ fills in.
+// What the operations work on. The listener and the process itself, which are above api/, are reached through
+// `struct api_host`, which main/ fills in.
 
 struct agent;
 struct gen_engine;
@@ -34,7 +34,7 @@ struct api_host {
     const char *(*listen_address)(void *arg);
     /// The last lines of the log as objects into an open array.
     void (*logs)(void *arg, size_t limit, struct jw *w);
-    /// Take over a config.toml that was saved just now. NULL: nobody follows it.
+    /// Take over a config.toml that was saved just now. NULL: it is not watched.
     void (*refresh_settings)(void *arg);
     /// Could a reload name this unit?
     bool (*knows_unit)(void *arg, struct str name);

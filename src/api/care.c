@@ -106,7 +106,7 @@ static void check_store(struct jw *w, const struct json *st)
           "set the clocks of both machines by NTP", "%lld ms ahead of this machine",
           (long long)skew);
     check(w, "store replication", lag <= LAG_S && !json_bool(json_get(st, "replica"), false),
-          "a replica that is far behind loses what it lacks when it takes over",
+          "when a replica that lags far behind takes over, the missing data is lost",
           "%lld replicas, %.1f s behind%s", (long long)json_int(json_get(st, "replicas"), 0), lag,
           json_bool(json_get(st, "replica"), false) ? "; this is a replica, it cannot be written"
                                                     : "");

@@ -4,8 +4,8 @@
 //     POST /files/watch {dirs}   ──> (thread) look at each ──> a watch on each, leased for LEASE_MS
 //     something happens in one   ──> collected for TELL_MS ──> event files.changed {dir, names, listing}
 //
-// A page names the directories it shows, and names them again while it is open. A directory that no page names any
-// more is let go with its lease, so a page that was closed, or a laptop that sleeps, leaves nothing behind. Only
+// A page names the directories it shows, and names them again while it is open. A directory that no page
+// names any more is let go with its lease, so a closed page or a sleeping laptop leaves no watch. Only
 // the kernel's events are used: no file is read and nothing is swept, so a busy directory costs one event each TELL_MS.
 //
 // Invariants:

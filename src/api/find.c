@@ -1,4 +1,4 @@
-// The files below a directory, by name, for whoever types a part of one.
+// The files below a directory, by name, to complete a name that the user types.
 //
 // Near ones come first, a level after the other: a tree with more files than an answer holds still has all those at its
 // top. What version control and package managers keep is left out (watch_ignore_default); links are not followed.

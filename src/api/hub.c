@@ -11,8 +11,7 @@
 void api_write_health(const struct api *api, bool over_socket, uint64_t generation, uint64_t now_ms,
                       struct jw *w)
 {
-    char uptime
-        [32]; // seconds with three decimals, without floating point: this is what is asked most
+    char uptime[32]; // seconds with three decimals; no floating point, since this is asked most
     unsigned long long ms = now_ms - api->started_ms;
     int n = snprintf(uptime, sizeof uptime, "%llu.%03llu", ms / 1000, ms % 1000);
     jw_kbool(w, "ok", true);

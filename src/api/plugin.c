@@ -136,8 +136,7 @@ static void switch_plugin(struct api *api, struct op_call *c, bool on)
     } else if (row.scope != NULL && !on) {
         op_fail(c, PROBLEM_CONFLICT, "afloat plugin remove NAME moves its file to the trash",
                 "an improvement is not switched off but removed");
-    } else if (row.scope !=
-               NULL) { // instead of a switch it has a scope: the user makes it active everywhere
+    } else if (row.scope != NULL) { // it has a scope, not a switch: active in all sessions now
         struct str name = str_from(str_of(row.p.name), strlen(API_IMPROVEMENTS));
         if (api->improvements != NULL) {
             scopes_set(improvements_scopes(api->improvements), name, SCOPE_ALL, STR_NULL);

@@ -37,7 +37,7 @@ bool api__row_of(struct api *api, struct op_call *c, struct api_row *out);
 void api__refuse_inside(struct op_call *c, const struct api_row *r);
 /// The row as an object; `whole` adds content, stats, last_error, diagnostics and outputs.
 void api__row_write(const struct api *api, const struct api_row *r, bool whole, struct jw *w);
-/// What a route, tool or command cost so far; NULL: nobody counts.
+/// What a route, tool or command cost so far; NULL: it is not counted.
 const struct hook_stats *api__stats_of(const struct gen_item *it);
 /// The members `hooks` and `metadata` of the open object.
 void api__row_write_brief(const struct api_row *r, struct jw *w);
@@ -65,7 +65,7 @@ typedef void api_validated(void *arg, const struct json *value, const struct api
 
 struct api_validation {
     const char *name;   // of the plugin
-    const char *path;   // where it lies or would lie
+    const char *path;   // where it is or would be
     const char *server; // file in the tree
     enum plugin_lang lang;
     const struct tree *tree;    // its files; NULL: `content` is all of it

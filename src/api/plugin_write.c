@@ -272,7 +272,7 @@ static void move_to_trash(void *arg)
     if (ch->rc == 0 && rename(ch->path, ch->trash) < 0) {
         ch->rc = errno == EXDEV
                      ? err_set(&ch->e, ERR_CONFLICT,
-                               "'%s' lies on another file system: remove it by hand", ch->path)
+                               "'%s' is on another file system: remove it by hand", ch->path)
                      : err_sys(&ch->e, "cannot move '%s'", ch->path);
     }
     free(dir);

@@ -1,4 +1,4 @@
-// How agents are started is decided in Lua: runtime/lua/handlers/agents.lua and whoever intercepts the same events.
+// How agents are started is decided in Lua: runtime/lua/handlers/agents.lua and other handlers of the same events.
 //
 //     operation ─┬─ with `type`: its file is read (lane), trust asked, Lua says what it holds ─┬─> before_agent_create
 //                └─────────────────────────────────────────────────────────────────────────────┘         │
@@ -98,7 +98,8 @@ static void on_decided(void *arg, const struct json *value, const char *refused)
         return;
     }
     if (value->type != JSON_OBJ || json_get(value, "session_type") != NULL) {
-        refuse(d, PROBLEM_PLUGIN_FAILED, "handlers of 'before_agent_create' made no use of it");
+        refuse(d, PROBLEM_PLUGIN_FAILED,
+               "no handler of 'before_agent_create' used the session type");
         return;
     }
     const struct json *params = merge(d, value);

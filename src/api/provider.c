@@ -102,8 +102,7 @@ static void ask_models(struct api *api, struct op_call *c, const char *const *en
     struct err e = {0};
     const char *name = arena_strdup(c->arena, json_get_text(c->params, "name"));
     struct provider_wish wish = {.provider = name,
-                                 .any_model =
-                                     true, // who asks for the list need not have chosen one
+                                 .any_model = true, // the list needs no chosen model
                                  .env = env,
                                  .home = api->o.hub->home,
                                  .service = api->providers};

@@ -60,7 +60,7 @@ static void answer_rolled(const struct asked *a, bool ok, struct str fields)
         }
     }
     jw_end_obj(&w);
-    out.n--; // the members go on
+    out.n--; // more members follow
     buf_addf(&out, ",%.*s}", (int)fields.n, fields.p);
     api__answer_kept(a->call->api, a->call, buf_str(&out));
     buf_fini(&out);

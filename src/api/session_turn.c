@@ -10,7 +10,7 @@
 
 enum { DEFAULT_LIST = 1000, LONGEST_LIST = 10000 };
 
-/// Stream what the journal has behind `after`, up to the end of `turn` ("": no end), and end `o`.
+/// Answer with a stream of the journal after `after`, up to the end of `turn` ("": no end).
 static void answer_stream(struct op_call *c, struct session *s, uint64_t after, const char *turn)
 {
     struct event_filter f = {.session = str_of(agent_session_id(s)),

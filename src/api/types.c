@@ -1,4 +1,4 @@
-// Where session types lie:
+// Where session types are:
 //
 //     $AFLOAT_HOME/sessions, shared/sessions          the user's        .afloat/sessions, shared/sessions      a project's
 //     $AFLOAT_HOME/profiles/P/sessions                of a profile      .afloat/profiles/P/sessions

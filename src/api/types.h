@@ -19,12 +19,11 @@ struct session_type {
 
 struct session_types {
     struct arena arena;
-    struct trust_place place;      // of the directory; empty: it lies in no project
+    struct trust_place place;      // of the directory; empty: it is in no project
     vec(struct session_type) list; // lowest layer first
 };
 
-/// Read the types that somebody in `dir` (absolute; NULL: nowhere) has. Blocks. The caller ends it with
-/// types_fini().
+/// Read the types that count in `dir` (absolute; NULL: only the user's). Blocks. The caller ends it with types_fini().
 void types_read(struct session_types *t, const char *home, const char *profile, const char *dir);
 /// Decide which of them may be used.
 void types_judge(struct session_types *t, const struct trust *trust);

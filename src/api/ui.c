@@ -6,7 +6,7 @@
 //
 // The state is an object of the page's; it lives as long as the hub. A page that writes it replaces all but the
 // keys that plugins asked to preserve (`preserve_ui`), so that what a plugin put there is not lost to a page that does
-// not know of it; a key that the page names is replaced whoever preserves it.
+// not know of it; a key that the page names is replaced in any case.
 
 #include "agent/agent.h"
 #include "agent/tool.h"
@@ -27,7 +27,7 @@ struct ui_command {
     void *arg;
 };
 
-/// End a command: whoever waits is told.
+/// End a command and tell its caller.
 static void finish(struct ui_command *k, const struct json *result, const char *error)
 {
     timer_stop(&k->timer);

@@ -3,8 +3,8 @@
 //     (read the tree, on a thread; compile its web side) ── spawn `afloat host LANG --validate` ── request on its stdin
 //         ── its answer, or its end, or the deadline ── done
 //
-// The process has no network and little time and memory, and can change nothing; what it says is checked like
-// anybody's. Lua locks itself in and reaches no file at all. An interpreter that we did not write has to read its
+// The process has no network and little time and memory, and can change nothing; its answer is checked like
+// any other from outside. Lua locks itself in and reaches no file at all. An interpreter that we did not write has to read its
 // library, so it runs in a read-only box (sandbox/box.h). The process is ours to end: a plugin that hangs costs
 // one process for a few seconds.
 
@@ -33,8 +33,7 @@ struct validation {
     struct proc *proc;
     enum plugin_lang lang;
     struct box *box; // of all but Lua
-    char *
-        hide; // paths that the box hides, one after another, each with its NUL; an empty one ends them
+    char *hide;      // paths that the box hides, each with its NUL; an empty one ends them
     struct err e;
     struct timer deadline;
     struct buf request, answer;

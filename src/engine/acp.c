@@ -9,7 +9,7 @@
 // protocol has no instructions and no end of a message: instructions and the past go before the first prompt, and a
 // message ends where something else begins. What is said to a turn under way is the next prompt of the same turn.
 //
-// What the agent sends is not believed: a line that is no message ends it, answers to nothing are passed over.
+// The agent is not trusted: an invalid line ends it, and an answer without a request is ignored.
 
 #include <assert.h>
 #include <unistd.h>
@@ -147,7 +147,7 @@ static void take_stop(struct acp_thread *t, const struct json *result)
     if (str_eqz(reason, "cancelled") || t->stopping) {
         end_turn(t, ENGINE_INTERRUPTED, STR(""));
     } else if (str_eqz(reason, "refusal")) {
-        end_turn(t, ENGINE_FAILED, STR("the agent refused to go on"));
+        end_turn(t, ENGINE_FAILED, STR("the agent refused to continue"));
     } else if (t->in_turn && t->input.n != 0) { // more was said meanwhile
         acp__flush(t);
         begin_prompt(t);
@@ -321,7 +321,7 @@ static void take_update(struct acp_thread *t, const struct json *params)
     const struct json *update = json_get(params, "update");
     struct str kind = json_get_text(update, "sessionUpdate");
     if (t->loading || !t->in_turn || t->base.cb == NULL || !is_ours(t, params)) {
-        // the past, or what nobody asked for
+        // the past, or unsolicited
     } else if (str_eqz(kind, "agent_message_chunk")) {
         take_chunk(t, update, false);
     } else if (str_eqz(kind, "agent_thought_chunk")) {
@@ -516,8 +516,7 @@ static struct engine_thread *acp_open(struct engine_world *w, const struct engin
     t->resume = spec->thread != NULL ? arena_strdup(&t->base.arena, str_of(spec->thread)) : NULL;
     t->boxed = engine_child_boxed(spec->env);
     struct engine_spec no_model = {.session = spec->session}; // it has its own
-    t->gateway =
-        gateway_open(w, &no_model, t->boxed, NULL); // without it the agent has only its own tools
+    t->gateway = gateway_open(w, &no_model, t->boxed, NULL);  // NULL: only the agent's own tools
     if (t->gateway != NULL) {
         gateway_serve(t->gateway, acp__tools_request, t);
     }

@@ -301,9 +301,8 @@ void acp__cancel_questions(struct acp_thread *t)
 /// The options that stand for "yes" and "no", this once.
 static void take_options(struct acp_call *c, const struct json *options)
 {
-    static const char *const yes[] = {"allow_once", "allow_always"}, *const no[] = {
-                                                                         "reject_once",
-                                                                         "reject_always"};
+    static const char *const yes[] = {"allow_once", "allow_always"};
+    static const char *const no[] = {"reject_once", "reject_always"};
     free(c->allow);
     free(c->reject);
     c->allow = c->reject = NULL;
@@ -328,7 +327,7 @@ void acp__permission(struct acp_thread *t, const struct json *id, const struct j
     if (t->in_turn && !t->stopping) {
         c = find_or_new(t, json_get_text(call, "toolCallId"));
     }
-    if (c == NULL || c->ask != NULL) { // nobody can be asked, or it is being asked already
+    if (c == NULL || c->ask != NULL) { // no turn runs, or the question is open already
         acp__reply(t, id, cancelled);
         return;
     }

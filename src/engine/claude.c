@@ -9,7 +9,7 @@
 // It has a home of its own in the session's directory (CLAUDE_CONFIG_DIR) and no settings of the user's or the project's.
 //
 // Steering: while a call runs, what is said waits in Claude's own queue and is read with the result. Else the request under
-// way is interrupted, and the same turn goes on with what was said.
+// way is interrupted, and the same turn continues with that message.
 
 #include <assert.h>
 #include <unistd.h>
@@ -95,10 +95,9 @@ static void take_stream(struct claude *c, const struct json *ev)
         const struct json *u = json_ptr(ev, "/message/usage");
         int64_t read = json_int(json_get(u, "cache_read_input_tokens"), 0);
         int64_t made = json_int(json_get(u, "cache_creation_input_tokens"), 0);
-        c->usage =
-            (struct provider_usage){// input excludes what was cached, ours includes it
-                                    .input = json_int(json_get(u, "input_tokens"), 0) + read + made,
-                                    .cached = read};
+        // their input excludes cached tokens, ours includes them
+        c->usage = (struct provider_usage){
+            .input = json_int(json_get(u, "input_tokens"), 0) + read + made, .cached = read};
     } else if (str_eqz(type, "content_block_delta") && (d.text.n != 0 || d.reasoning.n != 0)) {
         c->message_open = c->message_open || d.text.n != 0;
         c->base.cb->on_delta(c->base.arg, &d);

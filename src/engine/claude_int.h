@@ -25,7 +25,7 @@ struct claude {
     vec(struct claude_call *) calls;
     bool in_turn, stopping;
     bool message_open; // pieces of it came, and not its end
-    struct buf again;  // said to the turn: it goes on with this when it was interrupted
+    struct buf again;  // messages to the turn, which continues with them after the interrupt
     struct provider_usage usage;
     unsigned n_requests; // of ours to Claude
     struct err why;

@@ -164,7 +164,7 @@ static void ask_file(struct codex *c, int64_t id, const struct json *params)
 {
     struct codex_call *call = find_call(c, json_get_text(params, "itemId"));
     if (call == NULL || call->changes == NULL || call->changes->n == 0 || call->told) {
-        answer(c, id, false); // nobody knows what it would change
+        answer(c, id, false); // what it would change is unknown
         return;
     }
     call->request = id;

@@ -32,7 +32,7 @@ enum { BODY_MAX = 64 << 20, QUEUE_MAX = 1 << 20, KEY_BYTES = 24 };
 /// What may be asked, and where it goes.
 static const struct route {
     const char *kind;          // of the provider
-    const char *path, *behind; // the path here, and what stands behind base_url there
+    const char *path, *behind; // the path here, and the one after base_url there
     const char *key_header, *key_prefix;
 } routes[] = {
     {"openai-responses", "/v1/responses", "/responses", "authorization", "Bearer "},
@@ -247,7 +247,7 @@ static void on_done(struct http_call *call, int rc, const struct http_reply *r, 
 
 static const struct route *find_route(const struct gateway *g, struct str path)
 {
-    if (g->kind[0] == '\0') { // it has no model of ours
+    if (g->kind[0] == '\0') { // it has its own model
         return NULL;
     }
     for (size_t i = 0; i < ARRAY_LEN(routes); i++) {

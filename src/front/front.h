@@ -13,8 +13,7 @@ struct front;
 /// What the compiler made of one tree. Never changes.
 struct front_output {
     unsigned refs;
-    char *js, *css,
-        *map; // NUL-terminated; css: NULL when the plugin has no style; map: of the js, may be NULL
+    char *js, *css, *map; // NUL-terminated; css: NULL without style; map: of the js, may be NULL
     size_t n_js, n_css, n_map;
 };
 /// One more owner, one less; the last one frees it. NULL is allowed for unref.

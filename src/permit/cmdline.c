@@ -107,7 +107,7 @@ static size_t find_close(struct str s, size_t at, char open, char close)
     return s.n;
 }
 
-/// Commands inside a substitution that begins after the bracket at `at`; moves behind it.
+/// Commands inside a substitution that begins after the bracket at `at`; moves after it.
 static void read_inner(struct reader *r, char open, char close)
 {
     size_t start = r->at, end = find_close(r->s, start, open, close);
