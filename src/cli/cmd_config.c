@@ -175,8 +175,9 @@ static int print_config(struct cli *c, const struct client_answer *a)
         struct buf text = {.max = SIZE_MAX};
         show_fill(
             c, &text,
-            "{path}:{line}: {severity}: {message}; {hint}||{path}:{line}: {severity}: {message}", d,
-            STR_NULL);
+            "{path}:{line}: {severity}: {message}; {hint}||{path}: {severity}: {message}; {hint}||"
+            "{path}:{line}: {severity}: {message}||{path}: {severity}: {message}",
+            d, STR_NULL);
         out_error(&c->out, "%s", buf_z(&text));
         buf_fini(&text);
     }

@@ -188,6 +188,12 @@ def test_config_shows_each_value_with_its_origin_with_and_without_a_hub(home):
     assert home.cli("config", "--origin").stdout == without.stdout
 
 
+def test_a_config_that_cannot_be_read_is_named_without_a_line(home):
+    (home.dir / "config.toml").mkdir()
+    said = home.cli("config", "show").stderr
+    assert "config.toml: error: cannot read" in said and "the whole file is ignored" in said, said
+
+
 def test_config_tells_the_environment_s_part(home):
     shown = home.json("config", env={"AFLOAT_LISTEN": "auto"})
     [row] = [v for v in shown["values"] if v["key"] == "listen"]
