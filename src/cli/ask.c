@@ -105,7 +105,7 @@ struct json *ask_json(struct cli *c, struct arena *arena, const struct client_an
 
 // ---- while it takes long -------------------------------------------------------------------
 
-/// A line on the terminal that says what is waited for; it goes when the answer comes.
+/// A line on the terminal that names the running command; it is cleared when the answer comes.
 struct waiting {
     struct client_watch watch;
     const struct command *cmd;
@@ -113,7 +113,7 @@ struct waiting {
     bool shown;
 };
 
-/// Talking commands show by themselves what goes on.
+/// Commands that talk show their progress themselves.
 static bool shows_waiting(const struct cli *c)
 {
     const char *term = getenv("TERM");

@@ -356,7 +356,7 @@ static void check_store(struct doctor *d, const struct config *config)
     int rc = team_read(&team, config, &d->c->home, "", &e);
     rc = rc == 0 && team.shared ? pg_link_open(&pg, team.url, &e) : rc;
     if (rc < 0) {
-        report(d, "store", FAIL, "no hub starts without it: mend [store] in config.toml", "%s",
+        report(d, "store", FAIL, "no hub starts without it: fix [store] in config.toml", "%s",
                e.msg);
     } else if (team.shared) {
         report(d, "store", FINE, NULL, "%s", pg_link_shown(pg));

@@ -1,7 +1,7 @@
 // Checking what is stored, with the home to ourselves.
 //
-// The same lock that makes a hub the only one keeps hubs out while we read and mend. Our number
-// goes into it too, so that a hub that is started meanwhile names the right process. A home that
+// The same lock that makes a hub the only one keeps hubs out while we read and repair. We write our pid
+// into it too, so that a hub that is started meanwhile names the right process. A home that
 // cannot be written can still be checked: no hub can start in it either.
 
 #include <errno.h>

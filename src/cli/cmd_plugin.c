@@ -127,7 +127,7 @@ static const struct {
     const char *state, *means;
 } states[] = {
     {"failed",
-     "it does not serve: its code could not be loaded; mend the file, saving it loads it again"},
+     "it does not serve: its code could not be loaded; fix the file: saving it loads it again"},
     {"disabled",
      "it does not serve: it is switched off; 'afloat plugin enable {name}' switches it on"},
     {"untrusted", "it does not serve: its project is not trusted, or the file changed since; look "
@@ -176,7 +176,7 @@ static bool is_feature_off(struct cli *c)
     return off;
 }
 
-/// Files that the user may be editing in vain: plugins of the same name in layers that come before.
+/// Name the files that are not used, which the user may be editing: plugins of the same name in lower layers.
 static void print_shadows(struct cli *c, const struct json *v)
 {
     json_foreach_item (it, json_get(v, "shadows")) {
@@ -229,7 +229,8 @@ static int judge_why(struct cli *c, const struct json *v)
     return json_bool(json_get(v, "serving"), false) ? EXIT_OK : EXIT_FAILED;
 }
 
-/// The hub knows a project's plugins while somebody works there: say so of one that this project has.
+/// The hub knows a project's plugins only while a session, run or shell is open there: note that if this project
+/// has the plugin.
 static void explain_project(struct cli *c, const char *name)
 {
     struct trust_place p = {0};

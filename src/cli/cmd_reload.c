@@ -1,4 +1,4 @@
-// `reload`, and how a roll-out to all hubs gets on while the answer is waited for.
+// `reload`, and the progress of a roll-out to all hubs while we wait for the answer.
 //
 //     POST /reload {all_hubs} ──────────────────────────────> the report, with a row for each hub
 //       every POLL_MS: GET /events?types=rollout.changed ──> one line on stderr for each new event

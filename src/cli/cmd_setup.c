@@ -165,7 +165,7 @@ static void show_found(struct setup *s)
     out_flush(o);
 }
 
-/// Which of them: by --provider, else by a person, else the first. NULL: the error was told, in `code`.
+/// Choose one: by --provider, else by asking the user, else the first. NULL: the error was printed, with `*code`.
 static struct found *choose(struct setup *s, int *code)
 {
     assert(s->n > 0);

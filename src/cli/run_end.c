@@ -1,4 +1,4 @@
-// What is said when a run has ended, or continues without us: notes to read, and lines to paste.
+// Print how a run has ended, or that it continues without us: notes to read, and lines to paste.
 
 #include "cli/run_end.h"
 
