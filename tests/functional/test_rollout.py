@@ -144,7 +144,7 @@ def test_only_the_plugins_that_are_named_travel(team):
     (anvil.dir / "config.toml").write_text((anvil.dir / "config.toml").read_text() + f'\n[[plugins]]\npath = "{put(anvil, "far.lua", "-- far", "elsewhere")}"\n')
     anvil.ok("reload")
     refused = anvil.cli("reload", "far", "--all-hubs")
-    assert refused.returncode != 0 and "'far' is no plugin that travels" in refused.stderr, refused
+    assert refused.returncode != 0 and "'far' is not a plugin that can be sent" in refused.stderr, refused
 
 
 def test_a_dry_run_tells_what_would_travel_and_sends_nothing(team):
