@@ -114,6 +114,7 @@ static struct job *job_new(struct fleet *f, int64_t number)
 static void job_free(struct job *j)
 {
     struct fleet *f = j->f;
+    bool failed = j->rc < 0; // then the next poll tries again, not this moment
     f->channel.state = j->state;
     f->channel.busy = false;
     plugin_set_fini(&j->set);
@@ -125,7 +126,7 @@ static void job_free(struct job *j)
     free(j->reason);
     free(j->home);
     free(j);
-    if (f->open) {
+    if (f->open && !failed) {
         channel__look(f);
     }
     fleet__answered(f);
@@ -382,7 +383,8 @@ static void on_blobs(void *arg, const struct pg_result *r, const struct err *e)
         memcpy(b.hash, hash.p, MIN(hash.n, sizeof b.hash - 1));
         vec_push(&j->blobs, b);
     }
-    if (e != NULL) { // the next look tries again
+    if (e != NULL) {
+        j->rc = e->code;
         job_free(j);
     } else {
         work_submit(f->lane, 0, take_work, on_files, j);
@@ -422,6 +424,7 @@ static void on_set(void *arg, const struct pg_result *r, const struct err *e)
     struct arena a = {0};
     struct json *v;
     if (e != NULL || pg_rows(r) != 1) {
+        j->rc = ERR_NOT_FOUND;
         job_free(j);
     } else if (json_parse(&v, &a, pg_get(r, 0, 0), NULL, &j->e) < 0 ||
                plugin_set_read(&j->set, v, &j->e) < 0) {

@@ -425,6 +425,21 @@ def test_what_the_database_says_is_checked(team):
     assert refused.returncode == 7 and "does not have the current plugins" in refused.stderr
 
 
+def test_a_set_that_is_gone_is_asked_for_no_faster_than_the_poll(team):
+    [anvil] = start(team, "anvil")
+    put(anvil, "greet.lua", GREET.format("one"))
+    roll(anvil)
+    team.database.sql("DELETE FROM afloat.plugin_sets")
+    [bellows] = start(team, "bellows")
+
+    def asked():
+        lines = bellows.http("GET", "/metrics").body.decode().splitlines()
+        return int([line.split()[1] for line in lines if line.startswith("afloat_store_requests_total ")][0])
+    before = asked()
+    team.database.sql("SELECT pg_sleep(3)")  # the time over which they are counted
+    assert asked() - before < 100
+
+
 def test_users_of_a_team_do_not_give_each_other_plugins(team):
     """Ann and Bob work as one role and share sessions; a plugin of Ann's never reaches Bob's hub."""
     crew, ann, bob = (f"{who}_{team.database.name}" for who in ("crew", "ann", "bob"))
