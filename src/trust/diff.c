@@ -1,7 +1,7 @@
 // What changed since it was trusted, for the user to read.
 //
-// A stranger wrote the text, and the user looks at it in order to decide: an escape sequence could paint over
-// a line, a direction mark could reorder one. Both are spelt out.
+// The text is untrusted, and the user reads it in order to decide. An escape sequence could paint over a line, a
+// direction mark could reorder one, so both are spelt out.
 
 #include "trust/diff.h"
 

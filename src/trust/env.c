@@ -1,7 +1,7 @@
 // The environment's files as one item.
 //
-// env.toml alone says little: what it includes, the script it sources and the dotenv files it reads decide
-// what runs and what is set. Trusting the first and not the others would be worthless.
+// env.toml alone decides little: what runs and what is set also depends on the files that it includes, its script
+// and its dotenv files. Trusting the first and not the others would be worthless.
 //
 //     .afloat/env.toml ── include ──> common.toml ── include ──> ...
 //                      ── script, dotenv ──> files below the root or elsewhere
@@ -17,7 +17,7 @@
 //
 // Invariants:
 //   - a name is read once, and followed once, so includes in a circle end; names and bytes are bounded.
-//   - a file that does not parse is hashed all the same; saying what is wrong is its reader's task.
+//   - a file that does not parse is hashed as well; the code that reads it reports the error.
 
 #include <assert.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "sandbox/box.h"
 
 // The files that the hub and the user's shells run as they are, whatever they will hold: those of followed
-// places, and what links in the home of Afloat lead to. A sandbox must not let anybody write them.
+// places, and the targets of links in the home of Afloat. No command in a sandbox may write them.
 
 struct trust_guards {
     struct arena arena;
@@ -17,7 +17,7 @@ struct trust_guards {
 void trust_guards_read(struct trust_guards *g, const char *home, const char *const *places);
 void trust_guards_fini(struct trust_guards *g);
 
-/// What the hub runs as it is, whatever it will hold, as lists that end with NULL.
+/// What the hub runs without looking at its content, as lists that end with NULL.
 struct trust_outside {
     const char *const *plugins;  // files
     const char *const *followed; // places, as `places` above

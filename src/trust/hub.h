@@ -3,9 +3,9 @@
 #include "loop/loop.h"
 #include "trust/trust.h"
 
-// Trust in the hub: the book that the loop asks, and a worker that does all that touches files. Jobs run
-// one after the other, each on a book of its own read from the file, and the hub's takes it over: so the
-// commands' changes and the hub's own come the same way.
+// Trust in the hub: the book that the loop asks, and a worker that does everything that touches files. Jobs run
+// one after the other, each on its own book read from the file, which replaces the hub's book: so changes by
+// commands and changes by the hub arrive in the same way.
 
 struct trust_hub;
 

@@ -1,4 +1,4 @@
-// Which project a directory lies in, and which place its trust is kept for.
+// The project that contains a directory, and the place for which its trust is kept.
 //
 //     dir ──up──> root: `.afloat/` or `.git`            place
 //                   .git a directory ─────────────────> the root itself
@@ -87,7 +87,7 @@ static bool points_back(const char *git, const char *root)
     return same;
 }
 
-/// True when `git` lies directly in `common`/worktrees.
+/// True when `git` is directly in `common`/worktrees.
 static bool is_entry_of(const char *git, const char *common)
 {
     char *entries = path_join(common, "worktrees");
@@ -96,7 +96,7 @@ static bool is_entry_of(const char *git, const char *common)
     return fits;
 }
 
-/// The main repository of a linked worktree; NULL when `root` is none. Caller frees.
+/// The main repository of the linked worktree `root`; NULL when `root` is no linked worktree. Caller frees.
 static char *main_of(const char *root)
 {
     struct stat st;
@@ -122,7 +122,7 @@ static char *main_of(const char *root)
     return common;
 }
 
-/// The place of `root`, which may lie below the top of its worktree. Caller frees.
+/// The place of `root`, which may be below the top of its worktree. Caller frees.
 static char *place_of(const char *root)
 {
     char *top = xstrdup(root), *place = NULL;

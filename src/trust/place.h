@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 
-// Where a directory belongs. The *root* is where the project's files lie; the *place* is what trust is
+// The project of a directory. The *root* is the directory with the project's files; the *place* is what trust is
 // kept for: the same directory, or that of the main repository when the root is a linked git worktree.
 
 struct trust_place {
@@ -11,7 +11,7 @@ struct trust_place {
     bool foreign; // another user owns the root or its `.afloat`, or may write there: never followed
 };
 
-/// Find the project that `dir` lies in: the nearest directory, from `dir` up, that holds `.afloat/` or
+/// Find the project that contains `dir`: the nearest directory, from `dir` up, that holds `.afloat/` or
 /// `.git`. `home` (AFLOAT_HOME; NULL for none) and `~/.afloat` are no project's `.afloat/`. A `.git`
 /// file is believed only when the repository that it names points back. Never runs git. Blocks.
 /// ERR_NOT_FOUND when there is none or `dir` does not exist; `p` is then empty. The caller ends it with

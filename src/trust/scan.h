@@ -53,12 +53,12 @@ enum { TRUST_ITEMS = 1024 }; // of one project
 /// its error; more than TRUST_ITEMS are ERR_TOO_LARGE. The caller ends it with trust_scan_fini(), on
 /// failure too.
 int trust_scan(struct trust_scan *s, const char *root, struct err *e) MUST_CHECK;
-/// The same for somebody who works in `dir`, the root or below it: with the instructions for models
+/// The same for a session in `dir`, the root or below it: with the instructions for models
 /// (`AGENTS.md`, `CLAUDE.md`) of every directory on the way there.
 int trust_scan_in(struct trust_scan *s, const char *root, const char *dir,
                   struct err *e) MUST_CHECK;
 
-/// Call `each` for every file of instructions that lies in `root`, in `dir` below it or between them, from the
+/// Call `each` for every file of instructions in `root`, in `dir` below it or between them, from the
 /// root down; `rel` is its path from the root. Ends with what `each` returned when that is not 0. Blocks.
 int trust_each_instruction(const char *root, const char *dir,
                            int (*each)(void *arg, const char *rel), void *arg);

@@ -1,4 +1,4 @@
-// Counts of who works where.
+// Counts of the sessions in each directory.
 //
 //     dirs    /p/a   2, /p          roots   /p    2 directories
 //             /p/b   1, /p                  /q    1
@@ -7,7 +7,7 @@
 //
 // A directory may belong to another project by the time a session leaves it: a project further in was made, or
 // trusted, meanwhile. So leaving must not look for the project again, or the wrong one is left. It is noted
-// here with the directory; the next session that enters notes it again, for all who are there.
+// here with the directory; the next session that enters notes it again, for all sessions there.
 
 #include "trust/stays.h"
 

@@ -1,8 +1,8 @@
 // What the user trusts: reading, asking, changing.
 //
-// A place is trusted by what it holds: each item's bytes by their hash, every hash for good. So going back to
-// an older branch asks nothing, and going forward to somebody's new code does. `follow` is the exception for
-// the user's own repositories.
+// A place is trusted by its content: each item's bytes by their hash, and every hash for good. So switching to an
+// older branch needs no question, and pulling another author's new code does. `follow` is the exception, for the
+// user's own repositories.
 //
 // Every change is read, change, replace under a lock, so that two commands at once lose nothing:
 //
@@ -54,7 +54,7 @@ static int lock(const struct trust *t, struct err *e)
     return rc;
 }
 
-/// Nobody but the user may say what is trusted.
+/// Only the user may say what is trusted.
 static int check_owner(const char *path, int fd, struct err *e)
 {
     struct stat st;

@@ -6,9 +6,9 @@
 #include "trust/scan.h"
 
 // What the user trusts: places, and for each every content hash that was ever trusted there, kept in
-// `$AFLOAT_HOME/trust.json`. A `struct trust` is that file in memory: plain memory without a thread of
-// its own. The hub's belongs to the loop thread, which only asks; whoever changes trust does so on a
-// worker or in a command with a `struct trust` of his own, and the hub takes over the result:
+// `$AFLOAT_HOME/trust.json`. A `struct trust` is that file in memory: plain memory, without a thread. The
+// hub's belongs to the loop thread, which only asks. Trust is changed on a worker or in a command, each with its
+// own `struct trust`, and the hub takes over the result:
 //
 //     command or worker: trust_open ── trust_scan ── trust_add ──> trust.json
 //     hub, file changed: trust_open on a worker ── trust_adopt on the loop ──> listeners
@@ -28,7 +28,7 @@ void trust_close(struct trust *t); // NULL is allowed
 enum trust_answer {
     TRUST_NO,
     TRUST_YES,      // these bytes were trusted here
-    TRUST_FOLLOWED, // the place is trusted whatever it holds
+    TRUST_FOLLOWED, // the place is trusted, whatever its content
 };
 
 /// May these bytes be used? `path` is the item's path relative to the root (`.afloat/plugins/x.lua`),
