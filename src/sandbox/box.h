@@ -67,11 +67,11 @@ bool box_may_write(const struct box *b, const char *real, const char **why);
 bool box_is_guarded(const struct box *b, const char *real);
 bool box_has_guards(const struct box *b); // is there anything of this kind in reach?
 
-/// Where a path that a command would see lies for us: beneath /tmp it is in the private one. NULL
-/// when there is no such place, because each command has a /tmp of its own. Caller frees.
+/// Where we find the file that a command sees at `path`: beneath /tmp it is in the private directory. NULL when
+/// there is no such place, because each command has its own /tmp. Caller frees.
 char *box_map(const struct box *b, const char *path);
 
-// ---- can it be had here? ---------------------------------------------------------------------
+// ---- does it work on this machine? -----------------------------------------------------------
 
 /// What the launcher said when it could not make a box, with the ways out: "the kernel allows no
 /// user namespaces here (Operation not permitted): ...". Into `e`, code ERR_UNSUPPORTED; or ERR_CONFLICT when only
@@ -79,6 +79,6 @@ char *box_map(const struct box *b, const char *path);
 int box_explain(int kind, int errnum, const char *instead, struct err *e);
 #define BOX_INSTEAD "use the sandbox mode danger-full-access"
 
-/// Make a box and run /bin/true in it. Blocks, with a loop of its own: for a program that is not the
-/// hub. ERR_UNSUPPORTED with the cause when there is none to be had.
+/// Make a box and run /bin/true in it. Blocks, with its own loop: for a program that is not the hub.
+/// ERR_UNSUPPORTED with the cause when no box can be made.
 int box_probe(struct err *e) MUST_CHECK;

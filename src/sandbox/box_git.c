@@ -14,8 +14,8 @@
 // A linked worktree of the user's keeps index, HEAD and commits in its repository, which is closed as
 // any other: nothing beneath a repository's `.git` can be written in a box.
 //
-// The worktree of a run has a repository of its own, its quarantine (git/quarantine.c), in
-// HOME/quarantine/SLUG/NAME. That can be written, but for the files that tell git what to run and us
+// The worktree of a run has its own repository, its quarantine (git/quarantine.c), in
+// HOME/quarantine/SLUG/NAME. That can be written, except for the files that tell git what to run and us
 // where things are. A `.git` file comes with any archive and could name any directory, so it is
 // believed only when it leads there, where no tool can write, and that place names it back.
 //
@@ -81,7 +81,7 @@ static char *common_dir(const char *own, const char *link)
 }
 
 /// The quarantine that `link`, the `.git` of `root`, leads to: HOME/quarantine/SLUG/NAME, which must name
-/// `link` back. Caller frees; NULL when it is none.
+/// `link` back. Caller frees; NULL when it does not lead to one.
 static char *find_quarantine(const struct box *b, const char *link, const char *root)
 {
     char *own = read_pointer(link, "gitdir:", root);
@@ -97,7 +97,7 @@ static char *find_quarantine(const struct box *b, const char *link, const char *
     return own;
 }
 
-/// The repository behind a quarantine may be in a place that commands do not see.
+/// The repository of a quarantine may be in a place that commands do not see.
 static void show_repository(struct box *b, const char *quarantine, const char *link)
 {
     char *file = path_join(quarantine, "registration");

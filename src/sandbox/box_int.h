@@ -4,7 +4,7 @@
 #include "loop/launch.h"
 #include "sandbox/box.h"
 
-// A box under way: its rules in any order, put into the launcher's at the end.
+// A box while it is made: its rules come in any order and are put into the launcher's at the end.
 
 struct box_rule {
     char kind;    // as in loop/launch.h
@@ -12,7 +12,7 @@ struct box_rule {
     bool granted; // it must be this very directory:
     dev_t dev;
     ino_t ino;
-    bool pin;   // writable as what lies around it, but not to be renamed
+    bool pin;   // writable as the directory around it, but not to be renamed
     bool guard; // the hub or the user's shell runs it
 };
 
@@ -42,7 +42,7 @@ const struct box_rule *box__find(const struct box *b, const char *path);
 void box__write(struct box *b); // fill in `texts`
 void box__rules_fini(struct box *b);
 
-/// True when `path` is `dir` or lies beneath it.
+/// True when `path` is `dir` or beneath it.
 bool box__beneath(const char *path, const char *dir);
 
 // ---- what runs outside: box_guard.c ----------------------------------------------------------

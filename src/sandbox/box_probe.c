@@ -1,7 +1,7 @@
 // Whether a box can be made on this machine, found out by making one.
 //
-// Reading kernel settings would be a guess: containers, security modules and distributions each have their own
-// way to forbid a part of it.
+// Kernel settings alone would not tell: containers, security modules and distributions each have their own way to
+// forbid a part of it.
 
 #include "loop/loop.h"
 #include "loop/proc.h"

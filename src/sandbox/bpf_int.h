@@ -72,9 +72,9 @@ static inline void bpf_start(struct bpf *b)
     bpf_return(b, SECCOMP_RET_KILL_PROCESS);
 }
 
-/// Number and verdict; where there is a test, three more instructions between them that leave the
-/// program, and two more for its flags. No rule changes the number in the accumulator and then goes on. Tests look at the low
-/// half of an argument: all of them are on what the kernel takes as an int or as flags.
+/// Number and verdict; a test puts three more instructions between them, which end the program, and its flags two
+/// more. No rule changes the number in the accumulator and then continues with the next rule. Tests look at the low
+/// half of an argument: all of them are on arguments that the kernel takes as an int or as flags.
 static inline void bpf_add(struct bpf *b, const struct bpf_rule *r)
 {
     bool plain = r->test == BPF_ANY_ARG;

@@ -69,7 +69,7 @@ static int check_link(void *arg, const char *link, const struct stat *st, struct
     return rc;
 }
 
-/// Open the directory `path`, on which no link lies; negative errno.
+/// Open the directory `path`, which must not lead through a link; negative errno.
 static int open_real(const char *path)
 {
     const struct open_how how = {

@@ -6,8 +6,8 @@
 
 // Directories that were granted once, and what they were then.
 //
-// A grant names a directory by its path, but a sandboxed command may rename what lies in its reach and
-// put something else there. So a path is turned into a directory once; from then on it stands for that
+// A grant names a directory by its path, but a sandboxed command may rename what it can write and put something
+// else there. So a path is turned into a directory once; from then on it stands for that
 // directory only. The box, the file tools and git jobs ask here, and each grant has one meaning for all
 // of them. docs/internals/sandbox.md says why this is enough.
 

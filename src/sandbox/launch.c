@@ -79,7 +79,7 @@ struct request {
 static void report(enum launch_kind kind, int value)
 {
     struct launch_report r = {.kind = (int32_t)kind, .value = value};
-    send(LAUNCH_CHANNEL_FD, &r, sizeof r, MSG_NOSIGNAL); // nobody there: nobody to tell
+    send(LAUNCH_CHANNEL_FD, &r, sizeof r, MSG_NOSIGNAL); // fails when the hub is gone
 }
 
 _Noreturn void launch__fail(enum launch_kind kind)
@@ -362,7 +362,7 @@ static void begin_end(void)
         sv.phase = ENDING;
         sv.kill_at = now_ms() + GRACE_MS;
         sweep(SIGTERM);
-        sweep(SIGCONT); // whoever is stopped gets its TERM only when it runs
+        sweep(SIGCONT); // a stopped process gets its TERM only when it runs
     }
 }
 

@@ -132,7 +132,7 @@ static bool map_one(const char *to, unsigned id)
     return write_file(to, text);
 }
 
-/// A privileged user keeps all ids, so that files of others stay theirs; anyone else has the own.
+/// A privileged user keeps all ids, so that files of others stay theirs; any other user has only the own id.
 static bool map_ids(pid_t child)
 {
     char uids[64], gids[64], groups[64];
@@ -172,7 +172,7 @@ pid_t box__fork(bool loopback)
     return child;
 }
 
-/// The socket stays one of the box's network, whoever has it: so programs in there reach the hub, and nobody else.
+/// The socket stays in the box's network, whichever process has it: so programs in there reach the hub, and nothing else.
 static void give_away(int fd)
 {
     struct launch_report r = {.kind = LAUNCH_LISTENS, .value = LAUNCH_PORT};
@@ -349,7 +349,7 @@ static ptrdiff_t around(const struct launch_box *b, size_t i)
     return -1;
 }
 
-/// Make the mount points of rules whose paths lie in places of ours.
+/// Make the mount points of rules whose paths are in directories of ours.
 static void make_points(const struct launch_box *b)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -358,7 +358,7 @@ static void make_points(const struct launch_box *b)
         bool in_tmp = launch__beneath(path, "/tmp");
         if (clones[i] < 0 || hidden[i] != ABSENT ||
             (j >= 0 && launch_rule_kind(b->rules[j]) != 'h')) {
-            continue; // nothing to bring, or what lies around has the place
+            continue; // nothing to mount, or the directory around it has the mount point
         }
         if (in_tmp && (j < 0 || around(b, (size_t)j) < 0)) {
             make_dirs(tmp_tree, path + strlen("/tmp"));
@@ -402,7 +402,7 @@ static void attach_rules(const struct launch_box *b)
         }
         int point = launch__open(launch_rule_path(b->rules[i]));
         if (point < 0 && errno == ENOENT && hidden[i] != ABSENT) {
-            continue; // it lies in the machine's /tmp
+            continue; // it is in the machine's /tmp
         }
         attach(clones[i], need(point));
     }

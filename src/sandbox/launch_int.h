@@ -30,9 +30,9 @@ static inline const char *launch_rule_path(const char *rule)
 
 /// Tell the hub, with errno, and end.
 _Noreturn void launch__fail(enum launch_kind kind);
-/// True when `path` is `dir` or lies beneath it.
+/// True when `path` is `dir` or beneath it.
 bool launch__beneath(const char *path, const char *dir);
-/// Open a path on which no symbolic link lies (the last part may be one); -1 with errno.
+/// Open a path that leads through no symbolic link (the last part may be one); -1 with errno.
 int launch__open(const char *path);
 
 // ---- namespaces and mounts: launch_box.c ---------------------------------------------------------
@@ -47,11 +47,11 @@ void box__mount(const struct launch_box *b);
 
 // ---- names that must not appear: launch_keep.c ---------------------------------------------------
 
-/// In the supervisor, before the fork: make what the rules `k` and `f` name, for the time being.
+/// In the supervisor, before the fork: make what the rules `k` and `f` name, until keep__drop().
 void keep__make(const struct launch_box *b);
-/// In the child: they are not ours to take away.
+/// In the child: forget them, the supervisor removes them.
 void keep__forget(void);
-/// When nobody is left: take away what is still as we made it and in nobody else's use.
+/// When no process is left: remove what is still as we made it and not used by another supervisor.
 void keep__drop(void);
 
 // ---- the first process of a box: launch_init.c ---------------------------------------------------

@@ -31,7 +31,7 @@ static struct {
 } kept[KEEP_MAX];
 static size_t n_kept;
 
-/// It is marked from the first moment on: who prepares another box meanwhile must not take it for the user's own.
+/// It is marked from the first moment on: another box that is prepared meanwhile must not take it for the user's own.
 static bool make(int parent, const char *name, bool dir)
 {
     mode_t mode = (dir ? 0755 : 0644) | MARK;

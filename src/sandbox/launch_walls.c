@@ -36,8 +36,8 @@ enum {
 
 // ---- privileges ------------------------------------------------------------------------------
 
-/// What root keeps: being let into files whoever owns them, as root is used to. In a namespace where
-/// only one id is mapped even this means nothing; anyone but root loses it with the program's start.
+/// What root keeps: access to files of any owner, as root expects. In a namespace where only one id is mapped even
+/// this means nothing; any other user loses it when the program starts.
 static bool is_kept(unsigned cap)
 {
     return cap == CAP_CHOWN || cap == CAP_DAC_OVERRIDE || cap == CAP_FOWNER || cap == CAP_FSETID;

@@ -56,7 +56,7 @@ void lineproc_start(struct lineproc *p, struct lane *lane, uint64_t key);
 /// Send a line; the newline is added. Lines sent before it runs wait, those after its end are dropped. A program that
 /// does not read is killed.
 void lineproc_send(struct lineproc *p, struct str line);
-/// Stop reading it, or go on.
+/// Stop or continue reading its output.
 void lineproc_pause(struct lineproc *p, bool paused);
 /// No callback but on_gone follows. Its stdin is closed; what does not end by that gets TERM, then KILL.
 void lineproc_close(struct lineproc *p);

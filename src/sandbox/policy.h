@@ -14,7 +14,7 @@ enum policy_access {
     POLICY_WRITE = 2, // make, change, rename and remove files and directories; nothing else
 };
 
-/// A tree that stays in reach. Whatever lies outside all of them cannot be opened any more.
+/// A tree that stays in reach. Files outside of all trees can no longer be opened.
 struct policy_tree {
     int dirfd;       // of the directory, borrowed for the call
     unsigned access; // of enum policy_access
@@ -28,7 +28,7 @@ struct policy {
 
 /// Enter `p` for good: no files outside its trees, no network, no other process, no program, no
 /// code from memory, no new privileges; system calls are those of src/sandbox/calls.def.
-/// Everything or nothing counts: after a failure the process must not go on with untrusted work.
+/// All or nothing: after a failure the process must not begin untrusted work.
 /// ERR_UNSUPPORTED when the kernel cannot do it. Before any thread was started.
 int policy_enter(const struct policy *p, struct err *e) MUST_CHECK;
 
