@@ -1,7 +1,7 @@
 // What came of the work: every change after the start, as names, counts and a patch.
 //
 //     of a branch      start ──────────────────────────────> branch
-//     of a worktree    start ──> what lies there now, as a tree (state.c, an index of ours)
+//     of a worktree    start ──> its files as they are now, as a tree (state.c, an index of ours)
 //
 // Both are a comparison of two trees, which needs no checkout and reads nothing that is being
 // written. Programs that a repository names for comparing are not run.

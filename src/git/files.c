@@ -64,7 +64,7 @@ int files__copy(const char *from, const char *to, int flags, struct err *e)
     return rc == 0 ? 0 : err_set(e, rc, "cannot copy '%s': %s", from, err_text(rc));
 }
 
-/// The directory that `name` lies in, made where it is missing, and the last part of `name`.
+/// The directory that contains `name`, made where it is missing, and the last part of `name`.
 static int open_parent(int dir, const char *name, const char **last)
 {
     struct str rest = str_of(name), part;

@@ -8,7 +8,7 @@
 // taking that over. It knows nothing of runs or bots: directories, branches and commits come from
 // the caller, who keeps them.
 //
-//     git_look ──> git_add ──> (somebody works there) ──> git_commit ──> git_remove
+//     git_look ──> git_add ──> (a session works there) ──> git_commit ──> git_remove
 //                                   │                         │
 //                                   └── git_diff, git_measure └── git_diff, git_apply, git_merge
 //
@@ -18,7 +18,7 @@
 // what its comment says. Paths are bytes: they may hold anything but NUL.
 //
 // Two kinds of trees: the user's checkout, where git runs as the user would run it, and a worktree
-// in which a model has worked. Whatever lies in the second is hostile, so git runs there in a box
+// in which a model has worked. Everything in the second may be hostile, so git runs there in a box
 // (sandbox/box.h), with the repository that *we* registered, not with what the tree says. Nothing in
 // that box can write the user's repository: commits made there are in a quarantine, and git_commit()
 // checks them and takes them in.
@@ -110,8 +110,8 @@ struct git_add {
     bool steal;
     /// Otherwise: the branch may be there already; it is replaced.
     bool over;
-    /// A directory for the worktree's own repository, where commits are made that a box lets nobody make
-    /// in the user's. It must not exist yet. NULL: a worktree as git itself makes it.
+    /// A directory for the worktree's own repository, since a command in a box cannot commit to the user's. It must
+    /// not exist yet. NULL: a worktree as git itself makes it.
     const char *quarantine;
 };
 
@@ -195,7 +195,7 @@ struct git_pushed {
 typedef void git_push_cb(void *arg, int status, const struct err *e, const struct git_pushed *r);
 /// Make the branch of the same name in `remote` the work as it is now. What is uncommitted goes along in a
 /// commit that no branch of the repository names; the worktree may be in use and does not change.
-/// ERR_CONFLICT when the remote's branch is none of these: somebody else works on it.
+/// ERR_CONFLICT when the remote's branch is none of these: another client works on it.
 struct git_job *git_push(struct git *g, const struct git_push *p, git_push_cb *cb, void *arg);
 
 typedef void git_url_cb(void *arg, int status, const struct err *e, const char *url);
@@ -236,7 +236,7 @@ struct git_diff {
 };
 
 struct git_diff_opts {
-    struct git_worktree of; // `dir` NULL: of the branch; else of what lies there now, too
+    struct git_worktree of; // `dir` NULL: of the branch; else also of the files there now
     size_t max_changes;     // 0: 10,000
     size_t max_patch;       // bytes; 0: no patch
 };
@@ -269,7 +269,7 @@ struct git_status {
 
 typedef void git_status_cb(void *arg, int status, const struct err *e, const struct git_status *r);
 /// List what differs from HEAD in the user's checkout that `dir` is in: changed and untracked files, and
-/// ignored ones that do not lie in an ignored directory. With `since`, a commit, also what differs
+/// ignored ones that are not in an ignored directory. With `since`, a commit, also what differs
 /// between it and HEAD. Nothing is written. ERR_NOT_FOUND when `dir` is in no checkout, ERR_TOO_LARGE
 /// for more than 64 MiB of names.
 struct git_job *git_status(struct git *g, const char *dir, const char *since, git_status_cb *cb,

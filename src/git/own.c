@@ -75,7 +75,7 @@ int own__enter(struct git_job *j, const struct git_worktree *w, struct err *e)
     if (w->quarantine != NULL && path_exists(w->quarantine)) {
         char *objects = path_join(w->common, "objects"), *quoted = job__quote(objects);
         j->place.git_dir = w->quarantine;
-        j->place.objects = job__dup(j, quoted); // whatever its own list of alternates has become
+        j->place.objects = job__dup(j, quoted); // its own list of alternates may have been changed
         free(quoted);
         free(objects);
     }

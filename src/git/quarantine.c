@@ -40,7 +40,7 @@ int quarantine__take_refs(struct git_job *j, struct err *e)
 {
     struct str text = buf_str(&j->cmd.out);
     (void)e;
-    while (text.n != 0 && text.p[text.n - 1] != '\n') { // more than anybody has: those go without
+    while (text.n != 0 && text.p[text.n - 1] != '\n') { // too many: the rest is left out
         text.n--;
     }
     j->refs = arena_str(&j->arena, text);

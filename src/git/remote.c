@@ -9,8 +9,8 @@
 // branch is replaced, and the user's branch shows none of them. `--force-with-lease` names what we pushed
 // last, so a hub that lost a run cannot overwrite what the next hub pushed. A push that is cut off may have
 // arrived all the same: when the remote is not as we left it, it is asked what it has, and if that is one of
-// the pushes that were cut off, the lease names that. After a crash nobody knows which those are: then it is
-// any commit that the repository has.
+// the pushes that were cut off, the lease names that. After a crash those are not known: then it may be any
+// commit that the repository has.
 //
 // Git outside the box reads only the user's repository; a remote is the user's own setting.
 
@@ -74,7 +74,7 @@ struct push_job {
     const char *lease;  // what the remote has, as far as we know
     bool begun;         // the remote may have it
     bool doubt;         // it is not as we left it, and one of our pushes may be why
-    bool strange;       // `lease` is none that we know of
+    bool strange;       // `lease` is no commit that we have pushed
     struct git_pushed out;
     git_push_cb *cb;
     void *arg;
@@ -205,7 +205,7 @@ static int take_there(struct git_job *j, struct err *e)
     return k->strange ? 0 : refuse(k, e);
 }
 
-/// What the repository does not have, somebody else pushed.
+/// A commit that the repository does not have was pushed by another client.
 static void ask_ours(struct git_job *j)
 {
     if (self(j)->strange) {
@@ -379,7 +379,7 @@ static int take_own_head(struct git_job *j, struct err *e)
     return 0;
 }
 
-/// Nobody works in a clone of ours; worktrees begin with what it has checked out.
+/// No user works in a clone of ours; worktrees begin with what it has checked out.
 static void check_out(struct git_job *j)
 {
     struct pull_job *k = puller(j);
