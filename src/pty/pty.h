@@ -9,8 +9,7 @@
 /// are close-on-exec; the master does not block.
 ///
 /// The slave stays open on our side for as long as the pair lives. So a program that has closed its
-/// terminal for a while does not look like one that has ended: how it ended is learnt from the
-/// process alone.
+/// terminal for a while does not look like one that has ended: only the process tells that.
 struct pty {
     int master, slave;
 };

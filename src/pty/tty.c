@@ -4,9 +4,8 @@
 //                                    │
 //                                    └── exit(), a deadly signal: the same, by atexit and handlers
 //
-// A raw terminal without its program is useless to most people, so the way back must not depend on
-// anybody remembering it. The handlers do what is allowed in a signal handler, no more: write and
-// tcsetattr. SIGKILL cannot be caught; the shell we came from then mends its terminal itself.
+// Most users cannot repair a raw terminal whose program is gone, so giving it back must not depend on every caller.
+// The handlers do only what is allowed in a signal handler: write and tcsetattr. SIGKILL cannot be caught; the shell we came from then mends its terminal itself.
 //
 // TCSANOW always: TCSAFLUSH would drop what was typed ahead, which belongs to the shell that is about
 // to start, and TCSADRAIN would wait for a terminal that was stopped with Ctrl-S.
