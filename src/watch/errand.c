@@ -33,7 +33,7 @@
 
 enum { LINKS_MAX = 40, CHUNK = 64 * 1024 };
 
-// file systems that other machines change without telling this kernel
+// file systems that other machines can change without this kernel noticing
 static const uint32_t remote_magic[] = {
     0x00006969, // nfs
     0x0000517b, // smb
@@ -136,7 +136,7 @@ static bool watch_self(struct errand_way *v, const char *here, struct hop *hop, 
     return lstat(here, st) == 0 && S_ISDIR(st->st_mode);
 }
 
-/// Watch the directory where `name` lies, then look what it is.
+/// Watch the directory that contains `name`, then look what it is.
 static bool watch_place(struct errand_way *v, const char *here, const char *name, struct hop *hop,
                         struct stat *st)
 {

@@ -9,8 +9,7 @@
 //     docs/*.pdf   with a slash inside or in front: the path from the watched directory on
 //     !keep.tmp    the opposite; the last rule that fits decides
 //
-// `*` stands for any run of bytes, slashes included. What lies below an ignored directory is never
-// asked about.
+// `*` stands for any run of bytes, slashes included. Files below an ignored directory are never looked up.
 
 /// Version control, package trees, and what editors leave beside a file while they save it.
 extern const char *const watch_ignore_default[];

@@ -1,4 +1,4 @@
-// One inotify descriptor for all watches, and who sits on which of its watch descriptors.
+// One inotify descriptor for all watches, and the seats on each of its watch descriptors.
 //
 // The kernel gives one watch descriptor per inode: two trees that overlap get the same number and share it as
 // seats on one list. An event is only a hint: it queues a directory to be read or marks a file to be looked
@@ -43,7 +43,7 @@ static struct seat *seats_on(const struct watcher *wr, int wd)
     return wr->cap_seats != 0 ? wr->seats[slot_of(wr, wd)] : NULL;
 }
 
-/// Take `s` off its list. True when nobody is left on the descriptor: its slot is free then, and those behind it that
+/// Take `s` off its list. True when the descriptor has no seats left: its slot is free then, and later slots that
 /// would no longer be found move up.
 static bool unlist(struct watcher *wr, struct seat *s)
 {
@@ -253,7 +253,7 @@ void notify__drain(struct watcher *wr)
         }
     }
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        watch__rescan(wr); // what we could not read we must go and see
+        watch__rescan(wr); // events are lost: look everywhere
     }
 }
 

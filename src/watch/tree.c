@@ -16,7 +16,7 @@
 
 #include "watch/watch_int.h"
 
-/// Where `name` is or belongs in a sorted array of `n` nodes, whose names lie `offset` bytes in.
+/// Where `name` is or belongs in a sorted array of `n` nodes, whose names are at `offset`.
 static uint32_t find(void *const *nodes, uint32_t n, size_t offset, const char *name, bool *found)
 {
     uint32_t low = 0, high = n;

@@ -13,7 +13,7 @@ struct loop;
 struct watcher;
 struct watch;
 
-/// Something does not work as well as it should, and the user can fix it.
+/// The watcher works, but slower than it should, and the user can fix it.
 struct watch_warning {
     const char *code;    // "WATCH_DEGRADED"
     const char *message; // what happened, to which path, what it means

@@ -25,7 +25,7 @@ enum {
     STRAYS_MAX = 1024,
 };
 
-// ---- who sits on an inotify watch ------------------------------------------------------------
+// ---- seats on an inotify watch ---------------------------------------------------------------
 
 enum seat_kind { SEAT_DIR, SEAT_ANCHOR };
 
@@ -92,7 +92,7 @@ enum file_flag {
     FILE_BLIND = 64,  // a link whose target gives no events
 };
 
-/// Why a pending file waits, from the most to the least trusted.
+/// Why a pending file waits; the first needs the least waiting.
 enum hold {
     HOLD_NONE,
     HOLD_READY,   // its writer closed it, or it was moved into place
@@ -148,7 +148,7 @@ struct errand {
     struct watch_file *file; // NULL: scan `dir`
     char *path;
     bool is_root; // find the way to it first
-    bool linked;  // the same, from where the link lies
+    bool linked;  // the same, from the directory that contains the link
     bool probe;   // only a directory matters
     bool check;   // no event said that it is whole
     bool known;   // `stamp` is what was reported, `seen` and `rested_ms` from the last look
@@ -171,7 +171,7 @@ struct watch_job {
     struct watch *watch;
     int fd;               // inotify, or -1
     uint64_t began;       // watcher->events at that time
-    atomic_bool given_up; // the watch was closed: nobody wants the rest
+    atomic_bool given_up; // the watch was closed: the rest is not needed
     struct arena arena;
     vec(struct errand) errands;
 };
