@@ -154,7 +154,8 @@ static void on_job_done(void *arg)
     watcher__release(wr);
 }
 
-void watch__pump(void *watch)
+/// Start the next job when there is work and none runs.
+static void pump(void *watch)
 {
     struct watch *w = watch;
     struct watcher *wr = w->owner;
@@ -183,7 +184,7 @@ void watch__pump(void *watch)
 void watch__pump_all(struct watcher *wr)
 {
     for (struct watch *w = wr->watches; w != NULL; w = w->next) {
-        watch__pump(w);
+        pump(w);
     }
 }
 
@@ -209,7 +210,7 @@ static void on_sweep(void *arg)
     struct watch *w = arg;
     tree__walk(w->root, sweep_dir);
     start_sweep(w);
-    watch__pump(w);
+    pump(w);
 }
 
 static void rescan_dir(struct dir *d)
@@ -340,14 +341,14 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
     w->cb = cb;
     w->arg = arg;
     w->key = work_mount_key(w->opts.path);
-    timer_init(&w->settle, wr->loop, watch__pump, w); // it looks, or waits for the rest of the time
+    timer_init(&w->settle, wr->loop, pump, w); // it looks, or waits for the rest of the time
     timer_init(&w->sweep, wr->loop, on_sweep, w);
     w->root = tree__dir_new(w, NULL, "");
     w->root->seat.flags = DIR_LINKED;
     w->next = wr->watches;
     wr->watches = w;
     watch__queue_scan(w->root);
-    watch__pump(w);
+    pump(w);
     *out = w;
     return 0;
 }

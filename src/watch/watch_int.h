@@ -278,7 +278,6 @@ bool errand__matches(const struct watch *w, const char *name);
 void apply__errand(struct watch *w, struct errand *t, uint64_t began);
 
 // watch.c
-void watch__pump(void *watch); // start the next job when there is work and none runs
 void watch__pump_all(struct watcher *wr);
 void watch__queue_scan(struct dir *d);
 void watch__rescan(struct watcher *wr);
