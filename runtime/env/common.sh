@@ -1,7 +1,7 @@
 # What rendered environments call, for bash, zsh and POSIX shells. Nothing here forks. A value that is
 # expected is written "=value", "-" when the variable is expected not to be set.
 
-# __afloat_keep NAME: the user changed it, so it stays; says so once
+# __afloat_keep NAME: the user changed it, so keep it; print a notice once
 __afloat_keep() {
     case " ${__afloat_kept-} " in
     *" $1 "*) ;;
@@ -84,7 +84,7 @@ __afloat_list() {
     fi
 }
 
-# __afloat_back NAME ELEMENT BEFORE: an element that was there before us returns behind the first of
+# __afloat_back NAME ELEMENT BEFORE: put back an element that was there before us, after the first element of
 # BEFORE that is still there
 __afloat_back() {
     eval "__afloat_now=\"\${$1-}\""
@@ -108,7 +108,7 @@ __afloat_back() {
     export "$1=$2${__afloat_now:+:$__afloat_now}"
 }
 
-# __afloat_own FRONT GENERATION: our elements in front of PATH, and how often we were applied ("": never)
+# __afloat_own FRONT GENERATION: our elements in front of PATH; the number of environments applied so far ("": none)
 __afloat_own() {
     __afloat_front=$1
     if [ -n "$2" ]; then

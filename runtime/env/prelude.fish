@@ -30,7 +30,7 @@ function __afloat_unset
     end
 end
 
-# where in a list our elements of PATH begin; 0 when they are not there, one behind the other
+# the index in a list at which our elements of PATH begin; 0 when they are not there in this order
 function __afloat_front_at
     set -l --path __afloat_first $__afloat_front
     set -l __afloat_i 1

@@ -1,4 +1,4 @@
-# What an Afloat shell does in bash: behind the functions of the environment, around ~/.bashrc.
+# What an Afloat shell does in bash: after the functions of the environment, around ~/.bashrc.
 #
 # `pending` in the session's directory is there exactly while something is to be done; each line is
 # "ID KIND ARG". What was done is acknowledged by a file ack.ID that holds its status. Nothing here
@@ -6,7 +6,7 @@
 
 __afloat_file=$AFLOAT_RELOAD_FILE
 __afloat_dir=${__afloat_file%/*}
-__afloat_front=${__AFLOAT_FRONT-} # without reloads nobody else says it
+__afloat_front=${__AFLOAT_FRONT-} # without reloads no environment file sets it
 unset __AFLOAT_FRONT
 __afloat_seen_env=0
 __afloat_seen=0
@@ -44,7 +44,7 @@ __afloat_task() {
     return "$__afloat_code"
 }
 
-# What was said while somebody may have been typing is shown at the prompt.
+# Show the notices that came while the user may have been typing, at the prompt.
 __afloat_tell() {
     local lines
     __afloat_said=
@@ -62,7 +62,7 @@ __afloat_take() {
     return "$code"
 }
 
-# Do what is pending; with an argument only what nobody can see: somebody may be typing.
+# Do what is pending; with an argument only what prints nothing, since the user may be typing.
 __afloat_reload_apply() {
     [[ -e $__afloat_file ]] || return 0
     local code lines line id kind arg
@@ -86,12 +86,12 @@ __afloat_reload_apply() {
     done
 }
 
-# Our directories belong into PATH, whatever another hook has dropped; with "first" to its front.
+# Put our directories back into PATH when another hook has dropped them; with "first" to its front.
 __afloat_restore_path() {
     __afloat_refront "$@"
 }
 
-# Something waits, or somebody has changed PATH or the prompt.
+# Something is pending, or PATH or the prompt was changed.
 __afloat_settle() {
     __afloat_reload_apply
     [[ -z $__afloat_said ]] || __afloat_tell
@@ -129,7 +129,7 @@ __afloat_on_signal() {
     __afloat_reload_apply quiet
 }
 
-# Ask for what changed, take what is there already.
+# Ask for a reload, and apply what is pending already.
 __afloat_reload_key() {
     builtin echo key 2>/dev/null >|"$__afloat_dir/ask.reload"
     __afloat_reload_apply

@@ -1,9 +1,9 @@
-# What an Afloat shell does in fish: behind the functions of the environment and config.fish. See
+# What an Afloat shell does in fish: after the functions of the environment and config.fish. See
 # init.bash for the words.
 
 set -g __afloat_file $AFLOAT_RELOAD_FILE
 set -g __afloat_dir (string replace -r '/[^/]*$' '' -- $__afloat_file)
-set -g __afloat_front $__AFLOAT_FRONT # without reloads nobody else says it
+set -g __afloat_front $__AFLOAT_FRONT # without reloads no environment file sets it
 set -e __AFLOAT_FRONT
 set -g __afloat_seen_env 0
 set -g __afloat_seen 0
@@ -42,7 +42,7 @@ function __afloat_task
     return $__afloat_code
 end
 
-# What was said while somebody may have been typing is shown at the prompt.
+# Show the notices that came while the user may have been typing, at the prompt.
 function __afloat_tell
     set -g __afloat_said
     set -l text
@@ -63,7 +63,7 @@ function __afloat_take
     return $code
 end
 
-# Do what is pending; with an argument only what nobody can see: somebody may be typing.
+# Do what is pending; with an argument only what prints nothing, since the user may be typing.
 function __afloat_reload_apply
     test -e $__afloat_file; or return 0
     set -l text
@@ -91,7 +91,7 @@ function __afloat_reload_apply
     end
 end
 
-# Our directories belong into PATH, whatever another hook has dropped; with "first" to its front.
+# Put our directories back into PATH when another hook has dropped them; with "first" to its front.
 function __afloat_restore_path
     __afloat_refront $argv
     set -g __afloat_path $PATH
@@ -110,7 +110,7 @@ function __afloat_on_signal --on-signal URG
     __afloat_reload_apply quiet
 end
 
-# Ask for what changed, take what is there already.
+# Ask for a reload, and apply what is pending already.
 function __afloat_reload_key
     echo key 2>/dev/null >$__afloat_dir/ask.reload
     __afloat_reload_apply quiet

@@ -1,4 +1,4 @@
-# What an Afloat shell does in zsh: behind the functions of the environment, around ~/.zshrc. See
+# What an Afloat shell does in zsh: after the functions of the environment, around ~/.zshrc. See
 # init.bash for the words; the functions run under zsh's own options, whatever the user has set.
 
 if (( $#__afloat_user_zdotdir )); then
@@ -11,7 +11,7 @@ unset __afloat_user_zdotdir __afloat_zdotdir
 
 typeset -g __afloat_file=$AFLOAT_RELOAD_FILE
 typeset -g __afloat_dir=${__afloat_file%/*}
-typeset -g __afloat_front=${__AFLOAT_FRONT-} # without reloads nobody else says it
+typeset -g __afloat_front=${__AFLOAT_FRONT-} # without reloads no environment file sets it
 unset __AFLOAT_FRONT
 typeset -gi __afloat_seen_env=0 __afloat_seen=0
 typeset -g __afloat_path=$PATH __afloat_said= __afloat_failed=
@@ -46,7 +46,7 @@ __afloat_task() {
     return $__afloat_code
 }
 
-# What was said while somebody may have been typing is shown at the prompt.
+# Show the notices that came while the user may have been typing, at the prompt.
 __afloat_tell() {
     __afloat_said=
     builtin print -r -- "$(<$__afloat_dir/said)" >&2
@@ -62,7 +62,7 @@ __afloat_take() {
     return $code
 }
 
-# Do what is pending; with an argument only what nobody can see: somebody may be typing.
+# Do what is pending; with an argument only what prints nothing, since the user may be typing.
 __afloat_reload_apply() {
     [[ -e $__afloat_file ]] || return 0
     local code line id kind arg
@@ -87,7 +87,7 @@ __afloat_reload_apply() {
     done
 }
 
-# Our directories belong into PATH, whatever another hook has dropped; with "first" to its front.
+# Put our directories back into PATH when another hook has dropped them; with "first" to its front.
 __afloat_restore_path() {
     __afloat_refront "$@"
     __afloat_path=$PATH
@@ -104,7 +104,7 @@ __afloat_reload_hook() {
     return $code
 }
 
-# Two hooks that watch over each other: whoever empties one list leaves the other.
+# Two hooks that reinstall each other: a program that empties one list leaves the other.
 __afloat_install() {
     typeset -ga precmd_functions preexec_functions
     (( ${precmd_functions[(I)__afloat_reload_hook]} )) || precmd_functions+=(__afloat_reload_hook)
@@ -118,7 +118,7 @@ __afloat_on_signal() {
     __afloat_reload_apply quiet
 }
 
-# Ask for what changed, take what is there already.
+# Ask for a reload, and apply what is pending already.
 __afloat_reload_key() {
     builtin print -r key 2>/dev/null >|$__afloat_dir/ask.reload
     __afloat_reload_apply quiet
