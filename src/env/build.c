@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/shipped.h"
 #include "env/child.h"
 #include "env/delegate.h"
 #include "env/paths.h"
@@ -252,7 +251,7 @@ static void start_bash(struct env_build *b, const char *file, struct str text,
                                  "--noprofile",
                                  "--norc",
                                  "-c",
-                                 env_shipped("provider.bash"),
+                                 shipped_get(shipped_env, "provider.bash")->text,
                                  "afloat",
                                  file,
                                  b->spec.exact ? "exact" : "any"};

@@ -161,7 +161,7 @@ void env_render_prelude(enum env_dialect d, struct buf *out)
 {
     assert((size_t)d < ARRAY_LEN(preludes));
     for (size_t i = 0; i < ARRAY_LEN(preludes[d]) && preludes[d][i] != NULL; i++) {
-        buf_addz(out, env_shipped(preludes[d][i]));
+        buf_addz(out, shipped_get(shipped_env, preludes[d][i])->text);
     }
 }
 

@@ -344,5 +344,5 @@ void hook_text(enum env_dialect d, const char *program, const char *base, struct
     env_quote(out, d, base);
     buf_addf(out, fish ? "\nset -g __afloat_hook_id %llx\n" : "\n__afloat_hook_id=%llx\n",
              (unsigned long long)time_wall_ms()); // a process id alone may come again
-    buf_addz(out, env_shipped(files[d]));
+    buf_addz(out, shipped_get(shipped_env, files[d])->text);
 }

@@ -14,18 +14,8 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "base/shipped.h"
 #include "env/render.h"
 #include "shell/rc_int.h"
-
-static void add_shipped(struct buf *out, const char *name)
-{
-    for (const struct shipped *s = shipped_shell; s->rel != NULL; s++) {
-        if (strcmp(s->rel, name) == 0) {
-            buf_add(out, s->text, s->n);
-        }
-    }
-}
 
 /// The marker, the environment's functions and our own, as one file.
 static int write_init(const char *dir, const char *name, enum env_dialect d, const char *script,
@@ -35,7 +25,7 @@ static int write_init(const char *dir, const char *name, enum env_dialect d, con
     buf_addz(&text, d == ENV_FISH ? "set -g __afloat_marker " : "__afloat_marker=");
     buf_addz(&text, marker ? "1\n" : "''\n");
     env_render_prelude(d, &text);
-    add_shipped(&text, script);
+    buf_addz(&text, shipped_get(shipped_shell, script)->text);
     int rc = env_render_write(dir, name, buf_str(&text), e);
     buf_fini(&text);
     return rc;
@@ -56,7 +46,7 @@ static int prepare_zsh(struct rc_start *out, struct arena *a, const char *dir, c
     if (mkdir(zdotdir, 0700) != 0 && errno != EEXIST) {
         return err_sys(e, "cannot make '%s'", zdotdir);
     }
-    add_shipped(&text, "zshenv.zsh");
+    buf_addz(&text, shipped_get(shipped_shell, "zshenv.zsh")->text);
     int rc = env_render_write(zdotdir, ".zshenv", buf_str(&text), e);
     buf_fini(&text);
     return rc < 0 ? rc : write_init(zdotdir, ".zshrc", ENV_ZSH, "init.zsh", marker, e);
