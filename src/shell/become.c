@@ -1,4 +1,4 @@
-// A program that replaces our process: it has our terminal, parent and job, and its exit code is ours.
+// A program that replaces our process, and so has our terminal, parent, job and exit code.
 //
 // An interactive shell gets our rc files here too, for the marker and for the order of PATH. It has no
 // session directory, and no process remains to remove files later. But nothing in them depends on a

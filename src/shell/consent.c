@@ -4,8 +4,8 @@
 //     else ── terminal ──> [f]ollow [o]nce [n]o [?] ── f, o ──> stored, continue
 //          └─ none, n ──> ERR_DENIED with the command to type
 //
-// Later builds ask the gate alone: a changed file of a place that is not followed is then a failed
-// build that says what to type, and the shell keeps what it has.
+// Later builds ask the gate alone. If a file of a place that is not followed has changed, the build fails with a
+// message that says what to type, and the shell keeps its environment.
 
 #include "shell/consent.h"
 
@@ -16,8 +16,7 @@
 
 enum { ANSWER_BYTES = 256, SHOW_MAX = 256 << 10 };
 
-/// Show the files that the answer is about: those that are hashed. Neither names nor contents are trusted
-/// yet.
+/// Show the files that the question is about: those that are hashed. Neither names nor contents are trusted yet.
 static void show(const char *root)
 {
     struct tree t;
@@ -42,7 +41,7 @@ static void show(const char *root)
     tree_fini(&t);
 }
 
-/// `e` says why it may not be used, and keeps saying so after a no.
+/// `e` says why it may not be used; a no leaves it as it is.
 static int ask(const struct home *home, const char *root, struct err *e)
 {
     visible_say("'%s' has an environment that is not trusted yet.", root);

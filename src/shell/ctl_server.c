@@ -1,11 +1,11 @@
 // Answering on the control socket.
 //
 // A connection is one question and one answer. The socket is in a directory that only its owner can enter,
-// so the asker is the user; still a question is bounded, and one that is not JSON gets an error.
+// so the caller is the user. Still, a question has a maximum size, and one that is not JSON gets an error.
 //
 // Invariants:
 //   - a call is freed when its handle has closed *and* (it was answered, was never asked, or the server
-//     is gone): a call that is kept for later may be answered even if the asker has left.
+//     is gone): a call that is kept for later may be answered even if the caller has disconnected.
 
 #include "shell/ctl_server.h"
 

@@ -10,7 +10,7 @@ struct ctl_server;
 struct ctl_call; // one question, valid until it is answered or the server is closed
 
 /// Answer now or later, with exactly one of the two functions below. `op` and `arg` (may be NULL) are
-/// borrowed for the call. An answer to an asker who has left is discarded.
+/// borrowed for the call. If the caller has disconnected, the answer is discarded.
 typedef void ctl_fn(struct ctl_call *call, const char *op, const char *arg, void *data);
 
 /// Listen in the session's directory `d` (borrowed for the call). The caller ends it with ctl_server_close();

@@ -110,7 +110,7 @@ static void offer(struct live *v)
         fail_offer(v, rc, e.msg);
         return;
     }
-    if (v->stuck) { // of a time when it could not be
+    if (v->stuck) { // it could not be handed over before
         v->stuck = false;
         free(v->run->failure);
         v->run->failure = NULL;
@@ -135,7 +135,7 @@ int live__offer_task(struct live *v, const char *name, bool force, struct err *e
     while (r != NULL && i < r->tasks.n && strcmp(r->tasks.p[i].name, name) != 0) {
         i++;
     }
-    if (r == NULL || i == r->tasks.n) { // the newest environment has it no more
+    if (r == NULL || i == r->tasks.n) { // the newest environment no longer has it
         return err_set(e, ERR_NOT_FOUND, "there is no task '%s'", name);
     }
     task_text(&r->tasks.p[i], v->dialect, force, &text);
@@ -157,7 +157,7 @@ static void on_acked(uint64_t id, int status, void *arg)
 {
     struct live *v = arg;
     if (id != v->offer_id) {
-        return; // a task or a note: the shell has said what there is to say
+        return; // a task or a note: the shell has shown the result
     }
     v->offer_id = 0;
     if (status != 0 && v->damaged++ < DAMAGED_MAX) {
@@ -179,7 +179,7 @@ static void on_acked(uint64_t id, int status, void *arg)
 
 void live__reload(struct live *v, bool force)
 {
-    // what failed may succeed now without a changed input: after `git add`, or with a network
+    // what failed may succeed now although no input has changed: after `git add`, or with a network
     force |= env_coord_get_state(v->run->coord) == ENV_FAILED;
     env_coord_reload(v->run->coord, force);
     v->by_key = true;

@@ -224,7 +224,7 @@ void live__on_call(struct ctl_call *call, const char *op, const char *arg, void 
         }
         return;
     }
-    ctl_fail(call, ERR_USAGE, "the shell does not know this question");
+    ctl_fail(call, ERR_USAGE, "unknown operation of the shell's control socket");
 }
 
 void live__end_calls(struct live *v)

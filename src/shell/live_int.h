@@ -9,15 +9,15 @@
 
 // The running session between its parts: coordinator, offers, control socket, terminal.
 
-/// Somebody who waits for a task.
+/// A caller that waits for a task.
 struct live_task {
     struct live *live;
-    struct ctl_call *call; // NULL once the socket is closed
+    struct ctl_call *call;
     struct env_tasks *tasks;
     char *name;
-    vec(char *) left;  // for the shell itself
-    struct buf output; // what they printed
-    char *failed;      // why the first that failed did; NULL
+    vec(char *) left;  // tasks for the shell itself
+    struct buf output; // of the tasks
+    char *failed;      // the first one that failed, and why; NULL: none
 };
 
 struct task_watch; // live_tasks.c
@@ -55,7 +55,7 @@ void live__show(struct live *v, enum status_state s);
 void live__note(struct live *v, const char *slot, const char *text);
 /// Build if an input changed, the last build failed, or with `force`.
 void live__reload(struct live *v, bool force);
-/// Hand a task to the shell; with `force` whatever its `status` says.
+/// Hand a task to the shell; with `force` its `status` is not asked.
 int live__offer_task(struct live *v, const char *name, bool force, struct err *e) MUST_CHECK;
 /// Take over what tasks exported, and offer it.
 void live__take_exports(struct live *v, const struct env_tasks_end *end);

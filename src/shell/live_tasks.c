@@ -4,9 +4,9 @@
 //         │                           └── those that changed run, beside the shell; exports are offered
 //         └ of a task for the shell ──> the shell runs it at its next prompt
 //
-// One that changes while they run is looked at when they are over. A new environment may bring other tasks, and an
-// input may have changed before its task was known: so they are looked at then, too. What they say is one line each
-// at the prompt; what they print is not shown.
+// If an input changes while they run, its task is looked at when they are over. A new environment may bring other
+// tasks, and an input may have changed before its task was known, so tasks are looked at then, too. The prompt shows
+// one line for each task; what a task prints is not shown.
 
 #include <assert.h>
 

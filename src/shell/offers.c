@@ -4,10 +4,10 @@
 //                                                                  │ directory event
 //     acked <── NAME and ack.ID removed, `pending` replaced or removed <──┘
 //
-// On a full disk nothing could be said any more: one file is kept for nothing but to be given up then.
+// On a full disk even a message could not be written, so one file is kept only to be deleted then.
 //
-// Every file is made whole elsewhere and renamed, so the shell never sees half of one. An event says
-// only that something happened; what did is found by looking for the answers that are due.
+// Every file is written under another name and renamed, so the shell never sees half of one. An event says
+// only that something happened; what it was is found by looking for the answers that are due.
 
 #include "shell/offers.h"
 
@@ -161,7 +161,7 @@ static void on_poll(void *arg)
 
 // ---- offers --------------------------------------------------------------------------------
 
-/// What may stand on a line of `pending`, fit for a terminal.
+/// `text` as one line of `pending`, safe for a terminal.
 static char *one_line(struct str text)
 {
     struct buf line = {.max = SIZE_MAX};
@@ -212,7 +212,7 @@ static int add_file(struct offers *o, const char *kind, const char *slot, char *
     return add(o, (struct offer){.kind = kind, .file = name, .arg = arg}, slot, e);
 }
 
-/// Keep a file that can be removed when the disk is full; where it is full already, later.
+/// Keep a file that can be removed when the disk is full. If it is full now, a later call makes the file.
 static void keep_spare(struct offers *o)
 {
     static const char zeros[SPARE_BYTES];

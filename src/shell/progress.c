@@ -28,7 +28,7 @@ static uint64_t elapsed_ms(const struct progress *p)
     return (time_mono_ns() - p->since_ns) / 1000000;
 }
 
-/// What is done before anybody could read it is not shown at all.
+/// A step that ends within SHOW_AFTER_MS is not shown at all.
 static void draw(const struct progress *p, struct buf *b)
 {
     if (!p->live || p->text == NULL || elapsed_ms(p) < SHOW_AFTER_MS) {

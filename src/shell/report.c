@@ -54,7 +54,7 @@ static void tell(struct report *r, const struct news *n)
     buf_fini(&body);
 }
 
-/// The shell may pass over a result: what it applies in the end comes from all these files.
+/// The shell may skip a result: what it applies in the end comes from all these files.
 static void add_waiting(struct report *r, const char *path)
 {
     vec_foreach (it, &r->waiting) {

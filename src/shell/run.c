@@ -4,8 +4,7 @@
 //                                                         └── else: the program takes our place
 //
 // Without a terminal that we are in the foreground of, there is no prompt to show anything at: that is like
-// --no-reload. The program then replaces our process, so it has our terminal, parent and job, and its exit
-// code is ours.
+// --no-reload. The program then replaces our process (become.c).
 
 #include <assert.h>
 #include <unistd.h>

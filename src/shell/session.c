@@ -5,12 +5,11 @@
 //     running ── HUP, TERM, INT, QUIT, or the terminal is gone ──> shell gets HUP, later KILL ──> over
 //     running ── TSTP ──> terminal given back, we stop ── CONT, in the foreground ──> running
 //
-// The terminal is given back before on_exit, so that its receiver may print. A shell that was hung
-// up and does not go is killed after two seconds; its background jobs live on, as they do when any
-// terminal is closed.
+// The terminal is given back before on_exit, so that the callback may print. A shell that was hung up and does
+// not end is killed after two seconds; its background jobs live on, as they do when any terminal is closed.
 //
-// We never write a byte into the pseudo-terminal that the user did not type, but for one thing: with a row
-// a program that asks for the size of the terminal gets its answer from us.
+// We write no byte into the pseudo-terminal that the user did not type, with one exception: with a row, we answer
+// a program that asks for the size of the terminal.
 
 #include "shell/session.h"
 
@@ -26,7 +25,7 @@
 #include "pty/tty.h"
 #include "term/rowfilter.h"
 
-// A program that saves the cursor comes back to it at once; SAVED_MS later it is one that never does.
+// A program that saves the cursor restores it at once; if it has not after SAVED_MS, it never will.
 enum { KILL_AFTER_MS = 2000, SAVED_MS = 1000, EXIT_MISSING = 127, EXIT_SIGNAL = 128 };
 
 static const int ends[] = {SIGHUP, SIGTERM, SIGINT, SIGQUIT};

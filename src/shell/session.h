@@ -4,8 +4,8 @@
 #include "loop/loop.h"
 #include "shell/status.h"
 
-// A shell in a pseudo-terminal of ours, on the user's terminal. It knows no project and no environment:
-// it is told what to run and what to show, and tells how it ended. Belongs to the loop thread.
+// A shell in our pseudo-terminal, on the user's terminal. It knows no project and no environment: the caller says
+// what to run and what to show, and learns how the shell ended. Belongs to the loop thread.
 
 struct session;
 

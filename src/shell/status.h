@@ -6,7 +6,7 @@
 
 enum status_mode { STATUS_PROMPT, STATUS_ROW, STATUS_NONE };
 
-/// By its name on the command line; false when there is none.
+/// Find a mode by its name on the command line; false when no mode has that name.
 bool status_mode_of(const char *name, enum status_mode *out);
 
 // state, its name, colours of the row (SGR parameters)

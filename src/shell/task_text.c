@@ -6,7 +6,7 @@
 //     sh -c 'test -e done' && return 0      nothing to do
 //     the command as it is written
 //
-// The words around the command are ours, and all that comes from the project in them is quoted.
+// The words around the command are ours; what they contain from the project is quoted.
 
 #include "shell/task_text.h"
 
@@ -14,7 +14,7 @@
 
 #include "env/render.h"
 
-/// How a dialect says it.
+/// The words of each dialect.
 static const struct {
     const char *cd, *set, *is;
 } words[] = {
