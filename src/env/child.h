@@ -4,8 +4,8 @@
 #include "base/err.h"
 #include "loop/loop.h"
 
-// A program that builds something: bounded in time, its output shown line by line, ended with
-// everything that it started.
+// A program that builds something: it has a time limit, its output is shown line by line, and everything that it
+// started ends with it.
 
 struct box;
 struct env_child;

@@ -21,7 +21,7 @@ static const char nix_users[] =
     "HOME TMP TMPDIR TEMP TEMPDIR TERM TZ SSL_CERT_FILE NIX_SSL_CERT_FILE NIX_LOG_FD NIX_REMOTE "
     "USER LOGNAME";
 
-// Of stdenv: meant for a build in a sandbox, noise in the user's shell.
+// Of stdenv: needed in a sandboxed build only, useless in the user's shell.
 static const char nix_noise[] =
     "NIX_BUILD_TOP NIX_BUILD_CORES out outputs builder system name shellHook stdenv phases "
     "buildPhase buildInputs nativeBuildInputs propagatedBuildInputs propagatedNativeBuildInputs "

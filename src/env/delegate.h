@@ -11,7 +11,7 @@ struct env_delegate {
     const char *const *inputs; // NULL-terminated, relative to the root: always watched
     /// Read `text`, the output of `who`, into `vars` (which hold the environment it was started with).
     int (*read)(struct env_vars *vars, const char *who, struct str text, struct err *e);
-    bool evaluates; // it runs no program of the project's but in a sandbox of its own
+    bool evaluates; // it runs programs of the project only in its own sandbox
     bool traces;    // it prints which files it evaluates, see env_nix_evaluated()
 };
 

@@ -1,6 +1,6 @@
-// Dotenv files, which have no standard: what the common readers agree on.
+// Dotenv files. They have no standard; this is what the common readers agree on.
 //
-// The file is data from a stranger. It is parsed, never handed to a shell, so `$(...)`, backquotes and
+// The file is untrusted data. It is parsed, never handed to a shell, so `$(...)`, backquotes and
 // `;` are plain characters. `$NAME` is one too, as in env.toml: passwords hold dollar signs.
 
 #include "env/dotenv.h"
@@ -28,8 +28,8 @@ static struct str take_name(struct str *line)
     return name;
 }
 
-// Read from after the opening quote to the closing one, which may be some lines on. The text between goes to
-// `out`; in double quotes escapes are resolved, and `\$` is kept apart from `$`.
+// Read up to the closing quote, which may be on a later line, and append the text to `out`. In double quotes
+// escapes are resolved, and `\$` is kept apart from `$`.
 static int read_quoted(struct dotenv_reader *r, struct str *line, char quote, struct buf *out)
 {
     size_t i = 0;

@@ -2,10 +2,10 @@
 
 #include "env/spec.h"
 
-/// Who decides whether the files of a project may be used. Nothing of them is evaluated or run before.
+/// Decides whether the files of a project may be used. Nothing in them is evaluated or run before that.
 struct env_gate {
     /// 0, or ERR_DENIED with a message that says what to type. Called on a worker: it may block, and
-    /// may touch only what `arg` owns. It may add inputs to the spec whose change can change the answer.
+    /// may touch only what `arg` owns. It may add inputs to the spec, on which its answer depends.
     int (*check)(struct env_spec *s, void *arg, struct err *e);
     void *arg;
 };
@@ -15,9 +15,9 @@ struct env_gate {
 /// end it with env_gate_trust_fini().
 void env_gate_trust_init(struct env_gate *g, const char *home);
 void env_gate_trust_fini(struct env_gate *g);
-/// The same gate for builds that no person at a shell has begun. Where programs of the project would run,
-/// a followed place is not enough: a model that may write the project's files writes those programs too.
-/// They must have been trusted as they are; and since they may read others that are not hashed, they run in
+/// The same gate for builds that no user at a shell has begun. Where programs of the project would run, it is
+/// not enough that the place is followed: a model that may write the project's files may have written them.
+/// Their present content must have been trusted; and since they may read files that are not hashed, they run in
 /// a box (env_spec.box), see env_gate_unattended_set(). `runtime` is AFLOAT_RUNTIME, copied.
 void env_gate_unattended_init(struct env_gate *g, const char *home, const char *runtime);
 /// What the box is from the next build on: none at all without `boxed`; `hide`, NULL at its end, is copied. On the

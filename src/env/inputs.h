@@ -44,12 +44,12 @@ struct env_tracked {
     struct env_print asked; // `now` when that began
 };
 
-/// In the caller's storage, who fills in the first part before anything else.
+/// In the caller's storage; the caller fills in the first part.
 struct env_inputs {
     struct watcher *watcher; // NULL: nothing is watched
     struct lane *lane;       // for looking
     const char *root;        // of the project
-    /// The watcher has looked at one; it may be what it was. `at_ns`: when it became so, 0: nobody knows.
+    /// The watcher has looked at an input, which may be unchanged. `at_ns`: when it last changed; 0: unknown.
     void (*on_seen)(struct env_tracked *in, int64_t at_ns, void *arg);
     void (*on_looked)(void *arg); // env_inputs_look() is done
     void (*on_log)(struct str line, void *arg);
@@ -84,5 +84,5 @@ void env_inputs_add(struct env_inputs *s, const struct env_input *found, uint64_
 void env_inputs_settle(struct env_inputs *s, uint64_t build, bool ok);
 
 /// Look at all files on a worker, whether or not the watcher has seen the last save; `on_looked` follows.
-/// Nothing happens when a look is under way: its `on_looked` serves.
+/// While a look is under way nothing new begins; its `on_looked` follows.
 void env_inputs_look(struct env_inputs *s);

@@ -1,8 +1,7 @@
 // Whose element is whose in PATH and its like.
 //
-// A builder returns a whole PATH; the shell has another by then, with the user's additions. Copying the
-// builder's value over it would lose those (the oldest complaint about such tools), so only the difference
-// travels: which elements were put in front, which at the end. It is the smallest front F for which
+// A builder returns a whole PATH, but the user may have added to that of the shell. Copying the builder's value
+// over it would lose those additions (the oldest complaint about such tools), so only the difference is used: which elements were put in front, which at the end. It is the smallest front F for which
 //
 //     now  =  F  +  (base without F)  +  B
 //

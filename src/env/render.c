@@ -7,8 +7,8 @@
 //     : end 7
 //
 // The text holds only calls of our own functions with quoted words, so the dialects differ only in quoting.
-// Code of others is such a word only when it is a bash function, of nix or devenv. A shell evaluates the text
-// only when length and last line are right: a file cut by a full disk is never applied in part.
+// The only foreign code in it are bash functions of nix or devenv, each as one such word. A shell evaluates the
+// text only when length and last line are right: a file that a full disk has cut is never applied in part.
 
 #include "env/render.h"
 

@@ -4,11 +4,11 @@
 //                                                       └── place, new or shared ── coordinator
 //     env_guest_ask ── first build over? ── has a file changed? (worker) ── answer
 //
-// The outer environment is part of what is shared because the result depends on it: `${HOME}/bin` of one
-// client is not that of another. Variables that belong to a shell itself (SHLVL, PWD) do not count.
+// Guests share a place only if their outer environments are equal, since the result depends on it: `${HOME}/bin`
+// of one client is not that of another. Variables that belong to a shell itself (SHLVL, PWD) do not count.
 //
 // A place has one result; each guest has its own environment, made of what it brought and of that result,
-// and is told by names what changed from one to the next.
+// and is told the names of the variables that changed.
 //
 // A client may itself run in a shell that has the environment, and its user may have changed a variable
 // there. What the first build would change of such an environment is therefore the user's, and stays. The
@@ -18,7 +18,7 @@
 //   - a place has at least one guest; a guest has no place while its project is looked for.
 //   - asks are answered together, by the first of: a result, a failure, "nothing changed", or a timeout. For
 //     the first build that is a little more than one build may take: a file that changes all the time
-//     restarts it all the time, and a command must not wait for ever.
+//     restarts it all the time, and a command must not wait without end.
 
 #include "env/share.h"
 
@@ -113,8 +113,8 @@ static const char *const *environ_of(const struct env_guest *g)
     return (const char *const *)(g->environ != NULL ? g->environ : g->base);
 }
 
-/// Does the guest come from a shell that has the environment of this project? A hook's shell does not say
-/// of which, so where it stands must do.
+/// Does the guest come from a shell that has the environment of this project? A shell with `afloat hook` does
+/// not name the project, so its working directory decides.
 static bool comes_from_inside(const struct env_guest *g, const char *root)
 {
     const char *project = find(g->base, "AFLOAT_PROJECT");

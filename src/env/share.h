@@ -11,7 +11,7 @@
 //     guest ──┘
 //
 // All of it belongs to the loop thread. Callbacks are never made from inside a call; they may ask and
-// forget. Those of asks may free guests, the others must not; none may move one.
+// forget. Callbacks of asks may free guests, the others must not; none may move a guest.
 
 struct env_share;
 struct env_guest;

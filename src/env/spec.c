@@ -7,8 +7,8 @@
 //
 // Every path that is looked at becomes an input with the hash of the bytes that were read, or as missing,
 // before anything can fail: a failed build still knows what to watch, and a file that appears later is a
-// change. A file behind a symbolic link is noted under both names. So is what scripts source and .nix files
-// import, as far as their text shows (trust/sources.h).
+// change. The target of a symbolic link is an input as well as the link. So are files that scripts source and
+// .nix files import, as far as their text shows (trust/sources.h).
 //
 // Not done here: running anything (script and delegates are only named), evaluating (spec_eval.c).
 
@@ -27,7 +27,7 @@
 #include "sandbox/box.h"
 #include "trust/sources.h"
 
-enum { SOURCES_MAX = 256 }; // inputs, after which no more are looked for in texts
+enum { SOURCES_MAX = 256 }; // with so many inputs, texts are not searched for more
 
 static const char *const unit_keys[] = {"include", "dotenv", "script", "provider", "watch",
                                         "env",     "path",   "unset",  "task",     NULL};
@@ -187,7 +187,7 @@ static int read_word(struct spec_reading *r, const struct env_unit *u, const cha
         return 0;
     }
     if (v->type != TOML_STR || v->s.n == 0 || strlen(v->s.p) != v->s.n) {
-        return env__bad(u, v, r->e, "'%s' is not a text", key);
+        return env__bad(u, v, r->e, "'%s' must be a string, and not empty", key);
     }
     *out = v->s.p;
     return 0;

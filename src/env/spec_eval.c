@@ -36,7 +36,7 @@ static int value_text(const struct env_unit *u, const struct toml_member *m,
     case TOML_INT: buf_addf(out, "%lld", (long long)v->i); return 0;
     case TOML_BOOL: buf_addz(out, v->b ? "true" : "false"); return 0;
     default:
-        return env__bad(u, v, e, "'" STR_FMT "' is %s, not a text", STR_ARG(m->key),
+        return env__bad(u, v, e, "'" STR_FMT "' is %s, not a string", STR_ARG(m->key),
                         toml_type_name(v));
     }
 }

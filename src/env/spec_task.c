@@ -51,7 +51,8 @@ static int read_text(struct drafts *d, struct draft *t, const char *key, bool ne
         return 0;
     }
     if (v == NULL || v->type != TOML_STR || v->s.n == 0 || strlen(v->s.p) != v->s.n) {
-        return env__bad(t->unit, v != NULL ? v : t->at, d->e, "a task needs '%s' as a text", key);
+        return env__bad(t->unit, v != NULL ? v : t->at, d->e,
+                        "a task needs '%s', a string that is not empty", key);
     }
     *out = v->s.p;
     return 0;
@@ -72,7 +73,8 @@ static int read_env(struct drafts *d, struct draft *t)
         struct buf value = {.max = ENV_VALUE_MAX};
         struct err why = {0};
         if (!text || !env_name_ok(m->key)) {
-            return env__bad(t->unit, &m->value, d->e, "'" STR_FMT "' is not a name with a text",
+            return env__bad(t->unit, &m->value, d->e,
+                            "'" STR_FMT "' must be the name of a variable, with a string",
                             STR_ARG(m->key));
         }
         int rc = env_expand(&value, m->value.s, d->vars, &why);
@@ -183,8 +185,9 @@ static int fail_circle(struct drafts *d, size_t again)
     for (; i < d->way.n; i++) {
         buf_addf(&way, "'%s' after ", d->all.p[d->way.p[i]].task.name);
     }
-    int rc = env__bad(d->all.p[again].unit, d->all.p[again].at, d->e, "tasks in a circle: %s'%s'",
-                      buf_z(&way), d->all.p[again].task.name);
+    int rc = env__bad(d->all.p[again].unit, d->all.p[again].at, d->e,
+                      "tasks come after each other in a circle: %s'%s'", buf_z(&way),
+                      d->all.p[again].task.name);
     buf_fini(&way);
     return rc;
 }

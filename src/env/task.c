@@ -8,7 +8,7 @@
 // those that come after it. Tasks for the interactive shell, and all that come after one, are only listed at
 // the end, when it is known that nothing they come after failed: the session runs them.
 //
-// A task reports what it made in two files in a private directory that we remove at the end:
+// A task writes its results to two files in a private directory that we remove at the end:
 // AFLOAT_TASK_EXPORTS_FILE (dotenv; variables for the shell and for later tasks) and
 // AFLOAT_TASK_OUTPUT_FILE (JSON; later tasks find all of them in AFLOAT_TASKS_OUTPUTS).
 

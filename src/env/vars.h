@@ -5,9 +5,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/// An environment being worked on: names and values, in an arena of the caller's. Names that no shell
-/// can hold (`BASH_FUNC_x%%`) and those that belong to the shell itself (see env_name_is_free()) are
-/// never taken in.
+/// An environment under construction: names and values, in the caller's arena. Names that no shell can hold
+/// (`BASH_FUNC_x%%`) and those that belong to the shell itself (see env_name_is_free()) are never added.
 struct env_vars {
     struct map map; // name -> NUL-terminated value in the arena
     struct arena *arena;
@@ -23,7 +22,7 @@ void env_vars_fini(struct env_vars *v);
 void env_vars_set(struct env_vars *v, struct str name, struct str value);
 void env_vars_unset(struct env_vars *v, struct str name);
 const char *env_vars_get(const struct env_vars *v, struct str name);
-/// Take in "NAME=value" entries, a NULL-terminated array; later ones win.
+/// Add "NAME=value" entries, a NULL-terminated array; later ones win.
 void env_vars_add_environ(struct env_vars *v, const char *const *entries);
 void env_vars_copy(struct env_vars *to, const struct env_vars *from);
 /// All names, sorted by bytes, in the arena; `*n` of them.

@@ -15,7 +15,7 @@
 
 static int bad(struct err *e, const char *what)
 {
-    return err_set(e, ERR_PARSE, "the provider's answer is not of the agreed form: %s", what);
+    return err_set(e, ERR_PARSE, "the provider's answer is invalid: %s", what);
 }
 
 // A copy without NUL; false when it holds one.
@@ -42,7 +42,7 @@ static int read_set(struct env_result *r, const struct json *doc, struct err *e)
     json_foreach_member (m, set) {
         struct env_var v = {.name = arena_strdup(&r->arena, m->key)};
         if (!text_of(&r->arena, &m->value, &v.value)) {
-            return bad(e, "a value of 'set' is not a text");
+            return bad(e, "a value of 'set' is not a string");
         }
         if (takes(m->key)) {
             vec_push(&r->set, v);
@@ -60,7 +60,7 @@ static int read_unset(struct env_result *r, const struct json *doc, struct err *
     json_foreach_item (it, unset) {
         const char *name;
         if (!text_of(&r->arena, it, &name)) {
-            return bad(e, "a name in 'unset' is not a text");
+            return bad(e, "a name in 'unset' is not a string");
         }
         if (takes(it->s)) {
             vec_push(&r->unset, name);
@@ -80,7 +80,7 @@ static int read_list(struct env_result *r, const struct json_member *m, struct e
     json_foreach_item (it, &m->value) {
         const char *item;
         if (!text_of(&r->arena, it, &item) || item[0] == '\0' || strchr(item, ':') != NULL) {
-            return bad(e, "an element of a list is empty, holds a colon or is not a text");
+            return bad(e, "an element of a list is empty, contains a colon or is not a string");
         }
         l->items[l->n++] = item;
     }
@@ -120,7 +120,7 @@ static int read_answer(struct env_result *r, const struct json *doc, struct err 
     json_foreach_item (it, rc == 0 ? json_get(doc, "messages") : NULL) {
         const char *text;
         if (!text_of(&r->arena, it, &text)) {
-            return bad(e, "a message is not a text");
+            return bad(e, "a message is not a string");
         }
         vec_push(&r->messages, text);
     }
@@ -240,7 +240,7 @@ int env_wire_feed(struct env_wire *w, struct str bytes, struct err *e)
 int env_wire_end(struct env_wire *w, struct err *e)
 {
     if (w->in.n != 0) {
-        return bad(e, "its last line is cut");
+        return bad(e, "its last line is incomplete");
     }
     return w->answered ? 0 : err_set(e, ERR_PARSE, "the provider wrote no answer to descriptor 3");
 }

@@ -3,15 +3,15 @@
 #include "env/env.h"
 #include "env/vars.h"
 
-// What a provider says on descriptor 3: JSON lines, the last complete answer decides.
+// What a provider writes to descriptor 3: JSON lines, of which the last complete answer counts.
 //
-//     {"inputs":[{"path":"go.mod","kind":"file"}]}                       as often as it likes
+//     {"inputs":[{"path":"go.mod","kind":"file"}]}                       any number of times
 //     {"v":1,"set":{},"unset":[],"prepend":{},"append":{},"messages":[]}  the answer
 //     {"v":1,"environ":true}                                             the answer, for values that
 //     NAME=value NUL NAME=value NUL ... to the end                       JSON cannot hold
 //     NAME()=text NUL                                                    among them: a function of bash
 
-enum { ENV_WIRE_MAX = 8 << 20 }; // bytes of all it says
+enum { ENV_WIRE_MAX = 8 << 20 }; // bytes in all
 
 struct env_wire {
     struct buf in;               // not parsed yet
@@ -34,7 +34,7 @@ void env_wire_fini(struct env_wire *w);
 /// Take in bytes, in pieces of any size. ERR_PARSE for a line that is not JSON or not of that shape,
 /// ERR_TOO_LARGE; the wire must then not be fed again.
 int env_wire_feed(struct env_wire *w, struct str bytes, struct err *e) MUST_CHECK;
-/// No more comes. ERR_PARSE when there was no answer or its last line is cut.
+/// The provider has closed the descriptor. ERR_PARSE when there was no answer or its last line is incomplete.
 int env_wire_end(struct env_wire *w, struct err *e) MUST_CHECK;
 
 /// Apply the answer to `vars`, which hold the environment that the provider was started with.

@@ -87,7 +87,7 @@ TEST(a_script_that_fails_is_a_clear_failure)
         {"echo what went wrong >&2; kill -9 $$", "script 'env.sh': 'bash' was ended by signal 9"},
         {"echo what went wrong >&2; builtin trap - EXIT",
          "the provider wrote no answer to descriptor 3"},
-        {"echo what went wrong >&2; echo junk >&3", "not of the agreed form"},
+        {"echo what went wrong >&2; echo junk >&3", "provider's answer is invalid"},
         {"echo what went wrong >&2; exec 3>&-; true",
          "the provider wrote no answer to descriptor 3"},
     };

@@ -94,7 +94,7 @@ TEST(faults_of_env_toml_say_where)
         {"[env]\nA = 1\nA = 2\n", ".afloat/env.toml: line 3, column"},
         {"[env\n", ".afloat/env.toml: line 1"},
         {"pathh = 1", ".afloat/env.toml: line 1: unknown key 'pathh', did you mean 'path'?"},
-        {"[env]\nA = [1]", ".afloat/env.toml: line 2: 'A' is array, not a text"},
+        {"[env]\nA = [1]", ".afloat/env.toml: line 2: 'A' is array, not a string"},
         {"[env]\nPWD = '/'", ".afloat/env.toml: line 2: 'PWD' is not a name that can be set"},
         {"[env]\n'a-b' = '/'", ".afloat/env.toml: line 2: 'a-b' is not a name that can be set"},
         {"[env]\nA = '${'", ".afloat/env.toml: line 2: '${' needs a name"},
@@ -110,7 +110,7 @@ TEST(faults_of_env_toml_say_where)
         {"provider = 'script'", "provider \"script\" needs the key 'script'"},
         {"provider = 'nix'", "provider \"nix\" needs a file 'flake.nix' in '"},
         {"dotenv = ['.bad']", ".bad: line 1: expected NAME=value"},
-        {"[[task]]\nname = 'a'", "a task needs 'run' as a text"},
+        {"[[task]]\nname = 'a'", "a task needs 'run', a string that is not empty"},
         {"[[task]]\nname = 'a'\nrun = 'x'\nafter = ['b']",
          "task 'a' names 'b', and there is no such"},
         {"[[task]]\nname = 'a'\nrun = 'x'\n[[task]]\nname = 'a'\nrun = 'y'",
@@ -118,9 +118,10 @@ TEST(faults_of_env_toml_say_where)
         {"[[task]]\nname = 'a'\nrun = 'x'\nafter = ['b']\n[[task]]\nname = 'b'\nrun = 'y'\nafter = "
          "['c']\n"
          "[[task]]\nname = 'c'\nrun = 'z'\nafter = ['a']\n",
-         "tasks in a circle: 'a' after 'b' after 'c' after 'a'"},
+         "tasks come after each other in a circle: 'a' after 'b' after 'c' after 'a'"},
         {"[[task]]\nname = 'a'\nrun = 'x'\nenv = {A = '${'}", "line 4: '${' needs a name"},
-        {"[[task]]\nname = 'a'\nrun = 'x'\nbefore = ['a']", "tasks in a circle: 'a' after 'a'"},
+        {"[[task]]\nname = 'a'\nrun = 'x'\nbefore = ['a']",
+         "tasks come after each other in a circle: 'a' after 'a'"},
     };
     struct buf many = {.max = SIZE_MAX};
     rig_open();

@@ -78,17 +78,17 @@ TEST(an_environ_block_holds_what_json_cannot)
 TEST(an_answer_of_another_form_is_a_clear_failure)
 {
     static const char *const rows[][2] = {
-        {"hello\n", "not of the agreed form"},
+        {"hello\n", "provider's answer is invalid"},
         {"[1]\n", "a line is not an object"},
         {"{\"v\":2}\n", "version 'v' is not 1"},
         {"{\"v\":1,\"set\":[]}\n", "'set' is not an object"},
-        {"{\"v\":1,\"set\":{\"A\":1}}\n", "a value of 'set' is not a text"},
-        {"{\"v\":1,\"set\":{\"A\":\"x\\u0000\"}}\n", "a value of 'set' is not a text"},
+        {"{\"v\":1,\"set\":{\"A\":1}}\n", "a value of 'set' is not a string"},
+        {"{\"v\":1,\"set\":{\"A\":\"x\\u0000\"}}\n", "a value of 'set' is not a string"},
         {"{\"v\":1,\"unset\":{}}\n", "'unset' is not a list"},
-        {"{\"v\":1,\"prepend\":{\"PATH\":[\"a:b\"]}}\n", "holds a colon"},
+        {"{\"v\":1,\"prepend\":{\"PATH\":[\"a:b\"]}}\n", "contains a colon"},
         {"{\"inputs\":[{}]}\n", "an input has no path"},
         {"{\"inputs\":[]}\n", "the provider wrote no answer to descriptor 3"},
-        {"{\"v\":1}\n{\"v\":", "its last line is cut"},
+        {"{\"v\":1}\n{\"v\":", "its last line is incomplete"},
         {"", "the provider wrote no answer to descriptor 3"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
