@@ -1,10 +1,10 @@
-// Who may call over TCP: the token, the browser's cookie, and one-time codes that buy a cookie.
+// Authentication over TCP: the token, the browser's cookie, and one-time codes that are exchanged for a cookie.
 //
 //     token file ──> Authorization: Bearer TOKEN
 //     afloat open ─> code (60 s, once) ─> GET /?code= ─> cookie (until the token is replaced)
 //
 // Secrets have at least 210 bits and are compared in constant time, codes against every candidate, so
-// that neither a match's position nor its prefix shows in the time taken. Codes are kept in memory: a new one replaces
+// that the time taken shows neither where a match is nor how long its prefix is. Codes are kept in memory: a new one replaces
 // the one that expires first, and a restart ends them all.
 //
 // A cookie is a serial number (8 digits, from the clock, rising) and its HMAC under the token: an open

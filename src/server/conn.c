@@ -443,7 +443,7 @@ void conn__ignore(struct conn *c, struct str bytes)
     }
 }
 
-/// The end of the protocol that it speaks.
+/// End the protocol of the connection.
 static void leave(struct conn *c)
 {
     size_t *streams = &c->server->counts.streams;

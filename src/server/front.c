@@ -1,7 +1,7 @@
 // GET /front/NAME/REVISION/FILE: what a page loads of a plugin's web side.
 //
-// The name is looked up among what serves, the file among the files of exactly that version: nothing here becomes a
-// path of the disk. An address with the version's hash (`?v=`, as /front/plugins gives it) never means anything
+// The name is looked up among the serving plugins, the file among those of exactly that version: no part of the address
+// becomes a path on disk. An address with the version's hash (`?v=`, as /front/plugins gives it) never means anything
 // else, so a browser may keep it; one without, which a module of several files makes for its parts, is asked for again.
 
 #include "server/server_int.h"

@@ -56,7 +56,7 @@ static const char *public_host(const struct hosts *h)
     return h->public_origin != NULL ? strstr(h->public_origin, "://") + 3 : NULL;
 }
 
-// "https://name[:port]" of an address, without the default port; NULL when it is none.
+// "https://name[:port]" of an address, without the default port; NULL when `url` is no such address.
 static char *origin_of(const char *url)
 {
     struct str s = str_of(url), name, port;

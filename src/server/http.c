@@ -217,7 +217,7 @@ static void http_on_eof(struct conn *c)
     struct http *h = c->state;
     h->eof = true;
     if (h->call != NULL && (h->call->plugin != NULL || h->call->mount != NULL)) {
-        conn__close(c); // nobody reads the answer of a plugin or a mounted part that still works
+        conn__close(c); // a plugin or a mounted part still works, and its answer has no reader
         return;
     }
     if ((h->call == NULL || !h->call->running) && h->ahead.n == 0) {

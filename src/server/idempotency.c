@@ -136,7 +136,7 @@ enum idem_found idem__begin(struct idem *t, enum op_id op, struct str key, struc
 
 void idem__finish(struct idem *t, struct idem_entry *x, const struct idem_answer *answer)
 {
-    // one that can never fit must not push out all the others
+    // an answer that can never fit must not push out all the others
     if (answer->status >= 500 || answer->body.n > BODIES || !make_room(t, 0, answer->body.n)) {
         idem__drop(t, x);
         return;

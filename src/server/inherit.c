@@ -26,7 +26,7 @@ static bool listens_at(int fd, const char *path)
            addr.sun_family == AF_UNIX && strncmp(addr.sun_path, path, sizeof addr.sun_path) == 0;
 }
 
-/// A positive number of the environment; 0: there is none.
+/// A number in the environment; 0 when the variable is not set.
 static long number(const char *name)
 {
     const char *text = getenv(name);

@@ -81,7 +81,8 @@ static int bind_unix(const char *path, struct err *e)
     struct stat st;
     if (lstat(path, &st) == 0) { // left by a hub that is gone
         if (!S_ISSOCK(st.st_mode)) {
-            return err_set(e, UV_EEXIST, "'%s' is in the way and is no socket", path);
+            return err_set(e, UV_EEXIST,
+                           "cannot listen on '%s': the file exists and is not a socket", path);
         }
         if (unlink(path) < 0) {
             return err_sys(e, "cannot remove '%s'", path);

@@ -4,8 +4,8 @@
 //                                          └┄> mount_stream ─ mount_send ... mount_end
 //
 // Until the answer begins the connection speaks HTTP and the call is there, so that headers can be read. A stream
-// is a protocol of its own on the connection. In both states the peer may leave at any time. gone() is called from the
-// loop's queue, because a send of the part itself may be what notices it.
+// is another protocol on the connection. In both states the peer may leave at any time. gone() is called from the
+// loop's queue, because the part's own mount_send() may be what notices it.
 //
 // Invariants:
 //   - `call` is set until the answer begins, `conn` until the connection is gone.

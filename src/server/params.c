@@ -46,7 +46,7 @@ static void add_text(struct arena *a, const struct op *op, struct json *obj, str
     obj->members[obj->n++] = (struct json_member){.key = name, .value = value};
 }
 
-// Values of the braces of the path. False when one of them is no text, or would be a way out.
+// Values of the braces of the path. False when one of them is no text, or is `.` or `..`.
 static bool add_path(struct arena *a, const struct asked *q, struct json *obj, struct refusal *no)
 {
     const char *brace = q->match.op->path;
@@ -90,7 +90,7 @@ static bool add_query(struct arena *a, const struct asked *q, struct json *obj, 
     return true;
 }
 
-// Fields of the body are told apart by the parser; only those of the path can come again.
+// The parser refuses a field that is given twice; a field of the path can still come again.
 static bool add_body(const struct json *body, struct json *obj, struct refusal *no)
 {
     const struct json from_path = *obj;

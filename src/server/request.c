@@ -1,7 +1,7 @@
 // May this request be served? All checks that need only its head, in this order:
 //
 //     framing headers ─> Host ─> target ─> is the Host ours ─> is the Origin ours ─> route
-//         ─> who asks ─> 404, 405 ─> may they ─> body: size, type, Expect
+//         ─> caller known? ─> 404, 405 ─> caller allowed? ─> body: size, type, Expect
 //
 // Names that are not ours are refused before anything is looked up, and strangers before they learn
 // which routes exist. A body is refused before it is read.
@@ -101,7 +101,8 @@ static bool check_framing(const struct http1 *p, const struct fields *f, struct 
                                "Content-Length and Transfer-Encoding exclude each other");
     }
     if (!hosts__valid(f->host)) {
-        return request__refuse(no, PROBLEM_INVALID_REQUEST, "exactly one valid Host is needed");
+        return request__refuse(no, PROBLEM_INVALID_REQUEST,
+                               "exactly one valid Host header is required");
     }
     return true;
 }
@@ -130,7 +131,7 @@ static bool split_target(struct str target, struct str host, bool options, struc
     struct str rest = target, authority;
     bool star = options && str_eqz(target, "*");
     if (str_index(target, '#') >= 0) {
-        return request__refuse(no, PROBLEM_INVALID_REQUEST, "an address here has no '#'");
+        return request__refuse(no, PROBLEM_INVALID_REQUEST, "the address must not contain '#'");
     }
     if (cut_authority(&rest, &authority) &&
         (host.n == 0 || authority.n != host.n || strncasecmp(authority.p, host.p, host.n) != 0)) {
@@ -138,7 +139,7 @@ static bool split_target(struct str target, struct str host, bool options, struc
                                "the address and the Host header name different hosts");
     }
     if (!star && (rest.n == 0 || rest.p[0] != '/')) {
-        return request__refuse(no, PROBLEM_INVALID_REQUEST, "an address here begins with '/'");
+        return request__refuse(no, PROBLEM_INVALID_REQUEST, "the address must begin with '/'");
     }
     *path = str_cut(&rest, '?');
     *query = rest;
@@ -299,11 +300,12 @@ static bool check_route(const struct conn *c, const struct http1 *p, const struc
     }
     if (q->target == TARGET_OP ? q->match.op == NULL : !gets) {
         router__allow(q->match.methods, no->allow, sizeof no->allow);
-        return request__refuse(no, PROBLEM_METHOD_NOT_ALLOWED, "%s is not for this address",
+        return request__refuse(no, PROBLEM_METHOD_NOT_ALLOWED, "%s is not allowed for this address",
                                http1_method_name(p));
     }
     if (q->target == TARGET_OP && (q->match.op->flags & OP_SOCKET) != 0 && !c->over_socket) {
-        return request__refuse(no, PROBLEM_FORBIDDEN, "this is done over the hub's socket only");
+        return request__refuse(no, PROBLEM_FORBIDDEN,
+                               "this operation is allowed over the hub's socket only");
     }
     return true;
 }
@@ -321,7 +323,7 @@ static bool check_body(const struct server *s, const struct http1 *p, struct ask
                                s->limits.body_bytes);
     }
     if (has_body && !takes) {
-        return request__refuse(no, PROBLEM_INVALID_REQUEST, "%s here takes no body",
+        return request__refuse(no, PROBLEM_INVALID_REQUEST, "%s must not have a body here",
                                http1_method_name(p));
     }
     if (!any && p->length != 0 && !request__is_json(q->fields.content_type)) {
@@ -331,7 +333,8 @@ static bool check_body(const struct server *s, const struct http1 *p, struct ask
     if (expect.p != NULL && p->minor != 0) {
         q->wants_continue = str_caseeqz(expect, "100-continue");
         if (!q->wants_continue) {
-            return request__refuse(no, PROBLEM_EXPECTATION_FAILED, "only 100-continue is known");
+            return request__refuse(no, PROBLEM_EXPECTATION_FAILED,
+                                   "only 'Expect: 100-continue' is supported");
         }
     }
     return true;

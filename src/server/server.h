@@ -63,7 +63,7 @@ void server_close_tcp(struct server *s);
 /// "127.0.0.1:4700", or "" while it does not listen on TCP. Borrowed.
 const char *server_tcp_address(const struct server *s);
 
-/// What may name us (CONTRACT 4): more Host values, and the public address behind a proxy.
+/// More names by which clients may address the hub (CONTRACT 4): Host values, and the public address behind a proxy.
 void server_allow(struct server *s, const char *const *hosts, size_t n, const char *public_url,
                   bool behind_proxy);
 

@@ -115,7 +115,7 @@ void http__switch(struct conn *c);
 bool http__idle(const struct conn *c);                  // speaks HTTP and waits for a request
 const struct http1 *http__parser(const struct conn *c); // the head of the request under way
 
-// ---- request.c: what was asked for, and whether it may be ------------------------------------
+// ---- request.c: what is asked for, and whether it is allowed ------------------------------------
 
 /// The headers we look at; `p` is NULL where there was none.
 struct fields {
@@ -385,7 +385,7 @@ struct server {
     struct listener *unix_listener, *tcp_listener;
     struct door door;
     char *socket_path;
-    bool socket_inherited; // its file belongs to who started us
+    bool socket_inherited; // its file belongs to the program that started us
     dev_t socket_dev;
     ino_t socket_ino;
     char tcp_address[64];

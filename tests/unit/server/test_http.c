@@ -359,7 +359,8 @@ TEST(parameters_come_from_path_query_and_body)
         {"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/vnd.x+json\r\n"
          "Content-Length: 2\r\n\r\n[]",
          400, "must be an object, not array"},
-        {"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 400, "takes no body"},
+        {"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 400,
+         "must not have a body"},
     };
     char body[1024];
     rig_open(NULL);
