@@ -1,4 +1,4 @@
-// The hub's log: file, ring and event stream behind one sink.
+// The hub's log: file, ring and event stream in one sink.
 //
 //     any thread: log_x() ── lock ──> sink ──┬─> write(2) to hub.log, rotated by size
 //                                            ├─> systemd's journal, where it started the hub: life and troubles
@@ -115,7 +115,7 @@ static void tell_journal(enum log_level level, enum log_component c, struct str 
     str_cut(&line, ' ');
     str_cut(&line, ' ');
     char *whole = xasprintf("<%d>" STR_FMT "\n", priority[level], STR_ARG(line));
-    // a journal that is behind must not hold us up: the line is in the file
+    // a slow journal must not delay the hub: the line is in the file
     send(STDERR_FILENO, whole, strlen(whole), MSG_DONTWAIT | MSG_NOSIGNAL);
     free(whole);
 }

@@ -113,7 +113,7 @@ static void on_process_exit(uv_process_t *process, int64_t status, int signum)
         p->result.code = signum != 0 ? -1 : (int)status;
         p->result.signal = signum;
     } else if (p->supervised && signum != 0) {
-        p->result.signal = signum; // the supervisor itself was killed; nobody knows more
+        p->result.signal = signum; // the supervisor itself was killed; no report follows
     }
     proc__kick(p);
 }

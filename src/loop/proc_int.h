@@ -47,7 +47,7 @@ void proc__kick(struct proc *p);
 int proc__stream_open(struct proc *p, struct proc_stream *s, int which, enum proc_stdio kind,
                       int fd, uv_stdio_container_t *c, int *child_fd);
 void proc__stream_read(struct proc_stream *s, bool on);
-/// The writers are gone or do not count: deliver what lies in the pipe, then the end. Stops early
+/// The writers are gone or do not count: deliver what is in the pipe, then the end. Stops early
 /// when paused meanwhile.
 void proc__stream_drain(struct proc_stream *s);
 void proc__stream_close(struct proc_stream *s);

@@ -335,7 +335,7 @@ void lane_close(struct lane *lane)
     pthread_cond_broadcast(&lane->wake);
     pthread_mutex_unlock(&lane->lock);
     hub_count(lane->hub, 1);
-    uv_async_send(&lane->hub->async); // for a lane without threads: there is nobody else to tell us
+    uv_async_send(&lane->hub->async); // for a lane without threads, where no worker does it
 }
 
 void work_submit(struct lane *lane, uint64_t key, work_fn *work, work_done *done, void *arg)

@@ -32,6 +32,6 @@ void work_submit(struct lane *lane, uint64_t key, work_fn *work, work_done *done
 /// Jobs waiting, running, or finished with their `done` not called yet; for limits and tests.
 size_t lane_load(const struct lane *lane);
 
-/// A number for the file system that the absolute `path` lies on, found in the mount table without
+/// A number for the file system that the absolute `path` is on, found in the mount table without
 /// touching the path itself (symbolic links are not followed). 0 when unknown.
 uint64_t work_mount_key(const char *path);

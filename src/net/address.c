@@ -1,7 +1,7 @@
 // What an address of the network is.
 //
 // The IPv4 table is what IANA lists as not globally reachable, with multicast and the rest of the upper end. Of
-// IPv6 only 2000::/3 is handed out; what lies in it and is not, or wraps an IPv4 address, is in the other table.
+// IPv6 only 2000::/3 is assigned; the other table has its parts that are reserved or contain an IPv4 address.
 
 #include "net/address.h"
 

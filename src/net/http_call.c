@@ -5,7 +5,7 @@
 //
 //     curl ──> on_header ──> headers ──┐
 //     curl ──> on_data ────> in ───────┼──> step() ──> on_head, on_body, on_done
-//     curl ──> finished, timers ──> rc ┘      └──> curl goes on, when `in` had been full
+//     curl ──> finished, timers ──> rc ┘      └──> curl continues, if `in` was full
 //
 // Redirects are followed here and not by curl, which would allow https to http after a first hop
 // the other way, and would send an x-api-key to whatever host the answer names.
@@ -106,7 +106,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
         end_head(call);
     } else {
         struct str value = line, name = str_cut(&value, ':');
-        // a line without a colon or with an empty name (a folded one among them) says nothing to us
+        // skip a line without a colon or with an empty name, a folded one among them
         if (value.p != NULL && name.n != 0 && name.p[0] != ' ' && name.p[0] != '\t') {
             struct http_header h = {arena_str(&call->arena, name),
                                     arena_str(&call->arena, str_trim(value))};
@@ -214,7 +214,7 @@ static int follow(struct http_call *call, struct err *e)
 
 // ---- the end ---------------------------------------------------------------------------------
 
-/// What curl says may quote the server: keep it printable.
+/// curl's message may quote the server: keep it printable.
 static const char *detail(struct http_call *call, CURLcode code)
 {
     for (char *p = call->curl_says; *p != '\0'; p++) {

@@ -1,7 +1,7 @@
 // libcurl's multi handle on our loop: the client's connections.
 //
-// curl does no I/O by itself here. It tells which sockets it wants to hear of and when it wants to
-// be called; we hold a uv_poll per socket and one timer, and call it back:
+// curl does no I/O by itself here. It names the sockets to watch and the time of its next call; we
+// hold a uv_poll per socket and one timer, and call it back:
 //
 //     on_socket ──> uv_poll ──> on_poll ──┐
 //     on_clock ───> timer ────> on_timer ─┴─> multi_socket_action ──> bytes to http_call.c

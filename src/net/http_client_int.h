@@ -48,7 +48,7 @@ struct http_call {
     // the transfer
     const struct curl_api *curl;
     CURL *easy;                 // NULL while there is none
-    struct http_tunnel *tunnel; // NULL: it is none, or not connected
+    struct http_tunnel *tunnel; // NULL: no tunnel, or not connected yet
     bool connected;             // a tunnel is; step() opens it
     bool started;               // `easy` is in the client's multi handle
     struct curl_slist *lines;

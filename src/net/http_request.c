@@ -138,7 +138,7 @@ static bool set_method(struct http_call *call)
     return SET(call, CURLOPT_CUSTOMREQUEST, q->method);
 }
 
-/// curl is about to connect: this is the address, whatever the name said before or says next.
+/// curl is about to connect: check the address itself, since a name can mean another one each time.
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_call *call = arg;

@@ -80,7 +80,7 @@ static bool send_rest(struct http_tunnel *t)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct http_tunnel *t = container_of(poll, struct http_tunnel, poll);
-    (void)status; // reading tells
+    (void)status; // the read below reports it
     (void)events;
     if (send_rest(t) && receive(t)) {
         watch_socket(t);

@@ -6,7 +6,7 @@
 // A server that is silent for SILENCE_MS is pinged; one that stays so is gone.
 //
 // Invariants:
-//   - on_end is told once, and nothing after it.
+//   - on_end is called once, and no callback follows it.
 //   - `open` exactly between on_open and the end or our close.
 
 #include "net/ws_client.h"
@@ -181,7 +181,7 @@ static void on_body(struct http_call *call, struct str bytes, void *arg)
         }
         int rc = ws_frames_feed(w->frames, bytes);
         if (!w->gone && w->call != NULL) {
-            (void)flush(w); // a connection that broke tells by itself
+            (void)flush(w); // on_done() reports a broken connection
             if (rc < 0) {
                 finish(w, WS_ABNORMAL, STR(""), "the server broke the WebSocket protocol");
             } else if (ws_frames_done(w->frames)) {

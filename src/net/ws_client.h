@@ -22,7 +22,7 @@ struct ws_client_request {
 struct ws_client_cb {
     void (*on_open)(void *arg);
     void (*on_message)(void *arg, struct str bytes, bool binary);
-    /// It is over; exactly once unless closed with ws_client_free(), which is all that is left to do. `message` NULL: it
+    /// The connection has ended; exactly once unless freed before. Only ws_client_free() may follow. `message` NULL: it
     /// was closed with `code` and `reason`; else it could not be opened or broke, and `code` is 1006.
     void (*on_end)(void *arg, int code, struct str reason, const char *message);
 };
