@@ -1,9 +1,9 @@
-// News for the hub.
+// Messages of a shell to the hub.
 //
-// A shell lives without a hub, and longer than one. Each message is one call on a thread of our own; a
-// hub that is not there costs one failed connect. Which hub got the last message is told by its socket
-// (device, inode and time of change): every few seconds we look whether it is another one by now, and
-// if so it gets the last message again. Nobody needs more to know how things stand.
+// A shell works without a hub, and outlives hubs. Each message is one call on a thread of our own; without
+// a hub it costs one failed connect. The socket (device, inode and time of change) identifies the hub that
+// got the last message: every few seconds we check whether there is another hub now, and if so it gets the
+// last message again. The last message describes the whole state, so that is enough.
 
 #include "client/announce.h"
 
@@ -27,7 +27,7 @@ struct message {
     struct announce *a;
     char *path, *body;
     char *socket;
-    struct identity hub; // who was there when the call began
+    struct identity hub; // as it was when the call began
     bool sent;           // it was taken
 };
 
@@ -68,7 +68,7 @@ static void free_announce(struct announce *a)
 static void call_hub(void *arg)
 {
     struct message *m = arg;
-    m->hub = identity_of(m->socket); // before the call: one that comes meanwhile is another
+    m->hub = identity_of(m->socket); // before the call: a hub that starts meanwhile is another
     struct client_peer hub = {.socket = m->socket};
     struct client_request r = {
         .method = "POST", .path = m->path, .body = str_of(m->body), .timeout_ms = CALL_MS};

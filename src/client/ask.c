@@ -1,4 +1,4 @@
-// The request for an operation: where each value goes, and what it must be, says the row of ops.def.
+// The request for an operation. Its row in ops.def decides where each value goes and which type it has.
 
 #include "client/ask.h"
 

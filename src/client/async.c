@@ -108,7 +108,7 @@ static void on_room(uv_handle_t *h, size_t want, uv_buf_t *b)
 static void on_written(uv_write_t *w, int status)
 {
     (void)w;
-    (void)status; // a hub that closed on us may have answered before: what can be read says more
+    (void)status; // the hub may have answered before it closed: on_read() finds out
 }
 
 static struct async *begin(struct loop *l, const struct client_request *r, async_event_cb *event,

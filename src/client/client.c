@@ -6,8 +6,8 @@
 // A connection to a Unix socket costs some twenty microseconds, so none is kept: there is no state
 // between calls, and a hub that was restarted in the meantime is no special case.
 //
-// A refusal may arrive while a large body is still on its way out. What comes in then ends the
-// sending: the rest is not wanted.
+// A refusal may arrive while a large body is still being sent. Then sending ends: the hub does not
+// want the rest.
 
 #include "client/client.h"
 
@@ -100,7 +100,7 @@ static void write_head(struct buf *out, const struct client_peer *to,
     buf_addz(out, "Connection: close\r\n\r\n");
 }
 
-// Wait for the connection, and see to what else is waited for meanwhile. Returns its events, or a
+// Wait for the connection, and for what `watch` waits for. Returns the connection's events, or a
 // negative code.
 static int wait_for(struct exchange *x, short events)
 {
@@ -123,7 +123,7 @@ static int wait_for(struct exchange *x, short events)
         int stop = late || ready ? w->run(w) : 0;
         assert(stop <= 0);
         if (stop != 0) {
-            return err_set(x->e, stop, "something else came");
+            return err_set(x->e, stop, "interrupted by another event");
         }
         if (p[0].revents != 0) {
             return p[0].revents;
@@ -143,7 +143,7 @@ static int send_all(struct exchange *x, struct str bytes)
                 return rc < 0 ? rc : 0;
             }
         } else if (errno != EINTR) {
-            return 0; // closed on us: what it said before can still be read
+            return 0; // the hub has closed: its answer can still be read
         }
     }
     return 0;

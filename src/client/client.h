@@ -47,7 +47,7 @@ struct client_answer {
     struct buf body; // empty when the answer was a stream
 };
 
-/// One event of a stream; borrowed for the call. Return 0 to go on, anything else ends the stream
+/// One event of a stream; borrowed for the call. Return 0 to continue, anything else ends the stream
 /// and becomes the result of client_stream().
 struct client_event {
     struct str id, type, data;
@@ -59,7 +59,7 @@ void client_answer_init(struct client_answer *a);
 void client_answer_fini(struct client_answer *a);
 
 /// Send `r` and take the whole answer; every HTTP status is a success here. Fails with
-/// ERR_UNREACHABLE (nobody there: nothing was sent), -ECONNRESET (the connection broke: the hub may
+/// ERR_UNREACHABLE (no hub listens: nothing was sent), -ECONNRESET (the connection broke: the hub may
 /// have acted), ERR_TIMEOUT, ERR_TOO_LARGE, ERR_PARSE (not HTTP), ERR_INVALID (a request that
 /// cannot be sent), what `watch` says or -EINTR (see interrupt.h).
 int client_call(const struct client_peer *to, const struct client_request *r,

@@ -19,7 +19,7 @@ static int unreachable(struct err *e, const char *where, int code)
     return err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", where, err_text(code));
 }
 
-// A Unix socket whose queue is full says so at once, there is nothing to poll for.
+// While the queue of a Unix socket is full, connect() fails at once: there is nothing to poll for.
 static int connect_retrying(int fd, const struct sockaddr_un *sa, uint64_t deadline_ns)
 {
     while (connect(fd, (const struct sockaddr *)sa, sizeof *sa) < 0) {

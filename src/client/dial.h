@@ -3,7 +3,7 @@
 #include "base/err.h"
 
 /// Connect to the Unix socket at `path`, of any length. Returns a close-on-exec, non-blocking
-/// descriptor, ERR_UNREACHABLE when nobody listens there, ERR_TIMEOUT at `deadline_ns`, or -EINTR.
+/// descriptor, ERR_UNREACHABLE when no process listens there, ERR_TIMEOUT at `deadline_ns`, or -EINTR.
 int dial_unix(const char *path, uint64_t deadline_ns, struct err *e) MUST_CHECK;
 
 /// The same for "HOST:PORT" with a numeric address (`[::1]:80`) or `localhost`.

@@ -1,7 +1,7 @@
-// Who holds the home, found without touching the lock.
+// The process that holds the home, found without touching the lock.
 //
-// Trying the lock would answer the same question, but for that moment the one who asks holds it,
-// and a hub that starts just then would think another one was there. So we look: the hub writes its
+// Trying the lock would answer the same question, but we would hold it for a moment, and a hub that
+// starts just then would think that another one is running. So we look: the hub writes its
 // number into the file that it locks, and the kernel shows which files a process has open.
 
 #include "client/holder.h"

@@ -5,8 +5,8 @@
 #include "config/home.h"
 
 /// The process that is this home's hub, whether it answers or not; 0 when there is none. The number
-/// in hub.lock is believed only when that process has the lock file open: a number that was left
-/// behind and now belongs to somebody else is nobody's hub.
+/// in hub.lock counts only while that process has the lock file open: a number that a dead hub left
+/// may belong to another program by now.
 pid_t holder_find(const struct home *h);
 
 /// Returns 0 when holder_find() can know, also when there is no home, else ERR_DENIED with `e`: the home belongs to another

@@ -1,4 +1,4 @@
-// Ctrl-C as a value instead of a sudden end.
+// Ctrl-C as an error code instead of a sudden end.
 //
 // A command that follows a stream, holds a terminal without echo or owns a temporary directory has
 // something to put back before it goes. Its signals are blocked all the time and let through by

@@ -12,7 +12,7 @@ void interrupt_catch(void);
 
 /// The signal that came, or 0.
 int interrupt_seen(void);
-/// The same, and it is forgotten: the waits below wait again. For who has dealt with it.
+/// The same, and forget it: the waits below wait again. For a caller that has handled it.
 int interrupt_take(void);
 
 /// Act as if SIGINT came, for a Ctrl-C that was read as a key. Returns -EINTR, with which the caller ends its wait.

@@ -7,7 +7,7 @@
 // directory, /dev/null as input, a file in logs/ for whatever it prints, no other descriptor and
 // only the listed variables. So a pipe round `afloat start` ends with the client.
 //
-// A hub that is going (it was told to stop) or coming (somebody else's `afloat hub`) holds the home
+// A hub that is stopping, or that another process is starting, holds the home
 // and does not listen: both are waited for before a new one is spawned.
 //
 // Invariants:
@@ -152,10 +152,10 @@ static bool listening(const struct home *h)
     if (fd >= 0) {
         close(fd);
     }
-    return fd >= 0 || fd == ERR_TIMEOUT; // a full queue has a listener behind it
+    return fd >= 0 || fd == ERR_TIMEOUT; // a full queue has a listener
 }
 
-// Returns 1 when the lock is ours, 0 when somebody else starts a hub now.
+// Returns 1 when the lock is ours, 0 when another process starts a hub now.
 static int try_lock(struct starting *s, struct err *e)
 {
     if (s->lock >= 0) {
@@ -189,7 +189,7 @@ static int step(struct starting *s, struct err *e)
     if (rc <= 0) {
         return rc;
     }
-    // who had the lock before us may have brought the hub up since we looked
+    // the process that had the lock before us may have started the hub since we looked
     if (listening(s->home)) {
         return 1;
     }
@@ -217,16 +217,16 @@ static int pause_a_little(struct starting *s, struct err *e)
 static int give_up(const struct starting *s, struct err *e)
 {
     pid_t holder = s->spawned < 0 && !s->died ? holder_find(s->home) : 0;
-    if (holder != 0) { // somebody else's
+    if (holder != 0) { // started by another process
         return err_set(e, ERR_UNREACHABLE,
-                       "the hub (pid %ld) does not listen in '%s': it is coming, going, or was "
-                       "started with another AFLOAT_RUNTIME or XDG_RUNTIME_DIR",
+                       "the hub (pid %ld) does not listen in '%s': it is starting or stopping, or "
+                       "was started with another AFLOAT_RUNTIME or XDG_RUNTIME_DIR",
                        (long)holder, s->home->runtime);
     }
     char *words = start_last_words(s->home);
     int rc = err_set(e, ERR_UNREACHABLE, "the hub %s: %s",
-                     s->died ? "could not start" : "did not come up in time",
-                     words != NULL ? words : "it said nothing");
+                     s->died ? "could not start" : "did not start in time",
+                     words != NULL ? words : "it printed nothing");
     free(words);
     return rc;
 }
