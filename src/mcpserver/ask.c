@@ -64,9 +64,8 @@ bool mcp_ask__read(struct mcp_call *c)
         old = read_state(c, json_str(state, ""));
     }
     if (old == NULL) {
-        mcp_call__fail(
-            c, RPC_INVALID_PARAMS, NULL,
-            "'requestState' is not what this server gave out; send the request without it");
+        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL,
+                       "'requestState' was not made by this server; send the request without it");
         return false;
     }
     struct json *all = arena_calloc(&c->arena, 1, sizeof *all);
@@ -211,7 +210,8 @@ static int on_ask(void *arg, struct hook_ask *ask, const struct json *requests,
     json_foreach_member (m, requests) {
         const char *needs = capability_of(json_get_text(&m->value, "method"));
         if (needs == NULL) {
-            return err_set(e, ERR_UNSUPPORTED, "clients know no such question");
+            return err_set(e, ERR_UNSUPPORTED,
+                           "clients answer elicitation, sampling and roots only");
         }
         if (json_get(can, needs) == NULL && !c->modern) {
             return err_set(e, ERR_UNSUPPORTED, "this client does not offer '%s'", needs);
@@ -265,7 +265,7 @@ void mcp_ask__answered(struct mcp_session *x, const struct rpc_message *m)
     struct mcp_question *q = m->id != NULL ? find_question(x, m->id, &c) : NULL;
     struct err e = {0};
     if (q == NULL) {
-        return; // nobody waits for it any more
+        return; // its call has ended
     }
     struct hook_ask *ask = c->ask;
     if (m->kind == RPC_ERROR) {

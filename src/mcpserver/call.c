@@ -98,7 +98,7 @@ void mcp_call__end(struct mcp_call *c)
             jw_kstrz(w, "resultType", "complete");
         }
         if (c->method->cacheable) {
-            jw_kint(w, "ttlMs", 0); // plugins change at any time; who wants to know subscribes
+            jw_kint(w, "ttlMs", 0); // plugins change at any time; clients can subscribe
             jw_kstrz(w, "cacheScope", "private");
         }
         jw_kobj(w, "_meta");

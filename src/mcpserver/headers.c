@@ -1,11 +1,11 @@
-// Headers of the stateless era that repeat what the body says, so that what is between can route without reading it.
+// Headers of the stateless era that repeat what the body says, so that a proxy can route without reading it.
 //
 //     Mcp-Method, Mcp-Name       the method, and the tool, prompt or resource
 //     Mcp-Param-H                a parameter that its schema marks with "x-mcp-header": "H"
 //
-// A value that is no plain text of a header is written as =?base64?...?=. Anything that differs from the body is
-// refused: whoever routed by the header would have been deceived. The bridge on stdio has no such headers to pass on
-// and says so; what it sends never met anybody in between.
+// A value that is no plain text of a header is written as =?base64?...?=. A request whose headers differ from its body
+// is refused: a proxy would have routed it by a wrong value. The bridge on stdio gets no such headers to pass on and
+// says so with `Afloat-Stdio`; there is no proxy before it.
 
 #include "agent/agent.h"
 #include "base/base64.h"

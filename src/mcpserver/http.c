@@ -12,7 +12,7 @@
 static bool accepts(const struct mount_call *m, const char *type)
 {
     struct str accept = mount_header(m, "accept");
-    bool found = accept.p == NULL; // who says nothing takes anything
+    bool found = accept.p == NULL; // without the header any type is accepted
     while (accept.n != 0 && !found) {
         struct str one = str_cut(&accept, ',');
         struct str name = str_trim(str_cut(&one, ';'));
@@ -114,7 +114,7 @@ static struct mcp_session *find_session(struct mcpserver *s, struct mount_call *
     struct mcp_session *x = mcp_session__find(s, id);
     if (x == NULL) {
         mcp_http__refuse_rpc(m, 404, RPC_INVALID_REQUEST,
-                             "there is no such session (any more); begin with 'initialize'");
+                             "this session is unknown or has ended; begin with 'initialize'");
     } else if (version.n != 0 && find_version(version) < 0) {
         mcp_http__refuse_rpc(
             m, 400, RPC_INVALID_REQUEST,
@@ -276,7 +276,7 @@ static void get(struct mcpserver *s, struct mount_call *m)
     struct mcp_stream *st = last.n != 0 ? mcp_session__resume(x, last, &after) : &x->own;
     if (st == NULL) {
         mcp_http__refuse_rpc(m, 404, RPC_INVALID_REQUEST,
-                             "the stream that Last-Event-ID names is not kept any more");
+                             "the stream that Last-Event-ID names is no longer kept");
         return;
     }
     mcp_stream__attach(st, m, after);
@@ -307,7 +307,7 @@ void mcp_http__request(void *server, struct mount_call *m)
     }
     struct buf body = {.max = 1024};
     struct jw w = {.out = &body};
-    rpc_error(&w, NULL, RPC_INVALID_REQUEST, "%s is not for this address", method);
+    rpc_error(&w, NULL, RPC_INVALID_REQUEST, "%s is not allowed for this address", method);
     mount_reply(m, 405, "application/json",
                 modern ? "Allow: POST\r\n" : "Allow: GET, POST, DELETE\r\n", buf_str(&body));
     buf_fini(&body);

@@ -1,7 +1,7 @@
 // What clients see: tools, prompts, resources and templates as JSON, in a fixed order.
 //
 // Tools come from agent_tool_list(), as does what a call finds; prompts and resources are items of the generation, in
-// load order. The texts are made when somebody asks, and kept until another generation or other settings are in force:
+// load order. The texts are made on request, and kept until another generation or other settings are in force:
 // a list of a thousand tools is then one copy.
 
 #include "agent/agent.h"

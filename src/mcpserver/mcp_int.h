@@ -38,7 +38,7 @@ enum {
 #define MCP_MODERN_VERSION "2026-07-28"
 #define MCP_META           "io.modelcontextprotocol/"
 
-/// Who reads a connection: the `data` of a mount_call.
+/// What reads a connection: the `data` of a mount_call.
 struct mcp_link {
     enum { MCP_LINK_POST, MCP_LINK_STREAM, MCP_LINK_ENTERING } kind;
 };
@@ -48,8 +48,8 @@ enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP_TEMPLATES, MCP__LISTS
 // ---- view.c: what clients see, by where they work -------------------------------------------------
 
 struct mcp_view {
-    char *name;    // as clients write it; NULL: everybody's
-    char *dir;     // the real directory; NULL: everybody's
+    char *name;    // as clients write it; NULL: the general view
+    char *dir;     // the real directory; NULL: the general view
     unsigned refs; // sessions and POSTs
     uint64_t used_ms;
     // lists.c
@@ -76,7 +76,7 @@ struct mcp_event {
     size_t n;
 };
 
-/// Messages to a client in order. Who lost the connection resumes after the last event it saw.
+/// Messages to a client in order. A client that lost its connection resumes after the last event it saw.
 struct mcp_stream {
     struct mcp_link link;
     struct mcp_session *session;
@@ -84,7 +84,7 @@ struct mcp_stream {
     uint64_t last, written; // events made; events that were given to a connection
     vec(struct mcp_event) kept;
     size_t kept_bytes;
-    struct mount_call *m; // NULL: nobody reads
+    struct mount_call *m; // the reader; NULL: there is none
     bool complete;        // nothing follows
     struct mcp_stream *next;
 };
@@ -122,15 +122,15 @@ struct mcp_session *mcp_session__find(struct mcpserver *s, struct str id);
 void mcp_session__free(struct mcp_session *x);
 /// A new stream for the answers of a POST.
 struct mcp_stream *mcp_session__stream(struct mcp_session *x);
-/// Add a message and send it if somebody reads.
+/// Add a message and send it if there is a reader.
 void mcp_stream__put(struct mcp_stream *st, struct str message);
 /// The same, unless the reader still has to get exactly this one.
 void mcp_stream__put_once(struct mcp_stream *st, struct str message);
 /// Nothing follows.
 void mcp_stream__complete(struct mcp_stream *st);
-/// Let `m` read, after event `after` (UINT64_MAX: after what was written to anybody).
+/// Let `m` read, after event `after` (UINT64_MAX: after what was written to any reader).
 void mcp_stream__attach(struct mcp_stream *st, struct mount_call *m, uint64_t after);
-/// The stream and event that a Last-Event-ID names; NULL: there is none (any more).
+/// The stream and event that a Last-Event-ID names; NULL: not known, or no longer kept.
 struct mcp_stream *mcp_session__resume(struct mcp_session *x, struct str last_event_id,
                                        uint64_t *after);
 
@@ -182,7 +182,7 @@ struct mcp_call {
     const struct mcp_method *method;
     const struct json *id, *params;
     const struct json *client;         // see hook_ctx
-    const struct json *progress_token; // NULL: nobody wants to know
+    const struct json *progress_token; // NULL: the client wants no progress
     int level;                         // of log lines; 8: none
     uint64_t n_progress;
     struct buf out;
@@ -234,7 +234,7 @@ void mcp_call__fail(struct mcp_call *c, int code, const char *data, const char *
     PRINTF_LIKE(4, 5);
 /// What ran it has ended: free the call once it is answered.
 void mcp_call__idle(struct mcp_call *c);
-/// Nobody wants the answer: stop what runs. No answer is sent.
+/// The client does not want the answer: stop what runs. No answer is sent.
 void mcp_call__cancel(struct mcp_call *c);
 /// It is answered: stop what still runs.
 void mcp_call__stop(struct mcp_call *c);
@@ -291,7 +291,7 @@ struct mcp_listener {
 };
 void mcp_notify__listen(struct mcp_call *c);
 void mcp_notify__forget(struct mcpserver *s, struct mcp_call *c);
-/// Read events exactly while somebody may want to know.
+/// Read events exactly while there is a session or a listener.
 void mcp_notify__watch(struct mcpserver *s);
 /// A new view: its clients know its lists as they are now.
 void mcp_notify__begin(struct mcpserver *s, struct mcp_view *v);
@@ -308,9 +308,9 @@ struct mcpserver {
     size_t n_calls;
     struct mcp_listener *listeners;
     size_t n_listeners;
-    struct event_reader *reader; // NULL: nobody listens
+    struct event_reader *reader; // NULL: no session and no listener
     struct timer sweep;
-    struct mcp_view all, *views; // everybody's, and those of projects
+    struct mcp_view all, *views; // the general one, and those of projects
     size_t n_views;
     vec(struct mcp_entering *) entering; // requests whose directory is being entered
     struct timer view_timer;

@@ -1,7 +1,7 @@
 // The MCP server's life.
 //
-// A hub that no MCP client uses pays one small struct for it: lists are made when somebody asks, events are read
-// while somebody listens, the timer that ends idle sessions runs while there are any.
+// A hub that no MCP client uses pays one small struct for it: lists are made on request, events are read while
+// there is a session or a listener, and the timer that ends idle sessions runs while there are sessions.
 
 #include "mcpserver/mcpserver.h"
 

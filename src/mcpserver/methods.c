@@ -75,7 +75,7 @@ static void run_discover(struct mcp_call *c)
 static void run_list(struct mcp_call *c)
 {
     if (json_get(c->params, "cursor") != NULL) {
-        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "'cursor' was not given out by this server");
+        mcp_call__fail(c, RPC_INVALID_PARAMS, NULL, "unknown 'cursor': lists have one page");
         return;
     }
     struct str text = mcp_lists__text(c->server, c->view, c->method->list);

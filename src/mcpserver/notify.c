@@ -1,11 +1,11 @@
-// Lists that changed: from the hub's events to the clients that want to know.
+// Lists that changed: from the hub's events to the clients that follow them.
 //
 //     tools.changed, prompts.changed, resources.changed, resource.updated ─┬─> own stream of each session
 //                                                                         └─> subscriptions/listen that asks for it
 //
-// The events are those that everybody reads: whoever follows /events and whoever speaks MCP are told of the same
-// changes, once for each. They are read only while there is a session or a listener. An event is passed on only if the
-// list that clients see is another one: tools of MCP servers change `tools.changed` but not our list, and settings
+// The events are those of the hub's one stream: MCP clients and readers of /events are told of the same changes,
+// once for each. They are read only while there is a session or a listener. An event is passed on only if the list
+// that clients see has changed: tools of MCP servers change `tools.changed` but not our list, and settings
 // that allow other operations change our list without it.
 
 #include <assert.h>

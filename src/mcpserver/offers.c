@@ -38,7 +38,7 @@ static void run(struct mcp_call *c, struct gen *g, struct gen_item *it, const st
     face->call(gen_item_data(it), &c->gen_call); // may have answered and freed `c`
 }
 
-/// The handler has ended. False: it failed, or nobody wants its answer; the call is over.
+/// The handler has ended. False: it failed, or the client does not want its answer; the call is over.
 static bool end_handler(struct mcp_call *c, int status, const struct err *e)
 {
     c->item = NULL;

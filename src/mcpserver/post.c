@@ -4,7 +4,7 @@
 //     a batch ────────────────────────────> the body is an array, when all are there
 //     a call tells or asks something first ─> the body becomes an event stream, and the answers follow in it
 //
-// With a session the stream is one of the session's and outlives the connection: the calls go on, and the client may
+// With a session the stream is one of the session's and outlives the connection: the calls continue, and the client may
 // come back for the rest. Without a session (the stateless era) a closed connection cancels the calls.
 
 #include <assert.h>
@@ -108,7 +108,7 @@ void mcp_post__gone(struct mcp_post *p)
 {
     p->m = NULL;
     if (p->session != NULL) {
-        return; // its calls go on: only the answer has nobody to go to
+        return; // its calls continue; their answer is kept in the stream, if there is one
     }
     const struct mcpserver *s = p->server;
     for (size_t left = p->open; left != 0; left--) { // the last one frees the post

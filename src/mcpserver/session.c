@@ -4,7 +4,7 @@
 //                            └─ a stream for each POST that is answered with more than one message
 //
 // Every event has an id "STREAM-NUMBER". The last ones of each stream are kept: a reader that comes back names the
-// last id that it saw and continues after it. What nobody has read yet is kept as well, so a list that changes
+// last id that it saw and continues after it. What no client has read yet is kept as well, so a list that changes
 // between a client's handshake and its GET is not missed.
 //
 // Invariants:
@@ -177,7 +177,7 @@ const struct json *mcp_session__client(struct arena *a, const struct json *info,
     return client;
 }
 
-/// Make room: the session that was not used for the longest time goes, unless somebody reads it.
+/// Make room: end the session that was not used for the longest time and has no reader. False: all have one.
 static bool make_room(struct mcpserver *s)
 {
     struct mcp_session *oldest = NULL;

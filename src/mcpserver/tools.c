@@ -1,7 +1,7 @@
 // tools/call: a plugin's tool through the pipeline of every call (agent_tool_run), or an operation.
 //
 // A tool that fails, is denied or does not accept its arguments answers with a result that has isError: the model reads
-// it and may do better. Only a name that nobody has is an error of the protocol.
+// it and may do better. Only an unknown name is an error of the protocol.
 
 #include "agent/agent.h"
 #include "mcpserver/mcp_int.h"

@@ -1,9 +1,9 @@
 // What a client sees depends on where it works: the plugins of its project, once trusted, beside those of the user.
 //
 //     header Afloat-Project: DIR ──> a view of that directory, entered first ──> lists, calls, list changes of it
-//     no such header ──────────────> the view of all: what reaches everybody
+//     no such header ──────────────> the general view: what reaches all projects
 //
-// A view is entered like a session enters its directory, so its project's plugins are loaded, and left when nobody has
+// A view is entered like a session enters its directory, so its project's plugins are loaded, and left when no client has
 // used it for a while: a client of the stateless era has nothing that would keep it open.
 
 #include <assert.h>
@@ -151,7 +151,7 @@ void mcp_view__close(struct mcpserver *s)
         (*it)->server = NULL;
     }
     vec_fini(&s->entering);
-    while (s->views != NULL) { // the hub stops: nobody has to leave
+    while (s->views != NULL) { // the hub stops: agent_leave() is not needed
         struct mcp_view *v = s->views;
         s->views = v->next;
         view_free(v);
