@@ -3,7 +3,7 @@
 // A server can change what a tool says of itself after the user has come to trust it, and a description is an
 // instruction that every model follows; so are the texts in the schema of its input. So the first description and schema
 // of each tool are kept. What differs later is not shown to the model: the kept ones stay until a call of the tool was
-// allowed by the user, who is shown the difference with the question.
+// allowed by the user, who sees the difference with the question.
 //
 // Kept in state/mcp/NAME-HASH.json, an object {tool: {description, schema, mark}}; the hash is of what the server *is*
 // (its program or address), so that a server which the user replaces begins anew.

@@ -3,8 +3,8 @@
 //     handshake:  a request of the server's ──> the newest call under way ──> its session (hook_caller) ──> answer
 //     stateless:  the call ends with `input_required` ──> the session ──> the same call with the answers
 //
-// Who answers is the caller's business: a session of the hub shows a question, or asks its model by permission. A server
-// that asks when nobody calls it gets no answer from a user or a model. While it waits for one, the time of its call rests.
+// The caller decides how a question is answered: a session of the hub shows it, or asks its model by permission. A server
+// that asks outside of any call gets no answer from a user or a model. While it waits, the time of its call rests.
 //
 // On the streams of a process nothing says which call a request belongs to; all calls are one user's, so the newest
 // one is taken.
@@ -206,8 +206,12 @@ bool mcp__asks_input(struct mcp_call *c, const struct json *answer, struct err *
     if (!str_eqz(json_get_text(answer, "resultType"), "input_required")) {
         return false;
     }
-    if (requests == NULL || requests->type != JSON_OBJ || ++c->rounds > ROUNDS_MAX) {
-        err_set(e, ERR_INVALID, "it asks for input without end");
+    if (requests == NULL || requests->type != JSON_OBJ) {
+        err_set(e, ERR_INVALID, "it asked for input without 'inputRequests'");
+        return true;
+    }
+    if (++c->rounds > ROUNDS_MAX) {
+        err_set(e, ERR_INVALID, "it asked for input more than %d times", ROUNDS_MAX);
         return true;
     }
     struct mcp_ask *q = ask_new(c);

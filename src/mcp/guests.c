@@ -1,7 +1,7 @@
 // Servers that a client brings for one session: an editor's.
 //
 //     editor connects: mcp_lend(session, servers) ──> specs of that session ──> a run of the engine, as for settings
-//     it goes, or the session ends: none any more  ──> their units are removed, their processes end
+//     it goes, or the session ends: none are left   ──> their units are removed, their processes end
 //
 // Nothing of them is kept: an editor that comes back brings them again. They are as little trusted as a project's,
 // since editors read them from files of the project, too: always in the sandbox, and none of the user's secrets.

@@ -24,15 +24,15 @@ struct mcp_link_cb {
     void (*on_text)(void *arg, struct str text);
     /// The request `id` gets no answer.
     void (*on_lost)(void *arg, int64_t id, const struct err *e);
-    /// Does anybody still wait for the answer to `id`?
+    /// Is the request `id` still without its answer?
     bool (*is_open)(void *arg, int64_t id);
-    /// The link is over: nothing comes any more. Once; close it.
+    /// The link has ended: nothing more comes. Once; close it.
     void (*on_end)(void *arg, const struct err *e);
 };
 
 struct mcp_link_ops {
     void (*send)(struct mcp_link *l, struct str text, const struct mcp_about *about);
-    /// Nobody waits for the answer to `id` any more. NULL: nothing to do.
+    /// The answer to `id` is no longer needed. NULL: nothing to do.
     void (*forget)(struct mcp_link *l, int64_t id);
     /// The handshake is over. `modern`: without sessions. NULL: nothing to do.
     void (*agreed)(struct mcp_link *l, const char *version, bool modern);
@@ -59,7 +59,7 @@ struct mcp_world {
     vec(struct mcp_link *) renewing; // those that wait for a token, closed or not
 };
 
-/// `http` is about to close: nobody waits for a token any more.
+/// `http` is about to close: stop waiting for tokens.
 void mcp_link_http_stop(struct mcp_world *w);
 
 enum {

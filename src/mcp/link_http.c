@@ -6,8 +6,8 @@
 //
 // The headers are filled with secrets on the lane, once, before the first message; until then messages wait. What
 // `afloat mcp login` stored is sent along, and renewed when it has ended: before the first message, or, when the server
-// refuses it later, by beginning anew. A request that fails is lost alone. A session that the server does not know any more, and a server that refuses
-// connections, end the link: the owner begins anew.
+// refuses it later, by beginning anew. A request that fails ends no other. A session that the server no longer
+// knows, and a server that refuses connections, end the link: the owner begins anew.
 //
 // All servers share the connections of one client, so a server gets a few at a time: further messages wait, an answer's
 // stream is closed when the answer has come, and a message that needs none is given up after a while.
@@ -131,7 +131,7 @@ static void free_now(void *arg)
 static void free_if_idle(struct link_http *l)
 {
     if (l->closed && !l->preparing && l->renewing == NULL) {
-        loop_defer(l->world->loop, free_now, l); // after its posts, and after who reads from it
+        loop_defer(l->world->loop, free_now, l); // after its posts, and not while one is read
     }
 }
 
@@ -365,11 +365,11 @@ static void judge(struct link_http *l, struct post *q)
         l->cb.on_lost(l->arg, q->id, &e); // unless it was answered
     }
     if (q->status == 401 && l->login.refresh != NULL && l->renewing == NULL && !l->closed &&
-        !l->ended) { // it does not take the token any more: get another one, and begin anew with it
+        !l->ended) { // it refuses the token: get another one, and begin anew with it
         renew(l, on_renewed_late);
     }
     if (unknown && !good) {
-        err_set(&e, UV_EPIPE, "it does not know our session any more");
+        err_set(&e, UV_EPIPE, "it no longer knows our session");
         end(l, &e);
     }
 }
@@ -499,7 +499,7 @@ static void add(struct link_http *l, struct str text, const struct mcp_about *ab
     sse_init(&q->sse, MCP_LINE_MAX, on_event, q);
     vec_push(&l->posts, q);
     if (l->posts.n > POSTS_MAX) {
-        err_set(&e, UV_ENOBUFS, "it does not take what it is sent");
+        err_set(&e, UV_ENOBUFS, "more than %d messages wait to be sent to it", POSTS_MAX);
         end(l, &e);
     } else {
         send_waiting(l);

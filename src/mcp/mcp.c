@@ -7,7 +7,7 @@
 //     commit ──> new servers start ──> their tools join the generation when they are known
 //
 // A server that was replaced continues for the calls that began with it; its process ends when the last generation that
-// knows it is freed. Nobody waits for a server but who enters a directory (mcp_enter), and that for a bounded time.
+// knows it is freed. Only mcp_enter() waits for servers, and for a bounded time.
 
 #include "mcp/mcp.h"
 
@@ -26,7 +26,7 @@ enum { WAIT_MS = 5000, COMPLETE_MS = 2000, LANE_THREADS = 4 };
 
 #define UNIT_PREFIX "mcp:"
 
-/// Somebody who waits for servers that start.
+/// A caller that waits for servers that start.
 struct mcp_waiter {
     struct mcp *m;
     char *session, *dir; // may be NULL
@@ -76,7 +76,7 @@ static void read_specs(const struct mcp *m, mcp_specs *out)
     size_t own = out->n;
     mcp__projects_specs(m->projects, out);
     mcp__guests_specs(m, out);
-    for (size_t i = own; i < out->n; i++) { // nobody can take the place of the user's
+    for (size_t i = own; i < out->n; i++) { // none can take the place of the user's
         struct mcp_spec *s = out->p[i];
         for (size_t k = 0; k < own; k++) {
             struct arena a = {0};
@@ -285,7 +285,7 @@ static void on_settings(void *arg)
 
 // ---- waiting ------------------------------------------------------------------------------------
 
-/// Tell a waiter whose servers have started, or who has waited long enough.
+/// Call a waiter whose servers have started, or that has waited long enough.
 static void waiter_look(void *arg)
 {
     struct mcp_waiter *w = arg;

@@ -5,8 +5,9 @@
 #include "gen/engine.h"
 
 // The MCP servers whose tools sessions have: those of [mcp.NAME] in config.toml, those of `.mcp.json` in a
-// trusted project while somebody works in it, and those that an editor brings for its session. Each is a unit `mcp:NAME` of the generation; its tools are items
-// NAME__tool. docs/internals/mcp-client.md tells the whole story. All functions belong to the loop thread.
+// trusted project while a session works in it, and those that an editor brings for its session. Each is a unit
+// `mcp:NAME` of the generation; its tools are items NAME__tool. See docs/internals/mcp-client.md. All functions
+// belong to the loop thread.
 
 struct mcp;
 struct http_client;
@@ -25,7 +26,7 @@ struct mcp_opts {
 
 /// Become a source of the engine, before its first request. Nothing is started yet. Never NULL.
 struct mcp *mcp_open(const struct mcp_opts *o);
-/// Nothing begins any more, and nobody waits for servers that start; those that serve go on. Before gen_close(). NULL is
+/// Nothing new begins, and waiting for servers ends; those that serve continue. Before gen_close(). NULL is
 /// allowed, and so is a second call.
 void mcp_stop(struct mcp *m);
 /// The engine is closed.
@@ -42,14 +43,14 @@ enum mcp_reach { MCP_FOREIGN, MCP_NOT_HERE, MCP_HERE };
 enum mcp_reach mcp_reach(const struct mcp *m, const struct gen_unit *u, const char *session,
                          const char *dir);
 
-/// Somebody works in the real directory `dir`. `done` (not from inside) when every server that reaches it has started
+/// A session works in the real directory `dir`. `done` (not from inside) when every server that reaches it has started
 /// or failed once, or was waited for long enough; never longer than its `timeout_s`.
 void mcp_enter(struct mcp *m, const char *dir, loop_fn *done, void *arg);
-/// And works there no more.
+/// A session has left `dir`.
 void mcp_leave(struct mcp *m, const char *dir);
 
 /// The servers that a client brings for `session`, which works in the real directory `dir`, in place of those before:
-/// [{name, command, args, env: [{name, value}]} or {name, url, headers: [{name, value}]}, ...]. NULL: none any more;
+/// [{name, command, args, env: [{name, value}]} or {name, url, headers: [{name, value}]}, ...]. NULL: no servers;
 /// then `dir` may be NULL, too. `done` (may be NULL) as with mcp_enter().
 void mcp_lend(struct mcp *m, const char *session, const char *dir, const struct json *servers,
               loop_fn *done, void *arg);

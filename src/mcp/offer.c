@@ -200,8 +200,8 @@ static void remember(struct listing *l, struct mcp_offer *o)
     (void)!map_set(&l->names, str_of(o->name), o);
 }
 
-/// Decide whether it is offered, and count it when the user has not agreed to it. `old`: what stands for it now, NULL:
-/// nothing.
+/// Decide whether it is offered, and count it when the user has not agreed to it. `old`: the offer that it replaces, NULL:
+/// none.
 static bool judge(struct listing *l, struct mcp_offer *o, const struct mcp_offer *old)
 {
     struct mcp_server *s = l->server;
@@ -268,8 +268,8 @@ static void warn_left_out(const struct listing *l, size_t listed)
     char *message =
         many ? xasprintf("MCP server '%s' lists %zu %s: only the first %d are offered", name,
                          listed, tools ? "tools" : "prompts", OFFERS_MAX)
-             : xasprintf("%zu new tools of MCP server '%s' are not offered: %zu names of its tools "
-                         "are kept, and no more can be",
+             : xasprintf("%zu new tools of MCP server '%s' are not offered: the record of its "
+                         "approved tools is full (%zu)",
                          l->refused, name, s->approved.n);
     log_warn(LOG_HUB, "mcp=%s reason=%s", LOGQ(str_of(name)).z, LOGQ(str_of(message)).z);
     if (tools) {

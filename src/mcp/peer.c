@@ -8,7 +8,7 @@
 // request that stays open.
 //
 // What a server sends is not believed: a text that is not a message is counted and dropped, an answer to nothing too.
-// One that sends too much of what nobody asked for is ended (`flood`), so that it cannot take the hub's time.
+// One that sends too many unsolicited messages is ended, so that it cannot take the hub's time.
 //
 // Invariants:
 //   - a request is in `open` exactly while its id is not 0.
@@ -84,7 +84,7 @@ static void on_over(void *arg)
     }
 }
 
-/// It is over; those who wait are told from a task.
+/// It is over; open requests are told from a task.
 static void doom(struct mcp_peer *p, const struct err *e)
 {
     if (!p->over && !p->closed) {
@@ -175,11 +175,11 @@ static void ask(struct mcp_peer *p, struct mcp_request *r, const char *method, s
     buf_fini(&meta);
 }
 
-/// Tell the server that nobody waits for `id`.
+/// Tell the server that the answer to `id` is not needed.
 static void send_cancelled(struct mcp_peer *p, int64_t id)
 {
     char members[80];
-    snprintf(members, sizeof members, "\"requestId\":%lld,\"reason\":\"not needed any more\"",
+    snprintf(members, sizeof members, "\"requestId\":%lld,\"reason\":\"no longer needed\"",
              (long long)id);
     if (p->link->ops->forget != NULL) {
         p->link->ops->forget(p->link, id);
@@ -277,7 +277,8 @@ static void on_discovered(struct mcp_request *r, int status, const struct json *
         known = known || str_eqz(json_str(v, ""), MODERN);
     }
     if (!known) {
-        err_set(&why, ERR_UNSUPPORTED, "it speaks no revision of MCP that we know (" MODERN ")");
+        err_set(&why, ERR_UNSUPPORTED,
+                "it supports no revision of MCP that Afloat supports (" MODERN ")");
         doom(p, &why);
         return;
     }
@@ -320,7 +321,8 @@ static void on_initialized(struct mcp_request *r, int status, const struct json 
     struct str version = json_get_text(result, "protocolVersion");
     ptrdiff_t i = str_lookup(version, known, ARRAY_LEN(known));
     if (i < 0) {
-        err_set(&why, ERR_UNSUPPORTED, "it speaks revision '%.*s' of MCP, which we do not know",
+        err_set(&why, ERR_UNSUPPORTED,
+                "it uses revision '%.*s' of MCP, which Afloat does not support",
                 (int)MIN(version.n, (size_t)40), version.p);
         doom(p, &why);
         return;
@@ -358,7 +360,7 @@ static void count_unasked(struct mcp_peer *p, size_t bytes)
     p->unasked_bytes += bytes;
     if (++p->unasked_n > MCP_FLOOD_N || p->unasked_bytes > MCP_FLOOD_BYTES) {
         struct err e;
-        err_set(&e, ERR_TOO_LARGE, "it sends more than anybody asked for");
+        err_set(&e, ERR_TOO_LARGE, "it sends too many messages that were not requested");
         doom(p, &e);
     }
 }
@@ -621,7 +623,7 @@ void mcp_peer_rest(struct mcp_peer *p, struct mcp_request *r, bool rests)
     }
 }
 
-/// Send an answer and free its text, unless nobody waits for it any more.
+/// Send an answer, unless the conversation is over, and free its text.
 static void send_answer(struct mcp_peer *p, struct buf *text)
 {
     if (!p->over && !p->closed) {

@@ -17,7 +17,7 @@ typedef void mcp_answer_cb(struct mcp_request *r, int status, const struct json 
 /// A request under way, in the caller's storage until it is answered or cancelled.
 struct mcp_request {
     mcp_answer_cb *done;
-    /// What it tells meanwhile; NULL: nobody listens.
+    /// Its progress; NULL: not wanted.
     void (*progress)(struct mcp_request *r, struct str text);
     void *arg;
     uint64_t timeout_ms; // 0: none; progress begins it anew
@@ -38,16 +38,16 @@ struct mcp_peer_cb {
     /// It asks for something (elicitation, sampling, roots): mcp_peer_answer() or mcp_peer_refuse() follows, from inside
     /// or later. NULL: such requests are refused.
     void (*on_request)(void *arg, const struct rpc_message *m);
-    /// It needs no answer to its request `id` any more. NULL: it gets one.
+    /// It no longer needs an answer to its request `id`. NULL: it gets one.
     void (*on_given_up)(void *arg, const struct json *id);
-    /// A line of its log. NULL: nobody reads it.
+    /// A line of its log. NULL: lines are dropped.
     void (*on_log)(void *arg, struct str level, struct str text);
 };
 
 /// Begin. on_ready or on_end follows, never from inside. `w` and `s` are borrowed.
 struct mcp_peer *mcp_peer_open(struct mcp_world *w, const struct mcp_spec *s,
                                const struct mcp_peer_cb *cb, void *arg);
-/// Nothing is called back any more, open requests neither. May come from a callback.
+/// No callback follows, also none of open requests. May be called in a callback.
 void mcp_peer_close(struct mcp_peer *p);
 
 /// Ask. `members` are those of the params, JSON text without braces; `name` is that of the tool, prompt or
@@ -83,6 +83,6 @@ struct mcp_peer *mcp_peer_over(struct loop *loop, struct mcp_link *link, uint64_
 extern const struct mcp_link_cb mcp_peer_link_cb;
 
 enum {
-    MCP_FLOOD_N = 5000,         // messages that nobody asked for, a second
+    MCP_FLOOD_N = 5000,         // unsolicited messages a second
     MCP_FLOOD_BYTES = 16 << 20, // and bytes
 };

@@ -1,11 +1,11 @@
-// Servers of `.mcp.json` in the projects in which somebody works.
+// Servers of `.mcp.json` in the projects in which sessions work.
 //
 //     enter ──────────┐
 //     file saved ─────┼──> lane: file and trust book ──> trusted? its servers ──> a run of the engine
 //     trust changed ──┘
 //
-// A file that nobody trusts names no servers, which is logged once until it changes. The last who leaves ends the
-// project's servers. One thread reads, in order, so the last reading is the newest.
+// A file that is not trusted names no servers, which is logged once until it changes. The servers of a project end
+// when the last session leaves it. One thread reads, in order, so the last reading is the newest.
 
 #include <assert.h>
 
@@ -104,7 +104,7 @@ void mcp__roots(const struct mcp_server *s, struct buf *out)
     void *value;
     if (spec->project != NULL || spec->session != NULL) {
         vec_push(&dirs, xstrdup(spec->project != NULL ? spec->project : spec->cwd));
-    } else { // the user's: wherever somebody works
+    } else { // the user's: wherever sessions work
         while (map_next(&stays->dirs, &at, &dir, &value)) {
             vec_push(&dirs, str_dup(dir));
         }
@@ -127,7 +127,7 @@ void mcp__roots(const struct mcp_server *s, struct buf *out)
     vec_fini_each(&dirs, free);
 }
 
-/// Somebody came to a directory where nobody was, or the last one left it.
+/// The first session has entered a directory, or the last one has left it.
 static void tell_roots(struct mcp *m)
 {
     vec_foreach (it, &m->servers) {
@@ -140,7 +140,7 @@ static void tell_roots(struct mcp *m)
 
 // ---- reading ------------------------------------------------------------------------------------
 
-/// Bytes that nobody trusts, or that are no list of servers: said once.
+/// Log once that a file is not trusted, or is no list of servers.
 static void note_refused(struct project *pr, const char *text, const char *why)
 {
     if (pr->refused == NULL || strcmp(pr->refused, text) != 0) {

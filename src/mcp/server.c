@@ -9,7 +9,7 @@
 //
 // "List changes before the next step": a server tells of a change before it answers the call that made it, so an
 // answer that comes while a list is being read waits for that list (offer.c). A server whose lists change all the time
-// is asked for a few of them in each window of time; then nobody waits for the next.
+// is asked for a few of them in each window of time; no call waits for those after them.
 //
 // Invariants:
 //   - `peer` exists exactly while the state is starting or ready.
@@ -194,7 +194,7 @@ static void on_page(struct mcp_request *r, int status, const struct json *result
     s->n_pages++;
     if (s->n_pages > PAGES_MAX || s->bytes > LIST_BYTES_MAX || !buf_ok(&text)) {
         buf_fini(&text);
-        err_set(&why, ERR_TOO_LARGE, "its list of %s does not end", lists[list].member);
+        err_set(&why, ERR_TOO_LARGE, "its list of %s is too long", lists[list].member);
         fail(s, &why);
         return;
     }
@@ -239,8 +239,8 @@ static void read_lists(struct mcp_server *s)
     for (size_t i = 1; i <= MCP__LISTS && s->peer != NULL; i++) {
         enum mcp_list list = (enum mcp_list)(((size_t)s->last + i) % MCP__LISTS);
         if (s->stale[list] && take_read(s)) {
-            bool brief =
-                s->state == MCP_READY || list == MCP_TEMPLATES; // its start waits for no more
+            // its start does not wait long for templates
+            bool brief = s->state == MCP_READY || list == MCP_TEMPLATES;
             uint64_t ms = s->spec->timeout_ms;
             s->stale[list] = false;
             s->last = list;

@@ -131,10 +131,10 @@ void mcp__wake(struct mcp *m);
 
 // projects.c
 struct mcp_projects *mcp__projects_open(struct mcp *m);
-/// Nothing is watched or read any more; who is on the way in is answered.
+/// Stop watching and reading; mcp_enter() calls under way are answered.
 void mcp__projects_close(struct mcp_projects *p);
 void mcp__projects_free(struct mcp_projects *p); // when the loop has ended
-/// Add the servers of all projects in which somebody works.
+/// Add the servers of all projects in which sessions work.
 void mcp__projects_specs(const struct mcp_projects *p, mcp_specs *out);
 
 // guests.c
@@ -178,12 +178,12 @@ void mcp__call_again(struct mcp_call *c, const struct json *answers, struct str 
                      const struct err *e);
 
 // asks.c
-/// The server asks for something: on_request of its peer; and does not need it any more.
+/// The server asks for something: on_request of its peer; and no longer needs it: on_given_up.
 void mcp__server_asks(void *arg, const struct rpc_message *m);
 void mcp__server_gives_up(void *arg, const struct json *id);
 /// Is the answer to a call questions to be answered first? Then they are asked, or `e` says why they cannot be.
 bool mcp__asks_input(struct mcp_call *c, const struct json *answer, struct err *e);
-/// The call is over: nobody needs its questions answered.
+/// The call is over: withdraw its questions.
 void mcp__asks_forget(struct mcp_call *c);
 
 // projects.c

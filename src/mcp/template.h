@@ -5,12 +5,12 @@
 
 // Templates of addresses that a server offers (RFC 6570): literal text, `{name}` and `{+name}`.
 
-/// Where an address that is being typed stands in its template. Slices of what was given.
+/// The position in its template of an address that is being typed. Slices of what was given.
 struct mcp_spot {
     struct str variable; // the one that is being typed
     bool reserved;       // written `{+name}`: its value is not escaped
     struct str before;   // what was typed up to its value
-    struct str value;    // what was typed of it, as it stands in the address
+    struct str value;    // what was typed of it, as it is in the address
     struct str after;    // text that follows the variable in the template
 };
 

@@ -146,7 +146,7 @@ def test_one_bad_server_does_not_touch_the_others(home, start_hub, work):
     assert "good__echo" in home.ok("mcp", "show", "good") and "disabled" in home.ok("mcp", "list")
 
 
-@pytest.mark.parametrize("tool, why", [("die", "dying as told"), ("flood", "more than anybody asked for"),
+@pytest.mark.parametrize("tool, why", [("die", "dying as told"), ("flood", "messages that were not requested"),
                                        ("huge", "above 16 MiB")])
 def test_a_server_that_dies_floods_or_sends_too_much_is_started_again(home, start_hub, tool, why):
     configure(home, table("fake"), table("other"))

@@ -62,7 +62,7 @@ def test_a_full_record_of_names_is_told_and_an_old_name_still_works(home, start_
     hub = start_hub()
     assert wait_state(home, "bad")["tools"] == [known]
     told = warning(home)
-    assert f"{len(fresh)} new tools of MCP server 'bad' are not offered: 10000 names" in told["message"]
+    assert f"{len(fresh)} new tools of MCP server 'bad' are not offered: the record of its approved tools is full" in told["message"]
     assert kept.name in told["path"]
     hub.close()
     kept.write_text(json.dumps(record))
@@ -84,7 +84,7 @@ def test_a_list_that_always_changes_holds_no_call_back_and_makes_few_generations
 def test_a_list_without_end_ends(home, start_hub):
     configure(home, hostile("bad", "endless"))
     start_hub()
-    assert "its list of tools does not end" in wait_state(home, "bad", "failed")["error"]
+    assert "its list of tools is too long" in wait_state(home, "bad", "failed")["error"]
 
 
 def test_names_are_words_and_no_text_commands_a_terminal(home, start_hub):
@@ -150,7 +150,7 @@ def test_a_server_that_asks_and_never_reads_is_ended(home, start_hub):
     hub = start_hub()
     wait_state(home, "bad")
     before = memory_kb(hub)
-    assert re.search("more than anybody asked for|does not read what it is sent", run(home, "bad__deaf")["detail"])
+    assert re.search("messages that were not requested|does not read what it is sent", run(home, "bad__deaf")["detail"])
     assert memory_kb(hub) - before < 256 << 10
 
 
