@@ -4,8 +4,8 @@
 //                       ├─ notification: cancel
 //                       └─ answer to one of our questions (permission, text of a file)
 //
-// The process lives as long as the editor keeps our stdin open. A turn that runs then goes on in the hub: the session
-// can be taken up again from anywhere.
+// The process lives as long as the editor keeps our stdin open. A turn that runs then continues in the hub: the session
+// can be continued from anywhere.
 //
 // Invariants:
 //   - every request of the editor is answered once, unless the editor is gone.
@@ -221,7 +221,7 @@ static void take_line(struct acp *a, struct str text)
     arena_fini(&arena);
 }
 
-/// The editor is gone: nobody is asked or told any more.
+/// The editor is gone: end all that waits for it.
 static void close_all(struct acp *a)
 {
     if (a->closed) {

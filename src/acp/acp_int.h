@@ -41,7 +41,7 @@ struct acp_session {
     char *servers;          // MCP servers of the editor, a JSON array; NULL: none
     struct http_call *link; // NULL: not connected
     struct sse_parser link_sse;
-    loop_fn *link_done; // waits until the hub is ready; NULL: nobody does
+    loop_fn *link_done; // of acp__link(), until the hub is ready; NULL: none waits
     void *link_arg;
     bool link_tried; // the hub was started for it
     vec(struct acp_errand *) errands;

@@ -37,7 +37,7 @@ static void end_call(struct acp_call *c, const struct json *v, const char *why)
     }
 }
 
-/// What a problem says, in one line.
+/// The detail and hint of a problem in one line; NULL for a 2xx answer. `*v` is the body.
 static const char *explain(struct arena *a, int status, struct str body, struct json **v)
 {
     *v = NULL;

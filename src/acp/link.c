@@ -7,7 +7,7 @@
 // belongs to shows the terminal meanwhile.
 //
 // Invariants:
-//   - an errand is in `errands` until its answer was sent, or the hub does not want it any more.
+//   - an errand is in `errands` until its answer was sent, or the hub no longer wants it.
 //   - an errand that is `dropped` answers nothing; the editor's answer under way frees it.
 
 #include <assert.h>
@@ -105,7 +105,7 @@ static void on_released(void *arg, const struct json *result)
     if (r->answer.n != 0) {
         finish(r, "result", buf_str(&r->answer));
     } else {
-        finish(r, "error", STR("\"the editor does not tell what the command printed\""));
+        finish(r, "error", STR("\"the editor did not return the output of the command\""));
     }
 }
 
@@ -185,7 +185,7 @@ static void on_terminal(void *arg, const struct json *result)
     struct acp_errand *r = arg;
     struct str id = json_get_text(result, "terminalId");
     if (id.n == 0) {
-        finish(r, "error", STR("\"the editor opens no terminal\""));
+        finish(r, "error", STR("\"the editor did not open a terminal\""));
         return;
     }
     r->terminal = str_dup(id);
@@ -215,7 +215,7 @@ static void run_terminal(struct acp_errand *r)
 
 // ---- the connection -----------------------------------------------------------------------------
 
-/// Nobody wants the answer. What the editor is asked still frees it.
+/// The hub does not want the answer. The editor's answer under way frees the errand.
 static void drop(struct acp_errand *r)
 {
     r->dropped = true;
@@ -255,7 +255,7 @@ static void drop_errands(struct acp_session *s)
     }
 }
 
-/// Answer who waits for the connection: it is there, or cannot be had.
+/// Call `done` of acp__link(): the connection is there, or cannot be had.
 static void ready(struct acp_session *s)
 {
     loop_fn *done = s->link_done;

@@ -1,7 +1,8 @@
 // What an editor sends as a message: one text, and pictures.
 //
-// Texts are joined, pictures are passed on. A file that is mentioned is asked for from the editor, where it can be had as it stands there, saved
-// or not; else only its path is named, and the model reads it itself. Text that comes along (a selection) is quoted.
+// Texts are joined, pictures are passed on. The editor is asked for the text of a file that is mentioned, saved or not;
+// if it does not give it, only the path is named, and the model reads the file itself. Text that comes along (a
+// selection) is quoted.
 
 #include <assert.h>
 

@@ -398,7 +398,7 @@ static void m_delete(struct acp_request *r)
     }
 }
 
-/// The editor does not need it any more: it stays in the hub.
+/// The editor no longer needs it; it stays in the hub.
 static void m_close(struct acp_request *r)
 {
     struct acp_session *s = acp__find(r->acp, param(r, "sessionId"));

@@ -42,7 +42,7 @@ void acp__stream_ended(struct acp_session *s, const char *why)
     fail_prompt(s, why != NULL ? why : "lost the connection to the hub during the turn");
 }
 
-/// {text, images?, env}: a hub that was started anew since the last message knows our environment no more.
+/// {text, images?, env}: a hub that was restarted since the last message does not know our environment.
 static void send_message(struct acp_session *s, struct str text, struct str images)
 {
     char path[ACP_ID + 32];
@@ -341,7 +341,7 @@ static void ask_permission(struct acp_session *s, const struct json *ev)
     arena_fini(&a);
 }
 
-/// The user has filled in a form, or not: {action, content?}. An editor that fails is taken for a "no".
+/// The user has filled in a form, or not: {action, content?}. An editor that fails counts as "cancel".
 static void on_filled(void *arg, const struct json *result)
 {
     static const struct json_member cancel[] = {

@@ -1,6 +1,6 @@
 // Events of the hub as updates for the editor.
 //
-// Text and thoughts go on as they come; of the past only whole messages. A tool's call is shown with a title that says
+// Text and thoughts are passed on as they come; of the past only whole messages. A tool's call is shown with a title that says
 // what it does, the file it is about, and what it changed as a diff. The model's steps are a plan.
 
 #include "acp/acp_int.h"

@@ -5,7 +5,7 @@
 // The bridge has no knowledge of tools: it passes messages on and keeps the connection alive where the hub cannot. A
 // hub that is restarted has lost the session. The bridge then begins a new one with the client's own `initialize`,
 // opens the streams again and says that all lists have changed, so the client lists again; it never sees an end.
-// A request that was under way is answered with an error, since nobody knows how far it came.
+// A request that was under way is answered with an error, since its progress is unknown.
 //
 // The stateless era needs headers that repeat what the message says; they are made here. Cancelling there is closing
 // the connection.

@@ -27,7 +27,7 @@ struct wire {
     bool again;               // it was sent before: its acknowledgement is not news
 };
 
-/// Connect to the socket (a path) or HOST:PORT and queue the request. `headers` are lines with CR LF. NULL: nobody is there.
+/// Connect to the socket (a path) or HOST:PORT and queue the request. `headers` are lines with CR LF. NULL: no hub listens.
 struct wire *wire__open(const char *address, const char *method, const char *headers,
                         struct str body);
 void wire__free(struct wire *w);
@@ -52,7 +52,7 @@ struct bridge {
     vec(struct wire *) dormant; // subscriptions/listen that lost the hub; never connected
     uint64_t retry_at;          // 0: nothing to retry
     unsigned retry_ms;
-    bool over; // nobody reads or writes any more
+    bool over; // the client is gone, or its input is broken
     uint64_t
         close_at; // stdin has ended: answers that are on their way have until then; 0: it has not
     int fault;    // why it ended; 0: nothing is wrong

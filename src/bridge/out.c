@@ -1,4 +1,4 @@
-// What the stdio bridge says to its client: one message a line, nothing else.
+// Messages of the stdio bridge to its client: one a line, and nothing else.
 
 #include <unistd.h>
 

@@ -1,11 +1,11 @@
 // The hub's end of an editor's connection.
 //
-//     POST ──> the session, its servers ──> stream: ready ──┬─ a tool asks ──> request ──> PUT ──> the tool goes on
-//                                                           ├─ it waits no more ──> cancel
+//     POST ──> the session, its servers ──> stream: ready ──┬─ a tool asks ──> request ──> PUT ──> the tool continues
+//                                                           ├─ it gives up ──> cancel
 //                                                           └─ the peer is gone ──> the tool is told, servers end
 //
-// What editors are asked is not in the journal and in no event: files pass here that nobody else should see. A second
-// editor for the same session takes the place of the first.
+// What editors are asked is neither in the journal nor in an event: the files that pass here concern no other client.
+// A second editor for the same session takes the place of the first.
 //
 // Invariants:
 //   - `serving` exactly while agent/ has the editor's face; only then there are asks.
@@ -167,7 +167,7 @@ static void editor_free(struct editor *ed)
     }
 }
 
-/// The editor is gone, or another one takes its place: what waits for it goes on without.
+/// The editor is gone, or another one takes its place: what waits for it continues without it.
 static void drop(struct editor *ed)
 {
     ed->m = NULL;

@@ -38,7 +38,7 @@ void model_call__reply(struct model_call *c, int status, struct str body);
 /// Answer with an error and free the call. `param` and `code` may be NULL.
 void model_call__refuse(struct model_call *c, int status, const char *type, const char *param,
                         const char *code, const char *fmt, ...) PRINTF_LIKE(6, 7);
-/// Free the call, whose answer has begun or is not wanted any more.
+/// Free the call, whose answer has begun or is no longer wanted.
 void model_call__free(struct model_call *c);
 
 /// Begin to answer POST /v1/responses, or GET /v1/models. Both set `stop` and free the call in the end.

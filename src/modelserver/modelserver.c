@@ -110,7 +110,7 @@ static void find_session(struct model_call *c)
 static void refuse_method(struct model_call *c, const char *allow)
 {
     struct buf body = {.max = SIZE_MAX};
-    responses_write_error(&body, STR("this method is not for this address"),
+    responses_write_error(&body, STR("this method is not allowed for this address"),
                           "invalid_request_error", NULL, "method_not_allowed");
     mount_reply(c->m, 405, "application/json",
                 strcmp(allow, "POST") == 0 ? "Allow: POST\r\n" : "Allow: GET\r\n", buf_str(&body));

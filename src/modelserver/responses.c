@@ -78,7 +78,7 @@ static void on_head(void *arg)
     send_now(x);
 }
 
-/// The answer is over: nothing of it is needed any more.
+/// The stream is complete: end it and free the call.
 static void finish(struct answer *x)
 {
     struct model_call *c = x->c;
@@ -169,7 +169,7 @@ static int choose(struct answer *x, struct str model, struct err *e)
     return rc;
 }
 
-/// Keys in variables belong to clients with an environment: of those that are missing here the remedy is another one.
+/// Variables with keys belong to clients with an environment. Without one the remedy for a missing key is another.
 static void refuse_choice(struct answer *x, const struct err *e)
 {
     struct model_call *c = x->c;

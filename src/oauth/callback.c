@@ -1,9 +1,9 @@
 // The address on this machine that the browser comes back to: GET /callback?code=...&state=...
 //
-// Anybody on this machine can connect. Only a request that brings our state back is believed; others get 400 and change
-// nothing. One request a connection, small ones only. A visitor who says nothing keeps neither others nor the end waiting.
+// Every process on this machine can connect. Only a request with our state counts; others get 400 and change nothing.
+// One request a connection, small ones only. A silent connection delays neither others nor the end.
 //
-// The browser that brings the code gets its answer when the login has ended: only then is it known what to say.
+// The browser that brings the code gets its answer when the login has ended and its result is known.
 
 #include <assert.h>
 
@@ -25,7 +25,7 @@ struct oauth_callback {
     bool closed;
     struct visit *bringer;       // of the answer; it waits for the end of the login
     unsigned refs;               // the listener, and each visit
-    vec(struct visit *) waiting; // who has not said everything, the oldest first
+    vec(struct visit *) waiting; // those whose request is not complete, the oldest first
 };
 
 struct visit {

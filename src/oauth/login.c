@@ -3,12 +3,12 @@
 //     ask the server ──401──> its resource metadata ──> authorization server ──> its metadata
 //        ──> register as a client ──> browser: the user agrees ──> callback with a code ──> token
 //
-// Each document is looked for where the specifications say, in order; where there is none, the server itself is taken for
+// Each document is looked for at the addresses of the specifications, in order; without one the server itself counts as
 // the authorization server, as in the first revisions. Every address that a document names must be https; a server on this
 // machine may name others on it, a server elsewhere may not.
 //
 // Invariant: exactly one of these is under way: a request (`call`), the wait for the browser, or the end. The browser waits for
-// the end, which says in it what became of the login; OAUTH_HTTP_MS bounds that.
+// the end, which shows it the result; OAUTH_HTTP_MS bounds that.
 
 #include <assert.h>
 
@@ -35,8 +35,8 @@ struct oauth_login {
     const char *places[PLACES + 1]; // where a document may be; NULL at the end
     size_t at;
     const char *issuer, *authorize, *endpoint, *registration, *scope;
-    const char *method; // how we say who we are, to be registered
-    bool names_itself;  // the authorization server says who it is when the browser comes back
+    const char *method; // how we authenticate at the token endpoint
+    bool names_itself;  // the authorization server sends its issuer with the code
     char state[SECRET_TEXT], verifier[SECRET_TEXT];
     const char *redirect;
     struct oauth_callback *callback;
@@ -190,7 +190,7 @@ static void on_back(void *arg, const char *code, const char *issuer, const struc
     struct err why = {0};
     if (issuer != NULL ? strcmp(issuer, l->issuer) != 0 : l->names_itself && code != NULL) {
         err_set(&why, ERR_DENIED, "another authorization server answered: '%.80s'",
-                issuer != NULL ? issuer : "it does not say which");
+                issuer != NULL ? issuer : "without its issuer");
         end(l, &why);
         return;
     }
@@ -300,7 +300,7 @@ static void register_client(struct oauth_login *l)
     buf_fini(&body);
 }
 
-// ---- who gives tokens -------------------------------------------------------------------------------
+// ---- the authorization server -------------------------------------------------------------------------------
 
 static bool has_s256(const struct json *v)
 {

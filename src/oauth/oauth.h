@@ -20,7 +20,7 @@ struct oauth_token {
     int64_t expires_at; // seconds since 1970; 0: unknown
 };
 
-/// Read a kept token. ERR_INVALID: it is none. End it with oauth_token_fini(), on failure too.
+/// Read a kept token. ERR_INVALID when it is damaged. End it with oauth_token_fini(), on failure too.
 int oauth_token_read(struct oauth_token *t, struct str text, struct err *e) MUST_CHECK;
 void oauth_token_write(const struct oauth_token *t, struct buf *out);
 void oauth_token_fini(struct oauth_token *t); // wipes it

@@ -16,7 +16,7 @@ enum { OAUTH_HTTP_MS = 30000, OAUTH_PERSON_MS = 10 * 60 * 1000 };
 bool oauth__may_ask(const char *server, const char *url);
 /// Add `key=value` to a form or a query, encoded.
 void oauth__add(struct buf *out, const char *key, const char *value);
-/// Send `form` to the endpoint of `t`, with what says who we are.
+/// Send `form` to the endpoint of `t`, with our credentials as a client.
 int oauth__ask_token(struct http_call **call, struct http_client *http, const struct oauth_token *t,
                      struct buf *form, const struct http_cb *cb, void *arg,
                      struct err *e) MUST_CHECK;
@@ -24,8 +24,8 @@ int oauth__ask_token(struct http_call **call, struct http_client *http, const st
 int oauth__take(struct oauth_token *t, int status, struct str body, struct err *e) MUST_CHECK;
 
 struct oauth_callback;
-/// What the browser brought: a code and who says it gave it (NULL: nobody), or what went wrong. Once. Borrowed for the
-/// call.
+/// What the browser brought: a code and the issuer that came with it (may be NULL), or what went wrong. Once. Borrowed for
+/// the call.
 typedef void oauth_back(void *arg, const char *code, const char *issuer, const struct err *e);
 /// Listen on a free port of 127.0.0.1. `state` (copied) must come back. The caller ends it with oauth__callback_close().
 int oauth__callback_open(struct oauth_callback **out, struct loop *l, const char *state,

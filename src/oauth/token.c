@@ -183,7 +183,7 @@ struct oauth_renewal {
     struct err why;
     struct loop *loop;
     struct http_call *call; // NULL: it is over
-    struct loop_task *task; // tells that it could not begin
+    struct loop_task *task; // reports that it could not begin
     oauth_cb *done;
     void *arg;
 };
