@@ -21,7 +21,7 @@ struct rig {
     size_t big;                     // bytes of OPENAPI's answer
     unsigned taken;                 // so many of the next listeners find their port taken
     char socket[160];
-    bool stalled;                   // the loop is held up: rig_turn() does nothing
+    bool stalled; // the loop is held up: rig_turn() does nothing
     bool ready, closed;
 };
 extern struct rig rig;
