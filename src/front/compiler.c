@@ -2,7 +2,7 @@
 //
 //     front_build ──> [found? started?] ──> `esbuild --version` ──> `esbuild --service=VERSION` ──> packets
 //                          │ not found: the build fails as `missing`             │ idle for IDLE_MS: its input closes
-//                                                                               └ ends by itself: all builds fail
+//                                                                               └ ends by itself: see lose_builds()
 //
 // The service speaks only to a client that names its own version, so that is asked first; it is then known until
 // another program is found. A process that is being ended is let go of at once: the next build starts a
@@ -181,6 +181,31 @@ static void on_output(struct proc *p, int which, struct str bytes, void *arg)
 
 static void start(struct front *f);
 
+/// The process ended by itself. It may have been killed between two builds, or by one of them, so another gets those
+/// that it did not finish, once. The others fail.
+static void lose_builds(struct front *f, bool missing, const char *message)
+{
+    vec(struct build *) lost = {0};
+    for (size_t i = 0; i < f->builds.n;) {
+        struct build *b = f->builds.p[i];
+        if (b->sent && !b->again) {
+            b->again = true;
+            b->sent = false;
+            i++;
+        } else {
+            vec_push(&lost, take(f, i));
+        }
+    }
+    if (f->builds.n != 0) {
+        start(f);
+    }
+    vec_foreach (b, &lost) {
+        build__fail(*b, missing, message, NULL);
+        free(*b);
+    }
+    vec_fini(&lost);
+}
+
 static void on_exit_(struct proc *p, const struct proc_exit *x, void *arg)
 {
     struct service *s = arg;
@@ -198,10 +223,9 @@ static void on_exit_(struct proc *p, const struct proc_exit *x, void *arg)
             struct str tail = str_trim(buf_str(&s->tail));
             free(f->version);
             f->version = NULL; // it may be another program by now
-            fail_all(f, !x->launched,
-                     arena_printf(&a, "the compiler '%s' ended: " STR_FMT "%s", f->program,
-                                  STR_ARG(tail), !x->launched && x->why != NULL ? x->why : ""),
-                     NULL);
+            lose_builds(f, !x->launched,
+                        arena_printf(&a, "the compiler '%s' ended: " STR_FMT "%s", f->program,
+                                     STR_ARG(tail), !x->launched && x->why != NULL ? x->why : ""));
             arena_fini(&a);
         }
     }

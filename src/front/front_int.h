@@ -45,7 +45,8 @@ struct build {
     void *arg;
     struct timer deadline;
     struct front *front;
-    bool sent;
+    bool sent;  // to the process that runs
+    bool again; // another process ended with it
 };
 /// Append the request.
 void build__request(const struct build *b, struct buf *out);

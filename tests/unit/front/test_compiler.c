@@ -131,7 +131,8 @@ TEST(closing_answers_what_is_under_way)
     proc_teardown();
 }
 
-TEST(one_with_nothing_to_do_is_ended_after_a_minute)
+/// Begin with a service that runs `before` and then answers a build with an empty function.
+static void begin_good(const char *before)
 {
     struct buf answer = {.max = SIZE_MAX};
     struct arena a = {0};
@@ -146,8 +147,30 @@ TEST(one_with_nothing_to_do_is_ended_after_a_minute)
         0);
     packet__write(&answer, 1, false, v);
     CHECK_INT(path_write_atomic(file, buf_str(&answer), 0600, NULL), 0);
-    char *script = xasprintf(SERVICE("head -c 1 >/dev/null; cat '%s'; exec cat >/dev/null"), file);
+    char *script =
+        xasprintf(SERVICE("cd '%s'; %s head -c 1 >/dev/null; cat answer; exec cat >/dev/null"),
+                  test_dir(), before);
     begin(script);
+    free(script);
+    free(file);
+    buf_fini(&answer);
+    arena_fini(&a);
+}
+
+TEST(a_build_that_was_lost_with_its_process_gets_another)
+{
+    begin_good("[ -e was ] || { head -c 1 >/dev/null; : >was; exit 1; };");
+    build();
+    wait_for(1);
+    CHECK_INT(failed, 0);
+    test_clock_advance(&hands, &l, 60000); // it has nothing to do
+    CHECK(!loop_run(&l));
+    finish();
+}
+
+TEST(one_with_nothing_to_do_is_ended_after_a_minute)
+{
+    begin_good("");
     build();
     wait_for(1);
     CHECK_INT(failed, 0);
@@ -157,8 +180,4 @@ TEST(one_with_nothing_to_do_is_ended_after_a_minute)
     test_clock_advance(&hands, &l, 1000);
     CHECK(!loop_run(&l)); // nothing is left: it has ended, although nobody closed us
     finish();
-    free(script);
-    free(file);
-    buf_fini(&answer);
-    arena_fini(&a);
 }
