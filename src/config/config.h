@@ -163,7 +163,8 @@ const char *config_next_name(const struct config *c, const char *table, size_t *
 /// &at)) != NULL) ...`
 const struct config_entry *config_next(const struct config *c, size_t *at);
 
-const char *config_origin_name(enum config_origin origin); // "default", "system", ... "policy"
+/// "default", "system", ... "policy".
+const char *config_origin_name(enum config_origin origin);
 /// Whether [policy] decides a setting of keys.def: no command and no choice may override it.
 bool config_is_policy(const struct config *c, const char *key);
 /// The value allowed for an ENUM of keys.def: `asked`, or the value of [policy] where that is narrower.

@@ -31,6 +31,7 @@ typedef void trust_plugins(void *plugins, void (*each)(void *arg, const char *pa
 struct trust_outside trust_list_outside(const struct trust *t, const char *home,
                                         trust_plugins *loaded, void *plugins, struct arena *a);
 
+/// A copy of all of it, in `a`.
 struct trust_outside trust_copy_outside(struct arena *a, const struct trust_outside *from);
 
 /// The box of a command: `policy` with all that runs outside of the box as its guard, found anew each time, since a file
