@@ -121,6 +121,8 @@ int record_parse(struct record *r, struct str text, struct err *e)
 #undef X
     r->running = str_eqz(json_str(json_get(doc, "state"), ""), "running");
     r->queued = str_eqz(json_str(json_get(doc, "state"), ""), "queued");
+    // a damaged record may name no repository: then nothing can be done with a worktree or branch
+    r->in_place = r->in_place || (r->common[0] != '/' && !r->queued);
     r->commits = json_int(json_get(doc, "commits"), 0);
     r->files = json_int(json_get(doc, "files"), 0);
     r->epoch = json_int(json_get(doc, "epoch"), 0);

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from bots import DONE, Run, call, check_same, cold, repo, say, shell, use  # noqa: F401
+from bots import DONE, Run, call, check_same, cold, gate, repo, say, shell, use  # noqa: F401
 from conftest import LOOPS, Hub, draw_seed, retry
 
 ROUNDS = 5 * LOOPS
@@ -76,6 +76,21 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_is_left(cold, repo):
     assert len(set(made)) == len(made) == len(repo.branches())
     print(f"{ROUNDS} kills, {counts['crashed']} runs among them had work in progress")
     assert counts["crashed"] > 0
+
+
+def test_a_record_that_lost_its_repository_does_not_end_the_next_hub(cold, repo):
+    rig = cold
+    hub = Hub(rig.home)
+    rig.bot()
+    run = rig.start([shell("echo x > f.txt"), gate(), *DONE])
+    run.at_gate()
+    hub.process.kill()
+    hub.process.communicate()
+    path, = rig.home.dir.glob(f"bots/worker/workspaces/*/runs/{run.id}.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "common": "", "start": ""}))
+    again = Hub(rig.home)
+    assert Run(rig, run.id).wait()["end_reason"] == "crashed"
+    again.close()
 
 
 def test_killed_while_a_run_begins_leaves_no_half(cold, repo):

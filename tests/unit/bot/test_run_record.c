@@ -23,6 +23,7 @@ static void fill(struct record *r)
     r->bot = "reviewer";
     r->project = "api";
     r->branch = "afloat/reviewer-00c0ffee";
+    r->common = "/src/api/.git";
     r->prompt = "say \xc3\xa4\nand more";
     r->started_at = 1794743270614;
     r->running = true;
