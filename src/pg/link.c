@@ -38,10 +38,14 @@ static const char *remedy(struct str why)
     return "";
 }
 
-/// Does `text` have this line already? It is there twice when libpq tried with TLS and without.
-static bool has_line(struct str text, struct str line)
+/// Does `text` have the reason of this line already? It is there twice when libpq tried with TLS and without, or two
+/// addresses of one name.
+static bool has_reason(struct str text, struct str line)
 {
-    return line.n == 0 || (text.n != 0 && memmem(text.p, text.n, line.p, line.n) != NULL);
+    static const char before[] = " failed: ";
+    const char *at = line.n != 0 ? memmem(line.p, line.n, before, strlen(before)) : NULL;
+    struct str reason = at != NULL ? str_from(line, (size_t)(at - line.p)) : line;
+    return reason.n == 0 || (text.n != 0 && memmem(text.p, text.n, reason.p, reason.n) != NULL);
 }
 
 int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url, struct err *e)
@@ -61,7 +65,7 @@ int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url,
         struct str line = str_cut(&rest, '\n');
         bool question = line.n != 0 && line.p[0] == '\t';
         line = str_trim(line);
-        if (!has_line(buf_str(&why), line) && !(several && question)) {
+        if (!has_reason(buf_str(&why), line) && !(several && question)) {
             buf_addf(&why, "%s" STR_FMT, why.n != 0 ? "; " : "", STR_ARG(line));
         }
     }
