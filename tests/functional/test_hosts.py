@@ -534,7 +534,7 @@ def test_what_fails_in_a_process_is_noted_with_its_place(home, file):
         assert (last["path"], last["line"], last["code"]) == (path, line, "HOOK_FAILED") and "boom" in last["message"], last
         event = home.ok("events", "--types", "plugin.error").splitlines()[-1]
         assert f'hook="{what}"' in event and f"line={line}" in event, event
-        logs = home.ok("plugin", "logs", "f").splitlines()
+        logs = re.split(r"\n(?=\S)", home.ok("plugin", "logs", "f"))  # the lines of a traceback are indented
         assert len([text for text in logs if "boom" in text and f"{path}:{line}" in text]) == 1, logs
     assert len([text for text in logs if "boom" in text]) == 3, logs
 
