@@ -29,6 +29,8 @@ def program(name, modules, package, *args, **more):
 def remote(modules):
     """The address of a demonstration server that talks HTTP, and the process."""
     path = modules / "@modelcontextprotocol/server-everything/dist/index.js"
+    major = int(subprocess.run([NODE, "--version"], capture_output=True, text=True).stdout[1:].split(".")[0])
+    crypto = ["--experimental-global-webcrypto"] if major < 19 else []  # the SDK of this server expects it
     started = []
     with free_port() as port:
         def listens():
@@ -36,7 +38,7 @@ def remote(modules):
                 return s.connect_ex(("127.0.0.1", port)) == 0
 
         def start():
-            process = subprocess.Popen([NODE, path, "streamableHttp"], env={**os.environ, "PORT": str(port)},
+            process = subprocess.Popen([NODE, *crypto, path, "streamableHttp"], env={**os.environ, "PORT": str(port)},
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             started.append(process)
             retry(listens)
