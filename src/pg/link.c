@@ -57,7 +57,7 @@ int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url,
         return 0;
     }
     // libpq writes a line for each address, and below it, after a tab, the question whether the server runs. With two
-    // addresses that is left out, so that the reason of the second still fits.
+    // addresses that is left out, so that the reason of the second still fits. One that has a remedy stands alone.
     struct str rest = str_trim(str_of(*out != NULL ? pq->errorMessage(*out) : "out of memory"));
     bool several = memmem(rest.p, rest.n, "\nconnection", strlen("\nconnection")) != NULL;
     struct buf why = {.max = SIZE_MAX};
@@ -65,6 +65,10 @@ int pg__connect(PGconn **out, const struct pq_api *pq, const struct pg_url *url,
         struct str line = str_cut(&rest, '\n');
         bool question = line.n != 0 && line.p[0] == '\t';
         line = str_trim(line);
+        if (remedy(line)[0] != '\0') {
+            buf_clear(&why);
+            rest = STR_NULL;
+        }
         if (!has_reason(buf_str(&why), line) && !(several && question)) {
             buf_addf(&why, "%s" STR_FMT, why.n != 0 ? "; " : "", STR_ARG(line));
         }
