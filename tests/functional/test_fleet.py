@@ -258,6 +258,7 @@ def test_a_queued_run_starts_at_once_when_another_one_ends(team, repo, database)
     waiting = [rig.start(DONE) for _ in range(3)]
     assert all(row(rig.home, r.id)["state"] == "queued" for r in waiting)
     database.sql(LOOKS)
+    retry(lambda: database.sql("SELECT hub FROM looks"))  # the look before that of the first claim
     first.open_gate()
     for run in waiting:
         retry(lambda: row(rig.home, run.id)["state"] == "ended", 60)
