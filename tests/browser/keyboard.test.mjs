@@ -118,6 +118,26 @@ export const tests = {
     await p.close();
   },
 
+  async "the palette opens again at once after Enter, and what was chosen is done"({ browser, hub }) {
+    const p = await open(browser, hub);
+    const slow = await p.context.newCDPSession(p.page);
+    await p.page.keyboard.press("Control+k");
+    await p.palette.getByRole("option").nth(30).waitFor();
+    await slow.send("Emulation.setCPUThrottlingRate", { rate: 10 });
+    await p.palette.getByRole("combobox").evaluate(async (input) => {
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(input, "Open: Settings");
+      input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+      await null; // as between two keys
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }));
+    });
+    await slow.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+    await p.palette.waitFor();
+    await p.page.locator(".dv-active-tab", { hasText: "Settings" }).waitFor();
+    equal(await p.palette.getByRole("combobox").inputValue(), "");
+    await p.close();
+  },
+
   async "files complete after @ and drafts stay with their session"({ browser, hub }) {
     hub.write("chart/depths.csv", "1\n");
     const a = await hub.session({ title: "a" });

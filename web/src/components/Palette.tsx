@@ -1,6 +1,6 @@
 // The command palette: every command of the page and of plugins, every session, every file, every operation
 // of the hub. One line to type in, one list to choose from.
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { callFailed } from "./Boundary";
 import { Dialog } from "./Dialog";
 import { Icon } from "./Icon";
@@ -117,7 +117,8 @@ function OperationForm({ op, onDone }: { op: Operation; onDone(): void }) {
   );
 }
 
-function useEntries(mode: string, query: string, choose: (op: Operation) => void): Entry[] {
+/** What the list shows for `query`, and what it would show for another one. */
+function useEntries(mode: string, query: string, choose: (op: Operation) => void): { entries: Entry[]; find(other: string): Entry[] } {
   const commands = useOutputs("commands");
   const panels = useOutputs("panels");
   const catalogs = useOutputs("catalogs");
@@ -175,12 +176,16 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
       ...panels.filter((p) => !p.many).map((p): Entry => ({ id: `p:${p.key}`, title: `Open: ${p.title}`, group: "Panels", run: () => openPanel(p.key) })),
       ...server,
       ...sessionEntries,
-      ...(query.length >= 2 ? fileEntries : []),
+      ...fileEntries,
       ...ops.map((o): Entry => ({ id: `o:${o.id}`, title: o.id, group: "Operations", detail: o.summary, run: () => choose(o) })),
     ];
-  }, [mode, commands, panels, server, rows, files, ops, dir, query.length >= 2]);
+  }, [mode, commands, panels, server, rows, files, ops, dir]);
 
-  return useMemo(() => [...fuzzy(query, all, (e) => `${e.title} ${e.detail ?? ""}`, query === "" ? 400 : 60), ...found], [query, all, found]);
+  const find = useCallback((words: string) => {
+    const some = mode === "commands" && words.length < 2 ? all.filter((e) => e.group !== "Files") : all;
+    return fuzzy(words, some, (e) => `${e.title} ${e.detail ?? ""}`, words === "" ? 400 : 60);
+  }, [mode, all]);
+  return { entries: useMemo(() => [...find(query), ...found], [query, find, found]), find };
 }
 
 function Inner({ onClose }: { onClose(): void }) {
@@ -189,8 +194,7 @@ function Inner({ onClose }: { onClose(): void }) {
   const [at, setAt] = useState(0);
   const [op, setOp] = useState<Operation | null>(null);
   const shown = useDeferredValue(query.trim()); // what the list answers
-  const [chosen, setChosen] = useState(false); // Enter came before it
-  const entries = useEntries(mode, shown, setOp);
+  const { entries, find } = useEntries(mode, shown, setOp);
   const list = useRef<HTMLDivElement>(null);
   const grouped = useMemo(() => {
     const made = new Map<string, Entry[]>();
@@ -205,11 +209,11 @@ function Inner({ onClose }: { onClose(): void }) {
     if (!e.id.startsWith("o:")) onClose();
     void Promise.resolve().then(e.run).catch((x: unknown) => callFailed(e.owner ?? "afloat", e.title, x));
   };
-  useEffect(() => {
-    if (!chosen || shown !== query.trim()) return;
-    setChosen(false);
-    if (active) go(active);
-  });
+  /** Enter runs what was typed, also when the list is a few keys behind. */
+  const enter = (typed: string) => {
+    const e = typed === shown ? active : find(typed)[0];
+    if (e) go(e);
+  };
   if (op) return <OperationForm op={op} onDone={() => setOp(null)} />;
   return (
     <>
@@ -217,11 +221,11 @@ function Inner({ onClose }: { onClose(): void }) {
         <Icon name="search" />
         <input autoFocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={active ? `entry-${flat.indexOf(active)}` : undefined}
           aria-label="Search commands, sessions, files and operations" placeholder={mode === "sessions" ? "Go to a session" : mode === "files" ? "Find a file" : "Search commands, sessions, files, operations"}
-          value={query} onChange={(e) => { setQuery(e.target.value); setAt(0); setChosen(false); }}
+          value={query} onChange={(e) => { setQuery(e.target.value); setAt(0); }}
           onKeyDown={(e) => {
             if (e.key === "ArrowDown") setAt(Math.min(flat.length - 1, at + 1));
             else if (e.key === "ArrowUp") setAt(Math.max(0, at - 1));
-            else if (e.key === "Enter") setChosen(true);
+            else if (e.key === "Enter") enter(e.currentTarget.value.trim());
             else return;
             e.preventDefault();
           }} />
