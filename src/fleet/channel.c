@@ -26,7 +26,9 @@
 enum { POLL_MS = 1000 };
 
 static const struct pg_stmt stmt_look = {
-    "plugin_look", "SELECT choices, wanted, current, id FROM afloat.plugin_look($1)"};
+    "plugin_look", "SELECT choices, wanted, current, id, EXISTS (SELECT FROM afloat.hubs"
+                   " WHERE owner = current_user AND name = $1 AND state = 'draining')"
+                   " FROM afloat.plugin_look($1)"};
 static const struct pg_stmt stmt_set = {
     "plugin_set", "SELECT body FROM afloat.plugin_sets WHERE owner = afloat.plugin_owner()"
                   " AND number = $1"};
@@ -497,6 +499,7 @@ static void on_looked(void *arg, const struct pg_result *r, const struct err *e)
     c->looking = false;
     if (e == NULL && f->open) {
         c->looks++;
+        f->draining = pg_get_bool(r, 0, 4); // the other look may not have told yet
         read_choices(f, pg_get_int(r, 0, 0));
         want(f, pg_get_int(r, 0, 1), pg_get_int(r, 0, 2), pg_get(r, 0, 3));
     }
