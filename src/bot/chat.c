@@ -150,16 +150,10 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
 /// What config.md says and the request does not.
 static void add_settings(struct ask *a)
 {
-    const struct bot_config *c = &a->bot->config;
-    const struct {
-        const char *key, *value;
-    } texts[] = {{"provider", c->provider},
-                 {"model", c->model},
-                 {"engine", c->engine},
-                 {"sandbox", c->sandbox}};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (texts[i].value != NULL && json_get(a->params, texts[i].key) == NULL) {
-            ask__set(a, texts[i].key, str_of(texts[i].value));
+    const struct json *said = run__session_params(&a->arena, &a->bot->config, NULL, NULL);
+    json_foreach_member (m, said) {
+        if (json_get_str(a->params, m->key) == NULL) {
+            a->params = json_with(&a->arena, a->params, m->key, &m->value);
         }
     }
 }

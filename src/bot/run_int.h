@@ -194,9 +194,9 @@ bool run__may_resume(const struct ask *a, const struct record *rec, struct agent
 char *run__reopen(struct record *rec);
 /// What of the request the record shows: all but the environment, and what it has members for.
 const struct json *run__options(const struct ask *a, struct record *rec);
-/// What the settings `c` say for POST /session, with `dir` and `env` (NULL: none), and room for `more` members.
+/// What the settings `c` say for POST /session, with `dir` and `env` (NULL: none), and room for one more member.
 struct json *run__session_params(struct arena *a, const struct bot_config *c, const char *dir,
-                                 const struct json *env, size_t more);
+                                 const struct json *env);
 /// The request is about this run; `rec` is moved.
 void run__hold_record(struct ask *a, struct record *rec);
 bool run__has_begun(const struct record *rec); // its worktree or a session was made

@@ -313,29 +313,14 @@ static void on_made(void *arg, struct session *s, const struct agent_no *no)
     run__back(r);
 }
 
-static struct json names_of(struct arena *a, const char *const *names, size_t n)
-{
-    struct json *list = make_arr(a, n);
-    for (size_t i = 0; i < n; i++) {
-        make_push(list, make_strz(names[i]));
-    }
-    return *list;
-}
-
 /// The parameters of POST /session, as this iteration wants them.
 static const struct json *session_params(struct run *r, struct arena *a)
 {
-    const struct bot_config *c = run__config(r);
-    struct json *out = run__session_params(a, c, r->dir, r->env, 3);
+    struct json *out = run__session_params(a, run__config(r), r->dir, r->env);
     if (!r->rec.in_place) { // all of it, also when the user was further down
-        const char *worktree = r->rec.worktree;
-        make_put(out, "writable", names_of(a, &worktree, 1));
-    }
-    if (c->network != BOT_UNSET) {
-        make_put(out, "network", make_bool(c->network != 0));
-    }
-    if (c->plugins.p != NULL) {
-        make_put(out, "plugins", names_of(a, c->plugins.p, c->plugins.n));
+        struct json *writable = make_arr(a, 1);
+        make_push(writable, make_strz(r->rec.worktree));
+        make_put(out, "writable", *writable);
     }
     return out;
 }

@@ -363,7 +363,7 @@ static void on_checked(void *arg, struct session *s, const struct agent_no *no)
 }
 
 struct json *run__session_params(struct arena *a, const struct bot_config *c, const char *dir,
-                                 const struct json *env, size_t more)
+                                 const struct json *env)
 {
     const struct {
         const char *key, *value;
@@ -372,11 +372,21 @@ struct json *run__session_params(struct arena *a, const struct bot_config *c, co
                  {"model", c->model},
                  {"engine", c->engine},
                  {"sandbox", c->sandbox}};
-    struct json *out = make_obj(a, ARRAY_LEN(texts) + 1 + more);
+    struct json *out = make_obj(a, ARRAY_LEN(texts) + 4);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         if (texts[i].value != NULL) {
             make_put(out, texts[i].key, make_strz(texts[i].value));
         }
+    }
+    if (c->network != BOT_UNSET) {
+        make_put(out, "network", make_bool(c->network != 0));
+    }
+    if (c->plugins.p != NULL) {
+        struct json *names = make_arr(a, c->plugins.n);
+        for (size_t i = 0; i < c->plugins.n; i++) {
+            make_push(names, make_strz(c->plugins.p[i]));
+        }
+        make_put(out, "plugins", *names);
     }
     if (env != NULL) {
         make_put(out, "env", *env);
@@ -389,7 +399,7 @@ struct json *run__session_params(struct arena *a, const struct bot_config *c, co
 static void check_session(struct ask *a)
 {
     const struct json *params =
-        run__session_params(&a->arena, &a->bot->config, a->real, json_get(a->params, "env"), 0);
+        run__session_params(&a->arena, &a->bot->config, a->real, json_get(a->params, "env"));
     agent_session_check(a->b->o.agent, params, &(struct agent_role){.bot = str_of(a->name)},
                         on_checked, a);
 }

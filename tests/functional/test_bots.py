@@ -282,6 +282,22 @@ def test_a_conversation_with_a_bot_has_its_instructions_skills_and_memory(rig, r
     assert repo.branches() == []
 
 
+def test_a_conversation_with_a_bot_has_its_network_and_plugins(rig, repo):
+    plugins = rig.home.dir / "plugins"
+    plugins.mkdir(exist_ok=True)
+    (plugins / "chart.lua").write_text('command { name = "depth", description = "d", run = function() return "9" end }')
+    rig.home.ok("reload")
+    rig.bot(keys='network = true\nplugins = ["chart"]\n')
+    asked = {"bot": "worker", "working_dir": str(repo.root)}
+    made = call(rig.home, "POST", "/session", asked, 201)
+    assert (made["network"], made["plugins"]) == (True, ["chart"]), made
+    made = call(rig.home, "POST", "/session", {**asked, "network": False, "plugins": []}, 201)
+    assert (made["network"], made["plugins"]) == (False, []), "what the request says comes first"
+    rig.bot(keys="")
+    made = call(rig.home, "POST", "/session", asked, 201)
+    assert (made["network"], made["plugins"]) == (False, "*"), "the hub's own"
+
+
 def test_bots_of_a_project_count_only_when_it_is_trusted(rig, repo):
     repo.save(".afloat/bots/guide/config.md", "+++\nsleep_secs = 0\n+++\nYou are the guide.\n")
     repo.save(".afloat/bots/worker/config.md", "You are a thief.\n")
