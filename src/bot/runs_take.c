@@ -30,7 +30,8 @@ static bool has_branch(struct ask *a, const struct record *rec)
     } else if (rec->branch_deleted) {
         ask__no(a, PROBLEM_CONFLICT, NULL, "the branch of run '%s' was deleted", rec->run_id);
     } else if (rec->start[0] == '\0') {
-        ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' ended before it had a branch", rec->run_id);
+        ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' %s", rec->run_id,
+                rec->queued ? "waits for a hub: it has not begun" : "ended before it had a branch");
     } else {
         return true;
     }
@@ -132,7 +133,7 @@ static bool take(struct ask *a, const struct record *rec)
                 "run '%s' has ended, but its record could not be written yet", rec->run_id);
         return false;
     }
-    if (rec->running || bots__is_running(a->b, id)) {
+    if (rec->running || rec->queued || bots__is_running(a->b, id)) {
         ask__no(a, PROBLEM_CONFLICT, NULL, "run '%s' has not ended: `afloat runs stop %s` ends it",
                 rec->run_id, rec->run_id);
         return false;
@@ -562,14 +563,26 @@ static void answer_removed(struct ask *a)
     ask__answer(a);
 }
 
+static void on_unlisted(void *arg, int status, const struct err *e)
+{
+    struct ask *a = arg;
+    const struct record *rec = a->data;
+    bots__leave_run(a->b, str_of(rec->run_id));
+    if (status < 0) {
+        ask__fail(a, e);
+    } else {
+        ask__work(a, unlink_record, answer_removed);
+    }
+}
+
 static void remove_record(struct ask *a)
 {
     const struct record *rec = a->data;
-    bots__leave_run(a->b, str_of(rec->run_id));
     if (fleet_shared(a->b->o.fleet)) {
-        fleet_run_edit(a->b->o.fleet, str_of(rec->run_id), STR_NULL, NULL, NULL);
+        fleet_run_edit(a->b->o.fleet, str_of(rec->run_id), STR_NULL, on_unlisted, a);
+    } else {
+        on_unlisted(a, 0, NULL);
     }
-    ask__work(a, unlink_record, answer_removed);
 }
 
 static void on_branch_removed(void *arg, int status, const struct err *e)

@@ -289,6 +289,10 @@ def test_any_hub_stops_a_run_and_speaks_to_it(team, repo):
     stopped = call(made["bellows"].home, "POST", f"/runs/{run.id}/stop", {"force": True})
     assert stopped["state"] == "ended" and stopped["end_reason"] == "interrupted" and stopped["hub"] == "anvil"
     waiting = made["anvil"].start(DONE, on="nowhere")
+    for method, what in (("DELETE", ""), ("POST", "/discard"), ("POST", "/apply")):
+        refused = call(made["bellows"].home, method, f"/runs/{waiting.id}{what}", {} if what else None, 409)
+        assert "has not" in str(refused), (what, refused)
+    assert row(made["bellows"].home, waiting.id)["state"] == "queued"
     assert call(made["bellows"].home, "POST", f"/runs/{waiting.id}/stop", {})["end_reason"] == "interrupted"
 
 
