@@ -4,8 +4,8 @@
 //                                    (beside the one that serves)                        ──> commit
 //     process crashed, hung, flooded, passed a limit ──> unit removed, file quarantined
 //
-// A run of the watcher takes the files that are ready; a requested run waits PATIENCE_MS for the others. A file that is
-// ready later requests a run of its own.
+// A run of the watcher takes the files that are ready; a requested run waits until all that was saved before it was
+// seen, and PATIENCE_MS for what loads. A file that is ready later requests a run of its own.
 //
 // Each content of a file is tried once: one that failed or was stopped is tried again only by force, or when the file
 // changes. If a file fails to load, its last good version continues; if the version that serves dies, nothing serves.
@@ -157,7 +157,7 @@ void improvements__prepare_on(struct improvements *imp)
     if (!imp->preparing && news) {
         improvements__request(imp, "watch");
     }
-    if (!imp->preparing || !imp->ready) {
+    if (!imp->preparing || !imp->ready || imp->catching_up) {
         return;
     }
     if (until > now && (imp->asked.wait || !news) && !imp->stopped) {
@@ -240,12 +240,20 @@ static void on_watch(struct watch *w, const struct watch_batch *batch, void *arg
         past_await(imp->opts.past, on_ready, imp);
     } else if (first) {
         on_ready(imp);
-    } else if (batch->n != 0) {
+    } else if (batch->n != 0 && !imp->catching_up) { // else a run takes it
         improvements__request(imp, "watch");
     }
 }
 
 // ---- the source ----------------------------------------------------------------------------
+
+static void on_caught_up(void *arg)
+{
+    struct improvements *imp = arg;
+    imp->catching_up = false;
+    begin_trials(imp);
+    improvements__prepare_on(imp);
+}
 
 static void src_prepare(void *arg, struct gen_source *src, const struct gen_request *req)
 {
@@ -263,7 +271,10 @@ static void src_prepare(void *arg, struct gen_source *src, const struct gen_requ
         vec_push(&imp->asked.names, str_dup(req->names[i]));
     }
     imp->preparing = true;
-    if (imp->ready) {
+    if (imp->ready && (req->wait_all || req->dry_run)) {
+        imp->catching_up = true;
+        watch_catch_up(imp->watch, PATIENCE_MS, on_caught_up, imp);
+    } else if (imp->ready) {
         begin_trials(imp);
         improvements__prepare_on(imp);
     }
@@ -436,6 +447,7 @@ void improvements_stop(struct improvements *imp)
     timer_stop(&imp->patience);
     watch_close(imp->watch);
     imp->watch = NULL;
+    imp->catching_up = false;
     for (size_t i = imp->files.n; i-- > 0;) {
         improvement__drop_trial(imp->files.p[i]);
     }

@@ -63,6 +63,7 @@ struct improvements {
     bool listed;              // the directory was read
     bool ready;               // and what was kept is known
     bool preparing;           // a gen_prepared() is owed
+    bool catching_up;         // and what was saved before it is still being reported
     bool stopped;
     char *note;            // see improvement_past.c
     struct timer patience; // fires when what loads is waited for no longer

@@ -8,7 +8,8 @@
 // is done the event queue is read first: anything that happened to a file before the thread read it is known
 // by the time its result is judged.
 //
-// A sweep scans the directories that give no events. An overflow is a scan of all.
+// A sweep scans the directories that give no events. An overflow is a scan of all. Who wants to know that a save
+// before now was reported (watch_catch_up) gets a sweep, and is called once nothing is queued or pending.
 //
 // Invariants:
 //   - an idle watcher sleeps: timers run only for pending files and swept directories.
@@ -84,6 +85,23 @@ static void watch_free(struct watch *w)
     free(w);
 }
 
+static void end_catch_up(void *watch)
+{
+    struct watch *w = watch;
+    loop_fn *done = w->caught_up;
+    w->caught_up = NULL;
+    done(w->caught_up_arg);
+}
+
+/// Nothing may be left to report: whoever waits for that is called from the loop.
+static void look_caught_up(struct watch *w)
+{
+    bool done = w->opened && w->job == NULL && w->scans.n == 0 && w->pending.n == 0;
+    if (w->caught_up != NULL && done && w->changes.n == 0) {
+        timer_start(&w->patience, 0);
+    }
+}
+
 static void send_batch(void *arg)
 {
     struct watch *w = arg;
@@ -96,6 +114,7 @@ static void send_batch(void *arg)
     w->changes.p = NULL;
     w->changes.n = w->changes.cap = 0;
     w->arena = (struct arena){0};
+    look_caught_up(w);
     w->cb(w, &batch, w->arg);
     free(changes);
     arena_fini(&arena);
@@ -171,6 +190,7 @@ static void pump(void *watch)
         if (!w->opened) {
             send_when_ready(w);
         }
+        look_caught_up(w);
         return;
     }
     job->watch = w;
@@ -211,6 +231,17 @@ static void on_sweep(void *arg)
     tree__walk(w->root, sweep_dir);
     start_sweep(w);
     pump(w);
+}
+
+void watch_catch_up(struct watch *w, unsigned patience_ms, loop_fn *done, void *arg)
+{
+    assert(w->cb != NULL && w->caught_up == NULL);
+    w->caught_up = done;
+    w->caught_up_arg = arg;
+    timer_start(&w->patience, patience_ms);
+    notify__drain(w->owner); // a save that is over has made its events
+    tree__walk(w->root, sweep_dir);
+    watch__pump_all(w->owner);
 }
 
 static void rescan_dir(struct dir *d)
@@ -343,6 +374,7 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
     w->key = work_mount_key(w->opts.path);
     timer_init(&w->settle, wr->loop, pump, w); // it looks, or waits for the rest of the time
     timer_init(&w->sweep, wr->loop, on_sweep, w);
+    timer_init(&w->patience, wr->loop, end_catch_up, w);
     w->root = tree__dir_new(w, NULL, "");
     w->root->seat.flags = DIR_LINKED;
     w->next = wr->watches;
@@ -367,6 +399,7 @@ void watch_close(struct watch *w)
     *at = w->next;
     timer_stop(&w->settle);
     timer_stop(&w->sweep);
+    timer_stop(&w->patience);
     if (w->task != NULL) {
         loop_cancel(w->owner->loop, w->task);
     }

@@ -3,13 +3,13 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "loop/loop.h"
 
 // Report which files below a directory really changed, once per burst, when they are whole.
 //
 // A watcher is one per loop: one inotify descriptor, and threads for all that can block. A watch is
 // one tree (or one directory) with a pattern. All functions and callbacks belong to the loop thread.
 
-struct loop;
 struct watcher;
 struct watch;
 
@@ -88,6 +88,10 @@ int watch_open(struct watch **out, struct watcher *wr, const struct watch_opts *
 
 /// End it; no callback runs after this returns. Allowed inside its own callback. NULL is allowed.
 void watch_close(struct watch *w);
+
+/// Call `done` when all that was saved before this call has been reported, in `patience_ms` at the latest: what is
+/// still being written then comes later. One at a time.
+void watch_catch_up(struct watch *w, unsigned patience_ms, loop_fn *done, void *arg);
 
 struct watch_stats {
     size_t watches;  // struct watch

@@ -195,6 +195,9 @@ struct watch {
     uint64_t last_ms;      // of the newest event
     struct watch_job *job; // under way
     bool opened;           // the inventory was sent
+    loop_fn *caught_up;    // called once nothing is left to report, or NULL
+    void *caught_up_arg;
+    struct timer patience; // calls it in any case
     struct arena arena;    // of `changes`
     vec(struct watch_change) changes;
     struct loop_task *task; // that will send `changes`

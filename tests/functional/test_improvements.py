@@ -93,6 +93,17 @@ def test_a_file_dropped_in_place_is_loaded(home, improve, stream):
     Stream(home, "log").until("log", text='improvement=x text="here I am"')
 
 
+def test_a_reload_takes_what_was_saved_just_before_it(home, improve, stream):
+    for n in range(1, 11):
+        path = improve("x", f'log.info("number {n}")')
+        home.http("POST", "/reload", b"{}")
+        rows = home.http("GET", "/plugin/list").json()["plugins"]
+        assert [r["revision"] for r in rows if r["name"] == "improvements/x"] == [n]
+    path.unlink()
+    home.http("POST", "/reload", b"{}")
+    assert not [r for r in home.http("GET", "/plugin/list").json()["plugins"] if r["name"] == "improvements/x"]
+
+
 def test_what_is_there_at_the_start_is_loaded(home, lua, improve, start_hub):
     lua("user/init.lua", RELAY)
     improve("x", beat(1))

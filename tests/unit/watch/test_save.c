@@ -373,3 +373,62 @@ TEST(a_save_arrives_within_the_budget)
     CHECK(took[SAVES / 2] * 5 <= least[SAVES / 2] * 7); // 7 ms where nobody else needs the machine
     rig_close(&r);
 }
+
+static struct {
+    bool over, has_it;
+} caught_up;
+
+static void on_caught_up(void *arg)
+{
+    (void)arg;
+    caught_up.over = true;
+    caught_up.has_it = rig_has(&r, "a.lua", "return 2");
+}
+
+static bool is_caught_up(struct rig *x)
+{
+    (void)x;
+    return caught_up.over;
+}
+
+static void catch_up(unsigned patience_ms)
+{
+    caught_up.over = false;
+    watch_catch_up(r.watch, patience_ms, on_caught_up, NULL);
+    CHECK(!caught_up.over);
+    rig_until(&r, is_caught_up);
+}
+
+TEST(a_save_is_reported_before_the_watch_has_caught_up)
+{
+    struct watch_opts swept = {
+        .want_bytes = true, .bytes_max = 4096, .pace = {.poll = true, .poll_ms = 3600 * 1000}};
+    const struct watch_opts *opts[] = {NULL, &swept};
+    for (size_t i = 0; i < ARRAY_LEN(opts); i++) {
+        open_slow("a.lua", "return 1", opts[i]);
+        rig_write(&r, "a.lua", "return 2");
+        catch_up(60 * 1000);
+        CHECK(caught_up.has_it);
+        rig_expect(&r, "a.lua", WATCH_CHANGED, "return 2");
+        catch_up(60 * 1000); // with nothing to report
+        rig_expect_nothing_else(&r);
+        rig_close(&r);
+    }
+}
+
+TEST(a_file_that_is_being_written_keeps_nobody_waiting)
+{
+    open_slow("a.lua", "return 1", NULL);
+    int fd = open(rig_path(&r, "a.lua"), O_WRONLY | O_TRUNC);
+    CHECK_INT(write(fd, "return 2", 8), 8);
+    catch_up(20);
+    CHECK(!caught_up.has_it);
+    close(fd);
+    catch_up(60 * 1000);
+    CHECK(caught_up.has_it);
+    rig_expect(&r, "a.lua", WATCH_CHANGED, "return 2");
+    watch_catch_up(r.watch, 60 * 1000, on_caught_up, NULL);
+    caught_up.over = false;
+    rig_close(&r); // which ends the waiting
+    CHECK(!caught_up.over);
+}
