@@ -1,8 +1,8 @@
 // Has anything that a task depends on changed?
 //
-// The hash covers the command and, for every file that `inputs` names, its path and its bytes; a file
-// that is missing counts as missing. It is kept in the project's state directory after a success, one
-// small file a task, so that the next shell does not run what is done.
+// The hash covers the command, its directory and variables and, for every file that `inputs` names, its path
+// and its bytes; a file that is missing counts as missing. It is kept in the project's state directory after a
+// success, one small file a task, so that the next shell does not run what is done.
 
 #include <sys/stat.h>
 
@@ -19,6 +19,11 @@ struct matches {
     vec(const char *) paths;
 };
 
+static void add_text(struct sha256 *h, const char *text)
+{
+    sha256_add(h, text, strlen(text) + 1);
+}
+
 static void add_file(struct sha256 *h, const char *path)
 {
     struct buf bytes = {.max = INPUT_MAX};
@@ -31,7 +36,7 @@ static void add_file(struct sha256 *h, const char *path)
         memcpy(hash, &st.st_size, sizeof st.st_size);
         memcpy(hash + sizeof st.st_size, &st.st_mtim, sizeof st.st_mtim);
     }
-    sha256_add(h, path, strlen(path) + 1);
+    add_text(h, path);
     sha256_add(h, hash, sizeof hash);
     buf_fini(&bytes);
 }
@@ -77,7 +82,12 @@ void env_task_print(const struct env_task *t, char out[SHA256_HEX])
         return;
     }
     sha256_init(&h);
-    sha256_add(&h, t->run, strlen(t->run) + 1);
+    add_text(&h, t->run);
+    add_text(&h, t->cwd);
+    for (size_t i = 0; i < t->n_env; i++) {
+        add_text(&h, t->env[i].name);
+        add_text(&h, t->env[i].value);
+    }
     for (const char **in = t->inputs; *in != NULL; in++) {
         if (strchr(*in, '*') != NULL) {
             add_matches(&h, *in);

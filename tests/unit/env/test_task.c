@@ -198,6 +198,27 @@ TEST(inputs_of_a_task_may_be_a_pattern_for_all_directories_below)
     finish();
 }
 
+TEST(a_task_that_is_written_anew_runs_again)
+{
+    static const char *const more[] = {"", "cwd = 'below'\n", "env = {DEPTH = '1'}\n",
+                                       "env = {DEPTH = '2'}\n"};
+    begin("");
+    rig_write("below/in", "1");
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        char *toml =
+            xasprintf("[[task]]\nname = 't'\nrun = 'true'\ninputs = ['below/in']\n%s", more[i]);
+        rig_write(".afloat/env.toml", toml);
+        free(toml);
+        CHECK(rig_build() != NULL);
+        struct env_tasks_opts o = opts();
+        run(&o);
+        CHECK(strstr(buf_z(&got.said), "t done") != NULL);
+        run(&o);
+        CHECK(strstr(buf_z(&got.said), "t skipped") != NULL);
+    }
+    finish();
+}
+
 TEST(a_large_input_of_a_task_that_changes_runs_it_again)
 {
     begin("[[task]]\nname = 't'\nrun = 'true'\ninputs = ['big']\n");
