@@ -203,7 +203,7 @@ static void run_op(struct conn *c, struct call *r)
         http__refuse(c, &no, r->keep);
         return;
     }
-    if (ws__is_asked(&r->asked)) {
+    if (ws__is_asked(&r->asked) && !r->head_only && !r->old) { // neither of these can be switched
         ws__start(c, r, params);
         return;
     }

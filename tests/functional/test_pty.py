@@ -309,9 +309,9 @@ def test_a_foreign_page_cannot_open_a_terminal(ptys, start_hub):
 
     ours = f"Host: {address}"
 
-    def status(headers):
+    def status(headers, method="GET", version="1.1"):
         with tcp() as s:
-            lines = [f"GET /pty/{row['id']} HTTP/1.1", ours, "Connection: Upgrade", "Upgrade: websocket",
+            lines = [f"{method} /pty/{row['id']} HTTP/{version}", ours, "Connection: Upgrade", "Upgrade: websocket",
                      "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version: 13", *headers]
             s.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
             return int(s.recv(4096).split()[1])
@@ -321,6 +321,8 @@ def test_a_foreign_page_cannot_open_a_terminal(ptys, start_hub):
     assert status([f"Authorization: Bearer {token}", "Origin: http://evil.example"]) == 403
     assert status([f"Authorization: Bearer {token}"]) == 101
     assert status([f"Authorization: Bearer {token}", f"Origin: http://{address}"]) == 101
+    assert status([f"Authorization: Bearer {token}"], method="HEAD") == 200, "it has no body, so nothing can follow"
+    assert status([f"Authorization: Bearer {token}"], version="1.0") == 200
 
 
 # ---- the hub goes, the terminal stays ---------------------------------------------------------
