@@ -13,10 +13,8 @@
 // A turn that still runs ends what is shown: the chat follows it from its start, see chat__follow().
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
+#include "base/path.h"
 #include "chat/chat_int.h"
 #include "cli/sessions.h"
 
@@ -225,17 +223,13 @@ int chat__export(struct chat *t, const char *path)
     uint64_t seq;
     int code = read_past(t, &p, "", &seq);
     if (code == EXIT_OK) {
+        struct err e;
         write_markdown(&p, &text);
-        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        bool whole = fd >= 0 && write(fd, buf_z(&text), text.n) == (ssize_t)text.n;
-        if (whole) {
+        if (path_write_new(path, buf_str(&text), 0600, &e) == 0) {
             out_note(&t->c->out, "written to %s", path);
         } else {
-            out_error(&t->c->out, "cannot write '%s': %s", path, err_text(-errno));
+            out_error(&t->c->out, "%s", e.msg);
             code = EXIT_FAILED;
-        }
-        if (fd >= 0) {
-            close(fd);
         }
     }
     buf_fini(&text);

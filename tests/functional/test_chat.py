@@ -417,7 +417,7 @@ def test_a_talk_is_exported_and_shown_again_when_it_is_resumed(home, hub, script
     assert (place / "talk.md").read_text() == ("## User\n\nwhat is\nhere\n\n## Assistant\n\nI *look*.\n\n"
                                                '`shell` {"cmd":"echo hi"}\n\n## Assistant\n\n# Done\n\n')
     t.type("/export talk.md\r")
-    t.read(rb"cannot write 'talk.md': ")
+    t.read(rb"'talk.md' exists already")
     t.prompt()
     id = newest(home)["id"]
     t.type("/new\r")
