@@ -22,7 +22,7 @@
 #include "host/c_int.h"
 #include "host/runtime.h"
 
-enum { SOURCE_MAX = 16 << 20, OLD_S = 24 * 3600 };
+enum { SOURCE_MAX = 16 << 20, OLD_S = 24 * 3600, HASH_DIGITS = 24 };
 
 void c_fault_fini(struct c_fault *f)
 {
@@ -67,7 +67,8 @@ static char *library_path(const char *dir, const struct json *load, const struct
     }
     sha256_final(&sum, hash);
     struct str name = json_str(json_get(load, "name"), "plugin");
-    return xasprintf("%s/c-" STR_FMT "-%.24s.so", dir, STR_ARG(name), sha256_hex(hash, hex));
+    return xasprintf("%s/c-" STR_FMT "-%.*s.so", dir, STR_ARG(name), HASH_DIGITS,
+                     sha256_hex(hash, hex));
 }
 
 // ---- files ----------------------------------------------------------------------------------
@@ -95,7 +96,9 @@ static void prune(const char *dir, struct str name, const char *keep)
     while (folder_next(&f)) {
         char *path = path_join(dir, f.name);
         struct stat st;
-        if (str_starts(str_of(f.name), prefix) && strcmp(path, keep) != 0 && stat(path, &st) == 0 &&
+        bool is_own = str_starts(str_of(f.name), prefix) &&
+                      strspn(f.name + strlen(prefix), "0123456789abcdef") == HASH_DIGITS;
+        if (is_own && strcmp(path, keep) != 0 && stat(path, &st) == 0 &&
             st.st_mtime + OLD_S < time(NULL)) {
             (void)!path_remove_tree(path, NULL); // what stays is pruned later
         }
