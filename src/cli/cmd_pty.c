@@ -1,5 +1,6 @@
 // Terminals that outlive the hub: start, list, attach, end.
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/folder.h"
@@ -103,8 +104,9 @@ int cmd_pty_new(struct cli *c)
     struct client_answer answer;
     const struct json *row = NULL;
     if (cwd == NULL) {
-        out_error(&c->out, "cannot enter '%s': no such directory", given != NULL ? given : ".");
-        return EXIT_NOT_FOUND;
+        int why = errno;
+        out_error(&c->out, "cannot enter '%s': %s", given != NULL ? given : ".", strerror(why));
+        return why == ENOENT || why == ENOTDIR ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
     client_answer_init(&answer);
     int code = start(c, cwd, &answer, &arena, &row);

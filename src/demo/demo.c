@@ -434,8 +434,9 @@ static int take_step(struct demo *d, const struct demo_step *s)
         return EXIT_INTERRUPTED;
     }
     if (rc == ERR_TIMEOUT || rc == -EPIPE) {
-        out_error(&d->c->out, "the demo ends here: '%s' never printed '%s'", command_line(d, s),
-                  s->until);
+        out_error(&d->c->out, "the demo ends here: '%s' %s%s%s", command_line(d, s),
+                  s->until != NULL ? "never printed '" : "did not end in time",
+                  s->until != NULL ? s->until : "", s->until != NULL ? "'" : "");
         return EXIT_FAILED;
     }
     if (rc < 0 || code != s->exit) {

@@ -11,6 +11,7 @@
 #include "pty/tty.h"
 #include "term/charset.h"
 #include "tui/tui_int.h"
+#include "vt/vt.h"
 
 enum { ESC_MS = 40, READ_SIZE = 16 << 10 };
 
@@ -111,7 +112,7 @@ bool screen__is_ready(const struct tui *t)
 bool screen__take_size(struct tui *t)
 {
     struct winsize w = tty_size(t->screen.fd);
-    int rows = MAX(w.ws_row, 1), cols = MAX(w.ws_col, 1);
+    int rows = MIN(MAX(w.ws_row, 1), VT_ROWS_MAX), cols = MIN(MAX(w.ws_col, 1), VT_COLS_MAX);
     if (rows == t->screen.next.rows && cols == t->screen.next.cols) {
         return false;
     }
