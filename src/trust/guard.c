@@ -1,6 +1,7 @@
 // Which files run without the user looking at them again.
 //
-//     followed place ── itself and its linked worktrees ──> .afloat/
+//     followed place ── its repository, there or not
+//                       itself and its linked worktrees ──> .afloat/
 //                                                           links in it: plugins kept elsewhere
 //                                                           the environment's files, there or not
 //     home of Afloat ── links in it: plugins, Lua, settings kept elsewhere (dotfiles)
@@ -102,6 +103,8 @@ static void add_worktrees(struct trust_guards *g, const char *git, const char *b
     free(entries);
 }
 
+/// The repository of a place says which directories are its worktrees (place.c), so nobody may write there, or make
+/// one where there is none.
 static void add_place(struct trust_guards *g, const char *place)
 {
     struct stat st;
@@ -109,11 +112,13 @@ static void add_place(struct trust_guards *g, const char *place)
     add_root(g, place);
     add_worktrees(g, place, ""); // a bare repository is a place, too
     while ((slash = strrchr(top, '/')) != NULL && slash != top) {
-        char *git = path_join(top, ".git");
+        char *git = path_join(top, ".git"), *entries = path_join(git, "worktrees");
         bool found = lstat(git, &st) == 0;
         if (found) {
             add_worktrees(g, git, place + strlen(top));
         }
+        add(g, found ? git : entries);
+        free(entries);
         free(git);
         if (found) {
             break;

@@ -8,7 +8,9 @@
 //
 // A `.git` file comes with any archive and may say anything. Believing it would let a download claim to be a
 // worktree of a trusted repository. So the repository must confirm it: G/gitdir is written by `git worktree
-// add`, in a directory that only the user can write. A mismatch is not an error: such a root is its own place.
+// add`, in a directory that only the user can write: the `.git` of a followed place is closed to tools
+// (guard.c). A bare repository has no checkout, so a place with `.afloat` or `.git` in it is not one, whatever
+// lies beside them. A mismatch is not an error: such a root is its own place.
 //
 // It never runs git, reads its configuration, or looks at `GIT_DIR`.
 
@@ -96,8 +98,9 @@ static bool is_entry_of(const char *git, const char *common)
     return fits;
 }
 
-/// The main repository of the linked worktree `root`; NULL when `root` is no linked worktree. Caller frees.
-static char *main_of(const char *root)
+/// The main repository of the linked worktree `root`, and whether it is a bare one; NULL when `root` is no linked
+/// worktree. Caller frees.
+static char *main_of(const char *root, bool *bare)
 {
     struct stat st;
     char *dot = path_join(root, ".git");
@@ -111,7 +114,8 @@ static char *main_of(const char *root)
     }
     char *common = git != NULL ? read_link_file(git, "commondir", "") : NULL;
     if (common != NULL && is_entry_of(git, common) && points_back(git, root)) {
-        if (str_eqz(path_base(str_of(common)), ".git")) {
+        *bare = !str_eqz(path_base(str_of(common)), ".git");
+        if (!*bare) {
             go_up(common);
         }
     } else {
@@ -122,23 +126,32 @@ static char *main_of(const char *root)
     return common;
 }
 
+static bool has(const char *dir, const char *name)
+{
+    struct stat st;
+    char *path = path_join(dir, name);
+    bool found = lstat(path, &st) == 0;
+    free(path);
+    return found;
+}
+
 /// The place of `root`, which may be below the top of its worktree. Caller frees.
 static char *place_of(const char *root)
 {
     char *top = xstrdup(root), *place = NULL;
-    struct stat st;
+    bool bare = false;
     assert(root[0] == '/');
-    do {
-        char *dot = path_join(top, ".git");
-        bool found = lstat(dot, &st) == 0;
-        free(dot);
-        if (found) {
-            char *repo = main_of(top);
-            place = repo != NULL ? xasprintf("%s%s", repo, root + strlen(top)) : NULL;
-            free(repo);
-            break;
-        }
-    } while (go_up(top));
+    while (!has(top, ".git") && go_up(top)) {
+    }
+    char *repo = main_of(top, &bare);
+    if (repo != NULL) {
+        place = xasprintf("%s%s", repo, root + strlen(top));
+    }
+    if (bare && (has(place, ".afloat") || has(place, ".git"))) {
+        free(place);
+        place = NULL;
+    }
+    free(repo);
     free(top);
     return place != NULL ? place : xstrdup(root);
 }

@@ -76,6 +76,16 @@ TEST(worktrees_of_a_followed_place_are_guarded)
     trust_guards_fini(&guards);
 }
 
+TEST(who_says_which_directories_are_worktrees_is_guarded_there_or_not)
+{
+    put_repo("repo");
+    put_dir("repo/sub/.afloat");
+    read_guards(at("repo/sub"));
+    CHECK(has("repo/sub/.git/worktrees") && has("repo/.git"));
+    CHECK(!has("repo/.git/worktrees"));
+    trust_guards_fini(&guards);
+}
+
 TEST(links_in_the_home_of_afloat_are_guarded_and_nothing_else_of_it)
 {
     put("home/plugins/plain.lua", "");

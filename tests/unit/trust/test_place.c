@@ -86,6 +86,24 @@ TEST(a_worktree_of_a_bare_repository_counts_as_that)
     check_place("t", "t", "bare.git");
 }
 
+TEST(a_checkout_that_claims_to_be_bare_has_no_worktrees)
+{
+    char text[4300];
+    put_repo("repo");
+    put("repo/worktrees/x/commondir", "../..\n");
+    snprintf(text, sizeof text, "%s/repo/src/.git\n", test_dir());
+    put("repo/worktrees/x/gitdir", text);
+    put("repo/src/.git", "gitdir: ../worktrees/x\n");
+    check_place("repo/src", "repo/src", "repo/src");
+    put("plain/worktrees/x/commondir", "../..\n");
+    put_dir("plain/deep/.afloat"); // a project below what claims to be the repository
+    snprintf(text, sizeof text, "%s/copy/.git\n", test_dir());
+    put("plain/worktrees/x/gitdir", text);
+    put("copy/.git", "gitdir: ../plain/worktrees/x\n");
+    put_dir("copy/deep/.afloat");
+    check_place("copy/deep", "copy/deep", "copy/deep");
+}
+
 TEST(the_worktree_of_a_run_counts_as_its_repository)
 {
     char text[4300];
