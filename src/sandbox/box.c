@@ -94,6 +94,16 @@ static int add_writable(struct box *b, const struct grant *g, struct err *e)
     return rc;
 }
 
+/// A box has a `/dev` of its own, with nothing of the machine's.
+static int refuse_device(const char *dir, struct err *e)
+{
+    return !box__beneath(dir, "/dev")
+               ? 0
+               : err_set(e, ERR_DENIED,
+                         "'%s' is in /dev, which a sandbox has for itself: work somewhere else",
+                         dir);
+}
+
 static int add_writables(struct box *b, const struct box_policy *p, struct grants *grants,
                          struct err *e)
 {
@@ -103,7 +113,8 @@ static int add_writables(struct box *b, const struct box_policy *p, struct grant
     for (size_t i = 0; p->writable != NULL && p->writable[i] != NULL && rc == 0; i++) {
         rc = grants_find(grants, p->writable[i], &g, e);
         if (rc == 0) {
-            rc = add_writable(b, &g, e);
+            rc = refuse_device(g.path, e);
+            rc = rc == 0 ? add_writable(b, &g, e) : rc;
         } else if (rc == ERR_NOT_FOUND) { // a list for several machines may name what is not here
             rc = 0;
         }
@@ -173,7 +184,7 @@ static int add_hidden(struct box *b, const char *path, struct err *e)
 static int fill(struct box *b, const struct box_policy *p, struct grants *grants, struct err *e)
 {
     assert(b->dir != NULL);
-    int rc = 0;
+    int rc = refuse_device(b->dir, e);
     b->home = p->home != NULL ? real_path(p->home) : NULL;
     b->tmp_dir = p->tmp_dir != NULL ? real_path(p->tmp_dir) : NULL;
     add_home(b, p->runtime);
@@ -213,7 +224,11 @@ static int fill(struct box *b, const struct box_policy *p, struct grants *grants
         rc = err_set(e, ERR_DENIED, "'%s' is hidden from tools: work somewhere else", b->dir);
     }
     if (rc == 0 && b->rules.n > LAUNCH_RULES_MAX) {
-        rc = err_set(e, ERR_TOO_LARGE, "too many directories to open or hide: shorten the lists");
+        rc = err_set(
+            e, ERR_TOO_LARGE,
+            "the sandbox would need %zu rules, and takes %d: shorten the lists of directories "
+            "to open or hide, or remove worktrees of followed projects",
+            b->rules.n, LAUNCH_RULES_MAX);
     }
     box__write(b);
     return rc;
@@ -350,7 +365,7 @@ bool box_may_read(const struct box *b, const char *real, const char **why)
     if (b->mode == BOX_FULL_ACCESS) {
         return true;
     }
-    if (kind == 'h' || (kind == 0 && box__beneath(real, "/tmp"))) {
+    if (kind == 'h' || (kind == 0 && (box__beneath(real, "/tmp") || box__beneath(real, "/dev")))) {
         return refuse(why, "it is hidden from tools");
     }
     return true;

@@ -22,13 +22,13 @@
 
 #include "sandbox/launch_int.h"
 
-enum { KEEP_MAX = 64, TRIES = 16, MARK = S_ISVTX };
+enum { TRIES = 16, MARK = S_ISVTX };
 
 static struct {
     int parent, lock;
     const char *name; // borrowed from the rule
     bool is_dir;
-} kept[KEEP_MAX];
+} kept[LAUNCH_RULES_MAX];
 static size_t n_kept;
 
 /// It is marked from the first moment on: another box that is prepared meanwhile must not take it for the user's own.
@@ -75,7 +75,7 @@ static int hold(int parent, const char *name, bool dir)
 
 static void keep(int parent, const char *name, bool dir)
 {
-    assert(n_kept < KEEP_MAX);
+    assert(n_kept < LAUNCH_RULES_MAX);
     for (int i = 0; i < TRIES; i++) {
         if (!make(parent, name, dir) && errno != EEXIST) {
             break;
@@ -107,7 +107,7 @@ void keep__make(const struct launch_box *b)
             continue;
         }
         size_t n = (size_t)(slash - path);
-        if (n == 0 || n >= sizeof dir || n_kept == KEEP_MAX) {
+        if (n == 0 || n >= sizeof dir) {
             errno = EINVAL;
             launch__fail(LAUNCH_NO_MOUNT);
         }

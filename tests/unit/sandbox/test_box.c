@@ -215,6 +215,23 @@ TEST(tmp_is_the_sessions_own)
     boxed_end();
 }
 
+TEST(the_machines_devices_and_shared_memory_are_hidden)
+{
+    char dir[] = "/dev/shm/afloat-test-XXXXXX";
+    struct box *b;
+    struct err e;
+    boxed_begin(true);
+    b = open_box();
+    CHECK(!box_may_read(b, "/dev/shm/x", NULL) && !box_may_read(b, "/dev/sda", NULL));
+    box_free(b);
+    CHECK(mkdtemp(dir) != NULL);
+    boxed.policy.working_dir = dir;
+    CHECK_INT(box_new(&b, &boxed.policy, &e), ERR_DENIED);
+    CHECK(strstr(e.msg, "work somewhere else") != NULL);
+    CHECK_INT(rmdir(dir), 0);
+    boxed_end();
+}
+
 TEST(a_home_directory_is_not_a_workspace_unless_asked_for)
 {
     const char *why;
@@ -321,6 +338,23 @@ TEST(what_would_run_outside_does_not_appear)
     boxed_end();
 }
 
+TEST(a_hundred_files_may_be_kept_from_appearing)
+{
+    enum { MANY = 100 };
+    const char *guard[MANY + 1] = {NULL};
+    boxed_begin(true);
+    for (size_t i = 0; i < MANY; i++) {
+        guard[i] = xasprintf("%s/.env%zu", boxed.ws, i);
+    }
+    boxed.policy.guard = guard;
+    CHECK_INT(boxed_run("! echo bad > .env0 && ! echo bad > .env99 && echo good > .env"), 0);
+    CHECK(!boxed_exists("ws/.env0") && !boxed_exists("ws/.env99") && boxed_exists("ws/.env"));
+    for (size_t i = 0; i < MANY; i++) {
+        free((char *)(uintptr_t)guard[i]);
+    }
+    boxed_end();
+}
+
 TEST(what_is_hidden_stays_so_when_it_is_replaced_or_made_while_a_command_runs)
 {
     struct boxed_cmd cmd;
@@ -374,6 +408,11 @@ TEST(a_command_that_takes_too_much_memory_is_ended_and_says_so)
     boxed_begin(true);
     boxed.memory_limit = 64 << 20;
     CHECK_INT(boxed_run("perl -e '$x = \"x\" x (256 << 20); print \"got it\\n\"; sleep 100'"),
+              -SIGKILL);
+    CHECK_INT(boxed.cmd.exit.limit, LAUNCH_LIMIT_MEMORY);
+    // orphans that end all the time do not put the look off
+    CHECK_INT(boxed_run("(while :; do (sleep .02 &); done) & "
+                        "perl -e '$x = \"x\" x (256 << 20); sleep 100'"),
               -SIGKILL);
     CHECK_INT(boxed.cmd.exit.limit, LAUNCH_LIMIT_MEMORY);
     CHECK_INT(boxed_run("perl -e '$x = \"x\" x (16 << 20); fork for 1 .. 3; sleep 1'"), 0);
