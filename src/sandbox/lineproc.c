@@ -49,6 +49,13 @@ static void give_up(struct lineproc *p, int code, const char *what)
     }
 }
 
+static void pass(struct lineproc *p, struct str bytes)
+{
+    if (proc_write(p->proc, bytes) == UV_ENOBUFS) {
+        give_up(p, UV_ENOBUFS, "does not read what it is sent");
+    }
+}
+
 static void on_output(struct proc *proc, int which, struct str bytes, void *arg)
 {
     struct lineproc *p = arg;
@@ -153,7 +160,7 @@ static void spawn(struct lineproc *p)
         return;
     }
     proc_pause(p->proc, p->paused);
-    (void)!proc_write(p->proc, buf_str(&p->queued));
+    pass(p, buf_str(&p->queued));
     buf_fini(&p->queued);
 }
 
@@ -204,8 +211,8 @@ void lineproc_send(struct lineproc *p, struct str line)
     struct buf *to = p->proc == NULL ? &p->queued : &out;
     buf_adds(to, line);
     buf_addc(to, '\n');
-    if (p->proc != NULL && proc_write(p->proc, buf_str(&out)) == UV_ENOBUFS) {
-        give_up(p, UV_ENOBUFS, "does not read what it is sent");
+    if (p->proc != NULL) {
+        pass(p, buf_str(&out));
     }
     buf_fini(&out);
 }
