@@ -10,7 +10,29 @@
 #include "config/secrets.h"
 #include "config/token.h"
 
+enum {
+    TYPED_MAX = 4094, // bytes: of a longer line a terminal drops the rest without a word
+    PASTE_MS = 50     // more input this soon after a line was pasted with it
+};
+
 // ---- reading a value -----------------------------------------------------------------------
+
+/// Did more come with the line that was read? It is read and forgotten: left alone, the shell would take it for commands,
+/// and show it. Returns 1, 0 or -EINTR.
+static int drain_paste(struct termios silent)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    char rest[512];
+    int rc, more = 0;
+    silent.c_lflag &= ~(tcflag_t)ICANON; // a last line without an end shows as well
+    tcsetattr(STDIN_FILENO, TCSANOW, &silent);
+    while ((rc = interrupt_wait(&p, 1, interrupt_deadline(PASTE_MS))) > 0 &&
+           read(STDIN_FILENO, rest, sizeof rest) > 0) {
+        more = 1;
+    }
+    explicit_bzero(rest, sizeof rest);
+    return rc < 0 ? rc : more;
+}
 
 // One line without echo, which is off before we ask: what is typed at once does not show either.
 // The terminal is put back whatever happens, Ctrl-C included.
@@ -32,11 +54,18 @@ static int read_hidden(const char *name, struct buf *out, struct err *e)
         char *room = buf_reserve(out, SECRET_VALUE_MAX);
         n = read(STDIN_FILENO, room, SECRET_VALUE_MAX); // a terminal gives a whole line
         buf_grow(out, n > 0 ? (size_t)n : 0);
+        rc = drain_paste(silent);
     }
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &usual);
     fputc('\n', stderr);
     if (rc < 0) {
         return err_set(e, rc, "interrupted");
+    }
+    if (rc > 0 || n > TYPED_MAX) {
+        return err_set(e, ERR_USAGE,
+                       "nothing is stored: the value has several lines or is too long for a "
+                       "terminal; use 'afloat secret set %s < FILE'",
+                       name);
     }
     return n < 0 ? err_sys(e, "cannot read the terminal") : 0;
 }

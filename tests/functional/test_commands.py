@@ -158,6 +158,28 @@ def test_a_secret_typed_on_a_terminal_is_not_shown(home):
     assert json.loads((home.dir / "secrets.json").read_text()) == {"X": "typed value"}
 
 
+@pytest.mark.parametrize("pasted", [b"one\ntwo\n", b"one\ntwo", b"x" * 5000 + b"\n"],
+                         ids=["two lines", "no end", "long"])
+def test_a_pasted_secret_that_a_terminal_cannot_give_whole_is_refused(home, pasted):
+    process, terminal = home.on_terminal("secret", "set", "X")
+    with terminal:
+        read_until(terminal, rb"\(not shown\): ")
+        assert terminal.write(pasted) == len(pasted)
+        said = read_until(terminal, b"< FILE")
+        assert b"two" not in said and process.wait(DEADLINE) == 2
+    assert not (home.dir / "secrets.json").exists()
+
+
+def test_a_typed_secret_may_end_with_ctrl_d(home):
+    process, terminal = home.on_terminal("secret", "set", "X")
+    with terminal:
+        read_until(terminal, rb"\(not shown\): ")
+        terminal.write(b"value\x04")
+        read_until(terminal, b"is stored")
+        assert process.wait(DEADLINE) == 0
+    assert json.loads((home.dir / "secrets.json").read_text()) == {"X": "value"}
+
+
 def test_ctrl_c_at_the_prompt_is_130_and_puts_the_echo_back(home):
     process, terminal = home.on_terminal("secret", "set", "X")
     with terminal:
