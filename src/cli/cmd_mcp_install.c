@@ -1,6 +1,6 @@
 // `afloat mcp install CLIENT`: put Afloat among the MCP servers of another program.
 //
-//     find the client's file ─> what it would hold ─> the same already? done ─> ask ─> backup ─> replace in one step
+//     find the client's file ─> what it would hold ─> the same already? done ─> ask ─> unchanged? ─> backup ─> replace in one step
 //
 // Files of JSON are read and written again, with everything else in them; one that is not plain JSON (with comments)
 // is left alone, and the user is shown what to add. In codex's TOML a table is appended. Links are followed: dotfiles
@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/path.h"
@@ -166,12 +167,27 @@ static int read_old(struct install *in, struct err *e)
     return path_read(in->path, &in->old, e);
 }
 
+/// The client may have written its file while the question stood; what it wrote must not be undone.
+static int check_unchanged(const struct install *in, struct err *e)
+{
+    struct buf now = {.max = FILE_MAX};
+    bool exists = access(in->path, F_OK) == 0;
+    int rc = exists ? path_read(in->path, &now, e) : 0;
+    if (rc == 0 && (exists != in->exists || !str_eq(buf_str(&now), buf_str(&in->old)))) {
+        rc = err_set(e, ERR_CONFLICT,
+                     "'%s' changed meanwhile and stays as it is; type the command again", in->path);
+    }
+    buf_fini(&now);
+    return rc;
+}
+
 static int replace(struct install *in, struct err *e)
 {
     assert(in->path != NULL);
     char *backup = xasprintf("%s.afloat-backup", in->path);
     char *dir = str_dup(path_dir(str_of(in->path)));
     int rc = path_mkdirs(dir, 0700, e);
+    rc = rc == 0 ? check_unchanged(in, e) : rc;
     if (rc == 0 && in->exists) {
         rc = path_write_atomic(backup, buf_str(&in->old), in->mode, e);
     }

@@ -181,9 +181,10 @@ FILES = {"claude": (".claude.json", "mcpServers"), "cursor": (".cursor/mcp.json"
          "vscode": (".config/Code/User/mcp.json", "servers"), "zed": (".config/zed/settings.json", "context_servers")}
 
 
-def install(home, client, tmp_path, answer=b"y\n"):
+def install(home, client, tmp_path, answer=b"y\n", meanwhile=lambda: None):
     process, terminal = home.on_terminal("mcp", "install", client, env={"HOME": str(tmp_path)})
     read_until(terminal, rb"\[y/N\]")
+    meanwhile()
     os.write(terminal.fileno(), answer)
     try:
         while terminal.read(4096):
@@ -222,6 +223,16 @@ def test_install_for_codex_appends_a_table(home, tmp_path):
     file.write_text('[mcp_servers.afloat]\ncommand = "other"\n')
     other = home.cli("mcp", "install", "codex", env={"HOME": str(tmp_path)})
     assert other.returncode == 7 and "by hand" in other.stderr
+
+
+@pytest.mark.parametrize("before", [None, '{"theme": "dark"}'])
+def test_install_keeps_what_the_client_writes_while_the_question_stands(home, tmp_path, before):
+    file, saved = tmp_path / ".claude.json", '{"theme": "light"}'
+    if before:
+        file.write_text(before)
+    assert install(home, "claude", tmp_path, meanwhile=lambda: file.write_text(saved)) == 7
+    assert file.read_text() == saved and list(tmp_path.iterdir()) == [file]
+    assert install(home, "claude", tmp_path) == 0 and json.loads(file.read_text())["theme"] == "light"
 
 
 @pytest.mark.parametrize("client, variable, path", [
