@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/toml.h"
 #include "cli/cli_int.h"
 
 enum { FILE_MAX = 16 << 20 };
@@ -97,24 +98,45 @@ static int make_json(struct install *in, struct arena *a, struct err *e)
     return rc;
 }
 
-static int make_toml(struct install *in, struct err *e)
+/// Append our table, unless TOML does not allow it there: to an inline `mcp_servers = {...}`, for one.
+static int append_table(struct install *in, struct arena *a, const struct buf *table, struct err *e)
+{
+    struct toml *new;
+    bool ends = in->old.n == 0 || str_ends(buf_str(&in->old), "\n");
+    buf_adds(&in->new, buf_str(&in->old));
+    buf_addz(&in->new, in->old.n == 0 ? "" : ends ? "\n" : "\n\n");
+    buf_adds(&in->new, buf_str(table));
+    return toml_parse(&new, a, buf_str(&in->new), NULL, NULL, NULL) == 0
+               ? 0
+               : err_set(e, ERR_CONFLICT,
+                         "'%s' has its servers in a form to which none can be appended; add by "
+                         "hand what 'afloat mcp install codex --print' shows",
+                         in->path);
+}
+
+static int make_toml(struct install *in, struct arena *a, struct err *e)
 {
     assert(in->client->key == NULL);
     struct buf table = {.max = SIZE_MAX};
-    int rc = 0;
+    struct err why = {0};
+    struct toml *old;
+    int rc = toml_parse(&old, a, buf_str(&in->old), NULL, NULL, &why);
+    if (rc < 0) {
+        return err_set(e, rc,
+                       "'%s' is not TOML (%s); add by hand what 'afloat mcp install codex --print' "
+                       "shows",
+                       in->path, why.msg);
+    }
     write_server(in, &table);
-    if (in->old.n != 0 && strstr(buf_z(&in->old), buf_z(&table)) != NULL) {
+    if (toml_get(toml_get(old, "mcp_servers"), "afloat") == NULL) {
+        rc = append_table(in, a, &table, e);
+    } else if (strstr(buf_z(&in->old), buf_z(&table)) != NULL) {
         buf_adds(&in->new, buf_str(&in->old));
-    } else if (in->old.n != 0 && strstr(buf_z(&in->old), "[mcp_servers.afloat]") != NULL) {
+    } else {
         rc = err_set(e, ERR_CONFLICT,
-                     "'%s' has another [mcp_servers.afloat]; change it by hand to what "
+                     "'%s' has another server 'afloat'; change it by hand to what "
                      "'afloat mcp install codex --print' shows",
                      in->path);
-    } else {
-        buf_adds(&in->new, buf_str(&in->old));
-        bool ends = in->old.n == 0 || str_ends(buf_str(&in->old), "\n");
-        buf_addz(&in->new, in->old.n == 0 ? "" : ends ? "\n" : "\n\n");
-        buf_adds(&in->new, buf_str(&table));
     }
     buf_fini(&table);
     return rc;
@@ -242,7 +264,7 @@ int cmd_mcp_install(struct cli *c)
     if (rc == 0 && args_has(&c->args, FLAG_PRINT)) {
         print(&in);
     } else if (rc == 0) {
-        rc = in.client->key != NULL ? make_json(&in, &a, &e) : make_toml(&in, &e);
+        rc = in.client->key != NULL ? make_json(&in, &a, &e) : make_toml(&in, &a, &e);
         if (rc == 0 && str_eq(buf_str(&in.old), buf_str(&in.new))) {
             out_note(&c->out, "%s has Afloat already, in %s", in.client->title, in.path);
         } else if (rc == 0) {

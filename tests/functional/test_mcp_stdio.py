@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import subprocess
+import tomllib
 
 import pytest
 from conftest import read_line, read_until
@@ -223,6 +224,29 @@ def test_install_for_codex_appends_a_table(home, tmp_path):
     file.write_text('[mcp_servers.afloat]\ncommand = "other"\n')
     other = home.cli("mcp", "install", "codex", env={"HOME": str(tmp_path)})
     assert other.returncode == 7 and "by hand" in other.stderr
+
+
+@pytest.mark.parametrize("text, code, said", [
+    ('mcp_servers = { docs = { command = "x" } }\n', 7, "by hand"),
+    ('mcp_servers = { afloat = { command = "x" } }\n', 7, "another server"),
+    ('[mcp_servers]\nafloat = { command = "x" }\n', 7, "another server"),
+    ('[mcp_servers."afloat"]\ncommand = "x"\n', 7, "another server"),
+    ('[mcp_servers\n', 1, "not TOML (line 1")])
+def test_install_for_codex_leaves_a_file_to_which_no_table_can_be_appended(home, tmp_path, text, code, said):
+    file = tmp_path / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(text)
+    refused = home.cli("mcp", "install", "codex", env={"HOME": str(tmp_path)})  # before it asks
+    assert refused.returncode == code and said in refused.stderr, refused
+    assert file.read_text() == text
+
+
+def test_install_for_codex_passes_over_a_comment(home, tmp_path):
+    file = tmp_path / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('# [mcp_servers.afloat]\n[mcp_servers.docs]\ncommand = "x"\n')
+    assert install(home, "codex", tmp_path) == 0
+    assert set(tomllib.loads(file.read_text())["mcp_servers"]) == {"docs", "afloat"}
 
 
 @pytest.mark.parametrize("before", [None, '{"theme": "dark"}'])
