@@ -1,8 +1,8 @@
 // Checking what is stored, with the home to ourselves.
 //
 // The same lock that makes a hub the only one keeps hubs out while we read and repair. We write our pid
-// into it too, so that a hub that is started meanwhile names the right process. A home that
-// cannot be written can still be checked: no hub can start in it either.
+// into it too, so that a hub that is started meanwhile names the right process, and a second line, so that `stop`
+// does not take us for a hub. A home that cannot be written can still be checked: no hub can start in it either.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 
 #include "cli/call.h"
 #include "client/holder.h"
+#include "config/instance.h"
 #include "store/fsck.h"
 
 // The lock's file, or -1 with errno. Without it on a read-only disk there is nothing to lock, and
@@ -45,12 +46,16 @@ int cli__take_home(struct cli *c, int *fd)
         return fault == ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
     if (flock(*fd, LOCK_EX | LOCK_NB) < 0) {
-        out_error(&c->out, "the home is in use by process %ld; 'afloat stop --wait' ends the hub",
-                  (long)holder_find(&c->home));
+        pid_t tool = holder_find_tool(&c->home);
+        out_error(&c->out,
+                  tool != 0
+                      ? "the home is in use by process %ld; try again when it has ended"
+                      : "the home is in use by process %ld; 'afloat stop --wait' ends the hub",
+                  (long)(tool != 0 ? tool : holder_find(&c->home)));
         close(*fd);
         return EXIT_CONFLICT;
     }
-    int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    int n = snprintf(text, sizeof text, "%ld\n" INSTANCE_TOOL "\n", (long)getpid());
     if (writable && (ftruncate(*fd, 0) < 0 || pwrite(*fd, text, (size_t)n, 0) != n)) {
         out_error(&c->out, "cannot write '%s': %s", path, err_text(-errno));
         close(*fd);

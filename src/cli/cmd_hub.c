@@ -163,6 +163,19 @@ static void end_terminals(struct cli *c)
     free(dir);
 }
 
+/// No hub was found: does a command such as `fsck` use the home? It is never stopped.
+static int tell_none(struct cli *c)
+{
+    pid_t tool = holder_find_tool(&c->home);
+    if (tool != 0) {
+        out_error(&c->out, "the home is in use by process %ld, which is no hub and is not stopped",
+                  (long)tool);
+        return EXIT_CONFLICT;
+    }
+    out_note(&c->out, "hub is not running");
+    return EXIT_OK;
+}
+
 static int stop_hub(struct cli *c)
 {
     pid_t pid = holder_find(&c->home);
@@ -175,8 +188,7 @@ static int stop_hub(struct cli *c)
         return cli__fail(c, &e);
     }
     if (outcome == STOP_UNHEARD && pid == 0) {
-        out_note(&c->out, "hub is not running");
-        return EXIT_OK;
+        return tell_none(c);
     }
     int code = outcome == STOP_TAKEN ? EXIT_OK : signal_to_stop(c, pid);
     if (code == EXIT_OK && pid != 0) {

@@ -15,8 +15,10 @@
 #include "base/folder.h"
 #include "base/path.h"
 #include "client/interrupt.h"
+#include "config/instance.h"
 
-static pid_t read_pid(const char *path)
+/// The number that the lock holds; `tool` says whether a hub wrote it or a command that keeps hubs out.
+static pid_t read_pid(const char *path, bool *tool)
 {
     char text[32];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -26,7 +28,9 @@ static pid_t read_pid(const char *path)
     ssize_t n = read(fd, text, sizeof text);
     close(fd);
     int64_t pid = 0;
-    bool fits = n > 0 && str_to_i64(str_trim((struct str){text, (size_t)n}), &pid);
+    struct str rest = {text, n > 0 ? (size_t)n : 0};
+    bool fits = str_to_i64(str_trim(str_cut(&rest, '\n')), &pid);
+    *tool = str_eqz(str_trim(rest), INSTANCE_TOOL);
     return fits && pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
@@ -45,11 +49,23 @@ static bool has_open(pid_t pid, const struct stat *file)
     return found;
 }
 
-pid_t holder_find(const struct home *h)
+static pid_t find(const struct home *h, bool wants_tool)
 {
     struct stat lock;
-    pid_t pid = read_pid(h->lock);
-    return pid > 0 && stat(h->lock, &lock) == 0 && has_open(pid, &lock) ? pid : 0;
+    bool tool = false;
+    pid_t pid = read_pid(h->lock, &tool);
+    return pid > 0 && tool == wants_tool && stat(h->lock, &lock) == 0 && has_open(pid, &lock) ? pid
+                                                                                              : 0;
+}
+
+pid_t holder_find(const struct home *h)
+{
+    return find(h, false);
+}
+
+pid_t holder_find_tool(const struct home *h)
+{
+    return find(h, true);
 }
 
 int holder_look(const struct home *h, struct err *e)

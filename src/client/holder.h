@@ -9,6 +9,10 @@
 /// may belong to another program by now.
 pid_t holder_find(const struct home *h);
 
+/// The process that keeps hubs out of the home, such as `fsck` and `store import`; 0 when there is none. It must not be
+/// stopped as a hub is.
+pid_t holder_find_tool(const struct home *h);
+
 /// Returns 0 when holder_find() can know, also when there is no home, else ERR_DENIED with `e`: the home belongs to another
 /// user, and nothing can be said about its hub.
 int holder_look(const struct home *h, struct err *e) MUST_CHECK;

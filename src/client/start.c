@@ -193,7 +193,8 @@ static int step(struct starting *s, struct err *e)
     if (listening(s->home)) {
         return 1;
     }
-    return holder_find(s->home) != 0 ? 0 : spawn_hub(s, e);
+    bool held = holder_find(s->home) != 0 || holder_find_tool(s->home) != 0;
+    return held ? 0 : spawn_hub(s, e);
 }
 
 // Sleep for a moment, or less when the hub we started goes. Returns 0 or -EINTR.
@@ -217,6 +218,12 @@ static int pause_a_little(struct starting *s, struct err *e)
 static int give_up(const struct starting *s, struct err *e)
 {
     pid_t holder = s->spawned < 0 && !s->died ? holder_find(s->home) : 0;
+    pid_t tool = s->spawned < 0 && !s->died ? holder_find_tool(s->home) : 0;
+    if (tool != 0) {
+        return err_set(e, ERR_UNREACHABLE,
+                       "process %ld uses the home, and no hub can start before it has ended",
+                       (long)tool);
+    }
     if (holder != 0) { // started by another process
         return err_set(e, ERR_UNREACHABLE,
                        "the hub (pid %ld) does not listen in '%s': it is starting or stopping, or "

@@ -23,6 +23,14 @@ static long holder(int fd)
     return pread(fd, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
+/// Did a command lock the file, and no hub?
+static bool is_tool(int fd)
+{
+    char text[32] = {0};
+    const char *end = pread(fd, text, sizeof text - 1, 0) > 0 ? strchr(text, '\n') : NULL;
+    return end != NULL && strcmp(end + 1, INSTANCE_TOOL "\n") == 0;
+}
+
 static bool is_dead(long pid)
 {
     return pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
@@ -53,7 +61,10 @@ static int lock(const char *path, const char *what, struct err *e)
     errno = fault;
     int rc =
         fault == EWOULDBLOCK
-            ? err_set(e, ERR_CONFLICT, "a hub already runs in this %s (pid %ld)", what, holder(fd))
+            ? err_set(e, ERR_CONFLICT,
+                      is_tool(fd) ? "this %s is in use by process %ld; try again when it has ended"
+                                  : "a hub already runs in this %s (pid %ld)",
+                      what, holder(fd))
             : err_sys(e, "cannot lock '%s'", path);
     close(fd);
     return rc;

@@ -9,6 +9,9 @@ struct instance {
     int runtime_fd; // holds the lock on runtime/hub.pid
 };
 
+/// The second line of hub.lock while a command such as `fsck` keeps hubs out of the home. A hub writes its pid alone.
+#define INSTANCE_TOOL "tool"
+
 /// Become the hub of this home, or fail with ERR_CONFLICT naming the process that is. The locks end with
 /// the process, so a killed hub never blocks the next one.
 int instance_take(struct instance *in, const struct home *h, struct err *e) MUST_CHECK;

@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from conftest import BIN, DEADLINE, check_report, read_until
+from conftest import BIN, DEADLINE, check_report, read_until, retry
 
 CALLS = [
     (["feature", "list"], ("GET", "/feature")),
@@ -299,6 +299,25 @@ def test_doctor_shows_the_last_error_of_the_log(home):
 def test_fsck_refuses_while_a_hub_runs_and_names_it(home, hub):
     done = home.cli("fsck")
     assert done.returncode == 7 and str(hub.pid) in done.stderr
+
+
+def test_stop_leaves_a_command_alone_that_keeps_hubs_out(home, tmp_path):
+    home.ok("start")
+    home.ok("stop")
+    os.mkfifo(tmp_path / "pipe")
+    importing = home.popen("store", "import", str(tmp_path / "pipe"))  # waits for the other end
+    lock, pid = home.dir / "hub.lock", importing.pid
+    retry(lambda: lock.exists() and lock.read_text().startswith(f"{pid}\n"))
+    for words in (("stop",), ("uninstall", "--data", "--force")):
+        done = home.cli(*words)
+        assert done.returncode == 7 and f"process {pid}" in done.stderr and importing.poll() is None, done
+    started, checked = home.cli("hub"), home.cli("fsck")
+    assert started.returncode == checked.returncode == 7 and f"process {pid}" in started.stderr, started
+    assert f"process {pid}; try again" in checked.stderr and "stop" not in checked.stderr
+    assert "not running" in home.cli("status").stderr
+    (tmp_path / "pipe").write_text("")  # the other end
+    assert importing.wait(DEADLINE) == 1
+    assert "not running" in home.cli("stop").stderr
 
 
 def test_fsck_checks_a_home_and_mends_a_torn_document(home):

@@ -106,6 +106,21 @@ TEST(who_has_the_lock_open_under_its_number_is_the_hub)
     home_fini(&h);
 }
 
+TEST(a_command_that_keeps_hubs_out_is_no_hub)
+{
+    struct home h;
+    use_home(&h);
+    write_lock(&h, getpid());
+    int fd = open(h.lock, O_RDWR | O_APPEND | O_CLOEXEC);
+    CHECK_INT(holder_find_tool(&h), 0);
+    CHECK_INT(write(fd, "tool\n", 5), 5);
+    CHECK_INT(holder_find_tool(&h), getpid());
+    CHECK_INT(holder_find(&h), 0);
+    close(fd);
+    CHECK_INT(holder_find_tool(&h), 0);
+    home_fini(&h);
+}
+
 TEST(the_end_of_a_process_is_waited_for)
 {
     int ends[2];
