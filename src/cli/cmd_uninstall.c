@@ -4,7 +4,8 @@
 //
 // `make install` leaves a list of what it installed beside the program (lib/afloat/files, paths relative to the
 // prefix); only what is on it goes. A package is left to its manager, a build tree to its owner. Data goes by
-// one rename first, so that an interrupted removal never looks like a home.
+// one rename first, so that an interrupted removal never looks like a home. A home that is a link goes with what it
+// leads to. A runtime directory outside the home may hold files of others: only ours go.
 
 #include <assert.h>
 #include <errno.h>
@@ -24,7 +25,10 @@ struct uninstall {
     vec(char *) files; // of an installation, absolute; children before their directories
     const char *how;   // why the programs stay; NULL: they go
     bool systemd;      // listens for the hub
-    char *data, *run;  // home and runtime directory; NULL: they stay
+    char *data;        // the home, links followed; NULL: it stays
+    const char *link;  // leads to it; borrowed; NULL: nothing does
+    char *run;         // the runtime directory, when it is outside the home and holds files of ours
+    vec(char *) gone;  // what of data goes, to be shown
     struct err e;
 };
 
@@ -60,41 +64,55 @@ static void find_programs(struct uninstall *u)
     free(file);
 }
 
-/// The home of this user, if it is one: a directory that a hub has used.
+/// All that the hub, its clients and systemd make in the runtime directory.
+static const char *const run_names[] = {"hub.sock", "hub.pid", "start.lock", HOLDER_SYSTEMD,
+                                        "pty",      "shell",   "rc",         "hook"};
+
+static void find_run(struct uninstall *u)
+{
+    char *run = path_real(u->c->home.runtime);
+    for (size_t i = 0; path_below(u->data, run) == NULL && i < ARRAY_LEN(run_names); i++) {
+        char *path = path_join(run, run_names[i]);
+        if (path_exists(path)) {
+            vec_push(&u->gone, xstrdup(path));
+            free(u->run);
+            u->run = xstrdup(run);
+        }
+        free(path);
+    }
+    free(run);
+}
+
+/// The home of this user, if it is one: a directory that a hub has used. `fsck` leaves a lock in any directory.
 static int find_data(struct uninstall *u)
 {
     const struct home *h = &u->c->home;
+    struct stat st;
     if (access(h->dir, F_OK) != 0) {
         return 0;
     }
-    if (access(h->lock, F_OK) != 0) {
+    if (access(h->lock, F_OK) != 0 || access(h->log, F_OK) != 0) {
         return err_set(&u->e, ERR_DENIED,
                        "'%s' is left alone: no hub has used it; delete it by hand if it is yours",
                        h->dir);
     }
-    u->data = xstrdup(h->dir);
-    if (path_below(h->dir, h->runtime) == NULL && access(h->runtime, F_OK) == 0) {
-        u->run = xstrdup(h->runtime);
+    u->data = realpath(h->dir, NULL);
+    if (u->data == NULL) {
+        return err_sys(&u->e, "cannot find '%s'", h->dir);
     }
+    vec_push(&u->gone, xstrdup(u->data));
+    if (lstat(h->dir, &st) == 0 && S_ISLNK(st.st_mode)) {
+        u->link = h->dir;
+        vec_push(&u->gone, xstrdup(h->dir));
+    }
+    find_run(u);
     return 0;
 }
 
 // ---- telling and asking ----------------------------------------------------------------------
 
-static void write_list(struct jw *w, const char *key, const char *const *paths, size_t n)
-{
-    jw_karr(w, key);
-    for (size_t i = 0; i < n; i++) {
-        if (paths[i] != NULL) {
-            jw_strz(w, paths[i]);
-        }
-    }
-    jw_end_arr(w);
-}
-
 static void tell(const struct uninstall *u, bool dry)
 {
-    const char *const data[] = {u->data, u->run};
     size_t n = u->how == NULL ? u->files.n : 0;
     struct jw w;
     if (u->systemd) {
@@ -105,8 +123,8 @@ static void tell(const struct uninstall *u, bool dry)
         jw_init(&w, &u->c->out.data);
         jw_obj(&w);
         jw_kbool(&w, "dry_run", dry);
-        write_list(&w, "programs", (const char *const *)u->files.p, n);
-        write_list(&w, "data", data, ARRAY_LEN(data));
+        jw_kstrs(&w, "programs", (const char *const *)u->files.p, n);
+        jw_kstrs(&w, "data", (const char *const *)u->gone.p, u->gone.n);
         jw_kstrz(&w, "left", u->how);
         jw_end_obj(&w);
         out_add(&u->c->out, STR("\n"));
@@ -115,10 +133,8 @@ static void tell(const struct uninstall *u, bool dry)
     for (size_t i = 0; i < n; i++) {
         out_addf(&u->c->out, "%s\n", u->files.p[i]);
     }
-    for (size_t i = 0; i < ARRAY_LEN(data); i++) {
-        if (data[i] != NULL) {
-            out_addf(&u->c->out, "%s/\n", data[i]);
-        }
+    vec_foreach (path, &u->gone) {
+        out_addf(&u->c->out, "%s\n", *path);
     }
     if (u->how != NULL) {
         out_note(&u->c->out, "the programs in '%s' stay: %s", u->dir, u->how);
@@ -134,9 +150,12 @@ static int confirm(struct uninstall *u)
     if (u->data == NULL || args_has(&u->c->args, FLAG_FORCE)) {
         return 0;
     }
-    char *question = xasprintf("Delete %s with all sessions, plugins, bots and secrets?", u->data);
-    char *needs =
-        xasprintf("this deletes '%s' and needs a yes on a terminal, or '--force'", u->data);
+    const char *and = u->run != NULL ? ", and what Afloat made in " : "";
+    const char *run = u->run != NULL ? u->run : "";
+    char *question =
+        xasprintf("Delete %s with all sessions, plugins, bots and secrets%s%s?", u->data, and, run);
+    char *needs = xasprintf("this deletes '%s'%s%s and needs a yes on a terminal, or '--force'",
+                            u->data, and, run);
     int rc = cli__confirm(u->c, question, needs, &u->e);
     free(question);
     free(needs);
@@ -156,6 +175,30 @@ static int remove_tree(struct uninstall *u, const char *dir)
     return rc;
 }
 
+static int remove_run(struct uninstall *u)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(run_names); i++) {
+        char *path = path_join(u->run, run_names[i]);
+        rc = path_remove_tree(path, &u->e);
+        free(path);
+    }
+    if (rc == 0) {
+        (void)rmdir(u->run); // it stays while others have files in it
+    }
+    return rc;
+}
+
+static int remove_data(struct uninstall *u)
+{
+    int rc = u->run != NULL ? remove_run(u) : 0;
+    rc = rc == 0 ? remove_tree(u, u->data) : rc;
+    if (rc == 0 && u->link != NULL && unlink(u->link) != 0) {
+        rc = err_sys(&u->e, "cannot remove '%s'", u->link);
+    }
+    return rc;
+}
+
 int cmd_uninstall(struct cli *c)
 {
     struct uninstall u = {.c = c, .systemd = holder_is_systemd(&c->home)};
@@ -170,14 +213,14 @@ int cmd_uninstall(struct cli *c)
                 rc = err_sys(&u.e, "cannot remove '%s'", u.files.p[i]);
             }
         }
-        rc = rc == 0 && u.run != NULL ? remove_tree(&u, u.run) : rc;
-        rc = rc == 0 && u.data != NULL ? remove_tree(&u, u.data) : rc;
+        rc = rc == 0 && u.data != NULL ? remove_data(&u) : rc;
     }
     if (rc == 0 && code == EXIT_OK) {
         tell(&u, dry);
     }
     code = rc < 0 ? cli__fail(c, &u.e) : code;
     vec_fini_each(&u.files, free);
+    vec_fini_each(&u.gone, free);
     free(u.dir);
     free(u.data);
     free(u.run);

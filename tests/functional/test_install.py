@@ -141,6 +141,44 @@ def test_a_directory_that_is_no_home_is_left_alone(tmp_path):
     assert (other / "a.jpg").exists() and (root / "usr/bin/afloat").exists()
 
 
+def test_a_lock_that_fsck_left_makes_no_home(tmp_path):
+    root, other = tmp_path / "root", tmp_path / "photos"
+    install("install", root)
+    other.mkdir()
+    (other / "a.jpg").write_text("a picture")
+    assert installed(root, other, "fsck").returncode == 0
+    done = installed(root, other, "uninstall", "--data", "--force")
+    assert done.returncode == 4 and "no hub has used it" in done.stderr
+    assert (other / "a.jpg").exists()
+
+
+def test_a_home_that_is_a_link_goes_with_what_it_leads_to(home, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(home.dir)
+    env = {"AFLOAT_HOME": str(link)}
+    home.ok("start", env=env)
+    home.ok("secret", "set", "KEY", input="value", env=env)
+    shown = home.json("uninstall", "--data", "--dry-run", env=env)
+    assert shown["data"] == [os.path.realpath(home.dir), str(link)]
+    home.ok("uninstall", "--data", "--force", env=env)
+    assert not home.dir.exists() and not link.is_symlink()
+
+
+def test_files_of_others_in_the_runtime_directory_stay(home, tmp_path):
+    run, theirs = tmp_path / "run", tmp_path / "run/theirs/file"
+    env = {"AFLOAT_RUNTIME": str(run)}
+    theirs.parent.mkdir(parents=True)
+    run.chmod(0o700)
+    theirs.write_text("x")
+    home.ok("start", env=env)
+    refused = home.cli("uninstall", "--data", env=env)
+    assert refused.returncode == 4 and str(run) in refused.stderr and str(home.dir) in refused.stderr
+    shown = home.json("uninstall", "--data", "--dry-run", env=env)["data"]
+    assert str(run / "hub.sock") in shown and str(run) not in shown
+    home.ok("uninstall", "--data", "--force", env=env)
+    assert not home.dir.exists() and left(run) == [theirs] and list(run.iterdir()) == [theirs.parent]
+
+
 def test_a_build_tree_is_left_to_its_owner(home):
     done = home.cli("uninstall", "--dry-run")
     assert done.returncode == 0 and "build tree" in done.stderr and pathlib.Path(BIN).exists()
