@@ -5,7 +5,7 @@
 // Codex and Claude, where they are installed, need none of it: they are named with the flag that uses them.
 //
 // A key is never read, only its name. config.toml is the user's: it is written where there is none, and otherwise the
-// lines to add are printed. A built-in provider whose key is set needs no line at all.
+// lines to add are printed. A built-in provider whose key is set needs no line if the hub takes it by itself.
 
 #include <assert.h>
 #include <errno.h>
@@ -41,8 +41,9 @@ struct setup {
 static void look_for_keys(struct setup *s)
 {
     static const struct found known[] = {
-        {"anthropic", "anthropic", "ANTHROPIC_API_KEY", NULL, NULL},
-        {"openai", "openai-responses", "OPENAI_API_KEY", NULL, NULL}};
+        // in the order in which the hub takes them: agent/providers.c
+        {"openai", "openai-responses", "OPENAI_API_KEY", NULL, NULL},
+        {"anthropic", "anthropic", "ANTHROPIC_API_KEY", NULL, NULL}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const char *value = getenv(known[i].key);
         if (value != NULL && value[0] != '\0') {
@@ -210,18 +211,27 @@ static bool has_lines(const char *path, const char *text)
     return has;
 }
 
+/// The lines of config.toml that make `f` the model of every chat.
+static const char *lines_for(struct setup *s, const struct found *f)
+{
+    const char *wanted = args_value(&s->c->args, FLAG_MODEL);
+    struct str model = wanted != NULL ? str_of(wanted) : json_get_text(json_at(f->models, 0), "id");
+    const char *text = arena_printf(&s->arena, "[model]\nprovider = \"%s\"\n", f->name);
+    if (wanted != NULL || f->key == NULL) { // a built-in provider has a usual model
+        text = arena_printf(&s->arena, "%sname = \"%s\"\n", text, toml_text(s, model));
+    }
+    if (f->url != NULL) {
+        text = arena_printf(&s->arena, "%s\n[providers.%s]\nkind = \"%s\"\nbase_url = \"%s\"\n",
+                            text, f->name, f->kind, toml_text(s, str_of(f->url)));
+    }
+    return text;
+}
+
 /// Write the lines for `f` into a config.toml that is not there yet, or print them if it has others. The exit code.
 static int write_config(struct setup *s, const struct found *f, bool *written, bool *named)
 {
-    assert(f->url != NULL);
     struct err e = {0};
-    const char *wanted = args_value(&s->c->args, FLAG_MODEL);
-    struct str model = wanted != NULL ? str_of(wanted) : json_get_text(json_at(f->models, 0), "id");
-    const char *text =
-        arena_printf(&s->arena,
-                     "[model]\nprovider = \"%s\"\nname = \"%s\"\n\n[providers.%s]\nkind = "
-                     "\"%s\"\nbase_url = \"%s\"\n",
-                     f->name, toml_text(s, model), f->name, f->kind, toml_text(s, str_of(f->url)));
+    const char *text = lines_for(s, f);
     *named = has_lines(s->c->home.config, text);
     if (access(s->c->home.config, F_OK) == 0) {
         if (!s->c->json && !*named) {
@@ -246,6 +256,24 @@ static int try_key(struct setup *s, struct found *f)
     s->c->json = json;
     f->models = json_get(v, "models");
     return code;
+}
+
+/// Does a chat use `f`, with the model that was asked for, as the settings are?
+static bool is_usual(struct setup *s, const struct found *f)
+{
+    const char *wanted = args_value(&s->c->args, FLAG_MODEL);
+    struct buf keys = {.max = 64 << 10};
+    bool usual = false;
+    if (sent_write_keys(s->c, &keys) == EXIT_OK) {
+        struct ask_param params[] = {{"keys", buf_z(&keys)}};
+        const struct json *v = ask_quietly(s->c, OP_PROVIDER_LIST, params, 1, 0, &s->arena);
+        json_foreach_item (p, json_get(v, "providers")) {
+            usual |= json_bool(json_get(p, "default"), false) &&
+                     str_eqz(json_get_text(p, "name"), f->name);
+        }
+    }
+    buf_fini(&keys);
+    return usual && wanted == NULL;
 }
 
 /// `chosen` is NULL when nothing was found.
@@ -290,10 +318,33 @@ static bool show_engines(struct setup *s)
     return any;
 }
 
+/// Make `f` the model of every chat, or print the lines that do. The exit code.
+static int use(struct setup *s, struct found *f)
+{
+    bool written = false, named = false;
+    int code = f->key != NULL ? try_key(s, f) : EXIT_OK;
+    bool usual = code == EXIT_OK && f->key != NULL && is_usual(s, f);
+    if (code == EXIT_OK && !usual) {
+        code = write_config(s, f, &written, &named);
+    }
+    if (code == EXIT_OK && s->c->json) {
+        print_json(s, f, written);
+    } else if (code == EXIT_OK) {
+        out_addf(&s->c->out, "%s answers (%zu models)%s.\n", f->name,
+                 f->models != NULL ? (size_t)f->models->n : 0,
+                 named   ? "; config.toml names it"
+                 : usual ? "; no settings are needed"
+                         : "");
+        out_addf(&s->c->out, "%s 'afloat chat' to talk to it.\n",
+                 named || usual ? "Type" : "Add these lines, then type");
+        show_engines(s);
+    }
+    return code;
+}
+
 static int set_up(struct setup *s)
 {
     const char *url = args_value(&s->c->args, FLAG_URL);
-    bool written = false, named = false;
     int code = EXIT_OK;
     if (url != NULL) {
         code = look_at(s, url);
@@ -319,22 +370,7 @@ static int set_up(struct setup *s)
         show_found(s);
     }
     struct found *f = choose(s, &code);
-    if (f == NULL) {
-        return code;
-    }
-    code = f->key != NULL ? try_key(s, f) : write_config(s, f, &written, &named);
-    if (code == EXIT_OK && s->c->json) {
-        print_json(s, f, written);
-    } else if (code == EXIT_OK) {
-        out_addf(&s->c->out, "%s answers (%zu models)%s.\n", f->name,
-                 f->models != NULL ? (size_t)f->models->n : 0,
-                 named            ? "; config.toml names it"
-                 : f->key != NULL ? "; no settings are needed"
-                                  : "");
-        out_add(&s->c->out, STR("Type 'afloat chat' to talk to it.\n"));
-        show_engines(s);
-    }
-    return code;
+    return f != NULL ? use(s, f) : code;
 }
 
 int cmd_setup(struct cli *c)

@@ -4,6 +4,7 @@ import json
 import threading
 
 import pytest
+from conftest import retry
 
 
 class Models(http.server.BaseHTTPRequestHandler):
@@ -112,3 +113,37 @@ def test_a_key_is_tried_and_never_printed(home, url):
     assert "OPENAI_API_KEY is set" in done.stdout and "openai answers (2 models)" in done.stdout
     assert "very-secret" not in done.stdout + done.stderr
     assert home.cli("setup", "--provider", "nowhere").returncode == 3
+
+
+@pytest.fixture
+def two(home, url):
+    """Both keys are set, and both providers are the server here."""
+    home.env.update(OPENAI_API_KEY="sk-1", ANTHROPIC_API_KEY="sk-2")
+    (home.dir / "config.toml").write_text("".join(
+        f'[providers.{name}]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key_env = "{name.upper()}_API_KEY"\n'
+        for name in ("openai", "anthropic")))
+    return home
+
+
+def usual(home):
+    return [p["name"] for p in home.json("models")["providers"] if p["default"]]
+
+
+def test_of_two_keys_setup_takes_the_one_that_the_chat_takes(two):
+    done = two.ok("setup")
+    assert "openai answers (2 models); no settings are needed" in done and usual(two) == ["openai"]
+
+
+def test_a_choice_that_the_chat_would_not_take_by_itself_needs_lines(two):
+    done, lines = two.ok("setup", "--provider", "anthropic"), '[model]\nprovider = "anthropic"\n'
+    assert f"These lines use anthropic:\n\n{lines}\n" in done and "no settings" not in done and "Add these lines" in done
+    with open(two.dir / "config.toml", "a") as file:
+        file.write(lines)
+    retry(lambda: usual(two) == ["anthropic"])
+    assert "no settings are needed" in two.ok("setup", "--provider", "anthropic")
+    assert 'provider = "openai"' in two.ok("setup")  # the lines in force name another
+
+
+def test_a_model_that_was_named_needs_lines(two):
+    done = two.ok("setup", "-m", "tiny")
+    assert '[model]\nprovider = "openai"\nname = "tiny"\n' in done and "no settings" not in done
