@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/pty_attach.h"
+#include "cli/run_end.h"
 #include "pty/tty.h"
 
 static void add_command(struct buf *out, const struct json *row)
@@ -120,9 +121,7 @@ int cmd_pty_new(struct cli *c)
             out_addf(&c->out, "%s\n", id);
         }
         if (json_get_text(row, "run_id").n != 0) {
-            struct str run = json_get_text(row, "run_id");
-            out_hint(&c->out, "look: afloat runs diff " STR_FMT, STR_ARG(run));
-            out_hint(&c->out, "take: afloat runs apply " STR_FMT, STR_ARG(run));
+            run_end_say_work(c, json_get_text(row, "run_id"));
         }
         free(id);
     }

@@ -40,6 +40,16 @@ static char *home_words(const struct cli *c)
     return buf_take(&out, NULL);
 }
 
+static void say_look(struct cli *c, struct str id, const char *home)
+{
+    out_hint(&c->out, "look: afloat runs diff " STR_FMT "%s", STR_ARG(id), home);
+}
+
+static void say_take(struct cli *c, struct str id, const char *home)
+{
+    out_hint(&c->out, "take: afloat runs apply " STR_FMT "%s", STR_ARG(id), home);
+}
+
 static void say_next(struct cli *c, const struct json *r)
 {
     struct str id = json_get_text(r, "run_id"), bot = json_get_text(r, "bot");
@@ -47,10 +57,10 @@ static void say_next(struct cli *c, const struct json *r)
     bool has_work = json_get_text(r, "branch").n != 0 &&
                     (json_int(json_get(r, "files"), 1) != 0 || json_get_text(r, "rescue").n != 0);
     if (has_work) {
-        out_hint(&c->out, "look: afloat runs diff " STR_FMT "%s", STR_ARG(id), home);
+        say_look(c, id, home);
     }
     if (has_work && json_get_text(r, "merged_at").n == 0) {
-        out_hint(&c->out, "take: afloat runs apply " STR_FMT "%s", STR_ARG(id), home);
+        say_take(c, id, home);
     }
     if (json_bool(json_get(r, "wants_merge"), false)) {
         out_hint(&c->out, "merge: afloat runs merge " STR_FMT "%s", STR_ARG(id), home);
@@ -59,6 +69,14 @@ static void say_next(struct cli *c, const struct json *r)
         out_hint(&c->out, "resume: afloat run " STR_FMT " --resume " STR_FMT "%s", STR_ARG(bot),
                  STR_ARG(id), home);
     }
+    free(home);
+}
+
+void run_end_say_work(struct cli *c, struct str id)
+{
+    char *home = home_words(c);
+    say_look(c, id, home);
+    say_take(c, id, home);
     free(home);
 }
 

@@ -263,3 +263,12 @@ def test_a_resumed_one_goes_on_while_the_hub_is_killed(home, repo):
     record = retry(lambda: (r := run_of(home, row["id"]))["state"] == "ended" and r)
     assert (record["end_reason"], record["commits"]) == ("complete", 2)
     hub.close()
+
+
+def test_the_lines_to_paste_name_a_home_that_a_flag_named(home, repo):
+    """The two lines of `pty new` ask the hub that has the run, from any shell."""
+    elsewhere = {"AFLOAT_HOME": ""}
+    done = home.cli("pty", "new", "--home", str(home.dir), "--worktree", "--detach", "--", "true", cwd=repo, env=elsewhere)
+    assert done.returncode == 0, done.stderr
+    id = done.stdout.strip()
+    assert f"look: afloat runs diff {id} --home '{home.dir}'\ntake: afloat runs apply {id} --home '{home.dir}'\n" in done.stderr
