@@ -165,12 +165,6 @@ static int check_flags(struct cli *c)
         out_error(&c->out, "'--continue' and '--resume' exclude each other");
         return EXIT_USAGE;
     }
-    const char *format = args_value(&c->args, FLAG_FORMAT);
-    if (format != NULL && strcmp(format, "text") != 0 && !is_format(c, "json") &&
-        !is_format(c, "stream-json")) {
-        out_error(&c->out, "'--output-format' is text, json or stream-json, not '%s'", format);
-        return EXIT_USAGE;
-    }
     return check_number(c, FLAG_MAX_STEPS, true) && check_number(c, FLAG_MAX_COST, false)
                ? EXIT_OK
                : EXIT_USAGE;

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "cli/sent.h"
 #include "cli/sessions.h"
 #include "client/travel.h"
 #include "view/view.h"

@@ -4,7 +4,6 @@
 
 #include "acp/acp.h"
 #include "cli/sent.h"
-#include "cli/sessions.h"
 #include "client/start.h"
 
 static int start(void *arg, struct err *e)

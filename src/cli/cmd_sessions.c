@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "cli/call.h"
-#include "cli/sent.h"
 #include "cli/sessions.h"
 
 // ---- shared --------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ static int read_options(struct cli *c, struct shell_opts *o, struct err *e)
     o->status = config.status;
     o->marker = config.marker;
     o->build_timeout_ms = config.build_timeout_ms;
-    if (status != NULL && !status_mode_of(status, &o->status)) {
-        return err_set(e, ERR_USAGE, "'--status' takes prompt, row or none, not '%s'", status);
+    if (status != NULL) {
+        status_mode_of(status, &o->status); // one of flags.def: others were refused
     }
     if (o->string != NULL && c->args.words.n != 0) {
         return err_set(e, ERR_USAGE, "'shell' takes either -c or a program, not both");
