@@ -514,3 +514,19 @@ const char *toml_type_name(const struct toml *v)
     };
     return v != NULL ? names[v->type] : "absent";
 }
+
+// ---- writing ------------------------------------------------------------------------------
+
+void toml_add_str(struct buf *out, struct str s)
+{
+    buf_addc(out, '"');
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c < ' ' || c == 0x7F || c == '"' || c == '\\') { // unlike JSON, TOML wants DEL escaped
+            buf_addf(out, "\\u%04x", c);
+        } else {
+            buf_addc(out, s.p[i]);
+        }
+    }
+    buf_addc(out, '"');
+}

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -63,3 +64,6 @@ const char *toml_type_name(const struct toml *v);
 
 #define toml_foreach(it, table)                                                                    \
     for (const struct toml_member *it = (table)->members; it < (table)->members + (table)->n; it++)
+
+/// Append `s`, which is UTF-8, as a string with its quotes.
+void toml_add_str(struct buf *out, struct str s);

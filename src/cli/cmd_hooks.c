@@ -6,6 +6,7 @@
 // The lines go to stdout: the configuration is the user's to write. What has no counterpart is told on stderr.
 
 #include "base/json.h"
+#include "base/toml.h"
 #include "cli/call.h"
 
 enum { FILE_MAX = 4 << 20 };
@@ -14,12 +15,10 @@ static const char *const events[] = {"PreToolUse",   "PostToolUse", "UserPromptS
                                      "SessionStart", "SessionEnd",  "Stop",
                                      "PreCompact",   "Notification"};
 
-/// A text as TOML has it; JSON's escapes are TOML's.
 static void add_member(struct cli *c, const char *key, struct str value)
 {
     struct buf text = {.max = SIZE_MAX};
-    struct jw w = {.out = &text};
-    jw_str(&w, value);
+    toml_add_str(&text, value);
     out_addf(&c->out, "%s = ", key);
     out_add(&c->out, buf_str(&text));
     out_add(&c->out, STR("\n"));

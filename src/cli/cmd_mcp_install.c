@@ -48,11 +48,15 @@ struct install {
 
 // ---- what it would hold -----------------------------------------------------------------------
 
-/// A text as a string of JSON, which is one of TOML too.
-static void add_quoted(struct buf *out, const char *text)
+/// A text as a string of the client's format.
+static void add_quoted(const struct install *in, struct buf *out, const char *text)
 {
     struct jw w = {.out = out};
-    jw_strz(&w, text);
+    if (in->client->key == NULL) {
+        toml_add_str(out, str_of(text));
+    } else {
+        jw_strz(&w, text);
+    }
 }
 
 /// The server as an object of JSON, or as a table of TOML.
@@ -64,12 +68,12 @@ static void write_server(const struct install *in, struct buf *out)
     } else {
         buf_addf(out, "{%s\"command\":", in->client->members);
     }
-    add_quoted(out, in->program);
+    add_quoted(in, out, in->program);
     buf_addz(out, toml ? "\nargs = [\"mcp\"]\n" : ",\"args\":[\"mcp\"]");
     if (getenv("AFLOAT_HOME") != NULL ||
         args_has(&in->c->args, FLAG_HOME)) { // the client would not find it by itself
         buf_addz(out, toml ? "env = { AFLOAT_HOME = " : ",\"env\":{\"AFLOAT_HOME\":");
-        add_quoted(out, in->c->home.dir);
+        add_quoted(in, out, in->c->home.dir);
         buf_addz(out, toml ? " }\n" : "}");
     }
     buf_addz(out, toml ? "" : "}");

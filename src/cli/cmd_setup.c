@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/path.h"
+#include "base/toml.h"
 #include "cli/sent.h"
 #include "cli/sessions.h"
 #include "client/client.h"
@@ -128,18 +129,11 @@ static int look_at(struct setup *s, const char *url)
 
 // ---- showing and choosing ------------------------------------------------------------------
 
-/// A text from a server as the inside of a TOML string.
-static const char *toml_text(struct setup *s, struct str text)
+/// A text as a string of TOML.
+static const char *quote(struct setup *s, struct str text)
 {
     struct buf out = {.max = SIZE_MAX};
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        if (c < ' ' || c == 0x7F || c == '"' || c == '\\') {
-            buf_addf(&out, "\\u%04x", c);
-        } else {
-            buf_addc(&out, text.p[i]);
-        }
-    }
+    toml_add_str(&out, text);
     const char *kept = arena_strdup(&s->arena, buf_str(&out));
     buf_fini(&out);
     return kept;
@@ -218,11 +212,11 @@ static const char *lines_for(struct setup *s, const struct found *f)
     struct str model = wanted != NULL ? str_of(wanted) : json_get_text(json_at(f->models, 0), "id");
     const char *text = arena_printf(&s->arena, "[model]\nprovider = \"%s\"\n", f->name);
     if (wanted != NULL || f->key == NULL) { // a built-in provider has a usual model
-        text = arena_printf(&s->arena, "%sname = \"%s\"\n", text, toml_text(s, model));
+        text = arena_printf(&s->arena, "%sname = %s\n", text, quote(s, model));
     }
     if (f->url != NULL) {
-        text = arena_printf(&s->arena, "%s\n[providers.%s]\nkind = \"%s\"\nbase_url = \"%s\"\n",
-                            text, f->name, f->kind, toml_text(s, str_of(f->url)));
+        text = arena_printf(&s->arena, "%s\n[providers.%s]\nkind = \"%s\"\nbase_url = %s\n", text,
+                            f->name, f->kind, quote(s, str_of(f->url)));
     }
     return text;
 }

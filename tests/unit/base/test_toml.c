@@ -552,6 +552,17 @@ TEST(toml_getters_take_null_and_the_wrong_type)
     CHECK_STR(toml_type_name(toml_get(doc, "d")), "local date");
 }
 
+TEST(toml_reads_the_string_that_it_wrote)
+{
+    static const char hostile[] = "a\"b\\c\n\t\x01\x7F\0\xC3\xA9\xF0\x9F\x98\x80'";
+    struct buf b = {.max = SIZE_MAX};
+    buf_addz(&b, "v = ");
+    toml_add_str(&b, (struct str){hostile, sizeof hostile - 1});
+    CHECK(str_eq(toml_get(parse_str(buf_str(&b)), "v")->s,
+                 (struct str){hostile, sizeof hostile - 1}));
+    buf_fini(&b);
+}
+
 TEST(toml_result_does_not_point_into_the_text)
 {
     char text[] = "key = 'value'\nd = 2020-01-01\n[tab]\n";
