@@ -103,7 +103,7 @@ struct prompt_files *prompt_files_read(struct lane *lane, const char *home, cons
                                .trust = trust,
                                .done = done,
                                .arg = arg};
-    work_submit(lane, 0, read_files, on_read, f);
+    work_submit(lane, work_mount_key(dir != NULL ? dir : home), read_files, on_read, f);
     return f;
 }
 

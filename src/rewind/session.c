@@ -137,9 +137,17 @@ void rewind__job_end(struct rewind_job *j)
     free_if_over(r);
 }
 
+/// The path of the user that the job looks at: the file of a file tool, else the session's directory.
+static const char *place_of(const struct rewind_job *j)
+{
+    bool file = j->call != NULL && j->call->paths.n != 0;
+    const char *dir = j->s->working_dir != NULL ? j->s->working_dir : j->s->record;
+    return file ? j->call->paths.p[0] : dir;
+}
+
 void rewind__lane(struct rewind_job *j, work_fn *work, work_done *done)
 {
-    work_submit(j->s->rewind->lane, work_mount_key(j->s->record), work, done, j);
+    work_submit(j->s->rewind->lane, work_mount_key(place_of(j)), work, done, j);
 }
 
 void rewind__note(struct rewind_job *j, const char *msg)

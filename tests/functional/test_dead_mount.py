@@ -182,6 +182,31 @@ def test_a_tool_on_a_dead_mount_stops_nobody_else(dead, tmp_path):
         retry(lambda: call(dead.home, "GET", f"/session/{s['id']}")["state"] == "idle")
 
 
+def writer(home, dir, scenario):
+    """A session in `dir` whose model writes a file and says "done", and how to run a turn of it."""
+    dir.mkdir(exist_ok=True)
+    write = {"name": "write_file", "input": {"path": "made.txt", "content": "made"}}
+    scenario.write_text(json.dumps({"text": "", "tool_calls": [write]}) + "\n" + json.dumps({"text": "done"}) + "\n")
+    s = call(home, "POST", "/session", {"working_dir": str(dir), "provider": "scripted", "permission": "auto",
+                                        "env": {"AFLOAT_SCENARIO": str(scenario)}}, 201)
+
+    def run():
+        done = call(home, "POST", f"/session/{s['id']}/message", {"text": "go", "wait": True})
+        assert done["state"] == "completed" and (dir / "made.txt").exists(), done
+        assert call(home, "GET", f"/session/{s['id']}")["state"] == "idle"
+    return s["id"], run
+
+
+def test_a_rewind_in_a_dead_directory_stops_no_other_session(apart, tmp_path):
+    project = tmp_path / "project"
+    id, run = writer(apart.home, project, tmp_path / "first.jsonl")
+    run()
+    apart.kill_mount(project)
+    apart.ask("POST", f"/session/{id}/rewind", {})
+    _, run = writer(apart.home, tmp_path / "other", tmp_path / "second.jsonl")
+    run()
+
+
 def test_a_session_whose_directory_dies_stops_nobody_else(apart, tmp_path):
     """A project with plugins, an environment and instructions, all of it known and watched when its mount dies."""
     project, home = tmp_path / "project", apart.home
@@ -203,3 +228,6 @@ def test_a_session_whose_directory_dies_stops_nobody_else(apart, tmp_path):
             ("POST", f"/session/{s['id']}/fork", {}), ("DELETE", f"/session/{s['id']}", None)]:
         apart.ask(method, path, body)
         assert apart.healthy(), path
+        if path.endswith("/message"):
+            _, run = writer(home, tmp_path / "other", tmp_path / "scenario.jsonl")
+            run()
