@@ -264,12 +264,13 @@ static void ask_field(struct inquiry *q)
     }
 }
 
-/// The value whose title is `text`; the text itself when there is none.
+/// The value whose title is `text`; the text itself when there is none. An entry of a form may have no value.
 static struct json value_named(const struct json *schema, struct str text)
 {
     json_foreach_item (it, values_of(schema)) {
-        if (str_eq(json_str(value_at(schema, it, true), ""), text)) {
-            return *value_at(schema, it, false);
+        const struct json *value = value_at(schema, it, false);
+        if (value != NULL && str_eq(json_str(value_at(schema, it, true), ""), text)) {
+            return *value;
         }
     }
     return make_str(text);

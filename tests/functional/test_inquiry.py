@@ -86,6 +86,20 @@ def test_a_form_without_fields_is_yes_or_no(home, hub, work):
     assert output(s) == {"action": "accept"}
 
 
+@pytest.mark.parametrize("field,given,want", [
+    ('{ type = "string", oneOf = { { title = "Red" } } }', "Red", "Red"),
+    ('{ type = "array", items = { anyOf = { { description = "any" } } } }', "a,,b", ["a", "", "b"])])
+def test_an_entry_of_a_form_without_a_value_gives_what_was_typed(home, hub, work, field, given, want):
+    plugin(home, "asker", f"""tool {{ name = "form", description = "asks", run = function(ctx)
+      return json.encode(ctx.elicit {{ message = "Which?", schema = {{ type = "object", properties = {{ c = {field} }} }} }}) end }}""")
+    s = Session(home, work, [one_call("form"), {"text": "done"}])
+    s.send()
+    asked(s, "Which?")
+    answer(s, given)
+    assert output(s) == {"action": "accept", "content": {"c": want}}
+    assert home.http("GET", "/healthz").status == 200
+
+
 def test_a_turn_is_interrupted_while_a_tool_asks(home, hub, work):
     asker(home)
     s = Session(home, work, [one_call("form"), {"text": "done"}])
