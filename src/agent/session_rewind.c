@@ -115,6 +115,17 @@ static void hold(struct session *s)
     agent__hold(s->agent);
 }
 
+/// May a job begin? The end of a session waits for the jobs that began before it, and may then free the session.
+static bool may_begin(const struct session *s, struct agent_no *no)
+{
+    if (s->ending && s->purge) {
+        agent_no_set(no, PROBLEM_NOT_FOUND, NULL, "session '%s' is gone", s->id);
+    } else if (s->ending) {
+        agent_no_set(no, PROBLEM_SESSION_ENDED, NULL, "session '%s' has ended", s->id);
+    }
+    return !s->ending;
+}
+
 static void release(struct session *s)
 {
     struct agent *a = s->agent;
@@ -244,6 +255,11 @@ static void on_loaded(struct session *s, int status, const struct err *e, void *
 void agent_rewind(struct session *s, const struct agent_rewind *wish, agent_rewind_cb *cb,
                   void *arg)
 {
+    struct agent_no no;
+    if (!may_begin(s, &no)) {
+        cb(arg, NULL, &no);
+        return;
+    }
     struct going_back *g = xcalloc(1, sizeof *g);
     *g = (struct going_back){.s = s,
                              .wish = *wish,
@@ -268,6 +284,11 @@ static void on_listed(void *arg, int status, const struct err *e, const struct r
 
 void agent_checkpoints(struct session *s, agent_checkpoints_cb *cb, void *arg)
 {
+    struct agent_no no;
+    if (!may_begin(s, &no)) {
+        cb(arg, NULL, 0, &no);
+        return;
+    }
     struct going_back *g = xcalloc(1, sizeof *g);
     *g = (struct going_back){.s = s, .list_cb = cb, .arg = arg};
     hold(s);

@@ -550,6 +550,38 @@ TEST(a_session_that_is_purged_when_it_has_ended_answers_both_times)
     rig_close(&r);
 }
 
+static void on_points(void *arg, const struct rewind_listed *list, size_t n,
+                      const struct agent_no *no)
+{
+    CHECK(list == NULL && n == 0 && no != NULL);
+    *(enum problem *)arg = no->problem;
+}
+
+static void on_back(void *arg, const struct rewind_result *result, const struct agent_no *no)
+{
+    CHECK(result == NULL && no != NULL);
+    *(enum problem *)arg = no->problem;
+}
+
+TEST(a_session_that_is_being_purged_begins_no_rewind)
+{
+    struct rig r;
+    bool purged = false;
+    enum problem listed = PROBLEM__COUNT, back = PROBLEM__COUNT;
+    begin(&r);
+    CHECK(rig_new(&r, work, writes));
+    CHECK(rig_send(&r, r.id, "hello"));
+    struct session *s = rig_get(&r, r.id);
+    agent_session_end(s, true, on_purged, &purged);
+    CHECK(s->closing); // it waits for the store alone
+    agent_checkpoints(s, on_points, &listed);
+    agent_rewind(s, &(struct agent_rewind){.files = true}, on_back, &back);
+    CHECK_INT(listed, PROBLEM_NOT_FOUND);
+    CHECK_INT(back, PROBLEM_NOT_FOUND);
+    rig_wait(&r, &purged);
+    rig_close(&r);
+}
+
 static sem_t gate;
 
 static void wait_at_gate(void *arg) // on the lane that takes messages in
