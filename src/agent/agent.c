@@ -101,6 +101,11 @@ void agent_stop(struct agent *a, loop_fn *done, void *arg)
     check_idle(a);
 }
 
+bool agent_has_stopped(const struct agent *a)
+{
+    return a->files == NULL;
+}
+
 static void on_settings(void *arg)
 {
     agent__read_rules(arg);
@@ -255,8 +260,10 @@ static void on_secrets(void *arg)
 
 void agent_learn_secrets(struct agent *a)
 {
-    agent__hold(a);
-    work_submit(a->files, 0, know_secrets, on_secrets, a);
+    if (!agent_has_stopped(a)) {
+        agent__hold(a);
+        work_submit(a->files, 0, know_secrets, on_secrets, a);
+    }
 }
 
 static bool offer_reaches(void *arg, const struct gen_unit *u, const char *dir)

@@ -129,11 +129,13 @@ struct agent_opts {
 
 /// Open. Sessions that a killed hub left running are marked as crashed before `ready` is called.
 struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg);
-/// secrets.json changed: read it again, so that its values are redacted everywhere.
+/// secrets.json changed: read it again, so that its values are redacted everywhere. Nothing happens once it has stopped.
 void agent_learn_secrets(struct agent *a);
 /// Interrupt every turn and begin no other; `done` when the last one is over and written. Call it before the engine
 /// of generations closes.
 void agent_stop(struct agent *a, loop_fn *done, void *arg);
+/// Is agent_stop() done? Its threads are gone then: clients are refused, while requests that came before still end.
+bool agent_has_stopped(const struct agent *a);
 void agent_free(struct agent *a); // when the store is closed; NULL is allowed
 struct tool_env;
 struct arena;

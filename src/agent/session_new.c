@@ -246,6 +246,12 @@ static struct session *new_with_id(struct agent *a)
 static void begin(struct agent *a, const struct json *params, const struct agent_role *role,
                   bool only_asked, agent_session_cb *cb, void *arg)
 {
+    struct agent_no no;
+    if (a->stopping) {
+        agent_no_set(&no, PROBLEM_STOPPING, NULL, "the hub is stopping");
+        agent__answer_session(a, cb, arg, NULL, &no);
+        return;
+    }
     struct session *s = new_with_id(a);
     if (role != NULL) {
         agent__session_set_role(s, role);

@@ -12,10 +12,11 @@ enum { DEFAULT_LIST = 50, LONGEST_LIST = 1000 };
 
 static bool require_agent(struct api *api, struct op_call *c)
 {
-    if (api->agent == NULL) {
+    bool there = api->agent != NULL && !agent_has_stopped(api->agent);
+    if (!there) {
         op_fail(c, PROBLEM_STOPPING, NULL, "there are no sessions: the hub starts or stops");
     }
-    return api->agent != NULL;
+    return there;
 }
 
 void api__refuse(struct op_call *c, const struct agent_no *no)

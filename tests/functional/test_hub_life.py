@@ -333,6 +333,26 @@ def test_asking_twice_to_stop_still_finishes_a_request_under_way(home, start_hub
     assert first.wait(DEADLINE) == 0 and second.wait(DEADLINE) == 0
 
 
+@pytest.mark.parametrize("path, body", [("/session/{id}/message", b'{"text": "late"}'), ("/session", b'{"title": "late"}'),
+                                        ("/session/{id}/fork", b'{"seq": 1}'), ("/session/{id}/rewind", b'{"force": true}')])
+def test_a_request_that_comes_to_an_end_too_late_is_refused(home, start_hub, path, body):
+    hub = start_hub()
+    id = home.http("POST", "/session", b"{}").json()["id"]
+    with home.connect() as s, home.connect() as idle:
+        idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle.recv(4096).startswith(b"HTTP/1.1 200")
+        s.sendall(f"POST {path.format(id=id)} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                  f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode())
+        assert s.recv(4096).startswith(b"HTTP/1.1 100")
+        s.sendall(body[:4])
+        hub.process.send_signal(signal.SIGTERM)
+        while idle.recv(4096):  # closed when all turns have ended
+            pass
+        s.sendall(body[4:])
+        assert s.recv(4096).startswith(b"HTTP/1.1 503")
+    assert hub.process.wait(DEADLINE) == 0
+
+
 def test_a_second_signal_ends_the_wait(home):
     hub = home.popen("hub")
     read_line(hub.stdout)

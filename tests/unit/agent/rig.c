@@ -278,11 +278,19 @@ static void on_closed(void *arg, int status, const struct err *e)
     *(bool *)arg = true;
 }
 
-void rig_close(struct rig *r)
+void rig_stop(struct rig *r)
 {
-    bool stopped = false, gone = false, closed = false;
+    bool stopped = false;
     agent_stop(r->agent, on_told, &stopped);
     rig_wait(r, &stopped);
+}
+
+void rig_close(struct rig *r)
+{
+    bool gone = false, closed = false;
+    if (!r->agent->stopping) {
+        rig_stop(r);
+    }
     gen_close(r->engine, on_told, &gone);
     rig_wait(r, &gone);
     event_close(r->events);

@@ -39,6 +39,8 @@ struct rig {
 /// Everything in `home`, which must exist.
 void rig_open(struct rig *r, const char *home);
 void rig_close(struct rig *r);
+/// Stop its agent and wait until that is done; rig_close() does it otherwise.
+void rig_stop(struct rig *r);
 
 /// Run the loop until `*flag`, or until `is(arg)`; at most RIG_PATIENCE_MS.
 void rig_wait(struct rig *r, const bool *flag);

@@ -550,6 +550,18 @@ TEST(a_session_that_is_purged_when_it_has_ended_answers_both_times)
     rig_close(&r);
 }
 
+TEST(an_agent_that_has_stopped_begins_nothing)
+{
+    struct rig r;
+    begin(&r);
+    rig_stop(&r);
+    CHECK(agent_has_stopped(r.agent));
+    agent_learn_secrets(r.agent); // secrets.json may change while the last connections are open
+    CHECK(!rig_new(&r, work, writes));
+    CHECK_INT(r.problem, PROBLEM_STOPPING);
+    rig_close(&r);
+}
+
 static void on_points(void *arg, const struct rewind_listed *list, size_t n,
                       const struct agent_no *no)
 {
