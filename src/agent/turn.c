@@ -258,7 +258,7 @@ void turn__start(struct session *s, const struct session_message *m)
     agent__session_set(&s->memory, STR_NULL);
     t->ctx = (struct hook_ctx){.session_id = str_of(s->id),
                                .turn_id = str_of(t->id),
-                               .working_dir = str_of(s->working_dir),
+                               .working_dir = arena_str(&t->arena, str_of(s->working_dir)),
                                .user_text = t->text,
                                .bot = s->role.bot,
                                .state = &empty_object,

@@ -497,6 +497,24 @@ TEST(the_directory_does_not_change_under_a_message_that_enters_it)
     rig_close(&r);
 }
 
+TEST(a_change_that_cannot_be_saved_leaves_a_turn_where_it_works)
+{
+    struct rig r;
+    begin(&r);
+    log_open(LOG_ERROR, quiet, NULL);
+    r.permission = "ask";
+    CHECK(rig_new(&r, work, writes));
+    CHECK(rig_send(&r, r.id, "hello"));
+    struct session *s = rig_get(&r, r.id);
+    fault_at(1, EIO, true);
+    CHECK(!rig_patch(&r, s, "{\"title\":\"new\"}"));
+    fault_off();
+    CHECK_INT(r.problem, PROBLEM_STORE_FAILED);
+    CHECK(s->turn != NULL && s->title == NULL);
+    CHECK(str_eqz(s->turn->ctx.working_dir, work)); // its hooks read that
+    rig_close(&r);
+}
+
 // ---- made and ended -----------------------------------------------------------------------------
 
 static void on_refused(void *arg, struct session *s, const struct agent_no *no)
