@@ -9,6 +9,7 @@
 //
 // Invariants:
 //   - at most one turn runs; messages run in the order in which they were sent.
+//   - no turn begins in a session that ends or in a hub that stops.
 //   - the state is `running` or `waiting` exactly while a turn runs or messages are queued.
 
 #include <assert.h>
@@ -286,11 +287,12 @@ void agent__session_drop_queue(struct session *s)
 
 void agent__session_next(struct session *s)
 {
+    bool over = s->ending || s->agent->stopping; // no other turn begins
     if (s->turn != NULL || s->rewinding != 0) {
         return;
     }
-    if (s->ending || s->agent->stopping) {
-        agent__session_drop_queue(s);
+    if (over) {
+        agent__session_drop_queue(s); // those before one that is being written go with that one
         agent__engine_close(s);
     }
     if (s->queue.n == 0) {
@@ -302,7 +304,7 @@ void agent__session_next(struct session *s)
         if (s->ending) {
             agent__session_finish_end(s);
         }
-    } else if (s->queue.p[0].accepted) {
+    } else if (s->queue.p[0].accepted && !over) {
         struct session_message m = s->queue.p[0];
         vec_remove(&s->queue, 0);
         turn__start(s, &m);

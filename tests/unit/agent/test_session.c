@@ -406,6 +406,57 @@ TEST(who_waits_for_a_dropped_message_is_told_when_the_journal_says_so)
     rig_close(&r);
 }
 
+static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
+{
+    (void)no;
+    CHECK(sent != NULL);
+    *(bool *)arg = true;
+}
+
+static bool is_asking(const void *arg)
+{
+    const struct turn *t = ((const struct session *)arg)->turn;
+    return t != NULL && t->step == TURN_MODEL;
+}
+
+static bool is_closing_held(const void *arg)
+{
+    const struct turn *t = ((const struct session *)arg)->turn;
+    return t != NULL && t->step == TURN_CLOSE && fault_syncs_held() != 0;
+}
+
+static bool are_two_queued(const void *arg)
+{
+    return ((const struct session *)arg)->queue.n == 2;
+}
+
+TEST(no_queued_turn_begins_when_the_session_ends_while_another_message_is_written)
+{
+    struct rig r;
+    bool ended = false, first = false, sent = false;
+    begin(&r);
+    CHECK(rig_new(&r, work, "{\"delay_ms\":600000}\n"));
+    struct session *s = rig_get(&r, r.id);
+    agent_send(s, &(struct agent_message){.text = STR("hello")}, on_sent, &first);
+    rig_until(&r, is_asking, s);
+    rig_begin(&r, s, "queued");
+    rig_until(&r, is_accepted, s);
+    fault_hold_syncs(true);
+    agent_interrupt(s);
+    rig_until(&r, is_closing_held, s); // the last event of the turn is on its way to the disk
+    agent_send(s, &(struct agent_message){.text = STR("just sent")}, on_sent, &sent);
+    rig_until(&r, are_two_queued, s);
+    agent_session_end(s, false, on_ended, &ended);
+    CHECK(s->queue.p[0].accepted && !s->queue.p[1].accepted);
+    fault_hold_syncs(false);
+    rig_wait(&r, &ended);
+    CHECK(sent);
+    CHECK_INT(s->requests, 1);
+    rig_wait(&r, &r.answered);
+    CHECK(strstr(buf_z(&r.text), "\"state\":\"interrupted\"") != NULL);
+    rig_close(&r);
+}
+
 static void quiet(void *arg, enum log_level level, enum log_component c, struct str line)
 {
     (void)arg;
@@ -445,13 +496,6 @@ TEST(a_call_that_was_lost_while_it_waited_for_permission_fails_and_the_turn_goes
 }
 
 // ---- where it works -----------------------------------------------------------------------------
-
-static void on_sent(void *arg, const struct agent_sent *sent, const struct agent_no *no)
-{
-    (void)no;
-    CHECK(sent != NULL);
-    *(bool *)arg = true;
-}
 
 TEST(a_directory_that_goes_is_left_unless_a_turn_runs)
 {
