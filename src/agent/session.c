@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "agent/agent_int.h"
+#include "agent/make.h"
 #include "event/event.h"
 
 // ---- questions ----------------------------------------------------------------------------------
@@ -269,11 +270,33 @@ void agent__session_set_state(struct session *s, enum session_state state)
 struct change {
     struct asking *q;
     struct session *s;
-    struct session *before; // the settings as they were
-    unsigned number;        // of the change
-    struct arena arena;     // of `params`
-    const struct json *params;
+    struct session *before;    // the settings as they were
+    unsigned number;           // of the change
+    struct arena arena;        // of `params`
+    const struct json *params; // what the session has of those that were asked for
 };
+
+/// A policy may have allowed less than was asked for: let the parameters say what the session has.
+static void narrow_params(struct change *c)
+{
+    const struct session *s = c->s;
+    struct json *writable = make_arr(&c->arena, s->writable.n);
+    vec_foreach (dir, &s->writable) {
+        make_push(writable, make_str(arena_str(&c->arena, str_of(*dir))));
+    }
+    const struct {
+        const char *key;
+        struct json value;
+    } held[] = {{"sandbox", make_strz(box_mode_name(s->sandbox))},
+                {"permission", make_strz(agent__session_permission_name(s->permission))},
+                {"network", make_bool(s->network)},
+                {"writable", *writable}};
+    for (size_t i = 0; i < ARRAY_LEN(held); i++) {
+        if (json_get(c->params, held[i].key) != NULL) {
+            c->params = json_with(&c->arena, c->params, str_of(held[i].key), &held[i].value);
+        }
+    }
+}
 
 /// The settings changed: choose the model by the new ones, and tell the host.
 static void choose_again(struct session *s)
@@ -376,6 +399,7 @@ static void on_places(void *arg, const struct json *params, const char *read_onl
     bool taken = agent__session_take(s, params, &q->no);
     assert(taken); // can_change() tried it
     (void)taken;
+    narrow_params(c);
     if (json_get(params, "sandbox") != NULL) {
         s->sandbox_reason = NULL;
     } else if (read_only != NULL && s->sandbox == BOX_WORKSPACE_WRITE) {

@@ -88,6 +88,11 @@ def test_no_flag_request_or_bot_widens_what_the_policy_allows(home, policy, rig)
     assert (status, s["sandbox"], s["network"], s["permission"]) == (201, "read-only", False, "ask"), s
     status, said = call(home, "PATCH", f"/session/{s['id']}", {"permission": "auto"})
     assert call(home, "GET", f"/session/{s['id']}")[1]["permission"] == "ask", said
+    call(home, "PATCH", f"/session/{s['id']}", {"title": "t", **wide})
+    row = call(home, "GET", f"/session/{s['id']}")[1]
+    told = [e for e in call(home, "GET", f"/session/{s['id']}/events")[1]["events"] if e["type"] == "session.updated"][-1]
+    for key in ("title", *wide):
+        assert told[key] == row[key], (key, told, row)
     assert call(home, "POST", "/session", {"permission": "deny"})[1]["permission"] == "deny", "narrower is allowed"
     rig.bot("wide", 'sleep_secs = 0\nsandbox = "danger-full-access"\nnetwork = true\npermission = "auto"\n')
     run = rig.run(DONE, bot="wide")
