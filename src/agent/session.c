@@ -341,18 +341,14 @@ static void on_changed(void *arg, int status, const struct err *e)
 static bool can_change(struct session *s, const struct json *params, struct agent_no *no)
 {
     struct session *probe = agent__session_new(s->agent, str_of(s->id));
-    bool fits = agent__session_take(probe, params, no) && agent__session_knows_plugins(probe, no);
+    bool names = json_get(params, "plugins") != NULL;
     bool chooses = json_get(params, "provider") != NULL || json_get(params, "model") != NULL;
-    if (fits && chooses) {
-        const char *provider = s->want_provider, *model = s->want_model;
-        char **mine = probe->variables;
-        agent__session_set(&probe->want_provider, json_str(json_get(params, "provider"), provider));
-        agent__session_set(&probe->want_model, json_str(json_get(params, "model"), model));
-        agent__session_set(&probe->working_dir, str_of(s->working_dir));
-        probe->variables = mine != NULL ? mine : s->variables;
-        fits = agent__session_choose(probe, no);
-        probe->variables = mine;
-    }
+    agent__session_set_settings(probe, s);
+    // a cap needs the price of the model; a session whose model cannot be used may have one all the same
+    chooses = chooses || (json_get(params, "max_cost") != NULL && agent__session_choose(probe, no));
+    bool fits = agent__session_take(probe, params, no) &&
+                (!names || agent__session_knows_plugins(probe, no)) &&
+                (!chooses || agent__session_choose(probe, no));
     agent__session_free(probe);
     return fits;
 }

@@ -1165,6 +1165,19 @@ def test_sessions_are_listed_changed_ended_and_purged(home, hub, work):
     assert not (home.dir / "sessions" / b.id).exists()
 
 
+def test_a_change_that_no_turn_could_run_with_is_refused(home, hub, work):
+    """A cap on the cost needs the price of the model, whichever of the two changes."""
+    (home.dir / "config.toml").write_text('[prices."m"]\ninput = 1.0\noutput = 9.0\n')
+    call(home, "POST", "/reload", {})
+    s = Session(home, work, [{"text": "x"}, {"text": "y"}], provider="scripted", model="unpriced")
+    assert "max_cost" in s.call("PATCH", "", {"max_cost": 1}, 400)["detail"]
+    assert s.call("PATCH", "", {"model": "m", "max_cost": 1})["max_cost"] == 1
+    assert "max_cost" in s.call("PATCH", "", {"model": "unpriced"}, 400)["detail"]
+    row = s.call("PATCH", "", {"max_cost": 2, "title": "t"})
+    assert (row["model"], row["max_cost"]) == ("m", 2)
+    assert s.ask()["state"] == "completed"
+
+
 @pytest.mark.both_stores
 def test_a_fork_goes_on_by_itself(home, hub, work):
     s = Session(home, work, [{"text": "one"}, {"text": "two"}, {"text": "three"}])
