@@ -46,8 +46,10 @@ void op_HUB_OPEN(struct api *api, struct op_call *c)
     if (api->o.host.open_browser(api->o.host.arg, ssh,
                                  json_str(json_get(c->params, "working_dir"), NULL), &opened,
                                  &e) < 0) {
-        op_fail(c, e.code == ERR_DENIED ? PROBLEM_FORBIDDEN : PROBLEM_STORE_FAILED, NULL, "%s",
-                e.msg);
+        enum problem p = e.code == ERR_DENIED        ? PROBLEM_FORBIDDEN
+                         : e.code == ERR_UNREACHABLE ? PROBLEM_STOPPING
+                                                     : PROBLEM_STORE_FAILED;
+        op_fail(c, p, NULL, "%s", e.msg);
         return;
     }
     struct jw *w = op_begin_obj(c);

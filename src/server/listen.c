@@ -266,6 +266,9 @@ int server_listen_tcp(struct server *s, const char *address, bool exact, struct 
     if (strcmp(address, s->tcp_address) == 0) {
         return 0;
     }
+    if (s->closing) { // its end would wait for this listener
+        return err_set(e, ERR_UNREACHABLE, "the hub is stopping");
+    }
     rc = open_tcp(s, &a, exact, &l);
     if (rc < 0) {
         if (s->tcp_listener == NULL) {

@@ -56,7 +56,7 @@ void server_drop_socket(struct server *s);
 
 /// Listen on TCP "HOST:PORT" (port 0: any free one). `exact` false: when the port is taken, any
 /// free one is used instead. Addresses other than loopback need `behind_proxy`. A listener that is open is closed once
-/// the new one listens, and stays where that fails.
+/// the new one listens, and stays where that fails. ERR_UNREACHABLE after server_close().
 int server_listen_tcp(struct server *s, const char *address, bool exact, struct err *e) MUST_CHECK;
 /// Take no more connections over TCP; those that are open stay. Nothing happens while it does not listen.
 void server_close_tcp(struct server *s);

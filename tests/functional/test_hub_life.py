@@ -334,7 +334,8 @@ def test_asking_twice_to_stop_still_finishes_a_request_under_way(home, start_hub
 
 
 @pytest.mark.parametrize("path, body", [("/session/{id}/message", b'{"text": "late"}'), ("/session", b'{"title": "late"}'),
-                                        ("/session/{id}/fork", b'{"seq": 1}'), ("/session/{id}/rewind", b'{"force": true}')])
+                                        ("/session/{id}/fork", b'{"seq": 1}'), ("/session/{id}/rewind", b'{"force": true}'),
+                                        ("/open", b'{"ssh": true}')])
 def test_a_request_that_comes_to_an_end_too_late_is_refused(home, start_hub, path, body):
     hub = start_hub()
     id = home.http("POST", "/session", b"{}").json()["id"]
