@@ -308,6 +308,8 @@ extern const struct lib_fs bind__fs;
 // ---- hooks.c ----------------------------------------------------------------------------------
 
 void bind__dispatches_cancel(struct bind *b);
+/// `vm` is about to be closed: dispatches that wait need nothing of it any more.
+void bind__dispatches_leave(struct bind *b, const struct vm *vm);
 void bind__hooks_close(struct bind *b);
 /// Register the function at `fn` of `L` for the running owner, as a handler of that kind. `who` is for
 /// messages. Returns 0, or pushes nil and a message and returns 2.

@@ -8,6 +8,9 @@
 //     notify(e, ...) ──> dispatch ── handlers ──> freed when the last has ended
 //     call(e, ...)   ──> dispatch ── handlers ──> values, at once or when the last has ended
 //
+// A dispatch may outlive the Lua state that its arguments come from: a plugin notifies while it loads, and its load fails. So
+// the arguments of those that wait are copied before a state is closed.
+//
 // The agent's own points can be registered for but not dispatched from Lua.
 
 #include <lauxlib.h>
@@ -164,7 +167,7 @@ static int push_values(lua_State *L, const struct bind__dispatch *d)
 static void give_answer(const struct bind__dispatch *d)
 {
     const char *refused = refusal_of(d);
-    d->answer(d->answer_arg, refused != NULL ? NULL : d->args.value, refused);
+    d->answer(d->answer_arg, refused != NULL ? NULL : d->args.values[0], refused);
 }
 
 static void on_run_done(struct hook_run *run, void *arg)
@@ -291,6 +294,15 @@ void bind__dispatches_cancel(struct bind *b)
             dispatch_free(d);
         }
         d = next;
+    }
+}
+
+void bind__dispatches_leave(struct bind *b, const struct vm *vm)
+{
+    for (struct bind__dispatch *d = b->waiting; d != NULL; d = d->next) {
+        if (d->args.vm == vm) {
+            hooks__args_detach(&d->args);
+        }
     }
 }
 

@@ -61,49 +61,74 @@ void hooks__args_take(struct hooks__args *a, lua_State *L, int n)
 
 void hooks__args_of(struct hooks__args *a, const struct json *value)
 {
-    *a = (struct hooks__args){.magic = ARGS_MAGIC, .n = value != NULL, .value = value};
+    *a = (struct hooks__args){.magic = ARGS_MAGIC, .n = value != NULL};
+    a->values = arena_alloc(&a->own, sizeof *a->values);
+    a->values[0] = value;
 }
 
-void hooks__args_fini(struct hooks__args *a)
+static void drop_table(struct hooks__args *a)
 {
     if (a->vm != NULL) {
         luaL_unref(vm_main(a->vm), LUA_REGISTRYINDEX, a->table);
     }
+    a->vm = NULL;
+}
+
+void hooks__args_fini(struct hooks__args *a)
+{
+    drop_table(a);
+    arena_fini(&a->own);
     a->magic = 0;
+}
+
+/// A copy of the value number `i`, which is in a Lua state; NULL when it is nil or cannot be copied.
+static const struct json *read_copy(const struct hooks__args *a, int i, struct arena *to)
+{
+    lua_State *from = vm_main(a->vm);
+    struct json *v = NULL;
+    lua_rawgeti(from, LUA_REGISTRYINDEX, a->table);
+    if (lua_rawgeti(from, -1, i) == LUA_TNIL || value_read(&v, to, from, -1, NULL) < 0) {
+        v = NULL;
+    }
+    lua_pop(from, 2);
+    return v;
+}
+
+void hooks__args_detach(struct hooks__args *a)
+{
+    const struct json **values = arena_calloc(&a->own, (size_t)a->n, sizeof *values);
+    for (int i = 0; i < a->n && a->own.used <= VALUE_BYTES; i++) {
+        values[i] =
+            a->vm != NULL ? read_copy(a, i + 1, &a->own) : json_clone(&a->own, a->values[i]);
+    }
+    drop_table(a);
+    a->values = values;
 }
 
 /// Push copies of the values, which are in another state; nil for what cannot be copied.
 static void push_copies(const struct hooks__args *a, lua_State *L)
 {
-    lua_State *from = vm_main(a->vm);
-    struct arena arena = {0};
-    lua_rawgeti(from, LUA_REGISTRYINDEX, a->table);
     for (int i = 1; i <= a->n; i++) {
-        struct json *v = NULL;
-        bool is_nil = lua_rawgeti(from, -1, i) == LUA_TNIL;
-        if (!is_nil && value_read(&v, &arena, from, -1, NULL) == 0) {
-            value_push(L, v);
-        } else {
-            lua_pushnil(L);
-        }
-        lua_pop(from, 1);
+        struct arena arena = {0};
+        value_push(L, read_copy(a, i, &arena)); // NULL is nil
         arena_fini(&arena);
     }
-    lua_pop(from, 1);
 }
 
 int hooks__args_push(const struct hooks__args *a, lua_State *L)
 {
     assert(a->magic == ARGS_MAGIC);
-    if (a->vm == NULL && a->n == 1) {
-        value_push(L, a->value);
+    if (a->vm == NULL) {
+        for (int i = 0; i < a->n; i++) {
+            value_push(L, a->values[i]); // NULL is nil
+        }
     } else if (a->vm == vm_of(L)) {
         lua_rawgeti(L, LUA_REGISTRYINDEX, a->table);
         for (int i = 1; i <= a->n; i++) {
             lua_rawgeti(L, -i, i);
         }
         lua_remove(L, -a->n - 1);
-    } else if (a->vm != NULL) {
+    } else {
         push_copies(a, L);
     }
     return a->n;
@@ -122,23 +147,33 @@ static void replace_own(const struct hooks__args *a, lua_State *L, int n)
     lua_pop(L, 1);
 }
 
-/// The same for values of another state: all are read before any argument is replaced.
-static int replace_copies(const struct hooks__args *a, lua_State *L, int n, struct err *e)
+static void replace_copies(const struct hooks__args *a, struct json **values, int n)
+{
+    struct entry space = {0}; // so that nothing is refused while values are built
+    lua_State *to = entry_begin(&space, a->vm);
+    for (int i = 0; i < n; i++) {
+        value_push(to, values[i]);
+    }
+    replace_own(a, to, n);
+    entry_end(&space);
+}
+
+/// The same for values of another state than the arguments: all are read before any argument is replaced.
+static int replace_others(struct hooks__args *a, lua_State *L, int n, struct err *e)
 {
     struct json *values[HOOKS_ARGS_MAX] = {0};
     struct arena arena = {0};
+    struct arena *kept = a->in != NULL ? a->in : &a->own;
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
-        rc = lua_isnil(L, i + 1) ? 0 : value_read(&values[i], &arena, L, i + 1, e);
+        struct arena *to = a->vm != NULL ? &arena : kept;
+        rc = lua_isnil(L, i + 1) ? 0 : value_read(&values[i], to, L, i + 1, e);
     }
-    if (rc == 0) {
-        struct entry space = {0}; // so that nothing is refused while values are built
-        lua_State *to = entry_begin(&space, a->vm);
-        for (int i = 0; i < n; i++) {
-            value_push(to, values[i]);
-        }
-        replace_own(a, to, n);
-        entry_end(&space);
+    if (rc == 0 && a->vm != NULL) {
+        replace_copies(a, values, n);
+    }
+    for (int i = 0; i < n && rc == 0 && a->vm == NULL; i++) {
+        a->values[i] = values[i];
     }
     arena_fini(&arena);
     return rc;
@@ -171,14 +206,7 @@ static enum hook_answer answer_free(struct hook_run *run, const struct entry *en
     int n = MIN(en->n_results, a->n);
     if (a->vm == vm_of(L)) {
         replace_own(a, L, n);
-    } else if (a->vm == NULL && a->in != NULL) {
-        struct json *v;
-        if (value_read(&v, a->in, L, 1, &e) < 0) {
-            hook_run_fault(run, NULL, 0, "%s", e.msg);
-            return HOOK_FAILED;
-        }
-        a->value = v;
-    } else if (a->vm != NULL && replace_copies(a, L, n, &e) < 0) {
+    } else if (replace_others(a, L, n, &e) < 0) {
         hook_run_fault(run, NULL, 0, "%s", e.msg);
         return HOOK_FAILED;
     }

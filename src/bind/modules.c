@@ -78,6 +78,7 @@ static void space_close(struct space *sp)
     vec_fini(&sp->edges);
     state_free(sp->state);
     vm_owner_close(sp->own);
+    bind__dispatches_leave(sp->ms->bind, sp->vm);
     vm_close(sp->vm);
     free(sp);
 }

@@ -152,6 +152,7 @@ void plugin__home_leave(struct plugin__home *h)
     }
     state_free(h->state);
     vm_owner_close(h->own);
+    bind__dispatches_leave(h->plugins->bind, h->vm);
     vm_close(h->vm);
     free(h->key);
     free(h);

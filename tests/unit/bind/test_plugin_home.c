@@ -164,3 +164,60 @@ TEST(a_dry_run_that_fills_its_state_is_nothing_to_the_plugin)
     CHECK_STR(TOOL("n"), "{\"output\":\"1\",\"success\":true}");
     plug_close();
 }
+
+// ---- arguments of hooks -------------------------------------------------------------------------
+
+// Its first handler of `e` waits until `go`; the second logs the arguments.
+#define WAITER                                                                                     \
+    "hooks.on('e', 'wait', function() while not went do timer.sleep(0.001) end end,\n"             \
+    "         {timeout_ms = 60000})\n"                                                             \
+    "hooks.on('e', 'look', function(t, none, s) log.info(t.n .. tostring(none) .. s) end)\n"       \
+    "hooks.on('go', 'go', function() went = true end)\n"                                           \
+    "hooks.intercept('may', 'may', function() return opened end)\n"                                \
+    "hooks.on('open', 'open', function() opened = true end)\n"
+#define NOTIFY "hooks.notify('e', {n = 1}, nil, 'x')\n"
+
+/// Let the waiting handler of `e` end; the next one gets the arguments of a state that is closed.
+static void check_go(void)
+{
+    plug_load("end", "hooks.notify('go')");
+    while (plug_said("b", "1nilx") == 0) {
+        loop_run_once(&l, true);
+    }
+    plug_close();
+}
+
+TEST(what_a_failed_load_notified_of_is_there_for_handlers_that_come_later)
+{
+    plug_open(NULL);
+    plug_load("b", WAITER);
+    plug_fault("a", NOTIFY "error('no')");
+    rig_settle();
+    CHECK_INT(homes(), 1);
+    check_go();
+}
+
+TEST(what_a_dry_run_notified_of_is_there_for_handlers_that_come_later)
+{
+    plug_open(NULL);
+    plug_load("b", WAITER);
+    plug_try("a", NOTIFY, true);
+    rig_settle();
+    check_go();
+}
+
+TEST(what_a_removed_plugin_notified_of_is_there_for_handlers_that_come_later)
+{
+    plug_open(NULL);
+    plug_load("b", WAITER);
+    plug_load("a", "hooks.on('kick', 'kick', function()\n"
+                   "  while not hooks.call('may', false) do timer.sleep(0.001) end\n" NOTIFY
+                   "end, {timeout_ms = 60000})");
+    plug_load("c", "hooks.notify('kick')");
+    plug_remove("a");
+    plug_load("c", "hooks.notify('open')");
+    while (homes() != 2) { // until the state of `a` is closed
+        loop_run_once(&l, true);
+    }
+    check_go();
+}

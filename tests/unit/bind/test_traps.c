@@ -367,3 +367,21 @@ TEST(loader_reload_waits_in_a_handler_and_says_what_happened)
     rig_wait("reloaded true lua lua:user.x");
     lab_close();
 }
+
+TEST(what_a_module_notified_of_in_a_dry_run_outlives_its_state)
+{
+    lab_open((const char *const[]){"lib/a.lua",
+                                   "hooks.on('e', 'wait', function()\n"
+                                   "  while not state.get('go') do timer.sleep(0.001) end\n"
+                                   "end, {timeout_ms = 60000})\n"
+                                   "hooks.on('e', 'look', function(t) say('n', t.n) end)",
+                                   "lib/b.lua", "state.set('go', false)", NULL});
+    modules_stop(lab.modules); // the watcher would load it, too
+    lab_save("lib/b.lua", "hooks.notify('e', {n = 1})");
+    lab_ask(&(struct gen_request){.trigger = "test", .wait_all = true, .dry_run = true});
+    rig_settle();
+    CHECK_STR(buf_z(&rig.said), "");
+    lab_eval("state.set('go', true)");
+    rig_wait("n 1");
+    lab_close();
+}
