@@ -165,7 +165,7 @@ void bind_owner_tell(struct bind_owner *o, enum bind_life which, enum gen_reason
 
 // ---- hooks from C ---------------------------------------------------------------------------
 
-/// Notify the observers of a free event with one argument, a JSON value (NULL: none).
+/// Notify the observers of a free event with one argument, a JSON value (NULL: none), which is borrowed for the call.
 void bind_notify(struct bind *b, const char *event, const struct json *value);
 
 /// Post an event that is not on the hub's stream to its subscribers; `data` is a JSON text.

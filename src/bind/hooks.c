@@ -317,6 +317,8 @@ void bind_notify(struct bind *b, const char *event, const struct json *value)
     hooks__args_of(&d->args, value);
     if (dispatch_start(d, list, true)) {
         dispatch_free(d);
+    } else {
+        hooks__args_detach(&d->args); // `value` is borrowed for this call only
     }
 }
 

@@ -154,3 +154,17 @@ TEST(c_code_notifies_with_a_json_value)
     CHECK_STR(buf_z(&rig.said), "1 /x\nargs 0\n");
     rig_close();
 }
+
+TEST(the_value_of_c_code_is_there_for_handlers_that_come_later)
+{
+    struct arena a = {0};
+    struct json *v;
+    rig_open();
+    rig_load("a", "hooks.on('file_changed', 'x', function() timer.sleep(0.001) end)"
+                  "hooks.on('file_changed', 'y', function(v) say(v.path) end)");
+    CHECK_INT(json_parse(&v, &a, STR("{\"path\":\"/x\"}"), NULL, NULL), 0);
+    bind_notify(rig.bind, "file_changed", v);
+    arena_fini(&a);
+    rig_wait("/x");
+    rig_close();
+}
