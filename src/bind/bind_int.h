@@ -102,7 +102,7 @@ struct bind_op {
     /// The answer is not wanted any more (`over` is set): stop the work, and free the request as soon as the work
     /// cannot touch it. Answer nothing.
     void (*cancel)(struct bind_op *op);
-    bool over;
+    bool over;              // it was answered, or its answer is not wanted any more
     struct bind_call *call; // while it is being answered
     struct bind_op *prev, *next;
     // see quota.c
@@ -121,7 +121,7 @@ void bind__op_check(lua_State *L, int idx, const char *fn);
 /// the work cannot be stopped; its answer comes, and that frees the request.
 int bind__op_begin(lua_State *L, struct bind_op *op, int idx, void (*cancel)(struct bind_op *op));
 /// Answer: push the values on the stack that this returns, then call bind__op_answer(). NULL: the answer is not wanted
-/// any more. Either way the face frees the request afterwards.
+/// any more, or was given already. Either way the face frees the request afterwards.
 lua_State *bind__op_answer_begin(struct bind_op *op);
 void bind__op_answer(struct bind_op *op, int n);
 /// Answer nil and a message.

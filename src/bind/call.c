@@ -10,6 +10,7 @@
 // Invariants:
 //   - a call that waits pins the generation that it began in, so that its unit outlives it.
 //   - `done` of a call is called exactly once.
+//   - a request is answered at most once: `over` is set by its first answer, and a later one is dropped.
 //   - a request is in its owner's list exactly while it has a callback and was neither answered nor
 //     cancelled.
 
@@ -164,11 +165,11 @@ lua_State *bind__op_answer_begin(struct bind_op *op)
     }
     assert(!op->queued && op->call == NULL);
     bind__op_release(op);
+    op->over = true;
     if (op->fn == 0) {
         return entry_wake_begin(&op->wait);
     }
     op_unlink(op);
-    op->over = true;
     bool wanted = op->o->live && !op->o->bind->stopped;
     op->call = wanted ? bind_call_begin(op->o, op->fn) : NULL;
     refs_drop(op->o->vm, op->fn);

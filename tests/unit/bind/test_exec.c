@@ -2,6 +2,7 @@
 #include <semaphore.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "bind/bind_int.h"
 #include "sandbox/bpf_int.h"
@@ -171,21 +172,19 @@ static void lane_is_free(void *arg)
     (void)arg;
 }
 
-TEST(the_time_to_make_a_sandbox_counts)
+/// Run `lua` while its sandbox cannot be made, as if the directory were on a mount that does not answer, until time is up.
+static void exec_late(const char *lua)
 {
     enum { HELD = 8 }; // more than the lane has threads
     sem_t go;
     rig_open();
     CHECK_INT(mkdir(rig_path("ws"), 0755), 0);
     CHECK_INT(sem_init(&go, 0, 0), 0);
-    rig_load(
-        "a",
-        rig_code(
-            "events.on('feature.changed', function() exec({cmd = 'touch', args = {'ran'}, cwd = "
-            "'%s', sandbox = true, timeout_s = 0.05}, function(...) say('ended', ...) "
-            "end) end)",
-            rig_path("ws")));
-    for (int i = 0; i < HELD; i++) { // as if the directory were on a mount that does not answer
+    rig_load("a", rig_code("local touch = {cmd = 'touch', args = {'ran'}, cwd = '%s', "
+                           "sandbox = true, timeout_s = 0.05} "
+                           "events.on('feature.changed', function() %s end)",
+                           rig_path("ws"), lua));
+    for (int i = 0; i < HELD; i++) {
         work_submit(rig.bind->files, work_mount_key(rig_path("ws")), hold_lane, lane_is_free, &go);
     }
     event_emit(rig.events, STR("feature.changed"), STR_NULL, STR("\"name\":\"x\""));
@@ -193,9 +192,22 @@ TEST(the_time_to_make_a_sandbox_counts)
     for (int i = 0; i < HELD; i++) {
         sem_post(&go);
     }
-    rig_run("say('end')");
+    rig_run(rig_code("say('code', exec{cmd = 'true', cwd = '%s', sandbox = true}.code)",
+                     rig_path("ws"))); // made after the other one
+    CHECK(rig_said("code 0"));
+    CHECK(access(rig_path("ws/ran"), F_OK) != 0);
     rig_close();
     sem_destroy(&go);
+}
+
+TEST(the_time_to_make_a_sandbox_counts)
+{
+    exec_late("exec(touch, function(...) say('ended', ...) end)");
+}
+
+TEST(the_time_to_make_a_sandbox_counts_for_code_that_waits)
+{
+    exec_late("say('ended', exec(touch))");
 }
 
 TEST(code_that_leaves_while_its_sandbox_is_made_is_forgotten)
