@@ -284,16 +284,17 @@ void bind__dispatches_cancel(struct bind *b)
 {
     struct bind__dispatch *d = b->waiting;
     while (d != NULL) {
-        struct bind__dispatch *next = d->next;
-        if (d->wait.en == NULL) { // the others end with the code that waits for them
-            hook_run_cancel(&d->run);
-            list_remove(&d->bind->waiting, d);
-            if (d->answer != NULL) {
-                d->answer(d->answer_arg, NULL, "the hub is stopping");
-            }
-            dispatch_free(d);
+        if (d->wait.en != NULL) { // it ends with the code that waits for it
+            d = d->next;
+            continue;
         }
-        d = next;
+        hook_run_cancel(&d->run);
+        list_remove(&b->waiting, d);
+        if (d->answer != NULL) {
+            d->answer(d->answer_arg, NULL, "the hub is stopping");
+        }
+        dispatch_free(d);
+        d = b->waiting; // from the start: others that the cancelled handler waited for are gone, too
     }
 }
 

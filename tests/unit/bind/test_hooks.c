@@ -168,3 +168,15 @@ TEST(the_value_of_c_code_is_there_for_handlers_that_come_later)
     rig_wait("/x");
     rig_close();
 }
+
+TEST(dispatches_that_wait_for_each_other_end_when_the_hub_stops)
+{
+    rig_open();
+    rig_load("a", "hooks.intercept('save', 'x', function(v) say('in', v) timer.sleep(3600) end)"
+                  "hooks.on('shutdown', 'x', function() hooks.call('save', 1) end)"
+                  "hooks.on('shutdown', 'y', function() say('not reached') end)");
+    bind_notify(rig.bind, "shutdown", NULL);
+    bind_notify(rig.bind, "shutdown", NULL);
+    CHECK_STR(buf_z(&rig.said), "in 1\nin 1\n");
+    rig_close();
+}
