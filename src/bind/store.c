@@ -47,7 +47,7 @@ static int push_value(lua_State *L, const struct ask *a, const struct json *doc,
     struct json *fallback = NULL;
     if (v == NULL && a->fallback != NULL) {
         int rc = json_parse(&fallback, arena, str_of(a->fallback), NULL, NULL);
-        assert(rc == 0); // we wrote it
+        assert(rc == 0); // we wrote it, and it was not cut
         v = fallback;
     }
     value_push(L, v);
@@ -170,6 +170,9 @@ static int l_get(lua_State *L)
         struct args_scratch *s = args_scratch(L);
         if (!write_value(L, s, 2, "store.get")) {
             return 2;
+        }
+        if (!buf_ok(&s->buf)) { // escapes made it larger than the value
+            return args_fail(L, "store.get: the default is larger than 16 MiB");
         }
         fallback = buf_str(&s->buf);
     }

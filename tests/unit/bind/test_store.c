@@ -55,6 +55,16 @@ TEST(a_key_without_a_value_has_the_given_default)
     rig_close();
 }
 
+TEST(a_default_that_is_too_large_as_json_is_refused)
+{
+    rig_open();
+    rig_run("say(store.get('none', ('\"'):rep(9000000))) "
+            "store.get('none', ('\"'):rep(1000), function(v) say('got', #v) end)");
+    CHECK(rig_said("nil store.get: the default is larger than 16 MiB"));
+    rig_wait("got 1000");
+    rig_close();
+}
+
 TEST(a_query_is_bounded_within_one_row)
 {
     rig_open();
