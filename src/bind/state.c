@@ -26,6 +26,7 @@
 
 #include "bind/modules_int.h"
 #include "bind/state_int.h"
+#include "lua/entry.h"
 #include "lua/value.h"
 
 static const char state_key;       // where a Lua state keeps its hub.state
@@ -316,8 +317,9 @@ static void change_fini(struct state *st, struct state__change *e)
 
 void state_undo(struct state *st)
 {
-    struct map taken = {0}; // keys that a version that is taken wrote
-    lua_State *L = vm_main(st->vm);
+    struct map taken = {0};   // keys that a version that is taken wrote
+    struct entry space = {0}; // no block is refused here, also if running code has used all memory
+    lua_State *L = entry_begin(&space, st->vm);
     assert(st->logging);
     for (size_t i = st->log.n; i-- > 0;) {
         struct state__change *e = &st->log.p[i];
@@ -338,6 +340,7 @@ void state_undo(struct state *st)
         change_fini(st, e);
         vec_remove(&st->log, i);
     }
+    entry_end(&space);
     map_fini(&taken);
 }
 

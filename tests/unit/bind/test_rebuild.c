@@ -238,3 +238,19 @@ TEST(a_dry_run_that_fills_its_state_leaves_the_hubs_alone)
     CHECK_STR(lab_eval("return require('lib.x').n"), "1");
     lab_close();
 }
+
+TEST(a_file_that_fills_the_state_when_running_code_requires_it_is_undone)
+{
+    lab_open_with(small, (const char *const[]){
+                             "user/late.lua",
+                             "local t = state.get(('k'):rep(1 << 19), {})\n"
+                             "for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end",
+                             "user/init.lua",
+                             "hooks.on('go', 'go', function() require('user.late') end)", NULL});
+    const struct space *old = lab.modules->space;
+    lab_eval("hooks.notify('go')");
+    CHECK(vm_get_stats(old->vm).dead);
+    wait_rebuilt(old);
+    CHECK_STR(lab_eval("return #state.keys()"), "0");
+    lab_close();
+}
