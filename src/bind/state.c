@@ -150,7 +150,9 @@ static void write_down(struct state *st, lua_State *L, const char *key, bool fie
 static const char *check_key(lua_State *L)
 {
     luaL_argcheck(L, lua_type(L, 1) == LUA_TSTRING, 1, "the key must be a string");
-    return lua_tostring(L, 1);
+    const char *key = lua_tostring(L, 1);
+    luaL_argcheck(L, strlen(key) == lua_rawlen(L, 1), 1, "the key must not hold a NUL byte");
+    return key;
 }
 
 static int lib_get(lua_State *L)

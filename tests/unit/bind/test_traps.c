@@ -385,3 +385,14 @@ TEST(what_a_module_notified_of_in_a_dry_run_outlives_its_state)
     rig_wait("n 1");
     lab_close();
 }
+
+TEST(a_key_of_the_state_with_a_nul_byte_is_refused)
+{
+    lab_open(NULL);
+    CHECK_STR(lab_eval("state.set('a', 1) local all = '' "
+                       "for _, f in ipairs{state.get, state.set, state.clear, state.class} do "
+                       "all = all .. tostring((pcall(f, 'a\\0b', {}))) end "
+                       "return all .. tostring(state.get('a')) .. #state.keys()"),
+              "falsefalsefalsefalse11");
+    lab_close();
+}
