@@ -350,12 +350,12 @@ static void plugin_stop(struct provider_call *call, bool clean)
     struct told *t = call->transport;
     (void)clean;
     call->transport = NULL;
-    if (t->task != NULL) {
-        loop_cancel(call->service->loop, t->task);
-    }
     if (t->item != NULL && !t->ended) {
         const struct gen_target *face = gen_item_face(t->item);
         face->cancel(gen_item_data(t->item), &t->stream);
+    }
+    if (t->task != NULL) { // after the cancel: code that ends there may still emit
+        loop_cancel(call->service->loop, t->task);
     }
     gen_unpin(t->gen);
     arena_fini(&t->arena);

@@ -291,6 +291,22 @@ def test_an_interrupt_ends_the_stream(home, hub, work, tmp_path, lang):
     assert say(home, work, "x", "echo/any")[1]["text"] == "old end"  # the host serves on
 
 
+def test_a_stream_that_emits_while_it_is_interrupted_is_not_heard(home, hub, work):
+    save(home, "talker.lua", """
+provider { name = "echo", stream = function(ctx, request, emit)
+  local on_end <close> = setmetatable({}, { __close = function() emit("too late") log.info("closed") end })
+  emit("old ")
+  timer.sleep(3600)
+end }
+""")
+    session = begin(home, work)
+    home.ok("api", "POST", f"/session/{session}/interrupt")
+    assert ended(home, session)["type"] == "turn.interrupted"
+    assert "closed" in retry(lambda: home.ok("plugin", "logs", "talker"))
+    assert not [e for e in events(home, session, "message.delta") if "too late" in e["text"]]
+    begin(home, work)  # the hub serves on
+
+
 def test_a_silent_stream_is_given_up(home, start_hub, work, tmp_path):
     (home.dir / "config.toml").write_text("[retry]\nidle_ms = 100\ntries = 1\n")
     start_hub()
