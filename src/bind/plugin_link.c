@@ -122,8 +122,8 @@ static int l_index(lua_State *L)
     const struct plugin__version *v = linked(L);
     struct json *value = NULL;
     struct err e = {0};
-    if (lua_type(L, 2) != LUA_TSTRING) {
-        return 0;
+    if (lua_type(L, 2) != LUA_TSTRING || strlen(lua_tostring(L, 2)) != lua_rawlen(L, 2)) {
+        return 0; // a name with a NUL byte would be read as the one before it
     }
     const char *key = lua_tostring(L, 2);
     struct args_scratch *s = args_scratch(L);

@@ -281,11 +281,13 @@ TEST(a_plugin_sees_what_another_returned_and_its_newest_version)
     plug_load("user", "local y = require('plugin.lib') tool{name='t', run=function() "
                       "return y.sides .. '/' .. y.twice({n=4}).n end}"
                       "tool{name='bad', run=function() y.fail() end}"
+                      "tool{name='other', run=function() return tostring(y['sides\\0']) end}"
                       "tool{name='write', run=function() y.sides = 1 end}");
     CHECK_HAS(TOOL("t"), "plugin 'lib' is not available");
     plug_load("lib", "return {sides=6, twice=function(t) return {n=t.n*2} end, "
                      "fail=function() error('inside') end}");
     CHECK_STR(TOOL("t"), "{\"output\":\"6/8\",\"success\":true}");
+    CHECK_STR(TOOL("other"), "{\"output\":\"nil\",\"success\":true}");
     plug_load("lib", "return {sides=7, twice=function(t) return {n=t.n*3} end}");
     CHECK_STR(TOOL("t"), "{\"output\":\"7/12\",\"success\":true}");
     CHECK_HAS(TOOL("bad"), "attempt to call a nil value");
