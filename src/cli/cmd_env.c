@@ -17,7 +17,6 @@
 #include "cli/show.h"
 #include "env/gate.h"
 #include "shell/ctl.h"
-#include "trust/scan.h"
 
 // The wrapper's directory: of the shell we are in, else of one of the same project. NULL: none.
 static char *find_shell(struct cli *c)
@@ -368,17 +367,22 @@ int cmd_env_trust(struct cli *c)
     struct env_project p;
     struct err e = {0};
     const char *dir = args_word(&c->args, 0);
-    bool allow = strcmp(c->cmd->verb, "allow") == 0;
+    bool allow = strcmp(c->cmd->verb, "allow") == 0, follow = args_has(&c->args, FLAG_FOLLOW);
     int rc = env_project_find(&p, dir != NULL ? dir : ".", &e);
     rc = rc == 0 ? home_prepare(&c->home, &e) : rc;
     if (rc == 0 && allow) {
-        rc = env_gate_allow(c->home.dir, p.root, args_has(&c->args, FLAG_FOLLOW), &e);
+        rc = env_gate_allow(c->home.dir, p.root, follow, &e);
     } else if (rc == 0) {
         rc = env_gate_deny(c->home.dir, p.root, &e);
     }
     if (rc == 0) {
-        out_note(&c->out, "the environment of '%s' is %strusted", p.root,
-                 allow ? "" : "no longer ");
+        out_note(&c->out,
+                 !allow   ? "the environment of '%s' is no longer trusted, nor is anything else of "
+                            "this project"
+                 : follow ? "the environment of '%s' is trusted, and all that this project will "
+                            "hold, plugins too; 'afloat env deny' takes it back"
+                          : "the environment of '%s' is trusted",
+                 p.root);
     }
     env_project_fini(&p);
     return rc == 0 ? EXIT_OK : cli__fail(c, &e);
@@ -400,18 +404,6 @@ static const char template[] = "# The environment of this project: 'afloat shell
                                "# run = \"make deps\"\n"
                                "# status = \"test -d deps\"\n";
 
-/// Does the project hold more than its environment? Then `init` does not trust later changes.
-static bool brings_more(const char *root)
-{
-    struct trust_scan s;
-    bool more = trust_scan(&s, root, NULL) != 0;
-    vec_foreach (it, &s.items) {
-        more |= it->kind != TRUST_ENV;
-    }
-    trust_scan_fini(&s);
-    return more;
-}
-
 int cmd_env_init(struct cli *c)
 {
     struct err e = {0};
@@ -427,7 +419,7 @@ int cmd_env_init(struct cli *c)
     rc = rc == 0 ? path_mkdirs(dir, 0755, &e) : rc;
     rc = rc == 0 ? path_write_atomic(file, str_of(template), 0644, &e) : rc;
     rc = rc == 0 ? home_prepare(&c->home, &e) : rc;
-    bool follow = rc == 0 && !brings_more(cwd);
+    bool follow = rc == 0 && env_gate_may_follow(c->home.dir, cwd);
     rc = rc == 0 ? env_gate_allow(c->home.dir, cwd, follow, &e) : rc;
     if (rc == 0) {
         out_addf(&c->out, "%s\n", file);

@@ -195,6 +195,31 @@ void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const
     pthread_mutex_unlock(&guard->lock);
 }
 
+/// Does the directory hold more than an environment? What cannot be read counts as more.
+static bool brings_more(const char *dir)
+{
+    struct trust_scan s;
+    bool more = trust_scan(&s, dir, NULL) != 0;
+    vec_foreach (it, &s.items) {
+        more |= it->kind != TRUST_ENV;
+    }
+    trust_scan_fini(&s);
+    return more;
+}
+
+bool env_gate_may_follow(const char *home, const char *root)
+{
+    struct trust *book;
+    struct trust_place p = {0};
+    bool may = trust_open(&book, home, NULL) == 0 && place_of(&p, home, root, NULL) == 0;
+    if (may && !trust_follows(book, &p)) { // the root may be a worktree of the place
+        may = !brings_more(p.root) && (strcmp(p.root, p.place) == 0 || !brings_more(p.place));
+    }
+    trust_place_fini(&p);
+    trust_close(book);
+    return may;
+}
+
 int env_gate_allow(const char *home, const char *root, bool follow, struct err *e)
 {
     struct trust *book;
@@ -206,6 +231,12 @@ int env_gate_allow(const char *home, const char *root, bool follow, struct err *
     }
     rc = trust_open(&book, home, e);
     rc = rc == 0 ? place_of(&place, home, root, e) : rc;
+    if (rc == 0 && follow && !env_gate_may_follow(home, root)) {
+        rc = err_set(
+            e, ERR_DENIED,
+            "'%s' brings more than its environment: 'afloat trust --follow' follows all of it",
+            place.root);
+    }
     rc = rc == 0 ? trust_add(book, &place, &item, 1, follow, e) : rc;
     trust_place_fini(&place);
     trust_close(book);

@@ -24,8 +24,12 @@ void env_gate_unattended_init(struct env_gate *g, const char *home, const char *
 /// loop thread.
 void env_gate_unattended_set(struct env_gate *g, bool boxed, bool network, const char *const *hide);
 
-/// Trust the environment files of the project at `root` as they are now, and with `follow` whatever they
-/// will be. Blocks. ERR_NOT_FOUND when there are none.
+/// May the project that `root` belongs to be followed for the sake of its environment? Following is for a whole
+/// place: where it brings more, as plugins that run in the hub, that takes a word for all of it. Blocks.
+bool env_gate_may_follow(const char *home, const char *root);
+/// Trust the environment files of the project at `root` as they are now, and with `follow` whatever the place
+/// will hold. Blocks. ERR_NOT_FOUND when there are none; ERR_DENIED where it may not be followed.
 int env_gate_allow(const char *home, const char *root, bool follow, struct err *e) MUST_CHECK;
-/// Forget the project that `root` belongs to. Blocks. ERR_NOT_FOUND when it was not trusted.
+/// Forget the project that `root` belongs to, with all that was trusted of it. Blocks. ERR_NOT_FOUND when it was
+/// not trusted.
 int env_gate_deny(const char *home, const char *root, struct err *e) MUST_CHECK;

@@ -2,6 +2,7 @@
 //
 //     the gate lets it pass ──> continue
 //     else ── terminal ──> [f]ollow [o]nce [n]o [?] ── f, o ──> stored, continue
+//          │               (no [f] where following would trust more than the environment)
 //          └─ none, n ──> ERR_DENIED with the command to type
 //
 // Later builds ask the gate alone. If a file of a place that is not followed has changed, the build fails with a
@@ -44,18 +45,21 @@ static void show(const char *root)
 /// `e` says why it may not be used; a no leaves it as it is.
 static int ask(const struct home *home, const char *root, struct err *e)
 {
+    bool follow = env_gate_may_follow(home->dir, root);
     visible_say("'%s' has an environment that is not trusted yet.", root);
+    if (!follow) {
+        visible_say("It brings more: 'afloat trust --follow' follows all of it.");
+    }
     for (;;) {
         char line[ANSWER_BYTES];
-        fputs("Use it? [f]ollow (now and at every edit: my project), [o]nce (what is there now), "
-              "[n]o, [?] show: ",
-              stderr);
+        fprintf(stderr, "Use it? %s[o]nce (what is there now), [n]o, [?] show: ",
+                follow ? "[f]ollow (now and at every edit: my project), " : "");
         ssize_t n = read(STDIN_FILENO, line, sizeof line);
         struct str said = str_trim((struct str){line, n > 0 ? (size_t)n : 0});
         if (n <= 0 || str_eqz(said, "n") || str_eqz(said, "no")) {
             return e->code;
         }
-        if (str_eqz(said, "f") || str_eqz(said, "follow")) {
+        if (follow && (str_eqz(said, "f") || str_eqz(said, "follow"))) {
             return env_gate_allow(home->dir, root, true, e);
         }
         if (str_eqz(said, "o") || str_eqz(said, "once")) {

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from conftest import BIN, retry
+from conftest import BIN, DEADLINE, retry
 from test_shell import PROMPT, ask, place, shell  # noqa: F401
 
 
@@ -74,3 +74,15 @@ def test_init_in_a_project_that_brings_more_trusts_its_own_file_only(place):
     r = subprocess.run([BIN, "env", "init"], cwd=place.project, env=place.home.env, capture_output=True, text=True)
     assert r.returncode == 0 and "trusted as it is now" in r.stderr, r
     assert "follow" not in place.home.ok("trust", "list")
+
+
+def test_first_use_does_not_offer_to_follow_a_project_that_brings_more(place):
+    place.write("return {}\n", ".afloat/plugins/x.lua")
+    place.write('[env]\nFOO = "one"\n')
+    t = place.start()
+    t.expect(rb"'afloat trust --follow'.*Use it\? \[o\]nce.*show: ")
+    t.send("f\r")  # no answer
+    t.expect(rb"Use it\? .*show: ")
+    t.send("n\r")
+    assert t.process.wait(DEADLINE) == 4
+    assert "no trusted projects" in place.home.cli("trust", "list").stderr

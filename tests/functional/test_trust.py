@@ -1,6 +1,7 @@
 """Trust: what a project holds is trusted by its bytes, with and without a hub."""
 import json
 import re
+import shutil
 import stat
 import subprocess
 import urllib.error
@@ -119,6 +120,30 @@ def test_a_real_worktree_counts_as_its_repository_and_ours_is_not_followed(home,
         (place / plugin).write_text("-- two\n")
     assert states(home, tree) == {plugin: "followed"}
     assert states(home, ours) == {plugin: "changed"}
+
+
+def test_an_environment_is_not_followed_where_its_project_brings_more(home, repo):
+    deep = repo / "deep"
+    deep.mkdir()
+    (deep / "mise.toml").write_text('[env]\nA = "1"\n')
+    for dir in (repo, deep):
+        done = home.cli("env", "allow", "--follow", str(dir))
+        assert done.returncode == 4 and "'afloat trust --follow' follows all of it" in done.stderr, done
+        assert set(states(home, repo).values()) == {"new"}
+    home.ok("env", "allow", str(repo))
+    assert states(home, repo) == {path: "trusted" if path == ".afloat/env.toml" else "new" for path in states(home, repo)}
+    home.ok("trust", "--follow", str(repo))
+    home.ok("env", "allow", "--follow", str(repo))  # it is followed already
+
+
+def test_following_an_environment_and_taking_it_back_say_how_far_that_reaches(home, repo):
+    shutil.rmtree(repo / ".afloat/plugins")
+    (repo / "AGENTS.md").unlink()
+    assert "plugins too" in home.cli("env", "allow", "--follow", str(repo)).stderr
+    (repo / "AGENTS.md").write_text("be kind\n")
+    assert states(home, repo)["AGENTS.md"] == "followed"
+    assert "nor is anything else" in home.cli("env", "deny", str(repo)).stderr
+    assert set(states(home, repo).values()) == {"new"}
 
 
 def test_untrust_forgets_all_of_it(home, repo):
