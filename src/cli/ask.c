@@ -165,10 +165,22 @@ int ask_start(struct cli *c, bool *already)
     return code == EXIT_INTERRUPTED ? code : EXIT_UNREACHABLE;
 }
 
+bool ask_is_up(struct cli *c)
+{
+    struct client_answer a;
+    client_answer_init(&a);
+    bool up = ask_health(c, &a);
+    client_answer_fini(&a);
+    return up;
+}
+
 int ask_ensure_hub(struct cli *c)
 {
     if ((c->cmd->mode & CMD_STARTS) != 0 && !args_has(&c->args, FLAG_NO_START)) {
         return ask_start(c, NULL);
+    }
+    if (ask_is_up(c)) {
+        return EXIT_OK;
     }
     struct err e = {0};
     if (holder_look(&c->home, &e) < 0) {

@@ -12,6 +12,9 @@
 /// Start the hub if it does not run. `already` (may be NULL) tells whether it did.
 int ask_start(struct cli *c, bool *already);
 
+/// Does the home's hub answer? Starts none.
+bool ask_is_up(struct cli *c);
+
 /// Make sure that there is a hub: starts one if the command does that.
 int ask_ensure_hub(struct cli *c);
 

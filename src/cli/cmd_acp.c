@@ -10,6 +10,10 @@ static int start(void *arg, struct err *e)
 {
     struct cli *c = arg;
     struct start_result r;
+    if (args_has(&c->args, FLAG_NO_START)) {
+        const char *why = "the hub is not running; 'afloat start' starts it";
+        return ask_is_up(c) ? 0 : err_set(e, ERR_UNREACHABLE, "%s", why);
+    }
     int rc = start_hub(&c->home, &r, e);
     e->code = rc < 0 ? ERR_UNREACHABLE : 0; // whatever kept it from starting
     return e->code;

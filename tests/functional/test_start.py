@@ -79,10 +79,16 @@ def test_a_pipe_round_start_ends_with_the_client(home):
 
 def test_no_start_is_obeyed(home):
     for words in (["feature", "list"], ["events"], ["api", "GET", "/healthz"], ["open"],
-                  ["token", "rotate"], ["events", "-f"], ["events", "emit", "user.x"]):
+                  ["token", "rotate"], ["events", "-f"], ["events", "emit", "user.x"], ["mcp"], ["acp"]):
         done = home.cli(*words, "--no-start")
         assert (done.returncode, done.stdout) == (5, ""), words
     assert home.hub_pid() is None
+
+
+@pytest.mark.parametrize("words", [["mcp"], ["acp"]])
+def test_no_start_uses_a_hub_that_runs(home, hub, words):
+    done = home.cli("--no-start", *words, input="")
+    assert done.returncode == 0, done.stderr
 
 
 NEVER = [["status"], ["stop"], ["logs"], ["doctor"], ["paths"], ["config"], ["version"],
