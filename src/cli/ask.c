@@ -174,9 +174,21 @@ bool ask_is_up(struct cli *c)
     return up;
 }
 
+static bool may_start(const struct cli *c)
+{
+    return (c->cmd->mode & CMD_STARTS) != 0 && !args_has(&c->args, FLAG_NO_START);
+}
+
+int ask_may_connect(struct cli *c, struct err *e)
+{
+    return !may_start(c) && holder_is_dormant(&c->home)
+               ? err_set(e, ERR_UNREACHABLE, "the hub is not running")
+               : 0;
+}
+
 int ask_ensure_hub(struct cli *c)
 {
-    if ((c->cmd->mode & CMD_STARTS) != 0 && !args_has(&c->args, FLAG_NO_START)) {
+    if (may_start(c)) {
         return ask_start(c, NULL);
     }
     if (ask_is_up(c)) {
@@ -194,7 +206,8 @@ int ask_request(struct cli *c, const struct client_request *r, struct client_ans
 {
     struct client_peer to = {.socket = c->home.socket};
     struct err e = {0};
-    int rc = client_call(&to, r, a, &e);
+    int rc = ask_may_connect(c, &e);
+    rc = rc == 0 ? client_call(&to, r, a, &e) : rc;
     bool lost = rc == -ECONNRESET && strcmp(r->method, "GET") == 0;
     if (rc == ERR_UNREACHABLE || lost) {
         int code = ask_ensure_hub(c);
@@ -223,6 +236,7 @@ int ask_send(struct cli *c, enum op_id op, const struct ask_param *params, size_
     struct client_peer to = {.socket = c->home.socket};
     struct buf path = {.max = SIZE_MAX}, body = {.max = SIZE_MAX};
     int rc = ask_build(op, params, n, &path, &body, e);
+    rc = rc == 0 ? ask_may_connect(c, e) : rc;
     if (rc == 0) {
         struct client_request r = {.method = op_method_name(ops[op].method),
                                    .path = buf_z(&path),

@@ -15,6 +15,10 @@ int ask_start(struct cli *c, bool *already);
 /// Does the home's hub answer? Starts none.
 bool ask_is_up(struct cli *c);
 
+/// Before connecting to the hub: ERR_UNREACHABLE when that would start one, which systemd would do (see
+/// holder_is_dormant()), and the command starts none; else 0.
+int ask_may_connect(struct cli *c, struct err *e) MUST_CHECK;
+
 /// Make sure that there is a hub: starts one if the command does that.
 int ask_ensure_hub(struct cli *c);
 
@@ -36,7 +40,7 @@ int ask_exit_of(const struct client_answer *a);
 /// The exit code by the status alone, for `afloat api`.
 int ask_exit_of_status(int status);
 
-/// Call an operation over the socket and take any answer. Prints nothing and starts no hub. `timeout_ms` of 0 is the
+/// Call an operation over the socket and take any answer. Prints nothing and starts no hub by itself. `timeout_ms` of 0 is the
 /// usual time. Returns 0, or a negative code with `e` (may be NULL).
 int ask_send(struct cli *c, enum op_id op, const struct ask_param *params, size_t n,
              unsigned timeout_ms, struct client_answer *a, struct err *e);

@@ -60,7 +60,8 @@ static int call(struct cli *c, const struct client_request *r, struct client_ans
     struct client_peer to = {.socket = by_tcp ? NULL : c->home.socket, .tcp = by_tcp ? tcp : NULL};
     for (int i = 0; i < 2 && code == EXIT_OK && rc == ERR_UNREACHABLE; i++) {
         code = i == 0 || by_tcp ? EXIT_OK : ask_ensure_hub(c);
-        if (code == EXIT_OK) {
+        rc = code == EXIT_OK && !by_tcp ? ask_may_connect(c, &e) : 0;
+        if (code == EXIT_OK && rc == 0) {
             rc = stream ? client_stream(&to, r, a, on_event, c, &e) : client_call(&to, r, a, &e);
         }
     }

@@ -85,6 +85,7 @@ static int stream_once(struct follow *f, struct client_answer *a, struct err *e)
                                .path = buf_z(&path),
                                .accept = "text/event-stream",
                                .headers = f->last_id[0] != '\0' ? headers : NULL};
+    rc = rc == 0 ? ask_may_connect(f->c, e) : rc;
     if (rc == 0) {
         rc = client_stream(&to, &r, a, on_event, f, e);
     }

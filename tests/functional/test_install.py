@@ -250,6 +250,21 @@ def test_looking_for_a_hub_does_not_connect_and_so_starts_none(home, activated, 
     assert not select.select([start.listener], [], [], 0)[0]  # no connection waits: systemd would start a hub for it
 
 
+STARTS_NONE = [(["config"], 0), (["logs", "--json"], 3), (["logs", "-f", "--json"], 5), (["plugin", "new", "x"], 0),
+               (["complete", "afloat", "bots", "show", ""], 0), (["sessions", "--no-start"], 5),
+               (["api", "GET", "/healthz", "--no-start"], 5), (["events", "-f", "--no-start"], 5),
+               (["mcp", "--no-start"], 5)]
+
+
+@pytest.mark.parametrize("words, code", STARTS_NONE, ids=[" ".join(words) for words, _ in STARTS_NONE])
+def test_a_command_that_starts_no_hub_has_systemd_start_none(home, activated, words, code):
+    path, start = activated
+    path.with_name("systemd.sock").symlink_to(path)
+    done = home.cli(*words)
+    assert done.returncode == code, done.stderr
+    assert not select.select([start.listener], [], [], 0)[0]
+
+
 def test_a_socket_for_another_home_is_passed_over(home, tmp_path):
     elsewhere = tmp_path / "other.sock"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
