@@ -89,7 +89,10 @@ static bool validate(struct chat *t, const char *name, const char *content, stru
     struct ask_param params[] = {{"name", name}, {"content", content}};
     client_answer_init(&a);
     int rc = ask_build(OP_PLUGIN_VALIDATE, params, ARRAY_LEN(params), &path, &body, &e);
-    struct client_request r = {.method = "POST", .path = buf_z(&path), .body = buf_str(&body)};
+    struct client_request r = {.method = "POST",
+                               .path = buf_z(&path),
+                               .body = buf_str(&body),
+                               .timeout_ms = ask_limit_ms(OP_PLUGIN_VALIDATE)};
     *code = rc < 0 ? cli__fail(t->c, &e) : ask_request(t->c, &r, &a);
     const struct json *v = *code == EXIT_OK ? ask_json(t->c, &arena, &a) : NULL;
     buf_clear(why);

@@ -137,6 +137,12 @@ static int on_waiting(struct client_watch *w)
 
 // ---- public: asking ------------------------------------------------------------------------
 
+unsigned ask_limit_ms(enum op_id op)
+{
+    assert(op < OP__COUNT);
+    return (ops[op].flags & OP_WAITS) != 0 ? CLIENT_LONG_MS : CLIENT_TIMEOUT_MS;
+}
+
 int ask_start(struct cli *c, bool *already)
 {
     struct start_result r;
@@ -278,7 +284,8 @@ int ask_op(struct cli *c, enum op_id op, const struct ask_param *params, size_t 
     struct client_request r = {.method = op_method_name(ops[op].method),
                                .path = buf_z(&path),
                                .body = buf_str(&body),
-                               .timeout_ms = c->patience_ms,
+                               .timeout_ms =
+                                   c->patience_ms != 0 ? c->patience_ms : ask_limit_ms(op),
                                .watch = tells ? &q.watch : c->watch};
     int code = rc < 0 ? cli__fail(c, &e) : ask_request(c, &r, a);
     if (q.shown) {

@@ -9,6 +9,9 @@
 // Asking the hub on behalf of a command. Results are exit codes: 0 to continue, else what the command
 // returns; whatever went wrong has been said.
 
+/// How long the answer of an operation is waited for.
+unsigned ask_limit_ms(enum op_id op);
+
 /// Start the hub if it does not run. `already` (may be NULL) tells whether it did.
 int ask_start(struct cli *c, bool *already);
 

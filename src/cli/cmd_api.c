@@ -100,7 +100,8 @@ int cmd_api(struct cli *c)
                                    .path = args_word(&c->args, 1),
                                    .accept = stream ? "text/event-stream" : NULL,
                                    .headers = headers.p,
-                                   .body = buf_str(&body)};
+                                   .body = buf_str(&body),
+                                   .timeout_ms = CLIENT_LONG_MS}; // a turn may be waited for
         if (stream) {
             interrupt_catch();
         }

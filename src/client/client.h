@@ -9,6 +9,7 @@
 
 enum {
     CLIENT_TIMEOUT_MS = 30000,   // for a whole answer
+    CLIENT_LONG_MS = 90000000,   // where only the hub limits it: longer than its limits can be
     CLIENT_SILENCE_MS = 45000,   // of a stream: the hub sends a comment every 15 s
     CLIENT_BODY_MAX = 64 << 20,  // of an answer
     CLIENT_EVENT_MAX = 32 << 20, // of one event of a stream

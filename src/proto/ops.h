@@ -28,6 +28,7 @@ enum op_flags {
     OP_AGENT = 256,  // agent-written Lua in its sandbox, over the host protocol
     OP_WHOLE = 512,  // the body is its one parameter, whatever it holds
     OP_PAGES = 1024, // answers with a whole list, of which `limit` and `cursor` cut a page
+    OP_WAITS = 2048, // answers when what it runs has ended: only the hub limits how long that takes
 };
 
 /// Who calls an operation. Plugins may not set the parameters of the user (`!` in ops.def).

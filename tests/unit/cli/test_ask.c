@@ -26,6 +26,17 @@ TEST(problems_become_exit_codes)
     CHECK_INT(exit_of(302, ""), 1);
 }
 
+TEST(what_runs_for_long_is_waited_for)
+{
+    static const enum op_id run[] = {OP_TOOL_RUN,        OP_COMMAND_RUN, OP_MCP_TEST,
+                                     OP_PLUGIN_VALIDATE, OP_RUN_MERGE,   OP_SESSION_COMPACT};
+    for (size_t i = 0; i < ARRAY_LEN(run); i++) { // limits.tool_ms may be a day
+        CHECK(ask_limit_ms(run[i]) > 24 * 60 * 60 * 1000);
+    }
+    CHECK_INT(ask_limit_ms(OP_HEALTH), CLIENT_TIMEOUT_MS);
+    CHECK_INT(ask_limit_ms(OP_RUN_LIST), CLIENT_TIMEOUT_MS);
+}
+
 TEST(error_codes_become_exit_codes)
 {
     CHECK_INT(cli__exit_of(0), 0);
