@@ -230,7 +230,7 @@ int cmd_logs(struct cli *c)
         return cli__fail(c, &e);
     }
     if (c->json && args_has(&c->args, FLAG_FOLLOW)) {
-        return watch__follow(c, "log", NULL, NULL);
+        return watch__follow(c, &(struct watch_opts){.types = "log"});
     }
     if (c->json && answer_from_hub(c, lines, &code)) {
         return code;

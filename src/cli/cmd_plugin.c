@@ -1,9 +1,7 @@
 // Plugins: list, show, logs, switch, load. What writes plugins is in cmd_plugin_make.c.
 
-#include <errno.h>
-
 #include "cli/report.h"
-#include "client/interrupt.h"
+#include "cli/watch.h"
 #include "trust/trust.h"
 
 // ---- list ------------------------------------------------------------------------------------
@@ -295,43 +293,67 @@ static struct str unquote(struct arena *a, struct str text)
     return quoted ? json_str(v, "") : text;
 }
 
-/// One event of the hub's log: ours when its line begins with the unit's name.
-static int on_log(const struct client_event *ev, void *arg)
+/// What `logs -f` has shown before it follows.
+struct shown {
+    const struct json *lines; // the list
+    int64_t until;            // the newest event after that: up to there one may be in the list
+};
+
+/// The number of the newest event; 0 when there is no hub yet.
+static int64_t newest_event(struct cli *c)
 {
-    struct cli *c = arg;
+    struct arena arena = {0};
+    const struct ask_param params[] = {{"types", "log"}, {"after", ASK_EVENTS_END}};
+    int64_t id = json_int(
+        json_get(ask_quietly(c, OP_EVENTS, params, ARRAY_LEN(params), 0, &arena), "next"), 0);
+    arena_fini(&arena);
+    return id;
+}
+
+static bool was_shown(const struct shown *s, const struct json *event, struct str text)
+{
+    if (json_int(json_get(event, "id"), INT64_MAX) > s->until) {
+        return false;
+    }
+    json_foreach_item (line, s->lines) {
+        if (str_eq(json_get_text(line, "text"), text) &&
+            str_eq(json_get_text(line, "level"), json_get_text(event, "level"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// One event of the hub's log: ours when its line begins with the unit's name.
+static void print_log(struct cli *c, struct str data, void *arg)
+{
     struct arena a = {0};
     struct json *v;
     char *mark = xasprintf("unit=%s text=", args_word(&c->args, 0));
-    if (json_parse(&v, &a, ev->data, NULL, NULL) == 0 &&
-        str_starts(json_get_text(v, "text"), mark)) {
-        if (c->json) {
-            out_add(&c->out, ev->data);
-            out_add(&c->out, STR("\n"));
-        } else {
-            print_line(c, json_get_text(v, "ts"), json_get_text(v, "level"),
-                       unquote(&a, str_from(json_get_text(v, "text"), strlen(mark))));
-        }
+    bool ours =
+        json_parse(&v, &a, data, NULL, NULL) == 0 && str_starts(json_get_text(v, "text"), mark);
+    struct str text =
+        ours ? unquote(&a, str_from(json_get_text(v, "text"), strlen(mark))) : STR_NULL;
+    bool fresh = ours && !was_shown(arg, v, text);
+    if (fresh && c->json) {
+        out_add(&c->out, data);
+        out_add(&c->out, STR("\n"));
+    } else if (fresh) {
+        print_line(c, json_get_text(v, "ts"), json_get_text(v, "level"), text);
     }
     arena_fini(&a);
     free(mark);
-    return out_flush(&c->out) ? 0 : -EPIPE;
 }
 
-static int follow_log(struct cli *c)
+/// Follow from event `after`, which is older than the list.
+static int follow_log(struct cli *c, const struct json *lines, int64_t after)
 {
-    struct client_peer to = {.socket = c->home.socket};
-    struct client_request r = {
-        .method = "GET", .path = "/events?types=log", .accept = "text/event-stream"};
-    struct client_answer a;
-    struct err e = {0};
+    char id[24];
+    struct shown shown = {.lines = lines, .until = newest_event(c)};
+    struct watch_opts o = {.types = "log", .after = id, .print = print_log, .arg = &shown};
+    snprintf(id, sizeof id, "%lld", (long long)after);
     out_flush(&c->out);
-    interrupt_catch();
-    client_answer_init(&a);
-    int rc = client_stream(&to, &r, &a, on_log, c, &e);
-    client_answer_fini(&a);
-    return rc == -EINTR                  ? EXIT_INTERRUPTED
-           : rc < 0 && c->out.fault == 0 ? cli__fail(c, &e)
-                                         : EXIT_OK;
+    return watch__follow(c, &o);
 }
 
 int cmd_plugin_logs(struct cli *c)
@@ -339,13 +361,16 @@ int cmd_plugin_logs(struct cli *c)
     struct arena arena = {0};
     const struct json *v;
     struct ask_param params[] = {{"name", args_word(&c->args, 0)}};
-    int code = ask_value(c, OP_PLUGIN_LOGS, params, ARRAY_LEN(params), &arena, &v);
-    json_foreach_item (line, json_get(v, "lines")) {
+    bool follow = args_has(&c->args, FLAG_FOLLOW);
+    int64_t after = follow ? newest_event(c) : 0;
+    int code = ask_parsed(c, OP_PLUGIN_LOGS, params, ARRAY_LEN(params), &arena, &v);
+    json_foreach_item (line, c->json ? NULL : json_get(v, "lines")) {
         print_line(c, json_get_text(line, "ts"), json_get_text(line, "level"),
                    json_get_text(line, "text"));
     }
+    code = code == EXIT_OK && follow ? follow_log(c, json_get(v, "lines"), after) : code;
     arena_fini(&arena);
-    return code == EXIT_OK && args_has(&c->args, FLAG_FOLLOW) ? follow_log(c) : code;
+    return code;
 }
 
 // ---- switch and load -------------------------------------------------------------------------

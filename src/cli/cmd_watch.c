@@ -16,8 +16,8 @@ enum { PAGE = 1000, AGAIN_MS = 100 };
 
 struct follow {
     struct cli *c;
-    const char *types, *session, *after;
-    char last_id[32]; // of the newest event printed, "" before the first
+    const struct watch_opts *o;
+    char last_id[32]; // of the newest event that came, "" before the first
     bool lost;        // the stream broke before, and the hub was not there when we looked
 };
 
@@ -39,8 +39,9 @@ static void print_fields(struct out *o, const struct json *v)
     }
 }
 
-static void print_event(struct cli *c, struct str data)
+static void print_event(struct cli *c, struct str data, void *arg)
 {
+    (void)arg;
     struct arena a = {0};
     struct json *v = NULL;
     bool readable = !c->json && json_parse(&v, &a, data, NULL, NULL) == 0 && v->type == JSON_OBJ;
@@ -66,7 +67,8 @@ static int on_event(const struct client_event *ev, void *arg)
         memcpy(f->last_id, ev->id.p, ev->id.n);
         f->last_id[ev->id.n] = '\0';
     }
-    print_event(f->c, ev->data);
+    watch_event_fn *print = f->o->print != NULL ? f->o->print : print_event;
+    print(f->c, ev->data, f->o->arg);
     return out_flush(&f->c->out) ? 0 : -EPIPE;
 }
 
@@ -77,8 +79,9 @@ static int stream_once(struct follow *f, struct client_answer *a, struct err *e)
     const char *headers[] = {resume, NULL};
     struct buf path = {.max = 32 << 10}, body = {.max = 16};
     // a hub that is new since we lost the old one has nothing in its ring that we have seen
-    const char *after = f->last_id[0] != '\0' ? NULL : f->lost ? "0" : f->after;
-    struct ask_param params[] = {{"types", f->types}, {"session", f->session}, {"after", after}};
+    const char *after = f->last_id[0] != '\0' ? NULL : f->lost ? "0" : f->o->after;
+    struct ask_param params[] = {
+        {"types", f->o->types}, {"session", f->o->session}, {"after", after}};
     snprintf(resume, sizeof resume, "Last-Event-ID: %s", f->last_id);
     int rc = ask_build(OP_EVENTS, params, ARRAY_LEN(params), &path, &body, e);
     struct client_request r = {.method = "GET",
@@ -131,9 +134,9 @@ static int judge(struct follow *f, int rc, const struct client_answer *a, const 
     return 1;
 }
 
-int watch__follow(struct cli *c, const char *types, const char *session, const char *after)
+int watch__follow(struct cli *c, const struct watch_opts *o)
 {
-    struct follow f = {.c = c, .types = types, .session = session, .after = after};
+    struct follow f = {.c = c, .o = o};
     int code = EXIT_OK;
     interrupt_catch();
     for (bool ended = false; !ended;) {
@@ -172,7 +175,7 @@ static int list_page(struct cli *c, const char *types, const char *session, cons
     json_foreach_item (event, json_get(v, "events")) {
         struct buf text = {.max = CLIENT_EVENT_MAX};
         json_write(&text, event, 0);
-        print_event(c, buf_str(&text));
+        print_event(c, buf_str(&text), NULL);
         buf_fini(&text);
         ++*n;
     }
@@ -196,7 +199,8 @@ int cmd_event_list(struct cli *c)
         return cli__fail(c, &e);
     }
     if (args_has(&c->args, FLAG_FOLLOW)) {
-        return watch__follow(c, types, session, after);
+        struct watch_opts o = {.types = types, .session = session, .after = after};
+        return watch__follow(c, &o);
     }
     int code = EXIT_OK;
     for (size_t n = PAGE; code == EXIT_OK && n == PAGE && c->out.fault == 0;) {

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 import time
 
@@ -188,6 +189,35 @@ def test_logs_are_followed(demo):
             end += os.read(follow.stdout.fileno(), 65536)
             first = first or calls
     follow.terminate()
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["text", "json"])
+def test_logs_are_followed_over_a_restart_and_each_line_comes_once(home, start_hub, more):
+    put(home, "demo.lua", DEMO)
+    hub = start_hub()
+    ask = lambda name: call(home, "GET", f"/api/plugins/demo/hi/{name}")  # noqa: E731
+    ask("before")
+    follow = home.popen("plugin", "logs", "-f", "demo", *more)
+    seen = b""
+
+    def until(text):
+        nonlocal seen
+        end = time.monotonic() + DEADLINE
+        while text not in seen:
+            assert time.monotonic() < end and follow.poll() is None, seen
+            if select.select([follow.stdout], [], [], 0.1)[0]:
+                seen += os.read(follow.stdout.fileno(), 65536)
+
+    until(b"for before")
+    ask("between")
+    until(b"for between")
+    hub.close()
+    start_hub()
+    ask("after")
+    until(b"for after")
+    follow.send_signal(signal.SIGINT)
+    assert follow.wait(DEADLINE) == 130
+    assert [seen.count(b"asked for " + name) for name in (b"before", b"between", b"after")] == [1, 1, 1], seen
 
 
 # ---- on, off, remove ---------------------------------------------------------------------------
