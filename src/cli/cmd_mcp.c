@@ -165,19 +165,24 @@ static void on_login(void *arg, const struct oauth_token *t, const struct err *w
     loop_stop(&l->loop);
 }
 
-/// The address of [mcp.NAME]; the caller frees it. NULL: said why not.
-static char *find_url(struct cli *c, const char *name)
+/// The address of [mcp.NAME]; the caller frees it. NULL: said why not, with the exit code in `*code`.
+static char *find_url(struct cli *c, const char *name, int *code)
 {
     struct err e = {0};
     struct config *config = travel_config(&c->home, false, &e);
     if (config == NULL) {
-        cli__fail(c, &e);
+        *code = cli__fail(c, &e);
         return NULL;
     }
     const struct config_entry *it = config_find_named(config, "mcp.*.url", name);
     char *url = it != NULL ? str_dup(json_str(it->value, "")) : NULL;
-    if (url == NULL) {
+    const char *broken = config_left_out(config);
+    if (url == NULL && broken != NULL) {
+        out_error(&c->out, "'%s' is broken; 'afloat config show' names the error", broken);
+        *code = EXIT_FAILED;
+    } else if (url == NULL) {
         out_error(&c->out, "config.toml has no [mcp.%s] with a 'url'", name);
+        *code = EXIT_NOT_FOUND;
     }
     config_free(config);
     return url;
@@ -186,8 +191,9 @@ static char *find_url(struct cli *c, const char *name)
 int cmd_mcp_login(struct cli *c)
 {
     const char *name = args_word(&c->args, 0);
-    char *url = find_url(c, name), *secret = oauth_secret_name(name);
-    struct login l = {.c = c, .secret = secret, .code = EXIT_NOT_FOUND};
+    char *secret = oauth_secret_name(name);
+    struct login l = {.c = c, .secret = secret, .code = EXIT_FAILED};
+    char *url = find_url(c, name, &l.code);
     struct err e = {0};
     if (url != NULL && loop_init(&l.loop, NULL, &e) == 0) {
         struct http_client *http = http_client_open(&l.loop, "afloat");

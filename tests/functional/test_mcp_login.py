@@ -172,6 +172,13 @@ def test_a_login_that_cannot_be_says_why(home, service):
     assert home.cli("mcp", "login", "far").returncode == 1
 
 
+def test_a_login_by_broken_settings_names_the_file(home):
+    (home.dir / "config.toml").write_text('[mcp.issues]\nurl = "https://x"\n[oops')
+    done = home.cli("mcp", "login", "issues")
+    assert done.returncode == 1 and str(home.dir / "config.toml") in done.stderr and "is broken" in done.stderr, done
+    assert "has no" not in done.stderr
+
+
 @pytest.mark.parametrize("document, why", [
     ({"resource": "{base}/m"}, "names another resource"), ({"resource": "http"}, "names another resource"),
     ({"authorization_servers": ["http://192.0.2.1"]}, "no https address"),

@@ -246,3 +246,16 @@ def test_a_shell_has_the_settings_of_its_project(home, project, trusted):
         p.trust()
     done = home.cli("env", cwd=p.dir)
     assert (done.returncode, "FOO=1" in done.stdout) == ((124, False) if trusted else (0, True)), done
+
+
+def test_a_shell_says_that_a_file_of_its_settings_is_broken(home, project):
+    p = project("[shell]\nstatus = 'gold'\n")
+    (p.dir / ".afloat/env.toml").write_text('[env]\nFOO = "1"\n')
+    home.ok("env", "allow", str(p.dir))
+    p.trust()
+    broken = p.dir / ".afloat/config.toml"
+    for words in (["env"], ["shell", "true"]):
+        done = home.cli(*words, cwd=p.dir)
+        assert done.returncode == 0 and f"'{broken}' is broken" in done.stderr, done
+    (home.dir / "config.toml").write_text("[oops")
+    assert f"'{home.dir / 'config.toml'}' is broken" in home.cli("env", cwd=p.dir).stderr
