@@ -8,7 +8,8 @@
 //                   └─ another hub runs its turn: 409, with the name of that hub
 //     idle ──> release
 //
-// A turn that a lost hub left open is ended as crashed before ours begins, as it is after a restart.
+// A turn that a lost hub left open is ended as crashed before ours begins, as it is after a restart. Claims that are
+// granted meanwhile wait for that.
 //
 // In a store of one hub nothing of this happens.
 
@@ -20,7 +21,7 @@
 static bool in_use(const struct session *s)
 {
     return s->turn != NULL || s->queue.n != 0 || s->notes.head != NULL || s->ending ||
-           s->rewinding != 0 || s->saving != 0;
+           s->rewinding != 0 || s->saving != 0 || s->marking;
 }
 
 void agent__session_renew(struct session *s, const struct store_row *row)
@@ -71,13 +72,24 @@ static void claiming_end(struct claiming *c, struct session *s, const struct age
 static void on_ended_as_crashed(struct session *s, int status, const struct err *e, void *arg)
 {
     struct agent_no no;
-    s->claiming--;
+    const struct agent_no *why = agent__no_store(&no, status, e);
+    vec(struct claiming *) all = {0};
+    vec_push(&all, arg);
+    vec_foreach (c, &s->behind) {
+        vec_push(&all, *c);
+    }
+    vec_fini(&s->behind);
+    s->marking = false;
+    s->claiming -= (unsigned)all.n;
     if (status < 0) {
         agent__session_unclaim(s);
     } else {
         log_warn(LOG_HUB, "session=%s ended a turn that a lost hub left open", s->id);
     }
-    claiming_end(arg, status < 0 ? NULL : s, agent__no_store(&no, status, e));
+    vec_foreach (c, &all) {
+        claiming_end(*c, status < 0 ? NULL : s, why);
+    }
+    vec_fini(&all);
 }
 
 static void on_claimed(void *arg, int status, const struct store_row *row, const struct err *e)
@@ -101,8 +113,13 @@ static void on_claimed(void *arg, int status, const struct store_row *row, const
     }
     agent__session_renew(s, row);
     s->claimed = true;
+    if (s->marking) {
+        vec_push(&s->behind, c);
+        return;
+    }
     bool open = s->state == SESSION_RUNNING || s->state == SESSION_WAITING;
-    if (open && !in_use(s) && s->claiming == 1) {
+    if (open && !in_use(s)) {
+        s->marking = true;
         agent__session_mark_crashed(s, on_ended_as_crashed, c);
         return;
     }

@@ -140,6 +140,7 @@ void agent__session_free(struct session *s)
     vec_fini(&s->queue);
     vec_fini(&s->enders);
     vec_fini(&s->entrants);
+    vec_fini(&s->behind);
     free(s->real_dir);
     arena_fini(&s->role_arena);
     vec_fini(&s->waiters);

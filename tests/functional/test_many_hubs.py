@@ -1,5 +1,6 @@
 """Hubs that share a store in PostgreSQL: what each sees of the others, and what becomes of their work when one
 of them, the server or the way to it is lost."""
+import concurrent.futures
 import itertools
 import json
 import os
@@ -239,6 +240,30 @@ def test_a_turn_that_a_killed_hub_left_open_is_ended_by_an_interrupt(team, work)
     assert [e["error"] for e in there.events("tool.completed")] == ["unknown"]
     there.call("DELETE")
     assert there.call("GET")["state"] == "ended"
+    check_history(team.database)
+
+
+def test_messages_that_come_together_after_a_lost_hub_all_get_their_turn(team, work):
+    a, b = team.start("a", "b")
+    s = Session(a, work, [{"text": "", "tool_calls": [{"name": "shell", "input": {"cmd": "sleep 600"}}]},
+                          *[{"text": f"answer {n}"} for n in range(4)]])
+    s.send("go")
+    s.wait_for("tool.called")
+    team.kill("a")
+    there = on(b, s)
+    raw = json.dumps({"text": "still there?", "wait": True}).encode()
+
+    def taken(_):
+        return b.http("POST", f"/session/{s.id}/message", raw).status != 409
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        retry(lambda: any(list(pool.map(taken, range(8)))))
+    assert b.http("GET", "/healthz").status == 200
+    retry(lambda: there.call("GET")["state"] not in ("running", "waiting"))
+    begun, failed = there.events("turn.started"), there.events("turn.failed")
+    ended = {e["turn"] for e in there.events() if e["type"] in ("turn.completed", "turn.failed", "turn.interrupted")}
+    assert {e["turn"] for e in begun} <= ended
+    assert [e["turn"] for e in failed if e.get("error", {}).get("code") == "CRASHED"] == [begun[0]["turn"]]
     check_history(team.database)
 
 
