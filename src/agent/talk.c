@@ -537,6 +537,7 @@ void talk_replay(struct talk *t, struct talk_facts *f, const struct json *ev)
         f->cost = json_double(json_get(u, "cost_usd"), (double)NAN);
         f->has_usage = true;
     } else if (str_eqz(type, "session.compacted")) {
+        talk_hear(t, count_in(ev, "heard"));
         talk_compact(t, json_get_text(ev, "summary"), count_in(ev, "kept"));
     } else if (str_eqz(type, "session.trimmed") && count_in(ev, "max") != 0) {
         talk_trim(t, count_in(ev, "max"));

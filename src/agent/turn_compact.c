@@ -64,6 +64,9 @@ static void on_compact(struct pipe *p, void *arg)
     struct jw *w = note__begin(&n, t->s, t, EVENT_SESSION_COMPACTED);
     jw_kstr(w, "summary", summary);
     jw_kint(w, "kept", (int64_t)t->compact_keep);
+    if (t->heard != 0) { // steering that is among what is kept
+        jw_kint(w, "heard", (int64_t)t->heard);
+    }
     if (p->run.result == HOOK_VALUE) {
         pipe_write_changed(p, w);
     }

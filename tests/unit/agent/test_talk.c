@@ -168,6 +168,23 @@ TEST(a_changed_message_a_summary_and_an_interrupt_are_replayed)
         "\"[the user interrupted the turn before this point]\"}]");
 }
 
+TEST(steering_that_was_heard_before_a_summary_is_what_is_kept)
+{
+    check_replay(
+        "{\"type\":\"turn.started\",\"turn\":\"t1\",\"text\":\"a\"}\n"
+        "{\"type\":\"message.completed\",\"turn\":\"t1\",\"role\":\"assistant\",\"text\":"
+        "\"one\"}\n"
+        "{\"type\":\"tool.completed\",\"turn\":\"t1\",\"call_id\":\"c1\",\"output\":\"out\"}\n"
+        "{\"type\":\"message.completed\",\"turn\":\"t1\",\"role\":\"user\",\"text\":\"steer\","
+        "\"steer\":true}\n"
+        "{\"type\":\"session.compacted\",\"turn\":\"t1\",\"summary\":\"sum\",\"kept\":1,"
+        "\"heard\":1}\n"
+        "{\"type\":\"message.completed\",\"turn\":\"t1\",\"role\":\"assistant\",\"text\":\"ok\","
+        "\"heard\":1}\n",
+        "[{\"role\":\"user\",\"content\":\"[Summary of the conversation so far]\\nsum\"},"
+        "{\"role\":\"user\",\"content\":\"steer\"},{\"role\":\"assistant\",\"content\":\"ok\"}]");
+}
+
 TEST(facts_go_on_where_the_journal_ends)
 {
     struct talk *t = talk_new();
