@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "acp/acp.h"
+#include "cli/ask.h"
 #include "cli/sent.h"
 #include "client/start.h"
 
