@@ -2,6 +2,9 @@
 //
 // AGENTS.md, CLAUDE.md and the skills of a project may be written by somebody else, and a model follows what it reads
 // there. So they are used only when the user has trusted their bytes, like a project's code.
+//
+// They are read here, outside of the box, and go to the provider. A command can make AGENTS.md a link to any file, so
+// what leads out of the project is not read, also where the user trusts whatever the project will hold.
 
 #include "agent/prompt.h"
 
@@ -29,9 +32,8 @@ static int read_instruction(void *arg, const char *rel)
 {
     struct prompt_files *f = arg;
     struct tree t;
-    char *path = path_join(f->place->root, rel);
     size_t all = 0;
-    if (tree_read(&t, path, NULL) == 0) {
+    if (trust_read_item(&t, f->place->root, rel, NULL) == 0) {
         bool wanted = t.is_file && t.files.n == 1;
         struct str text = wanted ? t.files.p[0].bytes : STR_NULL;
         text.n = MIN(text.n, (size_t)PROMPT_FILE_MAX);
@@ -48,7 +50,6 @@ static int read_instruction(void *arg, const char *rel)
         }
         tree_fini(&t);
     }
-    free(path);
     return 0;
 }
 
@@ -56,12 +57,10 @@ static void read_files(void *arg)
 {
     struct prompt_files *f = arg;
     char *own = path_join(f->home, "skills");
-    skills_read(&f->skills, own, "skills", false);
+    skills_read(&f->skills, own);
     free(own);
     if (f->dir != NULL && trust_place_of(f->place, f->home, f->dir, NULL) == 0) {
-        char *theirs = path_join(f->place->root, ".afloat/skills");
-        skills_read(&f->found, theirs, ".afloat/skills", true);
-        free(theirs);
+        skills_read_project(&f->found, f->place->root);
         trust_each_instruction(f->place->root, f->dir, read_instruction, f);
     }
 }

@@ -15,7 +15,9 @@
 #include "base/path.h"
 #include "base/toml.h"
 #include "base/utf8.h"
-#include "store/tree.h"
+#include "trust/scan.h"
+
+#define PROJECT_SKILLS ".afloat/skills" // from the root
 
 enum { WORDS_MAX = 200 }; // bytes of a description that is the first line of the text
 
@@ -145,9 +147,7 @@ static bool add_tree(struct skills *s, const struct tree *t, const char *path, s
     return added;
 }
 
-/// Read `dir`/`entry` as a skill; other files are skipped.
-static void read_entry(struct skills *s, const char *dir, const char *entry, const char *prefix,
-                       bool hashed)
+static void read_entry(struct skills *s, const char *dir, const char *entry)
 {
     struct tree t;
     struct err e = {0};
@@ -155,9 +155,24 @@ static void read_entry(struct skills *s, const char *dir, const char *entry, con
     if (tree_read(&t, path, &e) < 0) {
         skills_add_fault(s, path, e.msg);
     } else {
-        if (add_tree(s, &t, path, str_of(entry)) && hashed) {
+        add_tree(s, &t, path, str_of(entry));
+        tree_fini(&t);
+    }
+    free(path);
+}
+
+static void read_project_entry(struct skills *s, const char *root, const char *entry)
+{
+    struct tree t;
+    struct err e = {0};
+    const char *rel = arena_printf(&s->arena, PROJECT_SKILLS "/%s", entry);
+    char *path = path_join(root, rel);
+    if (trust_read_item(&t, root, rel, &e) < 0) {
+        skills_add_fault(s, path, e.msg);
+    } else {
+        if (add_tree(s, &t, path, str_of(entry))) {
             struct skill *sk = vec_last(&s->list);
-            sk->path = str_of(arena_printf(&s->arena, "%s/%s", prefix, entry));
+            sk->path = str_of(rel);
             snprintf(sk->hash, sizeof sk->hash, "%s", t.hash);
         }
         tree_fini(&t);
@@ -165,7 +180,9 @@ static void read_entry(struct skills *s, const char *dir, const char *entry, con
     free(path);
 }
 
-void skills_read(struct skills *s, const char *dir, const char *prefix, bool hashed)
+/// Call `each` with `in` for the names in `dir` that may be skills.
+static void read_names(struct skills *s, const char *dir, const char *in,
+                       void (*each)(struct skills *s, const char *in, const char *entry))
 {
     struct folder f = folder_open(dir);
     vec(const char *) names = {0};
@@ -176,9 +193,21 @@ void skills_read(struct skills *s, const char *dir, const char *prefix, bool has
     }
     str_sort(names.p, names.n);
     vec_foreach (name, &names) {
-        read_entry(s, dir, *name, prefix, hashed);
+        each(s, in, *name);
     }
     vec_fini(&names);
+}
+
+void skills_read(struct skills *s, const char *dir)
+{
+    read_names(s, dir, dir, read_entry);
+}
+
+void skills_read_project(struct skills *s, const char *root)
+{
+    char *dir = path_join(root, PROJECT_SKILLS);
+    read_names(s, dir, root, read_project_entry);
+    free(dir);
 }
 
 void skills_read_tree(struct skills *s, const struct tree *t, const char *root, const char *under)

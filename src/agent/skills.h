@@ -15,8 +15,9 @@ enum { SKILLS_MAX = 256, SKILL_BYTES = 256 * 1024 };
 struct skill {
     struct str name, description, body;
     struct str file; // the absolute path of its file; empty for a skill of a plugin
-    struct str path; // for a skill of a project: relative to the project's root; else empty
-    char hash[80];   // for a skill of a project: what the user trusts; else empty
+    // of a skill of a project, else empty:
+    struct str path; // relative to the project's root
+    char hash[80];   // what the user trusts
 };
 
 /// A file that should be a skill and cannot be used.
@@ -41,9 +42,12 @@ void skills_fini(struct skills *s);
 int skill_parse(struct skill *out, struct str text, struct str name, struct arena *a,
                 struct err *e) MUST_CHECK;
 
-/// Add the skills of a directory: NAME.md and NAME/SKILL.md. With `hashed`, path (`prefix`/NAME) and hash are filled
-/// in. A file that cannot be read is a fault. A missing directory is an empty one.
-void skills_read(struct skills *s, const char *dir, const char *prefix, bool hashed);
+/// Add the skills of a directory: NAME.md and NAME/SKILL.md. A file that cannot be read is a fault. A missing directory
+/// is an empty one.
+void skills_read(struct skills *s, const char *dir);
+/// The same for `.afloat/skills` of the project whose root is the real path `root`. What leads out of the project is a
+/// fault.
+void skills_read_project(struct skills *s, const char *root);
 
 /// Add the skill whose text is `bytes`; `name` is its name if it gives none, `file` is where it was read. False: it
 /// was added to the faults.

@@ -50,7 +50,7 @@ static void read_place(struct skills *s, struct shelf *sh, const char *dir)
             skills_add(s, shared.list[i].name, name, shared.list[i].text);
         }
     }
-    skills_read(s, dir, "skills", false);
+    skills_read(s, dir);
 }
 
 void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
@@ -71,9 +71,7 @@ void skillset_read(struct skillset *s, struct shelf *sh, const char *home,
     read_place(&s->skills, sh, user);
     s->n_user = s->skills.list.n;
     if (dir != NULL && trust_place_of(&s->place, home, dir, NULL) == 0) {
-        char *theirs = path_join(s->place.root, ".afloat/skills");
-        skills_read(&s->skills, theirs, ".afloat/skills", true);
-        free(theirs);
+        skills_read_project(&s->skills, s->place.root);
     }
     free(user);
 }

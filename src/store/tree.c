@@ -20,6 +20,7 @@
 
 #include "store/tree.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -314,26 +315,23 @@ static int read_twice(struct tree *t, int dir, const char *name, struct err *e)
     return rc == CHANGED ? err_set(e, ERR_CONFLICT, "files changed while they were read") : rc;
 }
 
-/// A single file is read under its name in `path`, whatever link leads to it.
-static int read_single(struct tree *t, const char *path, struct err *e)
+/// Read what is at the real path `real`, from the directory `root` around it, which no link may leave.
+static int read_real(struct tree *t, const char *root, const char *real, bool is_file,
+                     struct err *e)
 {
-    char *real = realpath(path, NULL);
-    if (real == NULL) {
-        return err_sys(e, "cannot resolve it");
+    const char *below = path_below(root, real);
+    assert(below != NULL);
+    const char *rel = below[0] != '\0' ? below : ".";
+    int top = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (top < 0) {
+        return err_sys(e, "cannot open '%s'", root);
     }
-    char *dir = str_dup(path_dir(str_of(real)));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 ? err_sys(e, "cannot open '%s'", dir)
-                    : read_twice(t, fd, path_base(str_of(real)).p, e);
-    if (fd >= 0) {
-        close(fd);
+    int dir = is_file ? -1 : path_open_beneath(top, rel, O_RDONLY | O_DIRECTORY, 0, e);
+    int rc = is_file ? read_twice(t, top, rel, e) : dir < 0 ? dir : read_twice(t, dir, NULL, e);
+    if (dir >= 0) {
+        close(dir);
     }
-    if (rc == 0) {
-        t->files.p[0].path = arena_strdup(&t->arena, path_base(str_of(path)));
-        tree__hash(t);
-    }
-    free(dir);
-    free(real);
+    close(top);
     return rc;
 }
 
@@ -371,42 +369,55 @@ bool tree_is_foreign(const struct stat *st)
     return theirs || (!sticky && (group || (st->st_mode & S_IWOTH) != 0));
 }
 
-int tree_read(struct tree *t, const char *path, struct err *e)
+/// Read `path`, with `root` only where that is around it. A single file has the name that it has in `path`, whatever
+/// link leads to it.
+static int read_path(struct tree *t, const char *root, const char *path, struct err *e)
 {
     struct stat st;
     struct err why;
     tree_init(t);
-    int rc;
     bool is_link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
     if (stat(path, &st) != 0) {
         return errno == ENOENT || errno == ENOTDIR
                    ? err_set(e, ERR_NOT_FOUND, "there is no '%s'", path)
                    : err_sys(e, "cannot read '%s'", path);
     }
-    if (S_ISREG(st.st_mode)) {
-        rc = read_single(t, path, &why);
-    } else if (S_ISDIR(st.st_mode)) {
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        rc = fd < 0 ? err_sys(&why, "cannot open it") : read_twice(t, fd, NULL, &why);
-        if (fd >= 0) {
-            close(fd);
-        }
-    } else {
+    char *real = realpath(path, NULL);
+    char *dir = real != NULL ? str_dup(path_dir(str_of(real))) : NULL;
+    int rc;
+    if (real == NULL) {
+        rc = err_sys(&why, "cannot resolve it");
+    } else if (root != NULL && path_below(root, real) == NULL) {
+        rc = err_set(&why, ERR_DENIED, "it leads out of '%s'", root);
+    } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
         rc = err_set(&why, ERR_UNSUPPORTED, "neither a file nor a directory");
+    } else {
+        rc = read_real(t, root != NULL ? root : dir, real, S_ISREG(st.st_mode), &why);
+    }
+    if (rc == 0 && t->is_file) {
+        t->files.p[0].path = arena_strdup(&t->arena, path_base(str_of(path)));
+        tree__hash(t);
     }
     if (rc == 0 && is_link) {
         t->link = arena_strdup(&t->arena, path_base(str_of(path)));
     }
-    char *real = rc == 0 ? realpath(path, NULL) : NULL;
-    if (real != NULL) { // a user who may write the directory that it is in may replace it
-        char *dir = str_dup(path_dir(str_of(real)));
-        if (stat(dir, &st) == 0) {
-            note_owner(t, &st, dir);
-        }
-        free(dir);
-        free(real);
+    if (rc == 0 &&
+        stat(dir, &st) == 0) { // who may write the directory that it is in may replace it
+        note_owner(t, &st, dir);
     }
+    free(dir);
+    free(real);
     return rc < 0 ? err_set(e, rc, "cannot read '%s': %s", path, why.msg) : 0;
+}
+
+int tree_read(struct tree *t, const char *path, struct err *e)
+{
+    return read_path(t, NULL, path, e);
+}
+
+int tree_read_beneath(struct tree *t, const char *root, const char *path, struct err *e)
+{
+    return read_path(t, root, path, e);
 }
 
 void tree_of_file(struct tree *t, const char *name, struct str bytes)

@@ -43,6 +43,9 @@ struct tree {
 /// ERR_TOO_LARGE; ERR_CONFLICT when files changed during the reading, twice in a row.
 /// On failure `t` holds nothing.
 int tree_read(struct tree *t, const char *path, struct err *e) MUST_CHECK;
+/// The same for a path in the directory `root`, which is real: ERR_DENIED when a link on the way, also one that is put
+/// there meanwhile, leads out of `root`.
+int tree_read_beneath(struct tree *t, const char *root, const char *path, struct err *e) MUST_CHECK;
 /// Free its files. It may be read into again.
 void tree_fini(struct tree *t);
 /// Does another user than root own it, or may one write it? A group that has the user's own number is the

@@ -71,12 +71,12 @@ static int push(struct trust_scanner *sc, struct trust_item it, int rc, const st
     return 0;
 }
 
-int trust__read_item(struct tree *t, const char *root, const char *rel, struct err *e)
+int trust_read_item(struct tree *t, const char *root, const char *rel, struct err *e)
 {
     char *path = path_join(root, rel);
     int rc = utf8_valid(str_of(rel)) ? check_inside(root, path, e)
                                      : err_set(e, ERR_INVALID, "its name is not UTF-8");
-    rc = rc == 0 ? tree_read(t, path, e) : rc;
+    rc = rc == 0 ? tree_read_beneath(t, root, path, e) : rc;
     free(path);
     return rc;
 }
@@ -86,7 +86,7 @@ static int add_item(struct trust_scanner *sc, enum trust_kind kind, const char *
 {
     struct trust_item it = {.kind = kind, .name = name, .path = rel};
     struct err why;
-    int rc = trust__read_item(&it.tree, sc->root, rel, &why);
+    int rc = trust_read_item(&it.tree, sc->root, rel, &why);
     return push(sc, it, rc, &why);
 }
 

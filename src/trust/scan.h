@@ -64,6 +64,10 @@ int trust_each_instruction(const char *root, const char *dir,
                            int (*each)(void *arg, const char *rel), void *arg);
 void trust_scan_fini(struct trust_scan *s);
 
+/// Read the item at `rel` of the project whose root is the real path `root`, as the scan does; ERR_DENIED when it leads
+/// out of the project. Blocks.
+int trust_read_item(struct tree *t, const char *root, const char *rel, struct err *e) MUST_CHECK;
+
 /// The entry in the book that means "a file of this provider existed when the user trusted the environment".
 void trust_env_token(const char *provider, char out[SHA256_HEX]);
 

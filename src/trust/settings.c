@@ -14,7 +14,7 @@ static void read_file(struct trust_settings *s, const char *home, const struct t
     struct tree t;
     struct trust *book;
     struct err e = {0};
-    int rc = trust__read_item(&t, p->root, file, &e);
+    int rc = trust_read_item(&t, p->root, file, &e);
     if (rc == 0 && (!t.is_file || memchr(t.files.p[0].bytes.p, '\0', t.files.p[0].bytes.n))) {
         rc = err_set(&e, ERR_INVALID, "it is not a text file");
         tree_fini(&t);

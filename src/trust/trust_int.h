@@ -64,6 +64,3 @@ void trust__env_tokens(const struct tree *t, void (*each)(void *arg, const char 
 /// Call `each` with the absolute paths of the environment's files at `root`, also of those that it names and
 /// that are missing. Blocks.
 void trust__env_names(const char *root, void (*each)(void *arg, const char *path), void *arg);
-
-/// Read the item at `rel` of the project at `root`; ERR_DENIED when it leads out of the project.
-int trust__read_item(struct tree *t, const char *root, const char *rel, struct err *e) MUST_CHECK;

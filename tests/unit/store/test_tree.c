@@ -120,6 +120,43 @@ TEST(a_link_is_followed_inside_only)
     }
 }
 
+TEST(what_is_read_beneath_a_root_does_not_lead_out_of_it)
+{
+    struct tree t;
+    struct err e;
+    put("p/root/sub/x", "1");
+    put("p/out/y", "2");
+    char *inside = realpath(at("p/root"), NULL), *absolute = path_join(inside, "sub/x");
+    CHECK_INT(symlink("sub/x", at("p/root/in")), 0);
+    CHECK_INT(symlink(absolute, at("p/root/absolute")), 0);
+    CHECK_INT(symlink("../root/sub", at("p/root/dir")), 0);
+    CHECK_INT(symlink("../out", at("p/root/leak")), 0);
+    static const char *const ins[] = {"in", "absolute", "dir/x", "sub/x"};
+    for (size_t i = 0; i < ARRAY_LEN(ins); i++) {
+        char *path = path_join(inside, ins[i]);
+        CHECK_INT(tree_read_beneath(&t, inside, path, NULL), 0);
+        CHECK_STR(t.files.p[0].path, path_base(str_of(ins[i])).p);
+        CHECK_SPAN(t.files.p[0].bytes, "1");
+        tree_fini(&t);
+        free(path);
+    }
+    static const char *const outs[] = {"leak", "leak/y", "dir/../../out/y", "../out",
+                                       "/etc/passwd"};
+    for (size_t i = 0; i < ARRAY_LEN(outs); i++) {
+        char *path = path_join(inside, outs[i]);
+        CHECK_INT(tree_read_beneath(&t, inside, path, &e), ERR_DENIED);
+        CHECK_INT(t.files.n, 0);
+        free(path);
+    }
+    char *dir = path_join(inside, "dir");
+    CHECK_INT(tree_read_beneath(&t, inside, dir, NULL), 0);
+    CHECK(!t.is_file && t.files.n == 1);
+    tree_fini(&t);
+    free(dir);
+    free(absolute);
+    free(inside);
+}
+
 TEST(links_in_circles_and_to_nothing_are_passed_over)
 {
     put("p/a/x", "1");
