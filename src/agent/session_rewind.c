@@ -43,7 +43,7 @@ void agent__session_mark(struct session *s, const struct turn *t)
     }
 }
 
-/// The absolute path of the file that a file tool writes; NULL: it is in the private /tmp of the sandbox.
+/// The absolute path of the file that a file tool writes, as the tool has it; NULL: it names none.
 static const char *path_of(const struct tool_call *c, const struct session *s)
 {
     struct str said = json_get_text(tool_call_input(c), "path");
@@ -51,10 +51,8 @@ static const char *path_of(const struct tool_call *c, const struct session *s)
         return NULL;
     }
     char *text = str_dup(said), *home = path_expand_home(text);
-    char *full = path_join(s->working_dir, home), *clean = path_clean(full);
-    bool kept = path_below(s->working_dir, clean) != NULL || path_below("/tmp", clean) == NULL;
-    const char *path = kept ? arena_strdup(c->site->arena, str_of(full)) : NULL;
-    free(clean);
+    char *full = path_join(s->working_dir, home);
+    const char *path = arena_strdup(c->site->arena, str_of(full));
     free(full);
     free(home);
     free(text);

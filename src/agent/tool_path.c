@@ -6,6 +6,9 @@
 // meanwhile changes what the path means, not what was opened. Links in /proc lead to anything the hub
 // has open, so they are not followed, and file tools do not read /proc and /sys at all: commands can,
 // with a /proc of their own.
+//
+// A `..` is left to the kernel, which follows the link before it first. The permission rules and the rewind
+// have judged and kept that file; `x/../a` is not `a` where `x` is a link.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -252,6 +255,20 @@ static int find_existing(struct tool_job *c, int fd, const char *path, struct pl
     return check_writable(c, join(c, dir, p->name), path, e);
 }
 
+/// The end of a new file's path, `rest` without its needless parts, in the arena. Above a directory that does not exist
+/// is nothing: the permission rules could have judged another file.
+static int clean_rest(struct tool_job *c, const char *rest, const char *path, char **out,
+                      struct err *e)
+{
+    if (path_has_part(rest, "..")) {
+        return err_set(e, -ENOENT, "'%s' goes up from a directory that does not exist", path);
+    }
+    char *clean = path_clean(rest + strspn(rest, "/"));
+    *out = arena_strdup(&c->arena, str_of(clean));
+    free(clean);
+    return 0;
+}
+
 /// The place of a new file: from the nearest directory that exists, missing ones are created.
 static int find_new(struct tool_job *c, const char *path, struct place *p, struct err *e)
 {
@@ -272,8 +289,9 @@ static int find_new(struct tool_job *c, const char *path, struct place *p, struc
         }
         return rc;
     }
-    const char *rest = path + up.n + (up.n > 1);
-    int rc = check_writable(c, join(c, real, rest), path, e);
+    char *rest;
+    int rc = clean_rest(c, path + up.n, path, &rest, e);
+    rc = rc == 0 ? check_writable(c, join(c, real, rest), path, e) : rc;
     if (rc < 0) {
         close(fd);
         return rc;

@@ -96,7 +96,9 @@ static int search_files(struct tool_job *c, struct err *e)
             return rc;
         }
     }
-    char *path = text_of(c, json_get(c->input, "path"), ".");
+    char *expanded = path_expand_home(text_of(c, json_get(c->input, "path"), "."));
+    char *path = arena_strdup(&c->arena, str_of(expanded));
+    free(expanded);
     const char **argv = arena_calloc(&c->arena, 10, sizeof *argv);
     argv[n++] = access("/usr/bin/grep", X_OK) == 0
                     ? "/usr/bin/grep" // whatever PATH the session has

@@ -45,6 +45,17 @@ const char *path_below(const char *dir, const char *path)
     return path[n] == '\0' ? path + n : path[n] == '/' ? path + n + 1 : NULL;
 }
 
+bool path_has_part(const char *path, const char *name)
+{
+    struct str rest = str_of(path);
+    while (rest.n != 0) {
+        if (str_eqz(str_cut(&rest, '/'), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct str without_end_slashes(struct str path)
 {
     while (path.n > 1 && path.p[path.n - 1] == '/') {

@@ -10,6 +10,8 @@ char *path_join(const char *dir, const char *name);
 
 /// Borrowed last part of `path`, without slashes at its end; "/" for the root.
 struct str path_base(struct str path);
+/// Is a part of `path` `name`? That of "a/.." is "..".
+bool path_has_part(const char *path, const char *name);
 /// The part of `path` below `dir`: "" for `dir` itself, NULL when it is not inside. Compares text only;
 /// both are clean. Borrowed from `path`.
 const char *path_below(const char *dir, const char *path);

@@ -42,18 +42,6 @@ static char *real_path(const char *path)
     return real;
 }
 
-/// True when a part of `path` is `name`.
-static bool has_part(const char *path, const char *name)
-{
-    struct str rest = str_of(path);
-    while (rest.n != 0) {
-        if (str_eqz(str_cut(&rest, '/'), name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// A worktree of ours is in the home, and is the only place there that a command may write.
 static bool is_own_worktree(const struct box *b, const char *path)
 {
@@ -74,7 +62,7 @@ static int check_writable(const struct box *b, const char *path, struct err *e)
         return 0;
     }
     if ((b->home != NULL && box__beneath(path, b->home)) || box__in_repository(path) ||
-        has_part(path, ".afloat")) {
+        path_has_part(path, ".afloat")) {
         return err_set(e, ERR_DENIED,
                        "tools may not write '%s': choose another directory, or use the "
                        "sandbox mode read-only",
@@ -395,8 +383,8 @@ bool box_may_write(const struct box *b, const char *real, const char **why)
     // tools that run in the hub can tell a `.git` further down, too
     assert(box__beneath(real, rule->path));
     const char *rest = real + strlen(rule->path);
-    bool kept =
-        strchr("rkf", rule->kind) != NULL || has_part(rest, ".git") || has_part(rest, ".afloat");
+    bool kept = strchr("rkf", rule->kind) != NULL || path_has_part(rest, ".git") ||
+                path_has_part(rest, ".afloat");
     return kept ? refuse(why, "tools may not write .git and .afloat") : true;
 }
 
@@ -417,10 +405,13 @@ bool box_has_guards(const struct box *b)
 
 char *box_map(const struct box *b, const char *path)
 {
-    char *clean = path_clean(path);
+    bool up = path_has_part(path, "..");
+    char *clean = up ? path_real(path) : path_clean(path);
     if (b->mode == BOX_FULL_ACCESS || !box__beneath(clean, "/tmp") ||
         box__find(b, clean)->kind != '\0') {
-        return clean;
+        char *same = xstrdup(up ? path : clean);
+        free(clean);
+        return same;
     }
     char *mapped =
         b->tmp_dir != NULL ? xasprintf("%s%s", b->tmp_dir, clean + strlen("/tmp")) : NULL;

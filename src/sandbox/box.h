@@ -68,7 +68,8 @@ bool box_is_guarded(const struct box *b, const char *real);
 bool box_has_guards(const struct box *b); // is there anything of this kind in reach?
 
 /// Where we find the file that a command sees at `path`: beneath /tmp it is in the private directory. NULL when
-/// there is no such place, because each command has its own /tmp. Caller frees.
+/// there is no such place, because each command has its own /tmp. Elsewhere a `..` stays: it leads up from where a link
+/// before it leads, which only the kernel can tell. Looks at the disk. Caller frees.
 char *box_map(const struct box *b, const char *path);
 
 // ---- does it work on this machine? -----------------------------------------------------------

@@ -147,6 +147,25 @@ def test_rules_of_the_configuration_deny_over_ask_over_allow(home, start_hub, wo
     assert call(home, "DELETE", "/permission/permission.0", status=409)["code"] == "CONFLICT"
 
 
+def test_a_rule_judges_the_file_that_the_tool_opens(home, start_hub, work):
+    (home.dir / "config.toml").write_text(
+        '[[permission]]\ntool = "write_file"\nmatch = "docs/src/**"\ndecision = "deny"\n'
+        '[[permission]]\ntool = "edit_file"\nmatch = "docs/**"\ndecision = "allow"\n')
+    start_hub()
+    for dir in ("docs/deep", "docs/src", "src"):
+        (work / dir).mkdir(parents=True)
+    for name in ("main.c", "docs/main.c"):
+        (work / name).write_text("old")
+    (work / "x").symlink_to("docs/deep")
+    edit = {"path": "x/../main.c", "old": "old", "new": "new"}
+    s = Session(home, work, [one_call("write_file", path="x/../src/a.c", content="bad"), one_call("edit_file", **edit),
+                             {"text": "x"}], permission="ask")
+    assert s.ask()["state"] == "completed"
+    assert [d["decision"] for d in s.events("permission.decided")] == ["deny"]
+    assert not (work / "src" / "a.c").exists() and not (work / "docs" / "src" / "a.c").exists()
+    assert (work / "main.c").read_text() == "old" and (work / "docs" / "main.c").read_text() == "new"
+
+
 def test_a_rule_that_cannot_be_read_stops_sessions_and_names_its_line(home, start_hub, work):
     config = home.dir / "config.toml"
     work.mkdir()

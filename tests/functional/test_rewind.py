@@ -122,6 +122,21 @@ def test_a_file_written_through_a_link_comes_back(session, repo, home):
     assert back["conflicts"] == [] and tree(repo) == before
 
 
+@pytest.mark.parametrize("sandbox", ["workspace-write", "danger-full-access"])
+def test_a_file_above_the_target_of_a_link_comes_back(home, hub, repo, sandbox):
+    (repo / "sub" / "deep").mkdir()
+    (repo / "x").symlink_to("sub/deep")
+    (repo / "b.txt").write_text("mine\n")
+    before = tree(repo)
+    s = Session(home, repo, [use("edit_file", path="x/../b.txt", old="two", new="TWO"),
+                             use("write_file", path="x/../../new.txt", content="made\n"), said("done")],
+                permission="auto", sandbox=sandbox)
+    turn = s.ask()["turn_id"]
+    assert (repo / "sub" / "b.txt").read_text() == "TWO\n" and (repo / "new.txt").exists()
+    back = s.call("POST", "/rewind", {"to": turn})
+    assert back["conflicts"] == [] and tree(repo) == before
+
+
 @pytest.fixture
 def killed(home):
     """A function that kills the hub and starts another one."""

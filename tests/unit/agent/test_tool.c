@@ -559,6 +559,81 @@ TEST(file_tools_write_where_commands_may)
     end();
 }
 
+TEST(a_link_is_followed_before_the_way_up)
+{
+    begin();
+    boxed_save("ws/docs/a", "of docs");
+    boxed_save("ws/a", "of ws");
+    boxed_save("ws/docs/deep/x", "");
+    boxed_save("ws/docs/side/here", "");
+    CHECK_INT(symlink("docs/deep", boxed_path("ws/x")), 0);
+    CHECK_INT(symlink(boxed_path("ws/docs/deep"), boxed_path("ws/y")), 0);
+    CHECK_INT(symlink("../hidden/deep", boxed_path("ws/h")), 0);
+    CHECK_INT(symlink("../outside/safe", boxed_path("ws/s")), 0);
+    CHECK_INT(path_mkdirs(boxed_path("hidden/deep"), 0700, NULL), 0);
+    call("read_file", "{'path': 'x/../a'}");
+    check_good("of docs");
+    call("read_file", "{'path': 'y/.././/a'}");
+    check_good("of docs");
+    call("edit_file", "{'path': 'x/../a', 'old': 'of', 'new': 'in'}");
+    CHECK(got.success && boxed_holds("ws/docs/a", "in docs") && boxed_holds("ws/a", "of ws"));
+    call("write_file", "{'path': 'x/../b', 'content': 'new'}");
+    CHECK(got.success && boxed_holds("ws/docs/b", "new") && !boxed_exists("ws/b"));
+    call("write_file", "{'path': 'x/..//./n//./m/f', 'content': 'new'}");
+    CHECK(got.success && boxed_holds("ws/docs/n/m/f", "new") && !boxed_exists("ws/n"));
+    call("write_file", "{'path': 'x/../../c', 'content': 'new'}");
+    CHECK(got.success && boxed_holds("ws/c", "new"));
+    call("write_file", "{'path': 'none/../d', 'content': 'bad'}");
+    check_bad("goes up from a directory that does not exist");
+    call("write_file", "{'path': 'x/../../../out', 'content': 'bad'}");
+    check_bad("outside the working directory");
+    call("write_file", "{'path': 's/../../new', 'content': 'bad'}");
+    check_bad("cannot open");
+    CHECK(!boxed_exists("ws/d") && !boxed_exists("out") && !boxed_exists("new"));
+    call("list_files", "{'path': 'x/../side'}");
+    check_good("here\n");
+    call("read_file", "{'path': 'h/../key'}");
+    check_bad("hidden");
+    call("list_files", "{'path': 'h/..'}");
+    check_bad("hidden");
+    end();
+}
+
+TEST(a_command_runs_where_a_link_before_the_way_up_leads)
+{
+    begin();
+    boxed_need();
+    boxed_save("ws/docs/deep/x", "");
+    boxed_save("ws/docs/side/here", "needle\n");
+    CHECK_INT(path_mkdirs(boxed_path("ws/side"), 0700, NULL), 0);
+    CHECK_INT(path_mkdirs(boxed_path("hidden/deep"), 0700, NULL), 0);
+    CHECK_INT(symlink("docs/deep", boxed_path("ws/x")), 0);
+    CHECK_INT(symlink("../hidden/deep", boxed_path("ws/h")), 0);
+    call("shell", "{'cmd': 'ls', 'cwd': 'x/../side'}");
+    check_good("here\n");
+    call("shell", "{'cmd': 'ls', 'cwd': 'h/..'}");
+    check_bad("hidden");
+    call("search_files", "{'pattern': 'needle', 'path': 'x/../side'}");
+    check_good("x/../side/here:1:needle\n");
+    call("search_files", "{'pattern': 'KEY', 'path': 'h/..'}");
+    CHECK(strstr(buf_z(&got.output), "KEY") == NULL);
+    end();
+}
+
+TEST(all_file_tools_know_the_home_directory)
+{
+    begin();
+    boxed_save("ws/~/f", "wrong needle\n");
+    boxed_save("outside/f", "right needle\n");
+    setenv("HOME", boxed_path("outside"), 1);
+    call("read_file", "{'path': '~/f'}");
+    check_good("right needle\n");
+    call("search_files", "{'pattern': 'needle', 'path': '~'}");
+    CHECK(strstr(buf_z(&got.output), "/outside/f:1:right needle\n") != NULL);
+    CHECK(strstr(buf_z(&got.output), "wrong") == NULL);
+    end();
+}
+
 TEST(a_directory_that_is_swapped_meanwhile_does_not_lead_outside)
 {
     struct boxed_cmd swapper;

@@ -211,6 +211,13 @@ TEST(tmp_is_the_sessions_own)
     boxed.policy.tmp_dir = NULL;
     b = open_box();
     CHECK(box_map(b, "/tmp/b") == NULL);
+    CHECK(box_map(b, boxed_path("ws/../../../../../../../tmp/b")) == NULL);
+    path = box_map(b, boxed_path("ws/x/..//a"));
+    CHECK_STR(path, boxed_path("ws/x/..//a"));
+    free(path);
+    path = box_map(b, boxed_path("ws/x/.//a/"));
+    CHECK_STR(path, boxed_path("ws/x/a"));
+    free(path);
     box_free(b);
     boxed_end();
 }
