@@ -46,6 +46,7 @@ static int read_instruction(void *arg, const char *rel)
             struct prompt_file file = {.path = arena_str(a, str_of(rel)),
                                        .text = arena_str(a, text)};
             snprintf(file.hash, sizeof file.hash, "%s", t.hash);
+            file.foreign = t.foreign != NULL;
             vec_push(&f->instructions, file);
         }
         tree_fini(&t);
@@ -65,25 +66,20 @@ static void read_files(void *arg)
     }
 }
 
-static bool is_trusted(const struct prompt_files *f, enum trust_kind kind, const char *path,
-                       const char *hash)
-{
-    return trust_ask(f->trust, f->place, kind, path, hash) != TRUST_NO;
-}
-
 static void on_read(void *arg)
 {
     struct prompt_files *f = arg;
     bool project = f->place->root != NULL;
     for (size_t i = f->instructions.n; i-- > 0;) {
         const struct prompt_file *file = &f->instructions.p[i];
-        if (!is_trusted(f, TRUST_AGENTS, file->path.p, file->hash)) {
+        if (!trust_allows_hash(f->trust, f->place, TRUST_AGENTS, file->path.p, file->hash,
+                               file->foreign)) {
             vec_remove(&f->instructions, i);
         }
     }
     for (size_t i = 0; project && i < f->found.list.n; i++) {
         const struct skill *sk = &f->found.list.p[i];
-        if (is_trusted(f, TRUST_SKILL, sk->path.p, sk->hash) &&
+        if (trust_allows_hash(f->trust, f->place, TRUST_SKILL, sk->path.p, sk->hash, sk->foreign) &&
             skills_find(&f->skills, sk->name) == NULL) {
             vec_push(&f->skills.list, *sk);
         }

@@ -22,6 +22,7 @@ enum { PROMPT_FILE_MAX = 64 * 1024, PROMPT_FILES_MAX = 256 * 1024 };
 struct prompt_file {
     struct str path, text; // from the root; NUL-terminated
     char hash[80];
+    bool foreign; // another user owns or may write it
 };
 
 struct prompt_files {

@@ -174,6 +174,7 @@ static void read_project_entry(struct skills *s, const char *root, const char *e
             struct skill *sk = vec_last(&s->list);
             sk->path = str_of(rel);
             snprintf(sk->hash, sizeof sk->hash, "%s", t.hash);
+            sk->foreign = t.foreign != NULL;
         }
         tree_fini(&t);
     }

@@ -18,6 +18,7 @@ struct skill {
     // of a skill of a project, else empty:
     struct str path; // relative to the project's root
     char hash[80];   // what the user trusts
+    bool foreign;    // another user owns or may write a part of it
 };
 
 /// A file that should be a skill and cannot be used.

@@ -90,8 +90,9 @@ void skillset_judge(struct skillset *s, const struct trust *t)
         enum skill_origin origin = i < s->n_bot    ? SKILL_OF_BOT
                                    : i < s->n_user ? SKILL_OF_USER
                                                    : SKILL_OF_PROJECT;
-        bool trusted = origin != SKILL_OF_PROJECT ||
-                       trust_ask(t, &s->place, TRUST_SKILL, sk->path.p, sk->hash) != TRUST_NO;
+        bool trusted =
+            origin != SKILL_OF_PROJECT ||
+            trust_allows_hash(t, &s->place, TRUST_SKILL, sk->path.p, sk->hash, sk->foreign);
         if (!trusted) {
             s->untrusted++;
         } else if (skillset_find(s, sk->name) == NULL) {

@@ -242,8 +242,14 @@ enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
 bool trust_allows(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
                   const char *path, const struct tree *tree)
 {
-    enum trust_answer a = trust_ask(t, p, kind, path, tree->hash);
-    return a == TRUST_YES || (a == TRUST_FOLLOWED && tree->foreign == NULL);
+    return trust_allows_hash(t, p, kind, path, tree->hash, tree->foreign != NULL);
+}
+
+bool trust_allows_hash(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
+                       const char *path, const char *hash, bool foreign)
+{
+    enum trust_answer a = trust_ask(t, p, kind, path, hash);
+    return a == TRUST_YES || (a == TRUST_FOLLOWED && !foreign);
 }
 
 bool trust_knows(const struct trust *t, const struct trust_place *p)

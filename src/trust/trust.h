@@ -40,6 +40,9 @@ enum trust_answer trust_ask(const struct trust *t, const struct trust_place *p,
 /// trusted as such run all the same.
 bool trust_allows(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
                   const char *path, const struct tree *tree);
+/// The same for a tree of which only the hash was kept; `foreign`: another user owns or may write a part of it.
+bool trust_allows_hash(const struct trust *t, const struct trust_place *p, enum trust_kind kind,
+                       const char *path, const char *hash, bool foreign);
 /// True when anything of the place was ever trusted and the user has not taken it back.
 bool trust_knows(const struct trust *t, const struct trust_place *p);
 /// True when the place is followed, `p` is no worktree of ours, and no other user may write there.

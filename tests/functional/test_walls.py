@@ -270,6 +270,28 @@ def test_a_plugin_that_others_can_write_does_not_run_and_says_so(home, hub, work
     assert call(home, "POST", "/command/p:hi", {})["output"] == "good"
 
 
+def test_instructions_and_skills_that_others_can_write_are_not_followed(home, hub, work):
+    files = [work / "AGENTS.md", work / ".afloat" / "skills" / "deploy.md"]
+    for path in files:
+        save(path, "Be brief.\n")
+        os.chmod(path, 0o644)
+    home.ok("trust", str(work), "--follow")
+    s = Session(home, work)
+
+    def prompt():
+        s.ask()
+        system = s.requests()[-1]["body"]["system"]
+        return "(AGENTS.md)" in system, "- deploy: " in system, len(s.call("GET")["instructions"])
+
+    assert prompt() == (True, True, 1)
+    for path in files:
+        path.write_text("Be wild.\n")
+        os.chmod(path, 0o666)
+    assert prompt() == (False, False, 0)
+    home.ok("trust", str(work))  # these bytes, whoever may write others
+    assert prompt() == (True, True, 1)
+
+
 def test_the_environment_of_a_followed_project_that_others_can_write_is_refused(home, work):
     save(work / ".afloat" / "env.toml", 'script = "env.sh"\n')
     save(work / "env.sh", "export A=1\n")

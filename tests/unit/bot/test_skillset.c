@@ -56,6 +56,23 @@ TEST(a_bots_own_skill_wins_over_the_users_and_that_over_the_projects)
     trust_close(t);
 }
 
+TEST(a_skill_that_others_can_write_is_not_followed)
+{
+    struct trust *t;
+    struct trust_place p;
+    put_file("home/bots/x/config.md", "x");
+    make_dir("repo/.git");
+    put_file("repo/.afloat/skills/a.md", "the user's");
+    put_file("repo/.afloat/skills/b.md", "of others");
+    CHECK_INT(chmod(at("repo/.afloat/skills/b.md"), 0666), 0);
+    CHECK_INT(trust_open(&t, at("home"), NULL), 0);
+    CHECK_INT(trust_place_of(&p, at("home"), at("repo"), NULL), 0);
+    CHECK_INT(trust_add(t, &p, NULL, 0, true, NULL), 0);
+    CHECK_STR(all("x", at("repo"), t), "a(project):the user's;");
+    trust_place_fini(&p);
+    trust_close(t);
+}
+
 TEST(a_broken_skill_is_told_and_stops_nothing)
 {
     struct skillset s;
