@@ -26,27 +26,19 @@ static const char builtin_instructions[] =
 
 // ---- files --------------------------------------------------------------------------------------
 
-/// Read a file of instructions. A file with the same text as another (CLAUDE.md is often a copy of AGENTS.md) is
-/// skipped, and so is one that would pass PROMPT_FILES_MAX.
 static int read_instruction(void *arg, const char *rel)
 {
     struct prompt_files *f = arg;
     struct tree t;
-    size_t all = 0;
     if (trust_read_item(&t, f->place->root, rel, NULL) == 0) {
-        bool wanted = t.is_file && t.files.n == 1;
-        struct str text = wanted ? t.files.p[0].bytes : STR_NULL;
-        text.n = MIN(text.n, (size_t)PROMPT_FILE_MAX);
-        vec_foreach (other, &f->instructions) {
-            wanted = wanted && !str_eq(other->text, text);
-            all += other->text.n;
-        }
-        if (wanted && all + text.n <= PROMPT_FILES_MAX) {
+        if (t.is_file) {
             struct arena *a = &f->found.arena;
+            struct str text = t.files.p[0].bytes;
+            text.n = MIN(text.n, (size_t)PROMPT_FILE_MAX);
             struct prompt_file file = {.path = arena_str(a, str_of(rel)),
-                                       .text = arena_str(a, text)};
+                                       .text = arena_str(a, text),
+                                       .foreign = t.foreign != NULL};
             snprintf(file.hash, sizeof file.hash, "%s", t.hash);
-            file.foreign = t.foreign != NULL;
             vec_push(&f->instructions, file);
         }
         tree_fini(&t);
@@ -66,17 +58,37 @@ static void read_files(void *arg)
     }
 }
 
+static bool is_told(const struct prompt_files *f, size_t n, struct str text)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq(f->instructions.p[i].text, text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Keep the instructions that are trusted. What is not has no say in what follows: a file with the same text as another
+/// (CLAUDE.md is often a copy of AGENTS.md) is skipped, and so is one that would pass PROMPT_FILES_MAX.
+static void choose_instructions(struct prompt_files *f)
+{
+    size_t n = 0, all = 0;
+    vec_foreach (file, &f->instructions) {
+        if (trust_allows_hash(f->trust, f->place, TRUST_AGENTS, file->path.p, file->hash,
+                              file->foreign) &&
+            !is_told(f, n, file->text) && all + file->text.n <= PROMPT_FILES_MAX) {
+            all += file->text.n;
+            f->instructions.p[n++] = *file;
+        }
+    }
+    f->instructions.n = n;
+}
+
 static void on_read(void *arg)
 {
     struct prompt_files *f = arg;
     bool project = f->place->root != NULL;
-    for (size_t i = f->instructions.n; i-- > 0;) {
-        const struct prompt_file *file = &f->instructions.p[i];
-        if (!trust_allows_hash(f->trust, f->place, TRUST_AGENTS, file->path.p, file->hash,
-                               file->foreign)) {
-            vec_remove(&f->instructions, i);
-        }
-    }
+    choose_instructions(f);
     for (size_t i = 0; project && i < f->found.list.n; i++) {
         const struct skill *sk = &f->found.list.p[i];
         if (trust_allows_hash(f->trust, f->place, TRUST_SKILL, sk->path.p, sk->hash, sk->foreign) &&

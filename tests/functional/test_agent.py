@@ -889,6 +889,23 @@ def test_instructions_count_from_the_root_down_once_trusted(home, hub, work):
     assert s.call("GET")["instructions"] == ["AGENTS.md", "a/b/AGENTS.md"]
 
 
+def test_untrusted_instructions_push_no_trusted_ones_out(home, hub, work):
+    deep = work / "a" / "b" / "c"
+    deep.mkdir(parents=True)
+    (work / ".git").mkdir()
+    (work / "CLAUDE.md").write_text("Be brief.\n")
+    (deep / "AGENTS.md").write_text("Be brave.\n")
+    home.ok("trust", cwd=deep)
+    (work / "AGENTS.md").write_text("Be brief.\n")  # a copy
+    for i, name in enumerate(("a/AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md", "a/b/CLAUDE.md")):
+        (work / name).write_text(f"{i}" * 65536)  # together all that may be told
+    s = Session(home, deep, [{"text": "one"}])
+    s.ask()
+    assert s.call("GET")["instructions"] == ["CLAUDE.md", "a/b/c/AGENTS.md"]
+    system = s.requests()[-1]["body"]["system"]
+    assert "Be brief." in system and "Be brave." in system
+
+
 def test_prompt_sections_skills_and_agents(home, hub, work):
     plugin(home, "style", """
         prompt("Prefer small commits.")
