@@ -319,6 +319,13 @@ static int note_diff(struct tool_job *c, const char *path, struct str text)
     return rc == UV_EAGAIN ? rc : 0;
 }
 
+/// Give a replaced file back to its user and group, as far as we may: only root can do both. It is written in any case.
+static void keep_owner(const struct place *p)
+{
+    uid_t uid = geteuid() == 0 ? p->st.st_uid : (uid_t)-1;
+    (void)!fchownat(p->dir, p->name, uid, p->st.st_gid, AT_SYMLINK_NOFOLLOW);
+}
+
 static int write_place(struct tool_job *c, const struct place *p, const char *path, struct str text,
                        struct err *e)
 {
@@ -332,10 +339,8 @@ static int write_place(struct tool_job *c, const struct place *p, const char *pa
     snprintf(file, sizeof file, "/proc/self/fd/%d/%s", p->dir, p->name);
     int rc =
         path_write_atomic(file, text, p->exists ? p->st.st_mode & 0777 : 0666 & ~c->umask, NULL);
-    if (rc == 0 && p->exists && p->st.st_uid != geteuid()) { // root, in a user's tree
-        rc = fchownat(p->dir, p->name, p->st.st_uid, p->st.st_gid, AT_SYMLINK_NOFOLLOW) == 0
-                 ? 0
-                 : -errno;
+    if (rc == 0 && p->exists) {
+        keep_owner(p);
     }
     return rc == 0 ? 0 : err_set(e, rc, "cannot write '%s': %s", path, err_text(rc));
 }

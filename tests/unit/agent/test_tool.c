@@ -510,6 +510,40 @@ TEST(a_file_is_written_with_its_directories_and_keeps_its_mode)
     end();
 }
 
+TEST(a_file_keeps_its_group)
+{
+    struct stat st;
+    gid_t groups[64] = {4242};
+    begin();
+    int n = geteuid() == 0 ? 1 : getgroups(ARRAY_LEN(groups), groups);
+    for (int i = 0; i < n; i++) {
+        CHECK_INT(chown(boxed_path("ws/file"), (uid_t)-1, groups[i]), 0);
+        call("edit_file", "{'path': 'file', 'old': 'mine', 'new': 'mine'}");
+        CHECK(got.success && stat(boxed_path("ws/file"), &st) == 0 && st.st_gid == groups[i]);
+    }
+    end();
+}
+
+TEST(a_file_of_another_user_that_could_be_replaced_is_told_as_written)
+{
+    if (geteuid() != 0) {
+        test_skip("only root makes files of another user");
+    }
+    setenv("TMPDIR", "/var/tmp", 1);
+    char *ws = path_join(test_dir(), "ws"), *theirs = path_join(ws, "theirs");
+    CHECK_INT(path_mkdirs(ws, 0777, NULL), 0);
+    CHECK_INT(path_write_atomic(theirs, STR("old"), 0644, NULL), 0);
+    boxed_begin_as_nobody();
+    boxed_end();
+    begin();
+    call("edit_file", "{'path': 'theirs', 'old': 'old', 'new': 'new'}");
+    CHECK_STR(got.error, "");
+    CHECK(boxed_holds("ws/theirs", "new"));
+    end();
+    free(theirs);
+    free(ws);
+}
+
 TEST(file_tools_write_where_commands_may)
 {
     static const struct {
