@@ -175,8 +175,9 @@ int tool__read_file(struct tool_job *c, const char *path, struct buf *out, struc
 
 /// Where a file is to be written: its directory, open, and its name in it.
 struct place {
-    int dir;
-    char *name;     // in the arena
+    int dir;        // of a new file the nearest that exists; -1: not found
+    char *missing;  // the directories from there, to be made; "" for none
+    char *name;     // in the arena, as `missing`
     struct stat st; // of the file, if it exists
     bool exists;
 };
@@ -269,39 +270,31 @@ static int clean_rest(struct tool_job *c, const char *rest, const char *path, ch
     return 0;
 }
 
-/// The place of a new file: from the nearest directory that exists, missing ones are created.
+/// The place of a new file: nothing is made yet.
 static int find_new(struct tool_job *c, const char *path, struct place *p, struct err *e)
 {
     struct stat st;
     struct str up = path_dir(str_of(path));
-    int fd;
     if (lstat(path, &st) == 0) {
         return err_set(e, ERR_DENIED, "'%s' is a symbolic link that leads nowhere", path);
     }
-    while ((fd = open_path(arena_strdup(&c->arena, up))) < 0 && errno == ENOENT && up.n > 1) {
+    while ((p->dir = open_path(arena_strdup(&c->arena, up))) < 0 && errno == ENOENT && up.n > 1) {
         up = path_dir(up);
     }
-    char *real = fd >= 0 ? real_path(c, fd) : NULL;
+    char *real = p->dir >= 0 ? real_path(c, p->dir) : NULL;
     if (real == NULL) {
-        int rc = err_sys(e, "cannot open the directory of '%s'", path);
-        if (fd >= 0) {
-            close(fd);
-        }
-        return rc;
+        return err_sys(e, "cannot open the directory of '%s'", path);
     }
     char *rest;
     int rc = clean_rest(c, path + up.n, path, &rest, e);
     rc = rc == 0 ? check_writable(c, join(c, real, rest), path, e) : rc;
-    if (rc < 0) {
-        close(fd);
-        return rc;
+    if (rc == 0) {
+        struct str name = path_base(str_of(rest));
+        size_t n_dirs = (size_t)(name.p - rest);
+        p->name = arena_strdup(&c->arena, name);
+        p->missing = arena_strdup(&c->arena, (struct str){rest, n_dirs > 0 ? n_dirs - 1 : 0});
     }
-    struct str name = path_base(str_of(rest));
-    size_t n_dirs = (size_t)(name.p - rest);
-    p->name = arena_strdup(&c->arena, name);
-    char *dirs = arena_strdup(&c->arena, (struct str){rest, n_dirs > 0 ? n_dirs - 1 : 0});
-    p->dir = make_dirs(fd, dirs, c->umask, path, e);
-    return p->dir < 0 ? p->dir : 0;
+    return rc;
 }
 
 /// Note what the write changes in c->diff. A file that is not text has no diff; of a very long diff the beginning is
@@ -326,10 +319,14 @@ static void keep_owner(const struct place *p)
     (void)!fchownat(p->dir, p->name, uid, p->st.st_gid, AT_SYMLINK_NOFOLLOW);
 }
 
-static int write_place(struct tool_job *c, const struct place *p, const char *path, struct str text,
+static int write_place(struct tool_job *c, struct place *p, const char *path, struct str text,
                        struct err *e)
 {
     char file[64 + NAME_MAX];
+    p->dir = p->exists ? p->dir : make_dirs(p->dir, p->missing, c->umask, path, e);
+    if (p->dir < 0) {
+        return p->dir;
+    }
     char *dir = c->env.to_editor ? real_path(c, p->dir) : NULL;
     if (dir != NULL) { // the editor writes it, and updates its buffer
         c->wanted = join(c, dir, p->name);
@@ -356,19 +353,15 @@ int tool__write(struct tool_job *c, const char *path, struct str text, struct er
     if (fd < 0 && errno != ENOENT) {
         return err_sys(e, "cannot open '%s'", path);
     }
-    rc = fd >= 0          ? find_existing(c, fd, path, &p, e)
-         : c->env.preview ? 0
-                          : find_new(c, path, &p, e);
+    rc = fd >= 0 ? find_existing(c, fd, path, &p, e) : find_new(c, path, &p, e);
     if (fd >= 0) {
         close(fd);
     }
-    if (rc < 0 || c->env.preview) {
-        if (p.dir >= 0) {
-            close(p.dir);
-        }
-        return c->env.preview && c->guarded ? 0 : rc;
+    if (rc == 0 && !c->env.preview) {
+        rc = write_place(c, &p, path, text, e);
     }
-    rc = write_place(c, &p, path, text, e);
-    close(p.dir);
-    return rc;
+    if (p.dir >= 0) {
+        close(p.dir);
+    }
+    return c->env.preview && c->guarded ? 0 : rc;
 }

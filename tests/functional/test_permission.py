@@ -147,6 +147,22 @@ def test_rules_of_the_configuration_deny_over_ask_over_allow(home, start_hub, wo
     assert call(home, "DELETE", "/permission/permission.0", status=409)["code"] == "CONFLICT"
 
 
+def test_nobody_is_asked_about_a_new_file_that_cannot_be_written(home, hub, work):
+    work.mkdir()
+    (work / "nowhere").symlink_to("missing/file")
+    paths = ["/var/tmp/afloat-elsewhere/new.txt", ".git/hooks/x", "nowhere"]
+    s = Session(home, work, [one_call("write_file", path=p, content="x") for p in paths]
+                + [{"text": "x"}, one_call("write_file", path="new/dir/a.txt", content="x"), {"text": "y"}], permission="ask")
+    assert s.ask()["state"] == "completed" and s.events("permission.requested") == []
+    errors = [e["error"] for e in s.events("tool.completed")]
+    assert len(errors) == 3 and all(word in error for word, error in zip(("outside", ".git", "leads nowhere"), errors))
+    [request] = s.ask()["pending"]
+    assert not (work / "new").exists()
+    answer(s, request, decision="allow")
+    s.wait_for("turn.completed", turn="t2")
+    assert (work / "new/dir/a.txt").read_text() == "x"
+
+
 def test_a_rule_judges_the_file_that_the_tool_opens(home, start_hub, work):
     (home.dir / "config.toml").write_text(
         '[[permission]]\ntool = "write_file"\nmatch = "docs/src/**"\ndecision = "deny"\n'

@@ -351,6 +351,18 @@ def test_an_agent_that_develops_a_plugin_asks_with_the_diff(home, hub, work):
     retry(lambda: call(home, "POST", "/command/mine:hi", {})["output"] == "better")
 
 
+def test_a_new_file_of_a_plugin_is_asked_about_once(home, hub, work):
+    save(work / "mine" / "init.lua", HELLO)
+    home.ok("plugin", "add", str(work / "mine"))
+    s = Session(home, work, [one_call("write_file", path="mine/new.lua", content="return {}\n"), {"text": "x"}],
+                permission="ask")
+    [request] = s.ask()["pending"]
+    s.call("POST", f"/permission/{request['request_id']}", {"decision": "allow"})
+    s.wait_for("turn.completed")
+    assert [e["by"] for e in s.events("permission.requested")] == ["sandbox"]
+    assert (work / "mine" / "new.lua").read_text() == "return {}\n"
+
+
 def test_a_refused_change_of_a_plugin_is_not_made(home, hub, work):
     _, (edit, _) = develop(home, work, "deny")
     assert not edit[0] and edit[2].startswith("denied by")
