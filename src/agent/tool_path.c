@@ -32,6 +32,14 @@ static int open_path(const char *path)
     return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
+/// Is `path`, which ends in the kernel's mark of a deleted file, the name of this one all the same?
+static bool is_named_so(int fd, const char *path)
+{
+    struct stat open, named;
+    return fstat(fd, &open) == 0 && lstat(path, &named) == 0 && open.st_dev == named.st_dev &&
+           open.st_ino == named.st_ino;
+}
+
 /// The real path of an open file, in the arena; NULL: it has none, or was deleted.
 static char *real_path(struct tool_job *c, int fd)
 {
@@ -39,10 +47,11 @@ static char *real_path(struct tool_job *c, int fd)
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof path);
     struct str real = {path, n > 0 ? (size_t)n : 0};
-    if (real.n == 0 || real.n == sizeof path || path[0] != '/' || str_ends(real, " (deleted)")) {
+    if (real.n == 0 || real.n == sizeof path || path[0] != '/') {
         return NULL;
     }
-    return arena_strdup(&c->arena, real);
+    char *found = arena_strdup(&c->arena, real);
+    return !str_ends(real, " (deleted)") || is_named_so(fd, found) ? found : NULL;
 }
 
 static bool is_kernel_made(int fd)

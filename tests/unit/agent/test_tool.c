@@ -510,6 +510,21 @@ TEST(a_file_is_written_with_its_directories_and_keeps_its_mode)
     end();
 }
 
+TEST(a_file_may_be_called_deleted)
+{
+    begin();
+    boxed_save("ws/x (deleted)", "here");
+    call("read_file", "{'path': 'x (deleted)'}");
+    check_good("here");
+    call("edit_file", "{'path': 'x (deleted)', 'old': 'here', 'new': 'there'}");
+    CHECK(got.success && boxed_holds("ws/x (deleted)", "there"));
+    call("write_file", "{'path': 'd (deleted)/y', 'content': 'new'}");
+    CHECK(got.success);
+    call("list_files", "{'path': 'd (deleted)'}");
+    check_good("y\n");
+    end();
+}
+
 TEST(a_file_keeps_its_group)
 {
     struct stat st;
