@@ -4,7 +4,8 @@
 // there. So they are used only when the user has trusted their bytes, like a project's code.
 //
 // They are read here, outside of the box, and go to the provider. A command can make AGENTS.md a link to any file, so
-// what leads out of the project is not read, also where the user trusts whatever the project will hold.
+// what leads out of the project or to something hidden is not read, also where the user trusts whatever the project
+// will hold.
 
 #include "agent/prompt.h"
 
@@ -12,6 +13,7 @@
 
 #include "base/path.h"
 #include "hook/args.h"
+#include "sandbox/box.h"
 #include "trust/trust.h"
 
 static const char builtin_instructions[] =
@@ -26,11 +28,27 @@ static const char builtin_instructions[] =
 
 // ---- files --------------------------------------------------------------------------------------
 
+/// May a tool read what is at `rel`? Only a link can lead to something else than instructions.
+static bool may_be_shown(const struct prompt_files *f, const char *rel)
+{
+    const char *root = f->place->root;
+    const struct box_policy policy = {
+        .mode = BOX_READ_ONLY, .working_dir = root, .hide = f->hide, .home = f->home};
+    struct box *box = NULL;
+    char *path = path_join(root, rel), *real = realpath(path, NULL);
+    bool may = real != NULL && (strcmp(real, path) == 0 || (box_new(&box, &policy, NULL) == 0 &&
+                                                            box_may_read(box, real, NULL)));
+    box_free(box);
+    free(real);
+    free(path);
+    return may;
+}
+
 static int read_instruction(void *arg, const char *rel)
 {
     struct prompt_files *f = arg;
     struct tree t;
-    if (trust_read_item(&t, f->place->root, rel, NULL) == 0) {
+    if (may_be_shown(f, rel) && trust_read_item(&t, f->place->root, rel, NULL) == 0) {
         if (t.is_file) {
             struct arena *a = &f->found.arena;
             struct str text = t.files.p[0].bytes;
@@ -100,7 +118,7 @@ static void on_read(void *arg)
 }
 
 struct prompt_files *prompt_files_read(struct lane *lane, const char *home, const char *dir,
-                                       const struct trust *trust,
+                                       const char *const *hide, const struct trust *trust,
                                        void (*done)(struct prompt_files *f, void *arg), void *arg)
 {
     struct prompt_files *f = xcalloc(1, sizeof *f);
@@ -110,6 +128,7 @@ struct prompt_files *prompt_files_read(struct lane *lane, const char *home, cons
                                .trust = trust,
                                .done = done,
                                .arg = arg};
+    f->hide = arena_copy_list(&f->found.arena, hide);
     work_submit(lane, work_mount_key(dir != NULL ? dir : home), read_files, on_read, f);
     return f;
 }

@@ -32,6 +32,7 @@ struct prompt_files {
     vec(struct prompt_file) instructions;
     // private
     char *home, *dir;
+    const char *const *hide;
     struct trust_place *place;
     struct skills found;
     void (*done)(struct prompt_files *f, void *arg);
@@ -39,10 +40,11 @@ struct prompt_files {
     const struct trust *trust;
 };
 
-/// Read the files for a session in `dir`. `done` is called on the loop thread, never from inside, and may free `f`.
+/// Read the files for a session in `dir`. Instructions that are a link to a file that tools may not read, as `hide`
+/// (sandbox.hide) and `home` have it, are left out. `done` is called on the loop thread, never from inside, and may free `f`.
 /// `trust` is used right before that.
 struct prompt_files *prompt_files_read(struct lane *lane, const char *home, const char *dir,
-                                       const struct trust *trust,
+                                       const char *const *hide, const struct trust *trust,
                                        void (*done)(struct prompt_files *f, void *arg), void *arg);
 void prompt_files_free(struct prompt_files *f); // after `done`; NULL is allowed
 

@@ -578,6 +578,7 @@ static void on_looked(struct prompt_files *f, void *arg)
 void agent_session_look(struct session *s, agent_session_cb *cb, void *arg)
 {
     const struct hub_parts *hub = s->agent->o.hub;
-    prompt_files_read(s->agent->files, hub->home->dir, s->working_dir, hub->trust, on_looked,
-                      asking_new(s->agent, str_of(s->id), cb, arg));
+    prompt_files_read(s->agent->files, hub->home->dir, s->working_dir,
+                      config_strings(agent__session_config(s), "sandbox.hide"), hub->trust,
+                      on_looked, asking_new(s->agent, str_of(s->id), cb, arg));
 }

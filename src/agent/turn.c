@@ -192,8 +192,9 @@ static void load(struct turn *t)
     t->ctx.model = str_of(t->s->model);
     t->n_loading = 4;
     agent__session_load(t->s, on_loaded, t);
-    prompt_files_read(a->files, a->o.hub->home->dir, t->s->working_dir, a->o.hub->trust, on_files,
-                      t);
+    prompt_files_read(a->files, a->o.hub->home->dir, t->s->working_dir,
+                      config_strings(agent__session_config(t->s), "sandbox.hide"), a->o.hub->trust,
+                      on_files, t);
     if (t->s->role.bot.n != 0 && kit->learn != NULL) {
         t->n_loading++;
         kit->learn(kit->arg, t->s, &t->lore, loaded, t);

@@ -196,17 +196,19 @@ def test_settings_kept_elsewhere_by_a_link_cannot_be_written(home, start_hub, wo
 
 def test_instructions_of_a_followed_project_do_not_lead_out_of_it(home, start_hub, work, tmp_path):
     hidden = tmp_path / "hidden"
-    (home.dir / "config.toml").write_text(f'[sandbox]\nhide = ["{hidden}"]\n')
+    (home.dir / "config.toml").write_text(f'[sandbox]\nhide = ["{hidden}", "{work}/inner"]\n')
     start_hub()
     save(hidden / "key", "the secret\n")
+    save(work / "inner" / "key", "the secret of the project\n")
     save(work / "docs" / "rules.md", "Be brief.\n")
     (work / "a").mkdir()
     (work / "a" / "AGENTS.md").symlink_to("../docs/rules.md")
     (work / ".afloat" / "skills").mkdir(parents=True)
     home.ok("trust", str(work), "--follow")
     (work / ".afloat" / "skills" / "leak.md").symlink_to(hidden / "key")
-    s = Session(home, work / "a")
-    assert play(s, one_call(cmd=f"ln -s {hidden}/key CLAUDE.md"), {"text": "end"})[0][0]
+    s = Session(home, work / "a", writable=[str(work)])
+    links = f"ln -s {hidden}/key CLAUDE.md && ln -s a/../inner/key ../AGENTS.md"
+    assert play(s, one_call(cmd=links), {"text": "end"})[0][0]
     play(s, one_call("skill", name="leak"), {"text": "end"})
     text = (home.dir / "sessions" / s.id / "requests.jsonl").read_text()
     assert "Be brief." in s.requests()[-1]["body"]["system"] and "the secret" not in text
