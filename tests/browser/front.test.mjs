@@ -376,6 +376,40 @@ export default definePlugin({ panels: [{ id: "low", title: "Low", component: () 
     await close();
   },
 
+  async "a plugin's values that cannot be shown take nothing else with them"({ browser, hub }) {
+    const plugin = (outputs) => `import { definePlugin } from "afloat";
+import { forwardRef } from "react";
+const Star = forwardRef((props, ref) => <i ref={ref}>star</i>);
+const Tab = () => <p>the tab</p>;
+export default definePlugin({ ${outputs} });`;
+    const { page, watched, palette, message, close } = await open(browser, hub);
+    watched.allow.push(/'(icon|shortcut|group|detail)' must be/, /React error #31/, /objects are not valid/);
+    const told = (text) => row(hub, "odd").then((r) => JSON.stringify([r.front_error, r.diagnostics]).includes(text), () => false);
+    const command = (more) => `commands: [{ id: "c", title: "Odd one", run() {}, ${more} }]`;
+    const refused = { icon: 'leftTabs: [{ id: "t", title: "Odd tab", icon: Star, component: Tab }]', shortcut: command("shortcut: 7"), group: command("group: {}") };
+    for (const [field, outputs] of Object.entries(refused)) {
+      save(hub, "odd", { "front/index.tsx": plugin(outputs) });
+      await until(() => told(`'${field}' must be`), `${field} is refused`);
+      await message.press("x"); // a shortcut is looked up
+      equal(await message.isVisible(), true, `the page goes on (${field}):`);
+    }
+    save(hub, "odd", { "front/index.tsx": plugin(`
+  leftTabs: [{ id: "t", title: "Odd tab", icon: [Star], component: Tab }],
+  commands: [{ id: "c", title: "Say an error", run: (hub) => { hub.toast(new Error("a hole in the hull")); hub.toast("still afloat", "success"); } }],
+  catalogs: [{ id: "k", title: "Odd finds", search: () => [{ id: "1", title: "a find", detail: {} }], onSelect() {} }]`) });
+    await page.getByRole("tab", { name: "Odd tab" }).click();
+    await page.getByText("the tab").waitFor();
+    await page.keyboard.press("Control+k");
+    await palette.getByRole("combobox").fill("Say an error");
+    await until(() => told("'detail' must be"), "the detail is refused");
+    await palette.getByRole("option", { name: /^Say an error/ }).click();
+    await page.getByRole("status").filter({ hasText: "still afloat" }).waitFor();
+    await page.getByRole("status").filter({ hasText: "a hole in the hull" }).waitFor();
+    equal(await message.isVisible(), true, "the page goes on");
+    remove(hub, "odd");
+    await close();
+  },
+
   async "an agent sees and drives the page"({ browser, hub }) {
     save(hub, "notes", { "front/index.tsx": notes("one").replace("open: true", "open: false") });
     hub.write("read.me", "hello\n");

@@ -81,6 +81,26 @@ export default definePlugin({
     fs.rmSync(path.join(hub.home, "plugins/vile"), { recursive: true });
   },
 
+  async "no text or name of a model takes the page away"({ browser, hub }) {
+    hub.write("x.constructor", "int x;\n");
+    const s = await hub.session(hub.scenario([
+      { text: `${">".repeat(5000)} deep`, tool_calls: [{ name: "read_file", input: { path: "x.constructor" } }, { name: "constructor", input: {} }] }, { text: "shallow" },
+    ]));
+    await hub.turn(s.id, "go");
+    const p = await open(browser, hub);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.talk.getByText("shallow", { exact: true }).waitFor();
+    await p.talk.getByText(">>>> deep").waitFor();
+    await p.talk.locator('[data-tool="read_file"] .tool-head').click();
+    await p.talk.getByText("int x;").waitFor();
+    p.watched.allow.push(/404/);
+    await p.page.goto(`${hub.origin}/#/session/constructor`);
+    await p.talk.getByText("The conversation could not be read").waitFor();
+    equal(await p.message.inputValue(), "");
+    equal(await p.page.getByRole("alert").filter({ hasText: "failed" }).count(), 0, "error cards:");
+    await p.close();
+  },
+
   async "the policy forbids inline script, other hosts and frames; files are cached for good"({ browser, hub }) {
     const p = await open(browser, hub);
     const get = (url) => p.page.evaluate(async (u) => {

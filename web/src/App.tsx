@@ -135,11 +135,11 @@ function Welcome() {
 }
 
 /** The providers that plugins contribute, one inside the other; without one that fails. */
-function Providers({ children }: { children: ReactNode }) {
+function Providers({ session, children }: { session: string | null; children: ReactNode }) {
   const providers = useOutputs("providers");
   return providers.reduceRight<ReactNode>((inner, p) => (
     <Boundary key={p.key} what={`${p.owner}: provider ${p.id}`} owner={p.owner} reset={p.component} instead={inner}><p.component>{inner}</p.component></Boundary>
-  ), <Boundary what="The page" owner="afloat">{children}</Boundary>);
+  ), <Boundary what="The page" owner="afloat" reset={session}>{children}</Boundary>);
 }
 
 function Bindings() {
@@ -161,7 +161,7 @@ export function App() {
   useEffect(() => { document.documentElement.dataset.theme = look; }, [look]);
   useEffect(() => { document.title = row ? `${row.state === "waiting" ? "● " : ""}${sessionTitle(row)} · Afloat` : "Afloat"; }, [row]);
   return (
-    <Providers>
+    <Providers session={id}>
       <div className="app" data-cover={over} data-dock={wanted} data-sidebar={shown}
         style={{ "--left": `${left}px`, "--right": `${right}px` } as React.CSSProperties}>
         <a className="skip" href="#message" onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("[aria-label=Message]")?.focus(); }}>To the message</a>

@@ -19,6 +19,8 @@ import { createKept, createStore, useStore } from "../lib/store";
 import { currentSession, dismiss, toast } from "../lib/ui";
 
 const drafts = createKept<Record<string, string>>("drafts", {}, true);
+/** The key comes from the address, so it may be "constructor". */
+const kept = <T,>(all: Record<string, T>, key: string): T | undefined => (Object.hasOwn(all, key) ? all[key] : undefined);
 const attached = createStore<Record<string, readonly Picture[]>>({}); // pictures of a draft
 const NONE: readonly Picture[] = [];
 const HOME = "new"; // the draft of no session
@@ -32,7 +34,7 @@ export function writeDraft(session: string | null, text: string): void {
 /** Add a file to the message of the session on screen. */
 export function mention(path: string): void {
   const key = currentSession.get() ?? HOME;
-  const text = drafts.get()[key] ?? "";
+  const text = kept(drafts.get(), key) ?? "";
   writeDraft(key, `${text}${text === "" || /\s$/.test(text) ? "" : " "}@${path} `);
 }
 
@@ -113,7 +115,7 @@ function Status({ id }: { id: string }) {
 /** `row` may come later than `id`: what is typed belongs to the session all the same. */
 export function Composer({ id, row }: { id: string | null; row: SessionRow | undefined }) {
   const key = id ?? HOME;
-  const text = useStore(drafts, (d) => d[key] ?? "");
+  const text = useStore(drafts, (d) => kept(d, key) ?? "");
   const setText = (next: string) => drafts.set((d) => {
     const { [key]: _, ...rest } = d;
     return next === "" ? rest : { ...rest, [key]: next };
@@ -124,8 +126,8 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
   const [hidden, setHidden] = useState(false);
   const [past, setPast] = useState(-1); // how far back in what was said; -1: the draft
   const [busy, setBusy] = useState(false);
-  const pictures = useStore(attached, (a) => a[key] ?? NONE);
-  const setPictures = (change: (all: readonly Picture[]) => readonly Picture[]) => attached.set((a) => ({ ...a, [key]: change(a[key] ?? NONE) }));
+  const pictures = useStore(attached, (a) => kept(a, key) ?? NONE);
+  const setPictures = (change: (all: readonly Picture[]) => readonly Picture[]) => attached.set((a) => ({ ...a, [key]: change(kept(a, key) ?? NONE) }));
   const state = useStore(link);
   const dir = useDirs()[0];
   const running = row?.state === "running" || row?.state === "waiting";
@@ -187,7 +189,7 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
       setPictures((all) => all.filter((p) => !pictures.includes(p))); // others may have come meanwhile
     } catch (e) {
       const told = toast(`Not sent: ${explain(e)}`, "error");
-      drafts.set((d) => ({ ...d, [key]: d[key] ? `${said}\n${d[key]}` : said })); // nothing typed is lost
+      drafts.set((d) => ({ ...d, [key]: kept(d, key) ? `${said}\n${d[key]}` : said })); // nothing typed is lost
       if (target && e instanceof Problem && e.status === 0 && (await conversation(target).arrived(words, since))) { // nor said twice
         dismiss(told);
         drafts.set((d) => ({ ...d, [key]: (d[key] ?? "").replace(said, "").replace(/^\n/, "") }));

@@ -1,6 +1,7 @@
 import { memo, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
 import { VList, type VListHandle } from "virtua";
 import { PermissionCard, QuestionCard } from "./Ask";
+import { Boundary } from "./Boundary";
 import { CopyButton } from "./Code";
 import { Icon } from "./Icon";
 import { ToolCard } from "./Tool";
@@ -215,7 +216,7 @@ export function ConversationView({ id }: { id: string }) {
       {n > 0 && (
         <div className="talk">
           <VList ref={list} data={snap.items} className="scroller" onScroll={onScroll} tabIndex={0} aria-label="Messages" role="group" bufferSize={400}>
-            {(item) => <div key={item.key} className={`row row-${item.kind}`}><div className="column"><Row item={item} session={id} asks={item === snap.items[question]} /></div></div>}
+            {(item) => <div key={item.key} className={`row row-${item.kind}`}><div className="column"><Boundary what="This part of the conversation" owner="afloat" reset={item}><Row item={item} session={id} asks={item === snap.items[question]} /></Boundary></div></div>}
           </VList>
           {away && !(asked && answerable) && (
             <button type="button" className="to-end" onClick={() => (asked ? list.current?.scrollToIndex(question, { align: "end" }) : toEnd())}>

@@ -150,6 +150,7 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
         void Promise.resolve().then(() => c.search(query)).then((items) => {
           if (!on) return;
           if (!Array.isArray(items) || items.some((i) => typeof i?.title !== "string")) throw new Error("search() must give a list of { id, title }");
+          if (items.some((i) => typeof (i.detail ?? "") !== "string")) throw new Error("search(): 'detail' must be a text");
           const made = items.slice(0, 20).map((item) => ({
             id: `k:${c.key}:${item.id}`, title: item.title, detail: item.detail, group: c.title, owner: c.owner, run: () => c.onSelect(item, hub),
           }));

@@ -237,7 +237,7 @@ export function Sidebar() {
               leftTab.set(to.id);
               document.getElementById(`tab-${to.key}`)?.focus();
             }}>
-            {t.icon ?? <Icon name="panel" />}<span>{t.title}</span>
+            <Boundary what={`${t.owner}: icon of ${t.title}`} owner={t.owner} reset={t.icon} instead={<Icon name="panel" />}>{t.icon ?? <Icon name="panel" />}</Boundary><span>{t.title}</span>
             {t.key === "sessions" && waiting > 0 && <b className="count" title={`${waiting} need you`}>{waiting}<i className="sr-only"> need you</i></b>}
           </button>
         ))}

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { Boundary } from "./Boundary";
 import { Icon } from "./Icon";
 import { useStore } from "../lib/store";
 import { dismiss, toasts, type Toast } from "../lib/ui";
@@ -23,5 +24,5 @@ function Line({ t }: { t: Toast }) {
 
 export function Toasts() {
   const all = useStore(toasts);
-  return <div className="toasts">{all.map((t) => <Line key={t.id} t={t} />)}</div>;
+  return <div className="toasts">{all.map((t) => <Boundary key={t.id} what="A message" owner="afloat" instead={null}><Line t={t} /></Boundary>)}</div>;
 }

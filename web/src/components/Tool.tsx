@@ -73,7 +73,7 @@ export const ToolCard = memo(function ToolCard({ call, session, changedBy }: { c
   return (
     <div className={`tool ${call.state}`} data-tool={call.tool} data-state={call.state}>
       <button type="button" className="tool-head" aria-expanded={open} onClick={toggle}>
-        <span className="tool-icon"><Icon name={icons[call.tool] ?? "gear"} /></span>
+        <span className="tool-icon"><Icon name={Object.hasOwn(icons, call.tool) ? icons[call.tool]! : "gear"} /></span>
         <span className="tool-name">{call.tool}</span>
         <span className="tool-subject">{subject(call)}</span>
         {changedBy && <span className="chip" title={`changed by ${changedBy}`}>{changedBy}</span>}

@@ -45,7 +45,8 @@ const byEnding: Record<string, string> = {
 export function languageOf(path: string): string {
   const name = baseName(path);
   if (/^makefile$/i.test(name)) return "makefile";
-  return byEnding[name.split(".").at(-1)?.toLowerCase() ?? ""] ?? "";
+  const ending = name.split(".").at(-1)!.toLowerCase();
+  return Object.hasOwn(byEnding, ending) ? byEnding[ending]! : ""; // a name may end with .constructor
 }
 
 export const plural = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s"}`;

@@ -28,7 +28,7 @@ export const hub: Hub & { call: typeof call } = {
   call,
   on: onEvent,
   openPanel: (id, params) => openPanel(id, params),
-  toast: (text, kind) => void toast(text, kind),
+  toast: (text, kind) => void toast(String(text), kind), // a plugin may give its error as it is
   get session() {
     return currentSession.get();
   },

@@ -99,7 +99,16 @@ const blocks = (tokens: Token[]): ReactNode[] => tokens.map((t, key) => <Block k
 /** A block renders again only when its text changed: while an answer streams, that is its last one. */
 const Block = memo(({ token }: { token: Token }) => block(token), (a, b) => a.token.raw === b.token.raw && a.token.type === b.token.type);
 
+/** marked calls itself for each quote inside a quote: thousands are more than the stack holds. */
+function lex(text: string): Token[] | null {
+  try {
+    return new Lexer({ gfm: true }).lex(text);
+  } catch {
+    return null;
+  }
+}
+
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  const tokens = useMemo(() => new Lexer({ gfm: true }).lex(text), [text]);
-  return <div className="md">{blocks(tokens)}</div>;
+  const tokens = useMemo(() => lex(text), [text]);
+  return <div className="md">{tokens ? blocks(tokens) : <p dir="auto" className="unread">{text}</p>}</div>;
 });

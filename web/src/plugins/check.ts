@@ -1,4 +1,5 @@
 // Is what a module exports a front plugin? Checked whole before anything of it is used.
+import { isValidElement } from "react";
 import type { FrontPlugin } from "../../sdk";
 import { kinds, type Kind } from "../lib/registry";
 
@@ -6,15 +7,18 @@ const isComponent = (v: unknown): boolean =>
   typeof v === "function" || (typeof v === "object" && v !== null && "$$typeof" in v);
 const isFunction = (v: unknown): boolean => typeof v === "function";
 const isText = (v: unknown): boolean => typeof v === "string" && v !== "";
+const isPlain = (v: unknown): boolean => v === undefined || v === null || typeof v === "string";
+/** What React draws, as far as one sees that without drawing it. */
+const isDrawn = (v: unknown): boolean => isPlain(v) || typeof v === "number" || typeof v === "boolean" || Array.isArray(v) || isValidElement(v);
 
 type Check = [field: string, ok: (v: unknown) => boolean, what: string];
 const component: Check = ["component", isComponent, "a component"];
 const title: Check = ["title", isText, "a text"];
 const must: Record<Kind, Check[]> = {
   panels: [title, component],
-  commands: [title, ["run", isFunction, "a function"]],
+  commands: [title, ["run", isFunction, "a function"], ["shortcut", isPlain, "a text"], ["group", isPlain, "a text"]],
   catalogs: [title, ["search", isFunction, "a function"], ["onSelect", isFunction, "a function"]],
-  leftTabs: [title, component],
+  leftTabs: [title, ["icon", isDrawn, "an element or a text, like <Star />"], component],
   surfaceResolvers: [["kind", isText, "a text"], ["resolve", isFunction, "a function"]],
   bindings: [component],
   providers: [component],
