@@ -160,6 +160,51 @@ export const tests = {
     await p.close();
   },
 
+  async "a diff shows lines that look like its own heads, and counts them"({ browser, hub }) {
+    hub.write("query.sql", "select 1;\n-- note\n--- a/other\nselect 2;\n");
+    const s = await hub.session(hub.scenario([
+      { tool_calls: [{ name: "edit_file", input: { path: "query.sql", old: "-- note\n--- a/other\n", new: "++ b/x\n@@ -1 +1 @@\ndiff --git a/y b/y\n" } }] }, { text: "edited" },
+    ]));
+    await hub.turn(s.id, "go");
+    const p = await open(browser, hub);
+    await show(p, hub, s.id);
+    const diff = p.talk.locator(".diff");
+    await diff.getByText("select 2;").waitFor();
+    equal(await diff.locator(".diff-head").allInnerTexts(), ["query.sql\n+3 −2"]);
+    equal(await diff.locator(".diff-line.del .diff-text").allInnerTexts(), ["-- note", "--- a/other"]);
+    equal(await diff.locator(".diff-line.add .diff-text").allInnerTexts(), ["++ b/x", "@@ -1 +1 @@", "diff --git a/y b/y"]);
+    equal(await diff.locator(".diff-line.same .diff-text").allInnerTexts(), ["select 1;", "select 2;"]);
+    await p.close();
+  },
+
+  async "a run's diff names every file: binary, moved, of another mode; a patch that is cut off says so"({ browser, hub }) {
+    const repo = path.join(hub.project, "cargo");
+    const git = (...args) => execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...args], { cwd: repo });
+    hub.write("cargo/old name.txt", "one\ntwo\nthree\n");
+    hub.write("cargo/tool.sh", "true\n");
+    hub.write("cargo/a.txt", "first\n");
+    git("init", "-q");
+    git("add", ".");
+    git("commit", "-q", "-m", "begin");
+    hub.scenario([{ tool_calls: [{ name: "shell", input: { cmd: "git mv 'old name.txt' new.txt; chmod +x tool.sh; printf 'a\\0b' > x.bin; echo second >> a.txt" } }] }, { text: "done" }]);
+    await hub.api("POST", "/bots", { name: "stevedore", description: "d", instructions: "Load.", provider: "play" });
+    const run = await hub.api("POST", "/bots/stevedore/runs", { prompt: "load", working_dir: repo, iterations: 1 });
+    const p = await open(browser, hub);
+    await p.page.route("**/diff", async (route) => route.fulfill({ json: { ...await hub.api("GET", new URL(route.request().url()).pathname), cut: true } }));
+    await hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: "run", params: { key: run.run_id, run: run.run_id } } });
+    const panel = p.page.locator('[data-panel-id="afloat.run"]');
+    await panel.getByText("is cut off", { exact: false }).waitFor();
+    const heads = await panel.locator(".diff-head .mono").allInnerTexts();
+    equal(heads.sort(), ["a.txt", "new.txt", "tool.sh", "x.bin"]);
+    const file = (name) => panel.locator(".diff-file").filter({ has: p.page.locator(".diff-head .mono").getByText(name, { exact: true }) });
+    equal(await file("a.txt").locator(".diff-line.same .diff-text").allInnerTexts(), ["first"]);
+    equal(await file("tool.sh").locator(".diff-line.meta .diff-text").allInnerTexts(), ["old mode 100644", "new mode 100755"]);
+    assert((await file("new.txt").innerText()).includes("rename from old name.txt"), "where it came from");
+    assert((await file("x.bin").innerText()).includes("GIT binary patch"), "it is binary");
+    equal(await panel.locator(".diff-line.same").count(), 1, "encoded bytes are shown as lines:");
+    await p.close();
+  },
+
   async "a session is renamed, forked, found and ended"({ browser, hub }) {
     const s = await hub.session();
     await hub.turn(s.id, "what is Afloat?");

@@ -248,7 +248,7 @@ export function RunView({ params, setTitle }: PanelProps) {
       <Failed error={diff.error} />
       {over && !diff.data && !diff.error && <p className="dim"><span className="spinner" aria-hidden="true" /> Reading the changes</p>}
       {diff.data && (diff.data.patch
-        ? <><p className="summary"><span>{plural(diff.data.files.length, "file")}</span> <ins>+{diff.data.added}</ins> <del>−{diff.data.removed}</del></p><Diff diff={diff.data.patch} /></>
+        ? <><p className="summary"><span>{plural(diff.data.files.length, "file")}</span> <ins>+{diff.data.added}</ins> <del>−{diff.data.removed}</del></p>{diff.data.cut && <p className="banner"><span>The patch is too long and is cut off: <code>git diff</code> on the run's branch shows all of it.</span></p>}<Diff diff={diff.data.patch} /></>
         : <Empty icon="check" title="No changes" />)}
       {asking && <Confirm title={words[asking][0]} text={words[asking][1]} action={words[asking][2]} onClose={() => setAsking(null)} onYes={() => void act(`run.${asking}`, words[asking][3])} />}
     </View>
