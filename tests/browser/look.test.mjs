@@ -1,11 +1,24 @@
 // What a person sees: the end of the conversation when it matters, words that are whole, nothing in the way, and soon.
 import { execFileSync } from "node:child_process";
-import { assert, equal, open } from "./rig.mjs";
+import fs from "node:fs";
+import path from "node:path";
+import { assert, DEADLINE, equal, open } from "./rig.mjs";
+
+/** Ask until it is so. */
+async function until(what, why = () => "") {
+  for (const end = Date.now() + DEADLINE; !(await what());) {
+    assert(Date.now() < end, `not in time: ${await why()}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
 
 async function at(p, hub, id) {
   await p.page.goto(`${hub.origin}/#/session/${id}`);
   await p.page.locator(`[data-session="${id}"]`).waitFor();
 }
+
+/** What the hub answers to a request that a test holds. */
+const asked = (hub, route) => { const { pathname, search } = new URL(route.request().url()); return hub.api("GET", pathname + search); };
 
 /** Elements whose text does not fit and does not end with dots. */
 const cut = (page, selector) => page.locator(selector).evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent));
@@ -76,6 +89,64 @@ export const tests = {
     equal(await p.talk.getByText("Denied shell").count(), 0);
     await p.page.keyboard.press("1");
     await p.talk.getByText("both ran").waitFor();
+    await p.close();
+  },
+
+  async "a permission card shows all that is allowed, and hides no character"({ browser, hub }) {
+    hub.write("quay/vis.txt", "red 👩‍🚀\n");
+    hub.write("quay/other/a.txt", "");
+    hub.write("quay/crane.lua", "return {}\n");
+    const linked = path.join(hub.home, "plugins/crane.lua");
+    fs.mkdirSync(path.dirname(linked), { recursive: true });
+    fs.symlinkSync(path.join(hub.project, "quay/crane.lua"), linked); // a plugin of the user runs as the hub does
+    await hub.api("POST", "/reload", {});
+    const cmd = "echo \u202e\u200bcod.exe";
+    const s = await hub.session({ permission: "ask", working_dir: path.join(hub.project, "quay"), ...hub.scenario([
+      { tool_calls: [{ name: "shell", input: { cmd, cwd: "other" } }] },
+      { tool_calls: [{ name: "edit_file", input: { path: "vis.txt", old: "red", new: "re\u202ed" } }] },
+      { tool_calls: [{ name: "write_file", input: { path: "crane.lua", content: "return { 1 }\n" } }] }, { text: "over" },
+    ]) });
+    await hub.api("POST", `/session/${s.id}/message`, { text: "go" });
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    const card = (tool) => p.page.getByRole("region", { name: `Permission for ${tool}` });
+    await card("shell").locator(".tool-cmd").getByText("echo \\u202e\\u200bcod.exe").waitFor();
+    await card("shell").locator(".tool-args").getByText("other", { exact: true }).waitFor();
+    assert(!/[\u200b\u202e]/.test(await card("shell").innerText()), "characters that nobody sees");
+    await card("shell").getByRole("button", { name: /Allow once/ }).click();
+    await card("edit_file").locator(".diff-line.add").getByText("re\\u202ed 👩‍🚀").waitFor();
+    equal(await card("edit_file").getByText('"old"').count() + await card("edit_file").locator(".tool-args, .tool-cmd").count(), 0, "besides the diff:");
+    await card("edit_file").getByRole("button", { name: /Allow once/ }).click();
+    await card("write_file").getByText("outside of the sandbox").waitFor();
+    await card("write_file").getByRole("button", { name: /Deny/ }).click();
+    await p.talk.getByText("over", { exact: true }).waitFor();
+    await p.close();
+    fs.rmSync(linked);
+  },
+
+  async "a call of another tool is shown besides the change of its description; a subagent's is named as one"({ browser, hub }) {
+    const s = await hub.session({ permission: "ask", ...hub.scenario([
+      { tool_calls: [{ name: "task", input: { prompt: "look around" } }] }, { tool_calls: [{ name: "shell", input: { cmd: "systemctl stop x" } }] }, { text: "seen" }, { text: "over" },
+    ]) });
+    equal((await hub.turn(s.id, "go")).state, "waiting");
+    const p = await open(browser, hub);
+    await p.page.route(`**/session/${s.id}/events*`, async (route) => { // as a server's tool asks whose description changed
+      const page = await asked(hub, route);
+      for (const e of page.events) {
+        if (e.type !== "permission.requested") continue;
+        e.call = { ...e.call, tool_name: "ops__run", input: { host: "prod-db", cmd: "systemctl stop x" } };
+        e.diff = "@@ -1 +1 @@\n-Reads the units.\n+Stops the units.\nthe schema of its input:\n@@ -1,2 +1,2 @@\n {\n-  \"type\": \"null\"\n+  \"type\": \"object\"\n";
+      }
+      await route.fulfill({ json: page });
+    });
+    await at(p, hub, s.id);
+    const card = p.page.getByRole("region", { name: "Permission for ops__run" });
+    await card.locator(".tool-cmd").getByText("systemctl stop x").waitFor();
+    await card.locator(".tool-args").getByText("prod-db").waitFor();
+    await card.getByText("Stops the units.").waitFor();
+    await card.getByText("Reads the units.").waitFor();
+    await card.getByText("the schema of its input:").waitFor();
+    await card.getByText("a subagent").waitFor();
     await p.close();
   },
 

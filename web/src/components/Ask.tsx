@@ -1,10 +1,12 @@
 import { useEffect, useRef, useState } from "react";
+import { Args } from "./Args";
 import { Diff } from "./Diff";
 import { Colours } from "./Code";
 import { Icon } from "./Icon";
 import { call, explain, Problem } from "../lib/client";
 import type { PermissionItem, QuestionItem } from "../lib/conversation";
 import { toast } from "../lib/ui";
+import { visible } from "../lib/visible";
 
 async function answer(what: Promise<unknown>): Promise<boolean> {
   try {
@@ -41,6 +43,24 @@ const short: Record<string, string> = {
   once: "Allow once", exact: "Always this", prefix: "Always of this form", tool: "All in this session", project: "All in this project",
 };
 
+/** All that a call would do: a command, the other arguments, and what they change. Of a file tool the diff says what its arguments say. */
+function Asked({ item }: { item: PermissionItem }) {
+  const input = item.input as Record<string, unknown> | null;
+  const named = typeof input === "object" && input !== null && !Array.isArray(input);
+  const cmd = named && typeof input.cmd === "string" ? input.cmd : null;
+  const told = item.diff && ["write_file", "edit_file"].includes(item.tool) ? ["path", "content", "old", "new"] : [];
+  const rest = named ? Object.entries(input).filter(([k]) => !(k === "cmd" && cmd !== null) && !told.includes(k)) : [];
+  return (
+    <>
+      {item.by === "sandbox" && <p>This file runs outside of the sandbox.</p>}
+      {cmd !== null && <pre className="tool-cmd" tabIndex={0}><span aria-hidden="true">$ </span><Colours text={visible(cmd)} lang="bash" /></pre>}
+      {named ? <Args all={rest} /> : <pre className="tool-cmd" tabIndex={0}>{visible(JSON.stringify(item.input ?? null, null, 2))}</pre>}
+      {item.by === "mcp" && <p>Its server describes this tool in other words than those that you agreed to:</p>}
+      {item.diff && <Diff diff={item.diff} />}
+    </>
+  );
+}
+
 export function PermissionCard({ item, session, keys }: { item: PermissionItem; session: string; keys: boolean }) {
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
@@ -57,8 +77,6 @@ export function PermissionCard({ item, session, keys }: { item: PermissionItem; 
     if (offer) void decide("allow", offer.remember);
     else if (key === "d" || key === "n") void decide("deny");
   });
-  const input = item.input as Record<string, unknown> | null;
-  const cmd = typeof input?.cmd === "string" ? input.cmd : null;
   if (!open) {
     const d = item.decision!;
     const words = d.decision === "allow" ? `Allowed ${item.tool}` : d.decision === "deny" ? `Denied ${item.tool}` : `${item.tool} was not decided`;
@@ -71,18 +89,15 @@ export function PermissionCard({ item, session, keys }: { item: PermissionItem; 
   }
   return (
     <section className="ask" aria-label={`Permission for ${item.tool}`}>
-      <h3><Icon name="warning" /> May <code>{item.tool}</code> run?</h3>
-      {cmd !== null
-        ? <pre className="tool-cmd" tabIndex={0}><span aria-hidden="true">$ </span><Colours text={cmd} lang="bash" /></pre>
-        : !item.diff && <pre className="tool-cmd" tabIndex={0}>{JSON.stringify(item.input, null, 2)}</pre>}
-      {item.diff && <Diff diff={item.diff} />}
+      <h3><Icon name="warning" /> May <code>{visible(item.tool)}</code>{item.task && " of a subagent"} run?</h3>
+      <Asked item={item} />
       <ul className="offers">
         {item.offers.map((o, i) => (
           <li key={o.remember}>
             <button type="button" className={i === 0 ? "button primary" : "button"} disabled={busy} onClick={() => void decide("allow", o.remember)}>
               <kbd>{i + 1}</kbd> {short[o.remember] ?? `Allow ${o.remember}`}
             </button>
-            <span className="covers">{o.covers}</span>
+            <span className="covers">{visible(o.covers)}</span>
           </li>
         ))}
       </ul>

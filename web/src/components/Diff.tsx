@@ -1,4 +1,5 @@
 import { memo, useMemo } from "react";
+import { visible } from "../lib/visible";
 
 interface Line { kind: "add" | "del" | "hunk" | "meta" | "same"; text: string; old?: number; now?: number }
 interface File { path: string; lines: Line[]; added: number; removed: number }
@@ -98,7 +99,7 @@ export const Diff = memo(function Diff({ diff, heads = true }: { diff: string; h
         <div key={i} className="diff-file">
           {heads && f.path && (
             <div className="diff-head">
-              <span className="mono">{f.path}</span>
+              <span className="mono">{visible(f.path)}</span>
               <span className="diff-count"><ins>+{f.added}</ins> <del>−{f.removed}</del></span>
             </div>
           )}
@@ -107,7 +108,7 @@ export const Diff = memo(function Diff({ diff, heads = true }: { diff: string; h
               <div key={n} className={`diff-line ${l.kind}`}>
                 <span className="diff-no" aria-hidden="true">{l.kind === "hunk" ? "" : (l.now ?? l.old ?? "")}</span>
                 <span className="diff-sign">{l.kind === "add" ? "+" : l.kind === "del" ? "−" : " "}</span>
-                <span className="diff-text">{l.text || " "}</span>
+                <span className="diff-text">{visible(l.text) || " "}</span>
               </div>
             ))}
             {f.lines.length > MOST && <div className="diff-line meta">{f.lines.length - MOST} more lines</div>}

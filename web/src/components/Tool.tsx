@@ -1,4 +1,5 @@
 import { memo, useState } from "react";
+import { Args } from "./Args";
 import { Boundary } from "./Boundary";
 import { Colours, CopyButton } from "./Code";
 import { Diff } from "./Diff";
@@ -7,6 +8,7 @@ import { duration, languageOf } from "../lib/format";
 import { useOutputs, type ToolCall } from "../lib/registry";
 import { openPanel } from "../lib/ui";
 import { findSession } from "../lib/sessions";
+import { visible } from "../lib/visible";
 
 const icons: Record<string, IconName> = {
   shell: "terminal", read_file: "file", write_file: "edit", edit_file: "edit", list_files: "folder", search_files: "search",
@@ -41,12 +43,8 @@ function Body({ call, session }: { call: ToolCall; session: string }) {
   const dir = findSession(session)?.worktree ?? findSession(session)?.working_dir;
   return (
     <>
-      {call.tool === "shell" && <pre className="tool-cmd" tabIndex={0}><span aria-hidden="true">$ </span><Colours text={subject(call)} lang="bash" /></pre>}
-      {rest.length > 0 && (
-        <dl className="tool-args">
-          {rest.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{typeof v === "string" ? v : JSON.stringify(v)}</dd></div>)}
-        </dl>
-      )}
+      {call.tool === "shell" && <pre className="tool-cmd" tabIndex={0}><span aria-hidden="true">$ </span><Colours text={visible(subject(call))} lang="bash" /></pre>}
+      <Args all={rest} />
       {call.diff && <Diff diff={call.diff} />}
       {call.output && !(call.diff && call.state === "done") && (
         <div className="tool-out">
@@ -75,7 +73,7 @@ export const ToolCard = memo(function ToolCard({ call, session, changedBy }: { c
       <button type="button" className="tool-head" aria-expanded={open} onClick={toggle}>
         <span className="tool-icon"><Icon name={Object.hasOwn(icons, call.tool) ? icons[call.tool]! : "gear"} /></span>
         <span className="tool-name">{call.tool}</span>
-        <span className="tool-subject">{subject(call)}</span>
+        <span className="tool-subject">{visible(subject(call))}</span>
         {changedBy && <span className="chip" title={`changed by ${changedBy}`}>{changedBy}</span>}
         <span className="tool-state">
           {busy && <span className="spinner" aria-hidden="true" />}

@@ -51,6 +51,10 @@ export interface PermissionItem extends Base {
   tool: string;
   input: unknown;
   diff: string | null;
+  /** Why it is asked whatever the rules say: "sandbox", "mcp". */
+  by: string;
+  /** The session of the subagent that asks; empty: it is this one. */
+  task: string;
   offers: Offer[];
   decision: { decision: string; by: string; reason?: string; remember?: string } | null;
 }
@@ -376,7 +380,7 @@ export class Conversation {
       if (held) this.put({ ...held, call: { ...held.call, state: "waiting" } });
       this.put({
         ...base, key: `p${str(e.request_id)}`, kind: "permission", requestId: str(e.request_id),
-        callId: str(c.tool_call_id), tool: str(c.tool_name), input: c.input, diff: str(e.diff) || null,
+        callId: str(c.tool_call_id), tool: str(c.tool_name), input: c.input, diff: str(e.diff) || null, by: str(e.by), task: str(e.task),
         offers: Array.isArray(e.offers) ? (e.offers as Offer[]) : [], decision: null,
       });
     },
