@@ -92,6 +92,29 @@ export const tests = {
     await p.close();
   },
 
+  async "a held key answers one question, not the ones that follow"({ browser, hub }) {
+    const s = await hub.session({ permission: "ask", ...hub.scenario([
+      { tool_calls: [{ name: "shell", input: { cmd: "echo first" } }, { name: "shell", input: { cmd: "echo second" } }] }, { text: "both ran" },
+    ]) });
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    await p.message.fill("go");
+    await p.send.click();
+    const second = p.page.getByRole("region", { name: "Permission for shell" }).filter({ hasText: "echo second" });
+    await second.waitFor();
+    await p.page.locator(".scroller").focus();
+    await p.page.keyboard.down("1");
+    await p.talk.getByText("Allowed shell").first().waitFor();
+    await p.page.keyboard.down("1"); // without up between: it repeats
+    await p.page.keyboard.down("1");
+    await p.page.evaluate(() => fetch("/healthz")); // an answer of the repeated key would be on its way before this
+    equal(await p.page.getByRole("button", { name: /Allow once/, disabled: false }).count(), 1, "questions that are open:");
+    await p.page.keyboard.up("1");
+    await p.page.keyboard.press("1");
+    await p.talk.getByText("both ran").waitFor();
+    await p.close();
+  },
+
   async "a permission card shows all that is allowed, and hides no character"({ browser, hub }) {
     hub.write("quay/vis.txt", "red 👩‍🚀\n");
     hub.write("quay/other/a.txt", "");

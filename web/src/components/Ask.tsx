@@ -28,7 +28,7 @@ function useKeys(on: boolean, act: (key: string) => void): void {
     const fn = (e: KeyboardEvent) => {
       const at = e.target instanceof HTMLElement ? e.target : document.body;
       const elsewhere = at !== document.body && (at.closest(".main") === null || at.matches("input, textarea, select") || at.isContentEditable);
-      if (e.ctrlKey || e.metaKey || (elsewhere && !e.altKey)) return;
+      if (e.repeat || e.ctrlKey || e.metaKey || (elsewhere && !e.altKey)) return; // a held key would answer the next question unread
       const key = e.code.startsWith("Digit") ? e.code.slice(5) : e.key.toLowerCase();
       if (!/^[1-9dn]$/.test(key)) return;
       e.preventDefault();
