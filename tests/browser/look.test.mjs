@@ -173,6 +173,26 @@ export const tests = {
     await p.close();
   },
 
+  async "a call id that is used again makes a card of its own"({ browser, hub }) {
+    const s = await hub.session(hub.scenario([
+      { tool_calls: [{ name: "shell", input: { cmd: "echo one" } }] }, { text: "step one" }, { tool_calls: [{ name: "shell", input: { cmd: "echo two" } }] }, { text: "step two" },
+    ]));
+    await hub.turn(s.id, "go");
+    await hub.turn(s.id, "on");
+    const p = await open(browser, hub);
+    await p.page.route(`**/session/${s.id}/events*`, async (route) => { // some models number the calls of each answer from 1
+      const page = await asked(hub, route);
+      for (const e of page.events) if (e.call_id) e.call_id = "call_1";
+      await route.fulfill({ json: page });
+    });
+    await at(p, hub, s.id);
+    await p.talk.getByText("step two").waitFor();
+    const rows = await p.talk.locator(".tool-subject, .md").allInnerTexts();
+    equal(rows, ["echo one", "step one", "echo two", "step two"]);
+    equal(await p.talk.locator('[data-tool][data-state="done"]').count(), 2, "calls that are done:");
+    await p.close();
+  },
+
   async "text is written from the side that it asks for; pictures stay with their draft"({ browser, hub }) {
     const s = await hub.session(hub.scenario([{ text: "שלום עולם.\n\nHello." }]));
     const other = await hub.session();

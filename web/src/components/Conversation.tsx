@@ -89,7 +89,7 @@ const Row = memo(function Row({ item, session, asks }: { item: Item; session: st
   switch (item.kind) {
     case "user": return <User item={item} session={session} />;
     case "assistant": return item.text || item.reasoning ? <Assistant item={item} session={session} /> : null;
-    case "tool": return item.call.state === "waiting" ? null : /* the question below shows it */ <ToolCard call={item.call} session={session} changedBy={item.changedBy} />;
+    case "tool": return item.call.state === "waiting" ? null : /* the question below shows it */ <ToolCard id={item.key} call={item.call} session={session} changedBy={item.changedBy} />;
     case "permission": return <PermissionCard item={item} session={session} keys={asks} />;
     case "question": return <QuestionCard item={item} session={session} keys={asks} />;
     case "notice": return (

@@ -62,12 +62,12 @@ function Body({ call, session }: { call: ToolCall; session: string }) {
   );
 }
 
-export const ToolCard = memo(function ToolCard({ call, session, changedBy }: { call: ToolCall; session: string; changedBy: string | null }) {
+export const ToolCard = memo(function ToolCard({ id, call, session, changedBy }: { id: string; call: ToolCall; session: string; changedBy: string | null }) {
   const busy = call.state === "running" || call.state === "waiting";
   const byDefault = (call.state === "running" && call.tool !== "ask_user") || /* the question below shows it */ call.state === "failed" || call.diff !== null;
-  const [chosen, setChosen] = useState<boolean | undefined>(opened.get(session + call.callId));
+  const [chosen, setChosen] = useState<boolean | undefined>(opened.get(session + id));
   const open = chosen ?? byDefault;
-  const toggle = () => { opened.set(session + call.callId, !open); setChosen(!open); };
+  const toggle = () => { opened.set(session + id, !open); setChosen(!open); };
   return (
     <div className={`tool ${call.state}`} data-tool={call.tool} data-state={call.state}>
       <button type="button" className="tool-head" aria-expanded={open} onClick={toggle}>

@@ -121,6 +121,7 @@ function environment(e: JournalEvent): Environment {
 export class Conversation {
   private all: Item[] = [];
   private byKey = new Map<string, number>();
+  private readonly calls = new Map<string, string>(); // id of a call -> key of its card: a model may use an id again
   private open = -1; // index of the assistant message that still grows
   private queued: UserItem[] = []; // messages whose turn has not begun: shown after all else
   private todo: Todo[] = [];
@@ -245,6 +246,11 @@ export class Conversation {
     return item?.kind === kind ? (item as Extract<Item, { kind: K }>) : undefined;
   }
 
+  /** The card of the last call with this id. */
+  private called(id: unknown): ToolItem | undefined {
+    return this.get("tool", this.calls.get(str(id)) ?? "");
+  }
+
   private apply(e: JournalEvent): void {
     this.last = e.seq;
     const base: Base = { key: `e${e.seq}`, turn: e.turn ?? this.turn ?? "", ts: e.ts, seq: e.seq };
@@ -357,26 +363,27 @@ export class Conversation {
         callId: str(e.call_id), tool: str(e.tool), input: e.input, output: "", state: "running", error: null, diff: null,
         durationMs: null,
       };
-      this.put({ ...base, key: `c${str(e.call_id)}`, kind: "tool", call, changedBy: str(e.changed_by) || null });
+      const key = `c${e.seq}`;
+      this.calls.set(call.callId, key);
+      this.put({ ...base, key, kind: "tool", call, changedBy: str(e.changed_by) || null });
     },
     "tool.progress": (e) => {
-      const item = this.get("tool", `c${str(e.call_id)}`);
+      const item = this.called(e.call_id);
       if (item) this.put({ ...item, call: { ...item.call, output: (item.call.output + str(e.text)).slice(-200_000) } });
     },
     "tool.completed": (e, base) => {
-      const key = `c${str(e.call_id)}`;
-      const old = this.get("tool", key);
+      const old = this.called(e.call_id);
       const input = old?.call.input ?? e.input ?? {};
       const call: ToolCall = {
         callId: str(e.call_id), tool: str(e.tool), input, output: str(e.output), state: e.success ? "done" : "failed",
         error: str(e.error) || null, diff: str(e.diff) || null,
         durationMs: typeof e.duration_ms === "number" ? e.duration_ms : null,
       };
-      this.put({ ...(old ?? { ...base, key, kind: "tool", changedBy: null }), call });
+      this.put({ ...(old ?? { ...base, kind: "tool", changedBy: null }), call });
     },
     "permission.requested": (e, base) => {
       const c = (e.call ?? {}) as { tool_name?: string; tool_call_id?: string; input?: unknown };
-      const held = this.get("tool", `c${str(c.tool_call_id)}`);
+      const held = str(e.task) ? undefined : this.called(c.tool_call_id); // a subagent's ids are its own
       if (held) this.put({ ...held, call: { ...held.call, state: "waiting" } });
       this.put({
         ...base, key: `p${str(e.request_id)}`, kind: "permission", requestId: str(e.request_id),
@@ -388,7 +395,7 @@ export class Conversation {
       const asked = this.get("permission", `p${str(e.request_id)}`);
       const decision = { decision: str(e.decision), by: str(e.by), reason: str(e.reason) || undefined, remember: str(e.remember) || undefined };
       if (asked) this.put({ ...asked, decision });
-      const held = this.get("tool", `c${str(e.call_id)}`);
+      const held = this.called(e.call_id);
       if (held?.call.state === "waiting") this.put({ ...held, call: { ...held.call, state: "running" } });
     },
     "question.asked": (e, base) => {
