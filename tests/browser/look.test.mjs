@@ -193,6 +193,41 @@ export const tests = {
     await p.close();
   },
 
+  async "after any rewinds the page shows the turns that the model knows"({ browser, hub }) {
+    const s = await hub.session(hub.scenario(["one", "two", "three", "four"].map((text) => ({ text: `answer ${text}` }))));
+    const turns = [];
+    for (const text of ["one", "two", "three"]) turns.push((await hub.turn(s.id, `say ${text}`)).turn_id);
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    const shows = async (...names) => {
+      const want = names.flatMap((n) => [`say ${n}`, `answer ${n}`]);
+      const now = () => p.talk.locator(".user-text, .md").allInnerTexts();
+      await until(async () => JSON.stringify(await now()) === JSON.stringify(want), async () => `${await now()}, want ${want}`);
+    };
+    await shows("one", "two", "three");
+    const back = async (to) => {
+      await hub.api("POST", `/session/${s.id}/rewind`, { to, files: false });
+      return (await hub.api("GET", `/session/${s.id}/events`)).events.findLast((e) => e.type === "session.rewound").checkpoint;
+    };
+    const first = await back(turns[2]);
+    await shows("one", "two");
+    await back(turns[1]);
+    await shows("one");
+    const third = await back(first); // what was there before the first: all
+    await shows("one", "two", "three");
+    await back(third);
+    await shows("one");
+    await back(turns[2]); // a turn that is not shown
+    await shows("one", "two");
+    await hub.turn(s.id, "say four");
+    await shows("one", "two", "four");
+    await back(turns[1]);
+    await shows("one");
+    await p.page.reload();
+    await shows("one");
+    await p.close();
+  },
+
   async "text is written from the side that it asks for; pictures stay with their draft"({ browser, hub }) {
     const s = await hub.session(hub.scenario([{ text: "שלום עולם.\n\nHello." }]));
     const other = await hub.session();

@@ -20,8 +20,6 @@ interface Base {
   turn: string;
   ts: string;
   seq: number;
-  /** The rewind that took it away, while that stands. */
-  hiddenBy?: string;
 }
 export interface UserItem extends Base {
   kind: "user";
@@ -78,6 +76,14 @@ export interface EndItem extends Base {
 }
 export type Item = UserItem | AssistantItem | ToolItem | PermissionItem | QuestionItem | NoticeItem | EndItem;
 
+/** What was shown where a turn began or a rewind happened: one can go back to there. */
+interface Point {
+  /** Items that there were. */
+  count: number;
+  /** Of these, the ones that were taken away. */
+  hidden: ReadonlySet<string>;
+}
+
 export interface Todo {
   text: string;
   state: "pending" | "active" | "done";
@@ -132,7 +138,8 @@ export class Conversation {
   private last = 0;
   private early = new Map<number, JournalEvent>();
   private reading: Promise<void> | null = null;
-  private readonly rewinds = new Map<string, number>(); // checkpoint of a rewind -> items there were
+  private hidden: ReadonlySet<string> = new Set(); // keys of the items that rewinds took away; a rewind makes a new set
+  private readonly points = new Map<string, Point>(); // by the id of a turn or of a rewind
   private dirty = false;
   private readonly readers = new Set<() => void>();
   private readonly ends: (() => void)[];
@@ -219,7 +226,7 @@ export class Conversation {
     const publish = () => {
       this.dirty = false;
       this.snap = {
-        items: [...this.all.filter((i) => !i.hiddenBy), ...this.queued], env: this.env, todo: this.todo, turn: this.turn, usage: this.usage, context: this.context,
+        items: [...this.all.filter((i) => !this.hidden.has(i.key)), ...this.queued], env: this.env, todo: this.todo, turn: this.turn, usage: this.usage, context: this.context,
         loading: this.reading !== null && this.last === 0, error: this.failed,
       };
       for (const fn of [...this.readers]) fn();
@@ -310,27 +317,30 @@ export class Conversation {
     this.changed();
   }
 
+  private mark(id: string): void {
+    this.points.set(id, { count: this.all.length, hidden: this.hidden });
+  }
+
+  /** Show what was shown at the point `to`, as the model knows it from now on, and all notices. */
+  private goBack(to: string): void {
+    const point = this.points.get(to);
+    if (!point) return;
+    const stays = (item: Item, at: number) => at < point.count && !point.hidden.has(item.key) && item.turn !== to; // a turn's message is there before it begins
+    this.hidden = new Set(this.all.filter((item, at) => item.kind !== "notice" && !stays(item, at)).map((item) => item.key));
+    this.open = -1;
+  }
+
   private rewound(e: JournalEvent, base: Base): void {
     const to = str(e.to);
-    const checkpoint = str(e.checkpoint);
-    if (e.conversation !== false) {
-      const undone = this.rewinds.get(to);
-      const from = undone ?? this.all.findIndex((i) => i.turn === to && !i.hiddenBy);
-      this.all = this.all.map((item, at) => {
-        if (undone !== undefined && item.hiddenBy === to) return { ...item, hiddenBy: undefined };
-        const goes = from >= 0 && at >= from && !item.hiddenBy && item.kind !== "notice";
-        return goes ? { ...item, hiddenBy: checkpoint || "?" } : item;
-      });
-      this.open = -1;
-    }
-    this.rewinds.set(checkpoint, this.all.length);
+    this.mark(str(e.checkpoint)); // to go back to this rewind is to undo it
+    if (e.conversation !== false) this.goBack(to);
     const n = (Array.isArray(e.restored) ? e.restored.length : 0) + (Array.isArray(e.deleted) ? e.deleted.length : 0);
     const what = [e.conversation !== false && "the conversation", e.files !== false && `${n} file${n === 1 ? "" : "s"}`];
     this.notice(base, "info", `Rewound ${what.filter(Boolean).join(" and ")} to before ${to}`);
   }
 
   private readonly handlers: Record<string, (e: JournalEvent, base: Base) => void> = {
-    "turn.started": (e) => { this.turn = e.turn ?? null; this.failed = null; },
+    "turn.started": (e) => { this.turn = e.turn ?? null; this.failed = null; this.mark(str(e.turn)); },
     "message.delta": (e, base) => {
       const item = this.growing(e, base);
       this.all[this.open] = { ...item, text: item.text + str(e.text), reasoning: item.reasoning + str(e.reasoning) };
