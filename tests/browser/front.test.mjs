@@ -410,6 +410,46 @@ export default definePlugin({ ${outputs} });`;
     await close();
   },
 
+  async "catalogs of one title are listed together; Shift is a part of a plugin's shortcut"({ browser, hub }) {
+    const plugin = (name, shortcut) => `import { definePlugin } from "afloat";
+export default definePlugin({
+  catalogs: [{ id: "k", title: "Same", search: () => [{ id: "1", title: "found by ${name}" }], onSelect() {} }],
+  commands: [{ id: "c", title: "Run ${name}", shortcut: "${shortcut}", run: (hub) => hub.toast("ran ${name}") }],
+});`;
+    save(hub, "first", { "front/index.tsx": plugin("first", "Ctrl+Y") });
+    save(hub, "second", { "front/index.tsx": plugin("second", "Ctrl+Shift+Y") });
+    const { page, palette, close } = await open(browser, hub);
+    await page.keyboard.press("Control+k");
+    await palette.getByRole("option", { name: /^Run second/ }).waitFor();
+    await palette.getByRole("option", { name: /^Run first/ }).waitFor();
+    await palette.getByRole("combobox").fill("zq");
+    await palette.getByText("found by first").waitFor();
+    await palette.getByText("found by second").waitFor();
+    await page.keyboard.press("Escape");
+    await palette.waitFor({ state: "detached" });
+    const ran = (name) => page.getByRole("status").filter({ hasText: `ran ${name}` });
+    await page.keyboard.press("Control+Shift+Y");
+    await ran("second").waitFor();
+    equal(await ran("first").count(), 0, "without Shift:");
+    await page.keyboard.press("Control+y");
+    await ran("first").waitFor();
+    remove(hub, "first", "second");
+    await close();
+  },
+
+  async "a panel of many is opened when the one that was asked for is in front"({ browser, hub }) {
+    for (const name of ["ada", "bob"]) await hub.api("POST", "/bots", { name, description: name, instructions: "Be brief." });
+    const { page, close } = await open(browser, hub);
+    const run = (name) => hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: "bot", params: { key: name, bot: name } } });
+    for (const name of ["ada", "bob", "ada", "bob"]) {
+      equal((await run(name)).result, { opened: "afloat.bot" });
+      const { panels, active_panel: active } = await hub.api("GET", "/ui/state");
+      assert(active === "afloat.bot" && panels.some((p) => p.params.key === name), JSON.stringify(panels));
+      await page.locator(".dv-active-group .dv-active-tab").getByText(name, { exact: true }).waitFor(); // the panel gives its title itself
+    }
+    await close();
+  },
+
   async "an agent sees and drives the page"({ browser, hub }) {
     save(hub, "notes", { "front/index.tsx": notes("one").replace("open: true", "open: false") });
     hub.write("read.me", "hello\n");

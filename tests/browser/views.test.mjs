@@ -220,6 +220,32 @@ export const tests = {
     await p.close();
   },
 
+  async "what a form shows is what was saved: a title from elsewhere, a model that is taken out"({ browser, hub }) {
+    await hub.api("POST", "/bots", { name: "purser", description: "d", instructions: "Be brief.", model: "old-model" });
+    const s = await hub.session({ title: "first name" });
+    const p = await open(browser, hub);
+    await at(p, hub, s.id);
+    const openPanel = (name, params) => hub.api("POST", "/ui/command", { kind: "open_panel", params: { panel: name, params } });
+    await openPanel("session", { key: s.id, session: s.id });
+    const title = panel(p, "session").getByRole("textbox", { name: "Title" });
+    await title.waitFor();
+    await hub.api("PATCH", `/session/${s.id}`, { title: "second name" });
+    await p.page.getByRole("heading", { name: "second name" }).waitFor();
+    equal(await title.inputValue(), "second name");
+    await title.focus();
+    await p.message.focus();
+    await openPanel("bot", { key: "purser", bot: "purser" });
+    await panel(p, "bot").getByRole("button", { name: "Instructions" }).click();
+    const model = panel(p, "bot").getByRole("textbox", { name: "Model" });
+    equal(await model.inputValue(), "old-model");
+    await model.fill("");
+    await panel(p, "bot").getByRole("button", { name: "Save" }).click();
+    await p.page.getByRole("status").filter({ hasText: "Saved" }).waitFor();
+    equal((await hub.api("GET", "/bots/purser")).settings?.model ?? null, null, "the model:");
+    equal((await hub.api("GET", `/session/${s.id}`)).title, "second name");
+    await p.close();
+  },
+
   async "an operation's form says which field cannot be read, and what to do after a refusal"({ browser, hub }) {
     const p = await open(browser, hub);
     p.watched.allow.push(/40[04]/);

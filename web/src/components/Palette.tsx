@@ -154,7 +154,7 @@ function useEntries(mode: string, query: string, choose: (op: Operation) => void
           const made = items.slice(0, 20).map((item) => ({
             id: `k:${c.key}:${item.id}`, title: item.title, detail: item.detail, group: c.title, owner: c.owner, run: () => c.onSelect(item, hub),
           }));
-          setFound((old) => [...old.filter((e) => e.group !== c.title), ...made]);
+          setFound((old) => [...old, ...made]); // each answers once
         }).catch((e: unknown) => callFailed(c.owner, `catalog ${c.title}`, e));
       }
     }

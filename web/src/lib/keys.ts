@@ -10,10 +10,11 @@ import { cover, currentSession, openPanel, palette, sidebarShown } from "./ui";
 const typing = (e: KeyboardEvent): boolean =>
   e.target instanceof HTMLElement && (e.target.matches("input, textarea, select") || e.target.isContentEditable || e.target.closest(".xterm") !== null);
 
-/** "Ctrl+Shift+P" of an event; Cmd counts as Ctrl. */
-export function combo(e: KeyboardEvent): string {
-  const key = e.key.length === 1 ? e.key.toUpperCase() : e.key;
-  return [(e.ctrlKey || e.metaKey) && "Ctrl", e.altKey && "Alt", e.shiftKey && e.key.length > 1 && "Shift", key].filter(Boolean).join("+");
+/** "Ctrl+Shift+P" of an event; Cmd counts as Ctrl. Shift that only makes a character, as in "?", is a part of that. */
+function combo(e: KeyboardEvent): string {
+  const letter = e.key.length === 1 && e.key.toUpperCase() !== e.key.toLowerCase();
+  const key = letter ? e.key.toUpperCase() : e.key;
+  return [(e.ctrlKey || e.metaKey) && "Ctrl", e.altKey && "Alt", e.shiftKey && (letter || e.key.length > 1) && "Shift", key].filter(Boolean).join("+");
 }
 
 function step(by: number): void {
@@ -31,7 +32,7 @@ function nextPart(back: boolean): void {
   parts[(here + (back ? parts.length - 1 : 1)) % parts.length]?.focus();
 }
 
-const own: Record<string, () => void> = { // Shift counts only with keys that have a name: Ctrl+Shift+K is Ctrl+K
+const own: Record<string, () => void> = {
   "Ctrl+K": () => palette.set((p) => ({ open: !p.open, mode: "commands", query: "" })),
   "Ctrl+J": () => newSessionDialog.set(true),
   "Ctrl+B": () => sidebarShown.set((s) => !s),
@@ -50,7 +51,8 @@ export function useKeys(): void {
     const fn = (e: KeyboardEvent) => {
       if (e.defaultPrevented || e.isComposing) return;
       const name = combo(e);
-      const act = own[name] ?? (typing(e) || document.querySelector("dialog[open]") ? undefined : bare[name]);
+      const act = own[e.key.length === 1 ? name.replace("Shift+", "") : name] ?? // Ctrl+Shift+K is Ctrl+K: it leads out of a terminal
+         (typing(e) || document.querySelector("dialog[open]") ? undefined : bare[name]);
       if (act) {
         e.preventDefault();
         act();

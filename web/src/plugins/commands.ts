@@ -48,20 +48,22 @@ const text = (p: Params, name: string): string => {
   if (typeof v !== "string" || v === "") throw new Error(`'${name}' is missing`);
   return v;
 };
-const panelKey = (id: string): string => {
+const panelOf = (p: Params) => {
+  const id = text(p, "panel");
   const panel = registry.find("panels", id);
-  if (!panel) throw new Error(`there is no panel '${id}': there are ${registry.list("panels").map((p) => p.key).join(", ")}`);
-  return panel.key;
+  if (!panel) throw new Error(`there is no panel '${id}': there are ${registry.list("panels").map((o) => o.key).join(", ")}`);
+  return panel;
 };
 
 const kinds: Record<string, (p: Params) => Promise<unknown>> = {
   async open_panel(p) {
-    const key = panelKey(text(p, "panel"));
-    openPanel(key, (p.params ?? {}) as Params);
-    return { opened: await shown(key) };
+    const { key, many } = panelOf(p);
+    const params = (p.params ?? {}) as Params;
+    openPanel(key, params);
+    return { opened: await shown(key, true, many && typeof params.key === "string" ? params.key : undefined) };
   },
   async close_panel(p) {
-    const key = panelKey(text(p, "panel"));
+    const { key } = panelOf(p);
     panelsOpen.get().panels.find((o) => o.key === key)?.close();
     return { closed: await shown(key, false) };
   },
@@ -79,7 +81,7 @@ const kinds: Record<string, (p: Params) => Promise<unknown>> = {
     if (!there.success) throw new Error(there.error ?? `there is no '${path}'`);
     const key = `${dir}:${name}`;
     openPanel("file", { key, dir, path: name, line: p.line });
-    return { opened: await shown(panelKey("file"), true, key), path };
+    return { opened: await shown(panelOf({ panel: "file" }).key, true, key), path };
   },
   async navigate(p) {
     const id = text(p, "session");

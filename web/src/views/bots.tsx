@@ -55,7 +55,7 @@ type Shown = BotRow & { instructions?: string; settings?: Record<string, unknown
 
 function Settings({ bot, onSaved }: { bot: Shown | null; onSaved(name: string): void }) {
   const save = async (f: FormData) => {
-    const given = (name: string) => text(f.get(name)).trim() || undefined;
+    const given = (name: string) => text(f.get(name)).trim() || (bot ? "" : undefined); // empty: no longer set
     const fields = { description: text(f.get("description")), instructions: text(f.get("instructions")), model: given("model"), provider: given("provider") };
     const name = bot?.name ?? text(f.get("name")).trim();
     const done = bot ? await attempt(call("bot.patch", { bot: name, ...fields }), "Saved") : await attempt(call("bot.create", { name, ...fields }), "Created");

@@ -22,7 +22,7 @@ export function SessionView({ params, setTitle }: PanelProps) {
   return (
     <View title="Session">
       <form key={id} className="operation" onSubmit={(e) => e.preventDefault()}>
-        <label><span>Title</span><input defaultValue={row.title ?? ""} placeholder={sessionTitle(row)} onBlur={(e) => { if (e.target.value !== (row.title ?? "")) void rename(id, e.target.value); }} /></label>
+        <label><span>Title</span><input key={row.title ?? ""} defaultValue={row.title ?? ""} placeholder={sessionTitle(row)} onBlur={(e) => { if (e.target.value !== (row.title ?? "")) void rename(id, e.target.value); }} /></label>
         <div className="two">
           <label><span>Provider</span>
             <select value={row.provider} onChange={(e) => patch({ provider: e.target.value })}>
