@@ -228,7 +228,9 @@ def test_saves_in_an_editor_that_ends_with_a_broken_file(place, shell):
     s.type(f"cd {toml.parent.parent}")
     s.wait("FOO", "1")
     [meet] = place.helpers()
-    s.t.send("head -n 1 >/dev/null\n")
+    # the first save waits until the program runs: at its prompt the shell would take each file as it comes
+    s.t.send("sh -c 'echo at\"\"work >&2; head -n 1 >/dev/null'\n")
+    s.t.expect("atwork")
     for n in range(2, 8):
         save(toml, f'[env]\nFOO = "{n}"\nBIG = "{"x" * 50000}"\n')
         retry(lambda: (meet / f"env.{n}").exists())
