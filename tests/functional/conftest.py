@@ -114,6 +114,16 @@ def is_gone(pid):
         return True
 
 
+def pause(pid):
+    """Stop a process with SIGSTOP; it does nothing more when this returns."""
+    def rests(thread):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended before it was stopped
+            return (thread / "stat").read_text().rpartition(")")[2].split()[0] in "TZ"
+        return True
+    os.kill(pid, signal.SIGSTOP)
+    retry(lambda: all(map(rests, pathlib.Path(f"/proc/{pid}/task").iterdir())))
+
+
 def files_below(dir):
     """(path, bytes) of every file below a directory; what its owner removes meanwhile is left out."""
     for root, _, names in os.walk(dir):
