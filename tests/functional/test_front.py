@@ -129,8 +129,9 @@ def test_a_compile_error_names_file_and_line_and_the_old_revision_stays(home, hu
                        "init.lua": "tool { name = 'says', run = function() return 'old' end }"})
     home.ok("reload")
     events = Events(home)
-    put(home, "demo", {"init.lua": "tool { name = 'says', run = function() return 'new' end }",
-                       "front/label.ts": "// first\nexport const label = ;\n"})
+    # the broken file comes first: the other one alone, with the label as it was, would be a good version
+    put(home, "demo", {"front/label.ts": "// first\nexport const label = ;\n",
+                       "init.lua": "tool { name = 'says', run = function() return 'new' end }"})
     event = events.wait("plugin.error")
     assert event["code"] == "FRONT_BUILD_FAILED" and event["source"] == "front"
     report = json.loads(home.cli("reload", "--json").stdout)
