@@ -1165,9 +1165,18 @@ def test_a_secret_in_the_error_of_a_plugin_is_redacted_wherever_it_is_shown(home
 
 # ---- life ---------------------------------------------------------------------------------------
 
+def next_millisecond():
+    """Wait until what starts next is newer than what has started: lists are in order of the millisecond."""
+    began = time.time_ns() // 10**6
+    while time.time_ns() // 10**6 == began:
+        pass
+
+
 @pytest.mark.both_stores
 def test_sessions_are_listed_changed_ended_and_purged(home, hub, work):
-    a, b = Session(home, work, [{"text": "x"}]), Session(home, work, [{"text": "x"}], title="second")
+    a = Session(home, work, [{"text": "x"}])
+    next_millisecond()
+    b = Session(home, work, [{"text": "x"}], title="second")
     rows = call(home, "GET", "/session")["sessions"]
     assert [r["id"] for r in rows] == [b.id, a.id] and rows[0]["title"] == "second"
     page = call(home, "GET", "/session?limit=1")
@@ -1453,6 +1462,7 @@ def test_lua_lists_sessions_sends_to_one_and_sees_both_events(home, hub, work):
     def send(id, text):
         return call(home, "POST", "/api/plugins/desk/send", {"id": id, "text": text})
     a = Session(home, work, [{"when": "from Lua", "text": "heard"}, {"text": "again"}], title="first")
+    next_millisecond()
     b = Session(home, work, [])
     assert retry(lambda: len(seen()) == 2 and seen()) == [("agent_created", a.id, "idle"),
                                                          ("agent_created", b.id, "idle")]

@@ -14,7 +14,7 @@ import pytest
 
 from chat_rig import FakeHub, Pane, Terminal
 from conftest import DEADLINE, LOOPS, retry
-from test_agent import Session, call, one_call
+from test_agent import Session, call, next_millisecond, one_call
 
 pytestmark = pytest.mark.skipif(subprocess.run(["which", "tmux"], capture_output=True).returncode != 0,
                                 reason="no tmux")
@@ -837,6 +837,7 @@ def test_T9_T15_a_burst_of_events_is_a_few_questions(home, tmp_path):
 
 def test_T18_events_of_a_session_that_was_left_are_not_shown(tui):
     a = Session(tui.home, tui.dir, [{"text": "answer of A"}])
+    next_millisecond()
     b = Session(tui.home, tui.dir, [{"text": "answer of B"}])
     b.ask("to B")
     pane = tui()
