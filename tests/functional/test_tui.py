@@ -1002,7 +1002,8 @@ def test_what_was_said_is_shared_with_the_chats_of_the_project(tui):
     other.shows("> said in a chat")
 
 
-MOUSE = r"printf '\033[?1000h\033[?1006h'; printf ready; stty -echo raw; head -c 9 | od -An -c | tr -s ' '; read x"
+# the terminal echoes no mouse before a program is ready for it
+MOUSE = r"printf '\033[?1000h\033[?1006h'; stty -echo raw; printf ready; head -c 9 | od -An -c | tr -s ' '; read x"
 
 
 def test_a_program_that_asked_for_the_mouse_is_told_of_it(tui):
@@ -1029,7 +1030,7 @@ def open_pty(tui, name, *cmd):
 
 
 def test_dragging_and_moving_the_mouse_reach_the_program_that_asked_for_it(tui):
-    mouse = r"printf '\033[?%sh\033[?1006h\033[Hready\r\n'; stty -echo raw; cat -v"
+    mouse = r"printf '\033[?%sh\033[?1006h\033[H'; stty -echo raw; printf 'ready\r\n'; cat -v"
     t, row = open_pty(tui, "painter", "bash", "-c", mouse % 1002)
     t.shows("ready")
     top = next(i for i, line in enumerate(t.grid()) if "ready" in line)
