@@ -2,6 +2,7 @@
 options, what a version owns and what outlives it.
 """
 import contextlib
+import itertools
 import threading
 import os
 import signal
@@ -662,15 +663,26 @@ def test_a_host_that_is_slow_to_load_does_not_delay_a_save(home, start_hub):
     plug(home, "p", answer(1))
     hub = start_hub()
     stream = Stream(home, "plugin.*")
-    put(home, "lua/improvements/slow.lua", "while true do end")
-    stopped = retry(lambda: hosts_below(hub.pid))
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)  # from here on it does not get any further
-    for n in range(2, 6):
-        plug(home, "p", answer(n))
-        stream.until("plugin.changed", plugin="p")
-        assert ask(home, "p")["v"] == n
-    assert not [e for e in stream.seen if e.get("plugin") == "improvements/slow"], "it loads all the while"
-    for pid in stopped:
-        os.kill(pid, signal.SIGCONT)
-    assert stream.until("plugin.error", plugin="improvements/slow")["code"] == "LOAD_TIMEOUT"
+    version = itertools.count(2)
+    stopped = []
+
+    def saves_come_first():
+        """Four saves while a host loads, which never ends: True when all of them came before the host was given up."""
+        name = f"improvements/slow{next(version)}"
+        put(home, f"lua/{name}.lua", "while true do end")
+        stopped[:] = retry(lambda: [pid for pid in hosts_below(hub.pid) if pid not in stopped])
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)  # from here on it does not get any further
+        before = len(stream.seen)
+        for n in itertools.islice(version, 4):
+            plug(home, "p", answer(n))
+            stream.until("plugin.changed", plugin="p")
+            assert ask(home, "p")["v"] == n
+        told = [e for e in stream.seen[before:] if e.get("plugin") == name]
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        given_up = told[0] if told else stream.until("plugin.error", plugin=name)
+        assert given_up["code"] == "LOAD_TIMEOUT"
+        return not told
+    retry(saves_come_first)  # a host has five seconds: a busy machine may need them for something else
