@@ -73,9 +73,9 @@ def test_a_program_that_a_bot_wrote_in_its_worktree_is_not_run(home, hub, bot, r
 
 
 def test_the_watch_of_a_run_ends_with_it(home, hub, bot, repo, script, env):
-    from test_env_session import watched
+    from test_env_session import watched, watched_at_rest
     env('[env]\nFOO = "bar"\n')
-    none = watched(hub)
+    none = watched_at_rest(hub)
     script(shell("echo $FOO"), done(), BYE)
     assert outputs(run(home, repo))[0] == "bar"
     retry(lambda: watched(hub) <= none)
