@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from chat_rig import FakeHub, Pane, Terminal
+from chat_rig import SPINNER, FakeHub, Pane, Terminal
 from conftest import DEADLINE, LOOPS, retry
 from test_agent import Session, call, next_millisecond, one_call
 
@@ -125,7 +125,7 @@ def test_a_conversation_is_these_grids(tui):
     s.ask("what is it?")
     pane = tui(rows=14)
     pane.press("Enter", "x = 1")
-    assert pane.grid()[:-1] == GRID_80
+    pane.wait(lambda g: g[:-1] == GRID_80)
     assert re.match(r" gen \d+ · auto · scripted/scripted · /", pane.status())
     assert pane.status().endswith("Esc back · Tab next · Ctrl+P palette")
     pane.resize(40, 15)
@@ -731,7 +731,7 @@ def test_a_window_that_is_dragged_ends_with_the_right_grid(tui):
     Session(tui.home, tui.dir, [{"text": "an answer of a few words"}]).ask("question")
     pane = tui()
     pane.press("Enter", "an answer of a few words")
-    before = pane.grid()
+    before = pane.wait(lambda g: not any(c in SPINNER for line in g for c in line))  # the end of the turn is drawn, too
     for i in range(60):
         pane.resize(20 + i * 7 % 120, 4 + i * 3 % 40)
     pane.resize(80, 24)
