@@ -1,4 +1,5 @@
 """The hub's life: coming up, being the only one, keeping what was chosen, going down."""
+import contextlib
 import fcntl
 import json
 import os
@@ -64,11 +65,13 @@ def test_files_and_directories_are_private(home, start_hub):
     seen = 0
     for root, dirs, files in os.walk(home.dir):
         for d in dirs:
-            assert stat.S_IMODE(os.stat(os.path.join(root, d)).st_mode) == 0o700, d
+            with contextlib.suppress(FileNotFoundError):  # the hub at work replaces some of them meanwhile
+                assert stat.S_IMODE(os.stat(os.path.join(root, d)).st_mode) == 0o700, d
         for f in files:
-            mode = os.lstat(os.path.join(root, f)).st_mode
-            assert stat.S_IMODE(mode) & 0o077 == 0, f
-            seen += 1
+            with contextlib.suppress(FileNotFoundError):
+                mode = os.lstat(os.path.join(root, f)).st_mode
+                assert stat.S_IMODE(mode) & 0o077 == 0, f
+                seen += 1
     assert stat.S_IMODE(os.stat(home.socket).st_mode) == 0o600 and seen >= 6
 
 
