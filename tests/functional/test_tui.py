@@ -715,7 +715,7 @@ def test_full_screen_programs_work_in_a_terminal(tui):
     pane.shows("line 30")
     pane.type("q")
     pane.type("vim -u NONE f.txt\n")
-    pane.shows("f.txt")
+    pane.shows('"f.txt" 200')  # vim's own line, not the command
     pane.keys("Down", "Down")
     pane.type("iINSERTED ")
     pane.shows("INSERTED line 2")
