@@ -2,9 +2,9 @@
 import json
 import os
 import pathlib
+import select
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -398,11 +398,13 @@ def test_a_hub_that_stops_does_not_wait_for_a_server_that_starts(home, start_hub
     hub = start_hub()
     work.mkdir()
     body = json.dumps({"working_dir": str(work)}).encode()
-    waits = threading.Thread(target=lambda: home.http("POST", "/session", body))
-    waits.start()  # for the server, five seconds
-    retry(lambda: servers(home)["mute"]["state"] == "starting" and "path=/session" not in home.log.read_text())
-    began = time.monotonic()
-    hub.process.terminate()
-    hub.process.wait(DEADLINE)
-    assert time.monotonic() - began < 4
-    waits.join()
+    retry(lambda: servers(home)["mute"]["state"] == "starting")
+    with home.connect() as waits:  # for the server, five seconds
+        waits.sendall(b"POST /session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                      b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        servers(home)  # the hub has read what came before this
+        assert select.select([waits], [], [], 0)[0] == []
+        began = time.monotonic()
+        hub.process.terminate()
+        hub.process.wait(DEADLINE)
+        assert time.monotonic() - began < 4
