@@ -121,7 +121,7 @@ def test_defect_4_sleep_really_sleeps(rig, repo):
     assert t.rest() == 0, t.seen
     run = rig.only()
     ended, began = run.events(1, "turn.completed")[-1], run.events(2, "turn.started")[0]
-    assert seconds(began) - seconds(ended) >= 1.0
+    assert seconds(began) - seconds(ended) >= 0.95  # two clocks, in whole milliseconds: not exactly one second
 
 
 def wait_sleep(home, n=1):
