@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from conftest import BIN, DEADLINE, Home, check_report, is_gone, read_line, retry
+from conftest import BIN, DEADLINE, Home, check_report, is_gone, pause, read_line, retry
 
 
 def test_a_command_starts_the_hub_and_the_next_one_finds_it(home):
@@ -179,8 +179,8 @@ def test_a_hub_on_its_way_out_is_waited_for(home):
 
 def test_a_hub_that_does_not_answer_is_sent_sigterm(home, start_hub):
     hub = start_hub()
+    pause(hub.pid)  # it can neither answer nor make its socket again
     home.socket.unlink()
-    os.kill(hub.pid, signal.SIGSTOP)  # it can neither answer nor make its socket again
     stop = home.popen("stop")
     assert "SIGTERM" in read_line(stop.stderr)
     os.kill(hub.pid, signal.SIGCONT)
