@@ -238,7 +238,8 @@ def make_many(database):
     database.sql("ANALYZE")
 
 
-SCANS = """SELECT coalesce(sum(seq_scan), 0), coalesce(sum(idx_scan), 0) FROM pg_stat_user_tables
+# rows, not scans: the hub looked into these tables when they were empty, and the server may tell of that late
+SCANS = """SELECT coalesce(sum(seq_tup_read), 0), coalesce(sum(idx_scan), 0) FROM pg_stat_user_tables
     WHERE schemaname = 'afloat' AND (relname = 'sessions' OR relname ~ '^events_[0-9]+$') AND n_live_tup > 1000"""
 
 
@@ -251,12 +252,13 @@ def test_a_day_of_many_events_is_listed_read_and_pruned_by_indexes(team, databas
 
     def by_index(fn):
         """Run `fn`; the server counts what its statements read (it tells so a moment after they ended)."""
-        table, index = scans()
+        index = scans()[1]
         got = fn()
         assert retry(lambda: scans()[1] > index)
-        assert scans()[0] == table, "a table was read from its beginning to its end"
+        assert scans()[0] == none, "a table was read from its beginning to its end"
         return got
 
+    none = scans()[0]
     rows = by_index(lambda: call(a, "GET", "/session?limit=20"))
     assert len(rows["sessions"]) == 20
     page = by_index(lambda: call(a, "GET", f"/session/s{SESSIONS // 2}/events?after=4&limit=4"))
@@ -270,6 +272,9 @@ def test_a_day_of_many_events_is_listed_read_and_pruned_by_indexes(team, databas
     database.sql(f"SET enable_seqscan = off; UPDATE afloat.sessions SET updated_at = updated_at - 30 * 86400000::bigint WHERE id IN "
                  f"(SELECT 's' || i FROM generate_series(1, {old}) i)")
     assert by_index(lambda: database.sql("SELECT afloat.prune(7)")) == str(old)
+    team.hubs.pop("a").close()  # a connection tells all that it counted when it ends
+    retry(lambda: database.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()") == "1")
+    assert scans()[0] == none, "a table was read from its beginning to its end"
     assert database.sql("SELECT count(*) FROM afloat.events WHERE session = 's1'") == "0"
     assert database.sql("SELECT count(*) FROM afloat.sessions") == str(SESSIONS - old)
     months = database.sql("SELECT count(*) FROM pg_inherits WHERE inhparent = 'afloat.events'::regclass")
