@@ -437,7 +437,8 @@ def test_a_server_of_the_editor_takes_no_name_and_no_secret_of_the_user(edit, ho
                  {"type": "http", "name": "far", "url": "http://127.0.0.1:1/mcp", "headers": []}]
     e.new()
     listed = lambda: {(r["name"], r.get("session")): r for r in home.json("mcp", "list")["servers"]}  # noqa: E731
-    rows = retry(lambda: (r := listed())["mine", None]["state"] == "ready" and r["far", e.session]["state"] == "failed" and r)
+    wanted = {("mine", None): "ready", ("far", e.session): "failed"}
+    rows = retry(lambda: (r := listed()) and all(r.get(at, {}).get("state") == state for at, state in wanted.items()) and r)
     assert "is used instead" in rows["mine", e.session]["error"]
     assert "secrets" in rows["thief", e.session]["error"]
 

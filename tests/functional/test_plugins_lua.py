@@ -274,7 +274,7 @@ def test_a_burst_of_reloads_of_a_broken_plugin_tells_each_call_that_it_failed(ho
 def test_what_an_improvement_logs_is_among_its_lines(home, start_hub):
     save(home.dir / "lua/improvements/talks.lua", 'log.warn("it is up")\nprint("printed")')
     start_hub()
-    lines = retry(lambda: len(x := get(home, "/plugin/improvements%2Ftalks/logs")[1]["lines"]) > 1 and x)
+    lines = retry(lambda: len(x := get(home, "/plugin/improvements%2Ftalks/logs")[1].get("lines", ())) > 1 and x)
     assert [(x["level"], x["text"]) for x in lines] == [("warn", "it is up"), ("info", "printed")]
     assert "it is up" in home.ok("plugin", "logs", "improvements/talks")
 

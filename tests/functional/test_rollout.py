@@ -335,7 +335,7 @@ def test_a_projects_plugin_goes_only_where_the_project_is_trusted(team, tmp_path
         home.ok("trust", str(repo))
     for home in homes:
         call(home, "POST", "/session", {"working_dir": str(repo)}, 201)
-    retry(lambda: plugins(anvil)["ours"]["serving"] and plugins(bellows)["ours"]["serving"])
+    retry(lambda: all(plugins(home).get("ours", {}).get("serving") for home in (anvil, bellows)))
     assert roll(anvil)["ok"]
     set = json.loads(team.database.sql("SELECT body FROM afloat.plugin_sets ORDER BY number DESC LIMIT 1"))
     assert [(i["place"], i["project"]) for i in set] == [(".afloat/plugins/ours.lua", str(repo))]
