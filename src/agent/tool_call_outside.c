@@ -222,7 +222,7 @@ static bool check_tool(struct tool_run *r)
     } else if (e->tool->ops->needs_session) {
         run_refuse(r, PROBLEM_NOT_FOUND, "`afloat tools` lists the others",
                    arena_printf(a, "tool '%s' runs in sessions only", name));
-    } else if (toolbox_is_off(r->site.agent->o.hub->choices, e->name, a)) {
+    } else if (toolbox_is_off(r->site.agent->o.hub->choices, e, a)) {
         run_refuse(r, PROBLEM_CONFLICT, "`afloat tool enable NAME` switches it on",
                    arena_printf(a, "tool '" STR_FMT "' is switched off", STR_ARG(e->name)));
     } else if (e->tool->ops->work != NULL && r->site.dir == NULL) {
@@ -381,12 +381,10 @@ static bool is_of_plugin(const struct tool_entry *e)
     return e->tool == &tool_call__plugin_tool && strcmp(gen_item_unit(e->data)->host, "mcp") != 0;
 }
 
-static bool is_on(const struct agent *a, const struct tool_entry *e, struct arena *arena)
+/// Is it a tool of a plugin that is not switched off?
+static bool is_offered(const struct agent *a, const struct tool_entry *e, struct arena *arena)
 {
-    const struct gen_item *it = e->data;
-    const char *full = arena_printf(arena, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
-    return !toolbox_is_off(a->o.hub->choices, e->name, arena) &&
-           !toolbox_is_off(a->o.hub->choices, str_of(full), arena);
+    return is_of_plugin(e) && !toolbox_is_off(a->o.hub->choices, e, arena);
 }
 
 size_t agent_tool_list(struct agent *a, const char *dir, struct arena *arena,
@@ -402,7 +400,7 @@ size_t agent_tool_list(struct agent *a, const char *dir, struct arena *arena,
     const struct toolbox *tools = tools_at(a, g, dir, &own, arena);
     struct agent_tool *list = arena_calloc(arena, tools->list.n + 1, sizeof *list);
     vec_foreach (it, &tools->list) {
-        if (is_of_plugin(it) && is_on(a, it, arena)) {
+        if (is_offered(a, it, arena)) {
             list[n++] = (struct agent_tool){.name = it->name, .item = it->data};
         }
     }
@@ -418,7 +416,7 @@ const struct gen_item *agent_tool_find(struct agent *a, const char *dir, struct 
     struct toolbox own = {0};
     const struct tool_entry *e =
         g != NULL ? toolbox_find(tools_at(a, g, dir, &own, arena), name) : NULL;
-    bool listed = e != NULL && str_eq(e->name, name) && is_of_plugin(e) && is_on(a, e, arena);
+    bool listed = e != NULL && str_eq(e->name, name) && is_offered(a, e, arena);
     const struct gen_item *item = listed ? e->data : NULL;
     toolbox_fini(&own);
     return item;

@@ -11,17 +11,32 @@
 #include "agent/tool_call_int.h"
 #include "store/choices.h"
 
-bool toolbox_is_off(const struct choices *c, struct str name, struct arena *a)
+/// UNIT:NAME of a plugin's tool, the name of any other.
+static struct str full_name(const struct tool_entry *e, struct arena *a)
 {
-    const char *key = arena_printf(a, "tools." STR_FMT ".off", STR_ARG(name));
-    return c != NULL && json_bool(choices_get(c, str_of(key)), false);
+    const struct gen_item *it = e->tool == &tool_call__plugin_tool ? e->data : NULL;
+    return it != NULL ? str_of(arena_printf(a, "%s:%s", gen_item_unit(it)->name, gen_item_name(it)))
+                      : e->name;
 }
 
-static bool is_off(const struct toolbox_rules *r, struct str name, struct arena *a)
+static bool is_chosen_off(const struct choices *c, struct str name, struct arena *a)
 {
-    bool off = toolbox_is_off(r->choices, name, a);
+    const char *key = arena_printf(a, "tools." STR_FMT ".off", STR_ARG(name));
+    return json_bool(choices_get(c, str_of(key)), false);
+}
+
+bool toolbox_is_off(const struct choices *c, const struct tool_entry *e, struct arena *a)
+{
+    return c != NULL && (is_chosen_off(c, e->name, a) || is_chosen_off(c, full_name(e, a), a));
+}
+
+/// Do the settings or the session switch it off?
+static bool is_off(const struct toolbox_rules *r, const struct tool_entry *e, struct arena *a)
+{
+    bool off = toolbox_is_off(r->choices, e, a);
+    struct str full = full_name(e, a);
     for (size_t i = 0; i < r->n_disabled && !off; i++) {
-        off = str_eqz(name, r->disabled[i]);
+        off = str_eqz(e->name, r->disabled[i]) || str_eqz(full, r->disabled[i]);
     }
     return off;
 }
@@ -85,7 +100,6 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
 {
     const struct json *about = gen_item_read_about(it, a);
     const char *unit = gen_item_unit(it)->name, *name = gen_item_name(it);
-    const char *full = arena_printf(a, "%s:%s", unit, name);
     struct tool_entry e = {.name = str_of(plain ? name : prefixed(a, unit, name)),
                            .description = json_get_text(about, "description"),
                            .schema = json_get(about, "input_schema"),
@@ -95,8 +109,8 @@ static void add_item(struct toolbox *t, const struct toolbox_rules *r, struct ge
                            .changed = json_get_text(about, "changed"),
                            .tool = &tool_call__plugin_tool,
                            .data = it};
-    if (!is_off(r, str_of(plain ? name : full), a) && !is_off(r, str_of(full), a) &&
-        !(plain && is_hidden(r, it, about)) && (plain || find_exact(t, e.name) == NULL)) {
+    if (!is_off(r, &e, a) && !(plain && is_hidden(r, it, about)) &&
+        (plain || find_exact(t, e.name) == NULL)) {
         vec_push(&t->list, e);
     }
 }
@@ -110,7 +124,7 @@ static void add_builtin(struct toolbox *t, const struct toolbox_rules *r, const 
                            .description = str_of(tool->description),
                            .tool = tool,
                            .data = data};
-    if (find_exact(t, e.name) == NULL && !is_off(r, e.name, a)) {
+    if (find_exact(t, e.name) == NULL && !is_off(r, &e, a)) {
         struct json *schema = NULL;
         int rc = json_parse(&schema, a, str_of(tool->schema), NULL, NULL);
         assert(rc == 0); // it is constant

@@ -53,5 +53,5 @@ void toolbox_fini(struct toolbox *t);
 const struct tool_entry *toolbox_find(const struct toolbox *t, struct str name);
 /// The member `tools` of a request, in the arena.
 const struct json *toolbox_json(const struct toolbox *t, struct arena *a);
-/// Is the tool of this name switched off in `choices`?
-bool toolbox_is_off(const struct choices *c, struct str name, struct arena *a);
+/// Is the tool switched off in `choices`, by its name in the box or as UNIT:NAME?
+bool toolbox_is_off(const struct choices *c, const struct tool_entry *e, struct arena *a);

@@ -836,6 +836,21 @@ def test_tools_of_plugins_are_called_by_both_names(home, hub, work):
     assert "roll" not in names and "shell" not in names and "read_file" in names
 
 
+def tool_names(home, work, **params):
+    s = Session(home, work, [{"text": "x"}], **params)
+    s.ask()
+    return [t["name"] for t in s.requests()[0]["body"]["tools"]]
+
+
+def test_a_session_switches_off_a_tool_by_the_name_that_its_events_show(home, hub, work):
+    for name in "ab":
+        plugin(home, name, 'tool { name = "roll", description = "d", input = {}, run = function() return "x" end }')
+    assert {"roll", "b__roll"} <= set(tool_names(home, work))
+    for name in ("b__roll", "b:roll"):
+        names = tool_names(home, work, disabled_tools=[name])
+        assert "roll" in names and "b__roll" not in names, names
+
+
 @pytest.mark.parametrize("guard", ['on_permission({ tool = "roll" }, function() return "deny", "no dice" end)',
                                    'on_tool_call({ tool = "roll", on_error = "block" }, function() error("no dice") end)'])
 def test_a_guard_of_a_tool_stands_whatever_name_the_model_calls_it_by(home, hub, work, guard):

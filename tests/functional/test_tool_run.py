@@ -94,6 +94,20 @@ def test_a_tool_that_needs_a_session_is_switched_off_and_on(home, hub, tmp_path)
     assert in_session() and listed() is None
 
 
+def test_a_tool_that_is_switched_off_under_its_long_name_does_not_run(home, start_hub):
+    for name in "ab":
+        plug(home, name, f"tool {{ name = 'roll', run = function() return 'of {name}' end }}")
+    start_hub()
+    assert run(home, "b:roll")[1]["output"] == "of b"
+    assert call(home, "POST", "/tool/b:roll/disable")[1]["enabled"] is False
+    for name in ("b:roll", "b__roll"):
+        status, got = run(home, name)
+        assert (status, got["code"]) == (409, "CONFLICT") and "is switched off" in got["detail"], got
+    assert run(home, "roll")[1]["output"] == "of a"
+    assert call(home, "POST", "/tool/b:roll/enable")[1]["enabled"] is True
+    assert run(home, "b:roll")[1]["output"] == "of b"
+
+
 @pytest.mark.parametrize("name", BUILTIN)
 def test_the_name_of_every_builtin_tool_is_reserved(home, start_hub, name):
     plug(home, "p", f"tool {{ name = '{name}', run = function() end }}")
