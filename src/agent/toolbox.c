@@ -82,11 +82,11 @@ static bool is_hidden(const struct toolbox_rules *r, const struct gen_item *it,
 }
 
 /// UNIT__NAME, made of characters and of a length that providers accept: one bad name makes them refuse the whole
-/// request.
+/// request. Of a name that leaves no room the end is kept, where long names differ.
 static const char *prefixed(struct arena *a, const char *unit, const char *name)
 {
-    size_t room = strlen(name) + 2 < NAME_MAX_LEN ? NAME_MAX_LEN - 2 - strlen(name) : 0;
-    char *full = arena_printf(a, "%.*s__%s", (int)room, unit, name);
+    size_t n = MIN(strlen(name), (size_t)NAME_MAX_LEN - 2), room = NAME_MAX_LEN - 2 - n;
+    char *full = arena_printf(a, "%.*s__%s", (int)room, unit, name + strlen(name) - n);
     for (char *p = full; *p != '\0'; p++) {
         bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
                   (*p >= '0' && *p <= '9') || *p == '_' || *p == '-';

@@ -851,6 +851,16 @@ def test_a_session_switches_off_a_tool_by_the_name_that_its_events_show(home, hu
         assert "roll" in names and "b__roll" not in names, names
 
 
+@pytest.mark.parametrize("length", [61, 62, 63, 64])
+def test_no_name_of_a_tool_is_longer_than_providers_take(home, hub, work, length):
+    long = "t" * (length - 1)
+    for name in ("a", "bb"):
+        plugin(home, name, f"""for _, end_ in ipairs {{ "x", "y" }} do
+            tool {{ name = "{long}" .. end_, description = "d", input = {{}}, run = function() end }} end""")
+    names = [n for n in tool_names(home, work) if "tttt" in n]
+    assert len(set(names)) == len(names) == 4 and max(map(len, names)) <= 64, names
+
+
 @pytest.mark.parametrize("guard", ['on_permission({ tool = "roll" }, function() return "deny", "no dice" end)',
                                    'on_tool_call({ tool = "roll", on_error = "block" }, function() error("no dice") end)'])
 def test_a_guard_of_a_tool_stands_whatever_name_the_model_calls_it_by(home, hub, work, guard):
