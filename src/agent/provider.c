@@ -264,6 +264,7 @@ static void begin_try(void *arg)
     buf_init(&call->plain, PLAIN_MAX);
     sse_init(&call->sse, EVENT_MAX, on_event, call);
     wire_reply_init(&call->reply, on_delta, call);
+    call->reply.n = call->n;
     if (call->kind->transport->start(call, &e) != 0) {
         struct provider_error why;
         provider__judge_rc(&why, call->choice->provider, false, &e);
@@ -285,6 +286,7 @@ int provider_start(struct provider_call **out, struct providers *s, const struct
                                    .choice = ask->choice,
                                    .kind = ask->choice->impl,
                                    .ctx = ask->ctx,
+                                   .n = ask->n,
                                    .cb = *cb,
                                    .arg = arg};
     *out = NULL;

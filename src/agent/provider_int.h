@@ -60,6 +60,7 @@ struct provider_call {
     struct provider_cb cb;
     void *arg;
     struct hook_ctx *ctx;   // borrowed; NULL: none
+    uint64_t n;             // of the request in its session
     struct buf body;        // the request, the same for every try
     char *key;              // read again after a refusal; NULL: the choice's
     struct loop_task *task; // the first try is about to begin

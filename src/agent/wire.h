@@ -83,6 +83,7 @@ typedef void wire_delta_fn(void *arg, const struct provider_delta *d);
 struct wire_reply {
     wire_delta_fn *on_delta;
     void *arg;
+    uint64_t n;                  // of the request in its session, for ids that we give calls
     struct arena arena;          // of what the items hold
     struct arena scratch;        // of the event being read
     struct buf text;             // at most PROVIDER_TEXT_MAX

@@ -75,7 +75,8 @@ static struct json finish_item(struct wire_reply *r, struct wire_item *item, con
         out = make_sealed(&r->arena, kind, item->data);
     } else {
         if (item->id.n == 0) {
-            item->id = str_of(arena_printf(&r->arena, "call_%zu", r->calls.n + 1));
+            item->id = str_of(
+                arena_printf(&r->arena, "call_%llu_%zu", (unsigned long long)r->n, r->calls.n + 1));
         }
         struct provider_tool_call call = {.id = item->id, .name = item->name};
         read_input(r, item, &call);

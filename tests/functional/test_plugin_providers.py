@@ -212,6 +212,20 @@ def test_an_error_without_a_code_is_final(home, hub, work):
     assert events(home, session, "message.aborted") == []
 
 
+def test_calls_without_an_id_keep_their_outputs_apart(home, hub, work):
+    save(home, "talker.lua", """provider { name = 'echo', stream = function(_, request, emit)
+      local n = 1
+      for _, m in ipairs(request.messages) do if m.role == 'tool' then n = n + 1 end end
+      if n == 3 then return 'done' end
+      emit { tool_call = { name = 'shell', input = { cmd = 'seq ' .. n .. '00000 ' .. n .. '20000' } } }
+    end }""")
+    session, done = say(home, work, "x", "echo/any")
+    assert done["state"] == "completed" and done["text"] == "done", done
+    ids = [e["call_id"] for e in events(home, session, "tool.called")]
+    kept = home.dir / "sessions" / session / "outputs"
+    assert [(kept / f"{id}.txt").read_text().splitlines()[0] for id in ids] == ["100000", "200000"]
+
+
 GATED = {"lua": """
 provider {{ name = "echo", stream = function(ctx, request, emit)
   emit("{word} ")

@@ -360,7 +360,7 @@ TEST(servers_that_speak_chat_in_their_own_way_are_understood)
         {"{\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"a\",\"arguments\":{"
          "\"x\":1}}}]},"
          "\"finish_reason\":\"tool_calls\"}]}",
-         " [{\"type\":\"tool_call\",\"id\":\"call_1\",\"name\":\"a\",\"input\":{\"x\":1}}] "
+         " [{\"type\":\"tool_call\",\"id\":\"call_0_1\",\"name\":\"a\",\"input\":{\"x\":1}}] "
          "tool_use finished"},
         // the same index for two calls
         {"{\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"1\",\"function\":{"
