@@ -118,6 +118,9 @@ static enum provider_fault judge(int status, const struct wire_fault *f)
     if (status == 200 && find(f->type, "invalid_request") >= 0) {
         return PROVIDER_REJECTED;
     }
+    if (f->status != 0) {
+        return by_status(f->status);
+    }
     int64_t code;
     bool is_status = status == 200 && str_to_i64(f->code, &code) && code >= 400 && code < 600;
     return by_status(is_status ? (int)code : status);

@@ -144,11 +144,12 @@ static void read_event(struct wire_reply *r, const struct json *event)
     r->stop_reason = at >= 0 ? stop_reasons[at] : r->stop_reason;
     if (error != NULL && error->type == JSON_OBJ) {
         double after = json_double(json_get(error, "retry_after"), 0);
-        int64_t status = json_int(json_get(error, "status"), 400);
+        int64_t status = json_int(json_get(error, "status"), 0);
         wire_reply_fail(r, error);
-        if (r->fault.code.n == 0) { // without a code or a status there is no other try
-            r->fault.code = str_of(arena_printf(&r->arena, "%lld", (long long)status));
+        if (status == 0 && r->fault.code.n == 0) {
+            status = 400; // without a code or a status there is no other try
         }
+        r->fault.status = status >= 400 && status < 600 ? (int)status : 0;
         r->fault.wait_ms = after > 0 && after < 1e6 ? (uint64_t)(after * 1000) : 0;
     }
 }

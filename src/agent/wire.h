@@ -74,6 +74,7 @@ struct wire_item {
 /// An error as an API reports it; any of it may be empty.
 struct wire_fault {
     struct str code, type, message;
+    int status;       // as of HTTP; 0: it has none
     uint64_t wait_ms; // the wait that it asks for before another try; 0: none
 };
 

@@ -212,6 +212,15 @@ def test_an_error_without_a_code_is_final(home, hub, work):
     assert events(home, session, "message.aborted") == []
 
 
+@pytest.mark.parametrize("status, fault", [(400, "REJECTED"), (401, "AUTH"), (402, "QUOTA")])
+def test_the_status_of_an_error_counts_beside_a_code_of_the_plugins_own(home, hub, work, status, fault):
+    save(home, "talker.lua", f"""provider {{ name = 'echo', stream = function(_, _, emit)
+      emit {{ error = {{ message = 'bad', code = 'of_our_own', status = {status} }} }} end }}""")
+    session, done = say(home, work, "x", "echo/any")
+    assert done["error"]["code"] == f"PROVIDER_{fault}" and "bad" in done["error"]["message"], done
+    assert events(home, session, "message.aborted") == []
+
+
 def test_calls_without_an_id_keep_their_outputs_apart(home, hub, work):
     save(home, "talker.lua", """provider { name = 'echo', stream = function(_, request, emit)
       local n = 1
