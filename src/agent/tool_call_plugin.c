@@ -40,13 +40,16 @@ static void on_done(struct gen_call *call, int status, const struct json *output
     }
     const struct json *r = gen_result_of(a, output);
     const struct json *error = json_get(r, "error");
-    struct str text = json_get_text(r, "output");
+    struct str text = json_get_text(r, "output"), why = json_str(error, "");
     c->content = json_clone(a, json_get(r, "content"));
     c->structured = json_clone(a, json_get(r, "structured"));
     c->content_says = arena_str(a, text);
-    tool_call__finish_as(c, c->site->turn != NULL ? tool_call__clip(a, text) : text,
-                         json_bool(json_get(r, "success"), true),
-                         error != NULL ? arena_strdup(a, json_str(error, "")) : NULL);
+    if (c->site->turn != NULL) { // both go to the model
+        text = tool_call__clip(a, text);
+        why = tool_call__clip(a, why);
+    }
+    tool_call__finish_as(c, text, json_bool(json_get(r, "success"), true),
+                         error != NULL ? arena_strdup(a, why) : NULL);
 }
 
 static void start(struct tool_call *c)

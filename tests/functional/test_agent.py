@@ -819,6 +819,17 @@ def test_a_step_runs_on_one_generation_and_the_next_on_the_newest(home, hub, wor
     assert [e["output"] for e in s.events("tool.completed")] == ["old", "new"]
 
 
+def test_a_long_error_of_a_plugins_tool_is_cut_like_its_output(home, hub, work):
+    plugin(home, "p", """tool { name = "bad", description = "d", input = {}, run = function()
+        return { output = "", success = false, error = "first " .. ("x"):rep(1 << 20) .. " last" } end }""")
+    s = Session(home, work, [one_call("bad"), {"text": "x"}])
+    assert s.ask()["state"] == "completed"
+    [event] = s.events("tool.completed")
+    for text in (s.results()[0]["output"], event["error"]):
+        assert "first x" in text and "bytes left out" in text and text.rstrip("]").endswith("x last") and len(text) < 64 << 10
+    assert call(home, "POST", "/tool/bad", {"input": {}})["error"].endswith("x last")  # outside of a turn it is whole
+
+
 def test_tools_of_plugins_are_called_by_both_names(home, hub, work):
     plugin(home, "dice", """
         tool { name = "roll", description = "roll", input = { sides = "integer" },
