@@ -491,15 +491,19 @@ static struct tool_call *find_ask(struct session *s, struct str id, enum ask_kin
                                   agent_done_cb *cb, void *arg)
 {
     const char *what = kind == ASK_PERMISSION ? "permission request" : "question";
+    struct str number = str_from(id, 1); // permissions and questions are counted together
     struct agent_no no;
     uint64_t n = 0;
     size_t at = 0;
+    bool open = false;
     for (struct tool_call *c; (c = next_ask(s->turn, &at)) != NULL;) {
         if (c->asking == kind && str_eqz(id, c->ask_id)) {
             return c;
         }
+        open = open || str_eqz(number, c->ask_id + 1);
     }
-    bool was = str_to_u64(str_from(id, 1), &n) && n != 0 && n <= s->asks;
+    bool is_of_kind = id.n != 0 && id.p[0] == (kind == ASK_PERMISSION ? 'p' : 'q');
+    bool was = is_of_kind && !open && str_to_u64(number, &n) && n != 0 && n <= s->asks;
     agent_no_set(&no, was ? PROBLEM_ALREADY_DECIDED : PROBLEM_NOT_FOUND, NULL,
                  was ? "%s '%.*s' was decided already" : "there is no %s '%.*s'", what,
                  (int)MIN(id.n, (size_t)40), id.p);

@@ -429,6 +429,17 @@ def test_a_person_allows_or_denies(home, hub, work):
     assert "not now" in s.results()[-1]["output"]
 
 
+def test_an_open_question_is_no_permission_that_was_decided(home, hub, work):
+    s = Session(home, work, [one_call("ask_user", question="which?"), {"text": "x"}])
+    asked = s.ask()["pending"][0]["question_id"]
+    for id in (asked, "p" + asked[1:]):
+        assert s.call("POST", f"/permission/{id}", {"decision": "allow"}, 404)["code"] == "NOT_FOUND"
+    assert s.call("POST", f"/answer/{asked}", {"answer": "b"}) == {"ok": True}
+    s.wait_for("turn.completed")
+    assert s.call("POST", f"/answer/{asked}", {"answer": "c"}, 409)["code"] == "ALREADY_DECIDED"
+    assert s.call("POST", f"/permission/{asked}", {"decision": "allow"}, 404)["code"] == "NOT_FOUND"
+
+
 @pytest.mark.both_stores
 def test_a_decision_is_remembered_for_the_session_also_after_a_restart(home, start_hub, work):
     hub = start_hub()
