@@ -75,11 +75,11 @@ static bool cancel(struct tool_call *c)
 {
     struct gen_item *item = c->entry->data;
     const struct gen_target *face = gen_item_face(item);
-    if (c->calling && face->cancel != NULL) {
+    if (c->calling) {
         c->calling = false;
         face->cancel(gen_item_data(item), &c->gen);
     }
-    return !c->calling;
+    return true;
 }
 
 static const struct tool_ops ops = {.start = start, .cancel = cancel};

@@ -77,7 +77,7 @@ struct gen_call {
 struct gen_target {
     /// Begin; `done` may come before this returns.
     void (*call)(void *data, struct gen_call *call);
-    /// Give up; `done` is not called after this. NULL: cannot be given up.
+    /// Give up; `done` is not called after this.
     void (*cancel)(void *data, struct gen_call *call);
     /// What its calls cost so far. NULL: not counted.
     const struct hook_stats *(*stats)(const void *data);

@@ -146,11 +146,9 @@ void mcp_call__stop(struct mcp_call *c)
     struct tool_run *run = c->run;
     if (c->item != NULL) {
         const struct gen_target *face = gen_item_face(c->item);
-        if (face->cancel != NULL) {
-            face->cancel(gen_item_data(c->item), &c->gen_call);
-            c->item = NULL;
-            c->busy = false;
-        }
+        face->cancel(gen_item_data(c->item), &c->gen_call);
+        c->item = NULL;
+        c->busy = false;
     }
     if (run != NULL) {
         c->run = NULL;
