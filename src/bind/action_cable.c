@@ -264,6 +264,7 @@ static const char *make_object(lua_State *L, const char *who, const char *key, s
         jw_value(&w, &m->value);
     }
     jw_end_obj(&w);
+    (void)args_json(L, s, who, what);
     return buf_z(&s->buf);
 }
 

@@ -116,7 +116,7 @@ static void read_body(lua_State *L, struct wish *w, int idx, const char *fn)
         luaL_error(L, "%s: body: %s", fn, e.msg);
     }
     json_write(&s->buf, v, 0);
-    w->q.body = arena_str(&w->s->arena, buf_str(&s->buf));
+    w->q.body = arena_str(&w->s->arena, args_json(L, s, fn, "body"));
     w->headers[w->q.n_headers++] =
         (struct http_header){STR("Content-Type"), STR("application/json")};
 }

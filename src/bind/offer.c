@@ -397,8 +397,8 @@ int offer_command(lua_State *L)
     jw_obj(&w);
     jw_kstr(&w, "description", offer_text(L, "command", "description", STR("")));
     jw_end_obj(&w);
-    return offer_add(L, &command_kind, name, buf_str(&s->buf), offer_naming(L),
-                     offer_fn(L, "command", "run"));
+    return offer_add(L, &command_kind, name, args_json(L, s, "command", "the table"),
+                     offer_naming(L), offer_fn(L, "command", "run"));
 }
 
 int offer_prompt(lua_State *L, struct str id, struct str about, int fn)

@@ -75,8 +75,8 @@ int offer_mcp_prompt(lua_State *L)
     }
     jw_end_arr(&w);
     jw_end_obj(&w);
-    return offer_add(L, &prompt_kind, name, buf_str(&s->buf), GEN_NAME_PLAIN,
-                     offer_fn(L, "mcp.prompt", "get"));
+    return offer_add(L, &prompt_kind, name, args_json(L, s, "mcp.prompt", "the table"),
+                     GEN_NAME_PLAIN, offer_fn(L, "mcp.prompt", "get"));
 }
 
 int offer_mcp_resource(lua_State *L)
@@ -109,7 +109,7 @@ int offer_mcp_resource(lua_State *L)
         jw_kvalue(&w, "values", values);
     }
     jw_end_obj(&w);
-    return offer_add(L, &resource_kind, uri, buf_str(&s->buf), GEN_NAME_PLAIN,
+    return offer_add(L, &resource_kind, uri, args_json(L, s, who, "the table"), GEN_NAME_PLAIN,
                      offer_fn(L, who, "read"));
 }
 

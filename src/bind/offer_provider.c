@@ -59,6 +59,6 @@ int offer_provider(lua_State *L)
     jw_end_arr(&w);
     offer_write_text(L, &w, "provider", "description", "description");
     jw_end_obj(&w);
-    return offer_add(L, &provider_kind, name, buf_str(&s->buf), GEN_NAME_PLAIN,
-                     offer_fn(L, "provider", "stream"));
+    return offer_add(L, &provider_kind, name, args_json(L, s, "provider", "the table"),
+                     GEN_NAME_PLAIN, offer_fn(L, "provider", "stream"));
 }

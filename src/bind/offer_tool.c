@@ -101,10 +101,7 @@ int offer_tool(lua_State *L)
     struct args_scratch *s = args_scratch(L);
     bool override = args_field(L, 1, "override") && lua_toboolean(L, -1);
     write_about(L, s, override);
-    if (!buf_ok(&s->buf)) {
-        return luaL_error(L, "tool: what '%s' says of itself is too large", name.p);
-    }
-    return offer_add(L, &offer_tool_kind, name, buf_str(&s->buf),
+    return offer_add(L, &offer_tool_kind, name, args_json(L, s, "tool", "the table"),
                      override ? GEN_NAME_OVERRIDE : GEN_NAME_PLAIN, offer_fn(L, "tool", "run"));
 }
 

@@ -92,8 +92,9 @@ static int add_prompt(lua_State *L, struct str id, int text, lua_Integer priorit
         jw_kstr(&w, "text", args_str(L, text, "prompt", "text"));
     }
     jw_end_obj(&w);
-    return dynamic ? offer_prompt(L, id, buf_str(&s->buf), text)
-                   : offer_add(L, &text_kind, id, buf_str(&s->buf), GEN_NAME_PLAIN, 0);
+    struct str about = args_json(L, s, "prompt", "the text");
+    return dynamic ? offer_prompt(L, id, about, text)
+                   : offer_add(L, &text_kind, id, about, GEN_NAME_PLAIN, 0);
 }
 
 /// prompt(text) or prompt{id, text, priority}
@@ -179,7 +180,7 @@ static int l_flag(lua_State *L)
     jw_kvalue(&w, "default", def);
     jw_kstr(&w, "description", offer_text(L, "flag", "description", STR("")));
     jw_end_obj(&w);
-    offer_add(L, &flag_kind, name, buf_str(&s->buf), offer_naming(L), 0);
+    offer_add(L, &flag_kind, name, args_json(L, s, "flag", "the table"), offer_naming(L), 0);
     lua_pushfstring(L, "flags.%s.%s", v->unit->name, name.p);
     lua_pushinteger(L, (lua_Integer)type);
     lua_pushvalue(L, at);

@@ -132,3 +132,11 @@ struct args_scratch *args_scratch(lua_State *L)
     lua_setmetatable(L, -2);
     return s;
 }
+
+struct str args_json(lua_State *L, struct args_scratch *s, const char *fn, const char *what)
+{
+    if (!buf_ok(&s->buf)) {
+        luaL_error(L, "%s: %s is larger than %d MiB as JSON", fn, what, VALUE_BYTES >> 20);
+    }
+    return buf_str(&s->buf);
+}

@@ -36,3 +36,5 @@ struct args_scratch {
 
 /// Push a userdata that owns an empty scratch; the collector frees it.
 struct args_scratch *args_scratch(lua_State *L);
+/// The JSON text that was written to the scratch. Raises when it did not fit: "http.post: body is larger than ...".
+struct str args_json(lua_State *L, struct args_scratch *s, const char *fn, const char *what);

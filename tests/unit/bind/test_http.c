@@ -84,3 +84,15 @@ TEST(headers_are_checked_and_bounded)
     CHECK(rig_said("false websocket.connect: the value of a header must be a string, not number"));
     rig_close();
 }
+
+TEST(a_body_that_is_too_large_as_json_is_refused)
+{
+    rig_open();
+    rig_run("say(pcall(http.post, 'http://127.0.0.1:1/', {a = ('\"'):rep(9000000)})) say('end')");
+    CHECK(rig_said("false http.post: body is larger than 16 MiB as JSON"));
+    rig_run(
+        "local c = action_cable.connect{url = 'ws://127.0.0.1:1/'} "
+        "say(pcall(action_cable.subscribe, c, 'A', {a = ('\"'):rep(9000000)}, print)) say('end')");
+    CHECK(rig_said("false action_cable.subscribe: params is larger than 16 MiB as JSON"));
+    rig_close();
+}

@@ -214,6 +214,27 @@ TEST(a_flag_is_what_was_chosen_else_its_default)
     plug_close();
 }
 
+TEST(an_offer_that_is_too_large_as_json_is_refused)
+{
+    static const char *const codes[] = {
+        "prompt(big)",
+        "prompt{text=big}",
+        "command{name='c', description=big, run=print}",
+        "flag{name='f', type='string', default=big}",
+        "tool{name='t', description=big, run=print}",
+        "provider{name='p', description=big, stream=print}",
+        "mcp.prompt{name='m', description=big, get=print}",
+        "mcp.resource{uri='a://b', name='r', description=big, read=print}",
+    };
+    plug_open((const char *[]){"limits.memory_mb=256", NULL});
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        const struct gen_diag *d =
+            plug_fault("x", rig_code("local big = ('\"'):rep(9000000) %s", codes[i]));
+        CHECK(strstr(d->message, "is larger than 16 MiB as JSON") != NULL);
+    }
+    plug_close();
+}
+
 // ---- routes -----------------------------------------------------------------------------------
 
 TEST(a_route_gets_the_request)
