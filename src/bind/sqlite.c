@@ -55,7 +55,14 @@ static int on_steps(void *arg)
 
 static int bind_args(struct query *q, sqlite3_stmt *s)
 {
-    int n = 0, rc = SQLITE_OK;
+    int n = 0, rc = SQLITE_OK, wanted = sqlite3_bind_parameter_count(s);
+    unsigned got = q->args != NULL ? q->args->n : 0;
+    if (wanted < 0 || got != (unsigned)wanted) {
+        err_set(&q->error, ERR_INVALID,
+                "wrong number of arguments: %d expected, %u given; json.null stands for NULL",
+                wanted, got);
+        return SQLITE_RANGE;
+    }
     json_foreach_item (v, q->args) {
         n++;
         switch (v->type) {
@@ -138,7 +145,7 @@ static void run(struct query *q, sqlite3 *db)
     bool good = rc == SQLITE_OK || rc == SQLITE_DONE || rc == SQLITE_ROW;
     if (!buf_ok(&q->answer)) {
         err_set(&q->error, ERR_TOO_LARGE, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
-    } else if (!good) {
+    } else if (!good && q->error.code == 0) {
         err_set(&q->error, ERR_INVALID, "%s",
                 rc == SQLITE_INTERRUPT ? "it took too long" : sqlite3_errmsg(db));
     }
@@ -193,6 +200,35 @@ static int query_start(struct bind_op *op, struct err *e)
 static const struct bind_op_kind query_kind = {
     .line = LINE_FS, .start = query_start, .free = query_free}; // a thread cannot be stopped
 
+/// Can `args` be bound one by one? An empty table is read as an object.
+static bool is_plain_list(const struct json *args)
+{
+    json_foreach_item (v, args) {
+        if (v->type == JSON_ARR || v->type == JSON_OBJ) {
+            return false;
+        }
+    }
+    return args->type == JSON_ARR || args->n == 0;
+}
+
+/// Read the table at 3 as the arguments.
+static int read_args(lua_State *L, struct query *q, struct err *e)
+{
+    struct json *args;
+    if (value_read(&args, &q->arena, L, 3, e) < 0) {
+        return err_prefix(e, "args");
+    }
+    if (args->n > ARGS_MAX) {
+        return err_set(e, ERR_TOO_LARGE, "args: at most %d", ARGS_MAX);
+    }
+    if (!is_plain_list(args)) {
+        return err_set(e, ERR_INVALID,
+                       "args must be a list of plain values; json.null stands for NULL");
+    }
+    q->args = args;
+    return 0;
+}
+
 /// sqlite.query(path, sql, args?, callback?): {columns, rows, more}, or nil and a message.
 static int l_query(lua_State *L)
 {
@@ -211,17 +247,13 @@ static int l_query(lua_State *L)
     }
     struct query *q = xcalloc(1, sizeof *q);
     struct err e = {0};
-    struct json *args = NULL;
     buf_init(&q->answer, ANSWER_MAX);
     q->path = whole;
     q->sql = arena_strdup(&q->arena, str_of(sql));
-    bool sound = plain || lua_isnil(L, 3) ||
-                 (value_read(&args, &q->arena, L, 3, &e) == 0 && args->n <= ARGS_MAX);
-    if (!sound) {
+    if (!plain && !lua_isnil(L, 3) && read_args(L, q, &e) < 0) {
         query_free(&q->op);
-        return luaL_error(L, "%s: args: %s", fn, e.msg[0] != '\0' ? e.msg : "at most 100");
+        return luaL_error(L, "%s: %s", fn, e.msg);
     }
-    q->args = args;
     return bind__op_run(L, &q->op, &query_kind, fn, sizeof *q + q->arena.used, callback);
 }
 

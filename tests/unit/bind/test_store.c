@@ -90,3 +90,32 @@ TEST(a_query_does_not_wait_for_a_pipe)
     CHECK(rig_said(rig_code("nil sqlite.query: '%s': it is not a regular file", rig_path("pipe"))));
     rig_close();
 }
+
+TEST(arguments_of_a_query_are_never_dropped)
+{
+    static const char *const bad[] = {"{nil, 2}", "{a = 1}", "{{1}, 2}", "{1, {}}"};
+    rig_open();
+    rig_write("db", "");
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        rig_run(rig_code("say(pcall(sqlite.query, '%s', 'SELECT ?1, ?2', %s)) say('end')",
+                         rig_path("db"), bad[i]));
+        CHECK(rig_said("false sqlite.query: args must be a list of plain values; "
+                       "json.null stands for NULL"));
+        rig_hush();
+    }
+    rig_run(
+        rig_code("local path = '%s' say(sqlite.query(path, 'SELECT ?1', {})) "
+                 "say(sqlite.query(path, 'SELECT ?1')) say(sqlite.query(path, 'SELECT 1', {2})) "
+                 "local r = sqlite.query(path, 'SELECT ?1 IS NULL, ?2, ?3', {json.null, 2.5, 'x'}) "
+                 "say(table.concat(r.rows[1], ' ')) say('end')",
+                 rig_path("db")));
+    const char *path = rig_path("db");
+    CHECK(rig_said(rig_code("nil sqlite.query: '%s': wrong number of arguments: 1 expected, 0 "
+                            "given; json.null stands for NULL",
+                            path)));
+    CHECK(rig_said(rig_code("nil sqlite.query: '%s': wrong number of arguments: 0 expected, 1 "
+                            "given; json.null stands for NULL",
+                            path)));
+    CHECK(rig_said("1 2.5 x"));
+    rig_close();
+}
