@@ -102,7 +102,17 @@ static void wish_begin(lua_State *L, struct wish *w, const char *url)
                                  .follow_redirects = true};
 }
 
-/// Read the value at `idx` as the body, a string as it is, anything else as JSON.
+static bool has_header(const struct wish *w, const char *name)
+{
+    for (size_t i = 0; i < w->q.n_headers; i++) {
+        if (str_caseeqz(w->headers[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Read the value at `idx` as the body, a string as it is, anything else as JSON, after the headers.
 static void read_body(lua_State *L, struct wish *w, int idx, const char *fn)
 {
     if (lua_type(L, idx) == LUA_TSTRING) {
@@ -117,8 +127,10 @@ static void read_body(lua_State *L, struct wish *w, int idx, const char *fn)
     }
     json_write(&s->buf, v, 0);
     w->q.body = arena_str(&w->s->arena, args_json(L, s, fn, "body"));
-    w->headers[w->q.n_headers++] =
-        (struct http_header){STR("Content-Type"), STR("application/json")};
+    if (!has_header(w, "content-type")) {
+        w->headers[w->q.n_headers++] =
+            (struct http_header){STR("Content-Type"), STR("application/json")};
+    }
 }
 
 /// Send it: the request takes the arena over.

@@ -96,3 +96,18 @@ TEST(a_body_that_is_too_large_as_json_is_refused)
     CHECK(rig_said("false action_cable.subscribe: params is larger than 16 MiB as JSON"));
     rig_close();
 }
+
+TEST(a_request_with_a_type_of_its_own_gets_no_second_one)
+{
+    struct web w;
+    rig_open();
+    web_open(&w, answer);
+    rig_run(rig_code("http.request{method = 'POST', url = '%s', body = {a = 1}, "
+                     "headers = {['content-Type'] = 'application/vnd.api+json'}} say('end')",
+                     web_url(&w, "/")));
+    const char *first = strcasestr(buf_z(&w.head), "content-type:");
+    CHECK(first != NULL && strcasestr(first + 1, "content-type:") == NULL);
+    CHECK(web_header(buf_z(&w.head), "content-Type: application/vnd.api+json"));
+    web_close(&w);
+    rig_close();
+}
