@@ -6,18 +6,32 @@
 #include "proto/events.h"
 #include "store/choices.h"
 
+static const char *long_name(const struct gen_item *it, struct arena *a)
+{
+    return arena_printf(a, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
+}
+
 /// How a tool is called by everyone: its plain name, or "unit:name" when another owns that.
 static const char *full_name(const struct gen *g, const struct gen_item *it, struct arena *a)
 {
-    return gen_item_is_plain(g, it)
-               ? gen_item_name(it)
-               : arena_printf(a, "%s:%s", gen_item_unit(it)->name, gen_item_name(it));
+    return gen_item_is_plain(g, it) ? gen_item_name(it) : long_name(it, a);
+}
+
+static struct str off_key(const char *name, struct arena *a)
+{
+    return str_of(arena_printf(a, "tools.%s.off", name));
 }
 
 static bool is_off(const struct api *api, const char *name, struct arena *a)
 {
-    const char *key = arena_printf(a, "tools.%s.off", name);
-    return json_bool(choices_get(api->o.hub->choices, str_of(key)), false);
+    return json_bool(choices_get(api->o.hub->choices, off_key(name, a)), false);
+}
+
+/// One that was switched off as "unit:name" stays off when the plain name becomes its own.
+static bool item_is_off(const struct api *api, const struct gen *g, const struct gen_item *it,
+                        struct arena *a)
+{
+    return is_off(api, full_name(g, it, a), a) || is_off(api, long_name(it, a), a);
 }
 
 // ---- list ------------------------------------------------------------------------------------
@@ -27,9 +41,8 @@ static void write_tool(const struct api *api, const struct gen *g, const struct 
 {
     static const char *const shown[] = {"description", "input_schema", "permission"};
     const struct json *about = gen_item_read_about(it, a);
-    const char *name = full_name(g, it, a);
     jw_obj(w);
-    jw_kstrz(w, "name", name);
+    jw_kstrz(w, "name", full_name(g, it, a));
     jw_kstrz(w, "plugin", gen_item_unit(it)->name);
     for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
         const struct json *v = json_get(about, shown[i]);
@@ -37,7 +50,7 @@ static void write_tool(const struct api *api, const struct gen *g, const struct 
             jw_kvalue(w, shown[i], v);
         }
     }
-    jw_kbool(w, "enabled", !is_off(api, name, a));
+    jw_kbool(w, "enabled", !item_is_off(api, g, it, a));
     jw_kint(w, "generation", (int64_t)gen_item_unit(it)->since);
     jw_end_obj(w);
 }
@@ -145,10 +158,14 @@ static void switch_tool(struct api *api, struct op_call *c, bool on)
         return; // answered
     }
     const char *name = builtin != NULL ? builtin->name : full_name(g, it, c->arena);
-    const char *key = arena_printf(c->arena, "tools.%s.off", name);
+    bool off = it != NULL ? item_is_off(api, g, it, c->arena) : is_off(api, name, c->arena);
+    struct choices *choices = api->o.hub->choices;
     struct choosing *ch = arena_alloc(c->arena, sizeof *ch);
-    *ch = (struct choosing){.call = c, .changed = is_off(api, name, c->arena) == on};
-    choices_set(api->o.hub->choices, str_of(key), on ? STR_NULL : STR("true"), on_chosen, ch);
+    *ch = (struct choosing){.call = c, .changed = off == on};
+    if (on && it != NULL && gen_item_is_plain(g, it)) {
+        choices_set(choices, off_key(long_name(it, c->arena), c->arena), STR_NULL, NULL, NULL);
+    }
+    choices_set(choices, off_key(name, c->arena), on ? STR_NULL : STR("true"), on_chosen, ch);
 }
 
 void op_TOOL_ENABLE(struct api *api, struct op_call *c)

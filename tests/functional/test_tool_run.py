@@ -108,6 +108,19 @@ def test_a_tool_that_is_switched_off_under_its_long_name_does_not_run(home, star
     assert run(home, "b:roll")[1]["output"] == "of b"
 
 
+def test_a_tool_stays_off_when_the_plain_name_becomes_its_own(home, start_hub):
+    for name in "ab":
+        plug(home, name, "tool { name = 'roll', run = function() return 'x' end }")
+    start_hub()
+    assert call(home, "POST", "/tool/b:roll/disable")[1]["enabled"] is False
+    (home.dir / "plugins" / "a.lua").unlink()
+    reload(home)
+    assert [t["enabled"] for t in call(home, "GET", "/tool")[1]["tools"] if t["name"] == "roll"] == [False]
+    assert run(home, "roll")[0] == 409
+    assert call(home, "POST", "/tool/roll/enable")[1]["enabled"] is True
+    assert run(home, "roll")[0] == 200
+
+
 @pytest.mark.parametrize("name", BUILTIN)
 def test_the_name_of_every_builtin_tool_is_reserved(home, start_hub, name):
     plug(home, "p", f"tool {{ name = '{name}', run = function() end }}")
