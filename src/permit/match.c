@@ -170,7 +170,7 @@ static bool changes_directory(const struct cmdline *l)
 
 bool match_is_plain(const struct cmdline *l, struct str cwd, struct str root)
 {
-    if (l->flags != 0 || l->n_simples == 0 || !match_is_inside(cwd, cwd, root)) {
+    if (l->flags != 0 || l->n_simples == 0) {
         return false;
     }
     for (size_t i = 0; i < l->n_writes; i++) {

@@ -56,17 +56,6 @@ static const struct permit_tool *find_tool(struct str name)
     return &other;
 }
 
-static bool find_name(const char *const *names, size_t n, struct str name, size_t *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (str_eqz(name, names[i])) {
-            *out = i;
-            return true;
-        }
-    }
-    return false;
-}
-
 const char *permit_reach_name(enum permit_reach reach)
 {
     assert(reach < PERMIT__REACHES);
@@ -75,10 +64,9 @@ const char *permit_reach_name(enum permit_reach reach)
 
 bool permit_reach_find(struct str name, enum permit_reach *out)
 {
-    size_t i = 0;
-    bool found = find_name(reach_names, ARRAY_LEN(reach_names), name, &i);
-    *out = (enum permit_reach)i;
-    return found;
+    ptrdiff_t i = str_lookup(name, reach_names, ARRAY_LEN(reach_names));
+    *out = i >= 0 ? (enum permit_reach)i : PERMIT_ONCE;
+    return i >= 0;
 }
 
 const char *permit_verdict_name(enum permit_verdict verdict)
@@ -89,10 +77,9 @@ const char *permit_verdict_name(enum permit_verdict verdict)
 
 bool permit_verdict_find(struct str name, enum permit_verdict *out)
 {
-    size_t i = 0;
-    bool found = find_name(verdict_names, ARRAY_LEN(verdict_names), name, &i) && i != PERMIT_NONE;
-    *out = (enum permit_verdict)i;
-    return found;
+    ptrdiff_t i = str_lookup(name, verdict_names, ARRAY_LEN(verdict_names));
+    *out = i >= 0 ? (enum permit_verdict)i : PERMIT_NONE;
+    return i > PERMIT_NONE;
 }
 
 // ---- lists --------------------------------------------------------------------------------------
@@ -292,6 +279,7 @@ struct subject {
     struct str text;     // the command line, the path or the address, as asked for
     struct cmdline line; // of a command
     struct str cwd;      // where it runs
+    bool inside;         // that is in the working directory
     bool plain;          // patterns may allow it
     const char *host; // of an address, in lower case, a port of its own with it; NULL: it has none
 };
@@ -319,14 +307,16 @@ static void read_subject(struct subject *s, const struct permit_call *c, struct 
     } else if (s->tool->kind == KIND_COMMAND) {
         s->cwd = c->file != NULL ? str_of(c->file) : root;
         cmdline_parse(&s->line, a, s->text);
-        s->plain = match_is_plain(&s->line, s->cwd, root) && writes_stay(c->writes, root);
+        s->inside = match_is_inside(s->cwd, root, root);
+        s->plain =
+            s->inside && match_is_plain(&s->line, s->cwd, root) && writes_stay(c->writes, root);
     }
 }
 
 static bool concerns(const struct rule *r, const struct permit_call *c)
 {
     return str_glob(str_of(r->tool), c->tool) &&
-           (r->session == NULL || (c->session != NULL && strcmp(r->session, c->session) == 0));
+           (r->session == NULL || strcmp(r->session, c->session) == 0);
 }
 
 /// A fence: deny and ask.
@@ -354,9 +344,8 @@ static bool fence_matches(const struct rule *r, const struct subject *s)
 static bool promise_covers(const struct rule *r, const struct subject *s,
                            const struct cmd_simple *simple)
 {
-    struct str root = str_of(s->c->working_dir);
     if (s->tool->kind == KIND_COMMAND) {
-        if (!match_is_inside(s->cwd, root, root)) {
+        if (!s->inside) {
             return false;
         }
         bool whole = r->match == NULL || (r->exact && str_eqz(s->text, r->match));
@@ -499,7 +488,7 @@ static bool match_for(const struct subject *s, enum permit_reach reach, const ch
     }
     if (reach == PERMIT_EXACT) {
         bool inside = s->tool->kind == KIND_COMMAND
-                          ? match_is_inside(s->cwd, s->cwd, str_of(s->c->working_dir))
+                          ? s->inside
                           : s->c->file != NULL && below(s->c->working_dir, s->c->file) != NULL;
         *match = s->tool->kind == KIND_OTHER || !inside || s->text.n == 0 ? NULL
                  : s->tool->kind == KIND_COMMAND

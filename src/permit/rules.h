@@ -41,8 +41,8 @@ struct rules {
 struct permit_call {
     struct str tool;
     const struct json *input;
-    const char *working_dir; // real path
-    const char *session;
+    const char *working_dir;   // real path
+    const char *session;       // "" outside of one
     const char *file;          // path_real() of rules_file(), which blocks; NULL: it names none
     const char *const *writes; // the same of rules_writes()
 };
