@@ -12,318 +12,18 @@
 // sets a flag, and a flagged line is never allowed by a pattern (match.c).
 //
 // Invariants:
-//   - `at` only grows, and every loop consumes at least one byte or ends: any text takes linear time per
-//     level, and levels are bounded by DEPTH_MAX.
+//   - `at` only grows, and every loop consumes at least one byte or ends. What must be read twice (text that turns
+//     out to be no arithmetic, a here-document for a shell) is paid for, so any text takes linear time.
+//   - levels are bounded: cmdline_word.c breaks a line that nests deeper.
 //   - a word whose value depends on anything but the text itself is `dynamic`.
 
 #include "permit/cmdline.h"
 
-#include "base/buf.h"
 #include "base/path.h"
-#include "base/vec.h"
+#include "permit/cmdline_int.h"
 
-// TRIES_MAX bounds what is looked at more than once: arithmetic that turns out to be none, here-documents.
-enum { DEPTH_MAX = 16, LINE_BYTES = 64 * 1024, TRIES_MAX = 64 };
-
-struct heredoc {
-    struct str end;  // the line that ends it
-    struct str text; // of a here-string; p is NULL for others
-    bool tabs;       // <<-: leading tabs are removed
-    bool literal;    // a quoted delimiter: nothing inside is expanded
-};
-
-/// What all levels share.
-struct found {
-    struct arena *arena;
-    vec(struct cmd_simple) simples;
-    vec(struct cmd_word) writes;
-    unsigned flags;
-};
-
-/// One level: the line itself, or the text of one substitution.
-struct reader {
-    struct found *found;
-    struct str s;
-    size_t at;
-    unsigned depth, tries;
-    vec(struct cmd_word) assigns, words; // of the simple command being read
-    vec(struct heredoc) heredocs;        // announced on this line
-};
-
-static void read_level(struct found *f, struct str s, unsigned depth);
-
-static char peek(const struct reader *r, size_t ahead)
-{
-    return r->at + ahead < r->s.n ? r->s.p[r->at + ahead] : '\0';
-}
-
-static bool more(const struct reader *r)
-{
-    return r->at < r->s.n;
-}
-
-static void skip_blanks(struct reader *r)
-{
-    while (peek(r, 0) == ' ' || peek(r, 0) == '\t' || (peek(r, 0) == '\\' && peek(r, 1) == '\n')) {
-        r->at += peek(r, 0) == '\\' ? 2 : 1;
-    }
-}
-
-static bool is_name(char c, bool first)
-{
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (!first && c >= '0' && c <= '9');
-}
-
-// ---- substitutions ------------------------------------------------------------------------------
-
-/// Skip a quoted part that begins at `at`; a backslash hides the next byte except in '...'.
-static size_t skip_quoted(struct str s, size_t at)
-{
-    char quote = s.p[at++];
-    while (at < s.n && s.p[at] != quote) {
-        at += s.p[at] == '\\' && quote != '\'' ? 2 : 1;
-    }
-    return MIN(at + 1, s.n);
-}
-
-/// The end of a bracketed part: `at` is after its opening bracket; the answer is the index of the closing
-/// one, or s.n. Quotes and escapes inside count; brackets nest.
-static size_t find_close(struct str s, size_t at, char open, char close)
-{
-    unsigned nested = 0;
-    while (at < s.n) {
-        char c = s.p[at];
-        if (c == '\'' || c == '"' || c == '`') {
-            at = skip_quoted(s, at);
-            continue;
-        }
-        if (c == close && nested-- == 0) {
-            return at;
-        }
-        nested += c == open;
-        at += c == '\\' ? 2 : 1;
-    }
-    return s.n;
-}
-
-/// Commands inside a substitution that begins after the bracket at `at`; moves after it.
-static void read_inner(struct reader *r, char open, char close)
-{
-    size_t start = r->at, end = find_close(r->s, start, open, close);
-    r->found->flags |= CMD_SUBSTITUTES | (end == r->s.n ? (unsigned)CMD_BROKEN : 0);
-    read_level(r->found, (struct str){r->s.p + start, end - start}, r->depth + 1);
-    r->at = MIN(end + 1, r->s.n);
-}
-
-/// `...`: one level of backslashes is removed before the shell reads it.
-static void read_backticks(struct reader *r)
-{
-    struct buf text = {.max = SIZE_MAX};
-    r->at++;
-    while (more(r) && peek(r, 0) != '`') {
-        r->at += peek(r, 0) == '\\' && r->at + 1 < r->s.n ? 1 : 0;
-        buf_addc(&text, peek(r, 0));
-        r->at++;
-    }
-    r->found->flags |= CMD_SUBSTITUTES | (more(r) ? 0 : (unsigned)CMD_BROKEN);
-    r->at = MIN(r->at + 1, r->s.n);
-    read_level(r->found, arena_str(r->found->arena, buf_str(&text)), r->depth + 1);
-    buf_fini(&text);
-}
-
-/// ${...}: a plain name is only an expansion; anything more may hold substitutions of its own.
-static void read_braces(struct reader *r)
-{
-    size_t start = r->at, end = find_close(r->s, start, '{', '}');
-    bool plain = end > start && end < r->s.n;
-    for (size_t i = start; i < end; i++) {
-        plain = plain && is_name(r->s.p[i], i == start);
-    }
-    if (!plain) {
-        read_inner(r, '{', '}');
-    } else {
-        r->at = end + 1;
-    }
-}
-
-/// $((...)) is arithmetic if its two closing brackets stand together; `<<` is a shift there.
-static bool read_arithmetic(struct reader *r)
-{
-    if (++r->tries > TRIES_MAX) {
-        r->found->flags |= CMD_BROKEN;
-        return false;
-    }
-    size_t end = find_close(r->s, r->at + 1, '(', ')');
-    if (peek(r, 0) != '(' || end + 1 >= r->s.n || r->s.p[end + 1] != ')') {
-        return false;
-    }
-    struct str inner = {r->s.p + r->at + 1, end - r->at - 1};
-    for (size_t i = 0; i < inner.n; i++) { // the expansions in it, and nothing else
-        if (inner.p[i] == '$' || inner.p[i] == '`') {
-            read_level(r->found, str_from(inner, i), r->depth + 1);
-            break;
-        }
-    }
-    r->found->flags |= CMD_SUBSTITUTES;
-    r->at = end + 2;
-    return true;
-}
-
-/// $'...': bytes written as escapes.
-static void read_escapes(struct reader *r, struct buf *text)
-{
-    static const char from[] = "abefnrtv\\'\"?", to[] = "\a\b\033\f\n\r\t\v\\'\"?";
-    static const char digits[] = "0123456789abcdef";
-    r->at++;
-    while (more(r) && peek(r, 0) != '\'') {
-        char c = peek(r, 0);
-        r->at++;
-        if (c != '\\' || !more(r)) {
-            buf_addc(text, c);
-            continue;
-        }
-        c = peek(r, 0);
-        const char *known = strchr(from, c);
-        unsigned base = c == 'x' || c == 'u' || c == 'U' ? 16 : 8, value = 0;
-        size_t most = base == 16 ? (c == 'x' ? 2 : c == 'u' ? 4 : 8) : 3, n = 0;
-        if (known != NULL) {
-            buf_addc(text, to[known - from]);
-            r->at++;
-            continue;
-        }
-        r->at += base == 16;
-        for (const char *d; n < most && more(r); n++, r->at++) {
-            char low = (char)(peek(r, 0) | 0x20);
-            d = memchr(digits, peek(r, 0) <= '9' ? peek(r, 0) : low, base);
-            if (d == NULL) {
-                break;
-            }
-            value = value * base + (unsigned)(d - digits);
-        }
-        buf_addc(text, n != 0 ? (char)value : c);
-        r->at += n == 0 && base == 8;
-    }
-    r->found->flags |= more(r) ? 0 : (unsigned)CMD_BROKEN;
-    r->at = MIN(r->at + 1, r->s.n);
-}
-
-/// A `$` and what it expands. The text keeps the source, so that an error can show it.
-static void read_dollar(struct reader *r, struct cmd_word *w, struct buf *text, bool in_quotes)
-{
-    size_t start = r->at++;
-    char c = peek(r, 0);
-    if (c == '\'' && !in_quotes) {
-        w->dynamic = true;
-        read_escapes(r, text);
-        return;
-    }
-    if (c == '(') {
-        r->at++;
-        if (!read_arithmetic(r)) {
-            read_inner(r, '(', ')');
-        }
-    } else if (c == '{') {
-        r->at++;
-        read_braces(r);
-    } else if (c == '[') { // the old form of $((...))
-        r->at++;
-        read_inner(r, '[', ']');
-    } else if (is_name(c, true)) {
-        while (is_name(peek(r, 0), false)) {
-            r->at++;
-        }
-    } else if (c != '\0' && strchr("@*#?-$!0123456789", c) != NULL) {
-        r->at++;
-    } else if (c != '"' || in_quotes) {
-        buf_addc(text, '$');
-        return;
-    }
-    w->dynamic = true;
-    buf_add(text, r->s.p + start, r->at - start);
-}
-
-// ---- words --------------------------------------------------------------------------------------
-
-static void read_double_quoted(struct reader *r, struct cmd_word *w, struct buf *text)
-{
-    r->at++;
-    while (more(r) && peek(r, 0) != '"') {
-        char c = peek(r, 0), next = peek(r, 1);
-        if (c == '$') {
-            read_dollar(r, w, text, true);
-        } else if (c == '`') {
-            w->dynamic = true;
-            read_backticks(r);
-        } else if (c == '\\' && next != '\0' && strchr("$`\"\\\n", next) != NULL) {
-            if (next != '\n') {
-                buf_addc(text, next);
-            }
-            r->at += 2;
-        } else {
-            buf_addc(text, c);
-            r->at++;
-        }
-    }
-    r->found->flags |= more(r) ? 0 : (unsigned)CMD_BROKEN;
-    r->at = MIN(r->at + 1, r->s.n);
-}
-
-static void read_single_quoted(struct reader *r, struct buf *text)
-{
-    size_t start = ++r->at;
-    while (more(r) && peek(r, 0) != '\'') {
-        r->at++;
-    }
-    buf_add(text, r->s.p + start, r->at - start);
-    r->found->flags |= more(r) ? 0 : (unsigned)CMD_BROKEN;
-    r->at = MIN(r->at + 1, r->s.n);
-}
-
-static bool ends_word(char c)
-{
-    return c == '\0' || strchr(" \t\n;&|<>()", c) != NULL;
-}
-
-/// Read one word. `quoted` (may be NULL) says whether any part of it was.
-static struct cmd_word read_word(struct reader *r, bool *quoted)
-{
-    struct cmd_word w = {0};
-    struct buf text = {.max = SIZE_MAX};
-    bool was_quoted = false, brace = false;
-    size_t start = r->at;
-    while (more(r) && !ends_word(peek(r, 0))) {
-        char c = peek(r, 0);
-        if (c == '\'' || c == '"') {
-            was_quoted = true;
-            c == '"' ? read_double_quoted(r, &w, &text) : read_single_quoted(r, &text);
-        } else if (c == '$') {
-            read_dollar(r, &w, &text, false);
-        } else if (c == '`') {
-            w.dynamic = true;
-            read_backticks(r);
-        } else if (c == '\\') {
-            was_quoted = true;
-            if (peek(r, 1) != '\n' && r->at + 1 < r->s.n) {
-                buf_addc(&text, peek(r, 1));
-            }
-            r->at = MIN(r->at + 2, r->s.n);
-        } else {
-            bool list = c == ',' || (c == '.' && peek(r, 1) == '.');
-            w.dynamic |=
-                strchr("*?[", c) != NULL || (c == '~' && r->at == start) || (brace && list);
-            brace |= c == '{';
-            buf_addc(&text, c);
-            r->at++;
-        }
-    }
-    w.text = arena_str(r->found->arena, buf_str(&text));
-    buf_fini(&text);
-    if (quoted != NULL) {
-        *quoted = was_quoted;
-    }
-    return w;
-}
+// TWICE: how often as much as the line may be read again.
+enum { LINE_BYTES = 64 * 1024, TWICE = 16 };
 
 // ---- commands -----------------------------------------------------------------------------------
 
@@ -334,16 +34,29 @@ static const struct cmd_word *keep_words(struct reader *r, const struct cmd_word
     return kept;
 }
 
+/// May this command, or one that it runs, read commands from its input?
+static bool may_be_shell(const struct cmd_simple *c)
+{
+    bool shell = c->n_words != 0 && c->words[0].dynamic;
+    for (size_t i = 0; i < c->n_words; i++) {
+        shell |= cmd_is_shell(path_base(c->words[i].text));
+    }
+    return shell;
+}
+
 /// An operator came: what was read is one simple command.
 static void end_simple(struct reader *r)
 {
     if (r->assigns.n + r->words.n != 0) {
-        struct cmd_simple c = {.n_assigns = r->assigns.n, .n_words = r->words.n};
+        struct cmd_simple c = {
+            .n_assigns = r->assigns.n, .n_words = r->words.n, .fed = r->fed, .pattern = r->pattern};
         c.assigns = r->assigns.n != 0 ? keep_words(r, r->assigns.p, r->assigns.n) : NULL;
         c.words = r->words.n != 0 ? keep_words(r, r->words.p, r->words.n) : NULL;
+        r->found->shell |= may_be_shell(&c);
         vec_push(&r->found->simples, c);
         r->assigns.n = r->words.n = 0;
     }
+    r->redirected = r->coproc = r->in_case = r->fed = false;
 }
 
 static bool is_reserved(struct str w)
@@ -354,107 +67,163 @@ static bool is_reserved(struct str w)
     return str_lookup(w, reserved, ARRAY_LEN(reserved)) >= 0;
 }
 
-/// `coproc NAME {`: a name stands before a compound command only; before any other word it is the command.
-static void skip_coproc_name(struct reader *r)
+static bool is_head(struct str w) // of a compound; words follow, up to an operator
 {
-    struct reader ahead = *r;
-    read_word(&ahead, NULL);
-    skip_blanks(&ahead);
-    size_t body = ahead.at;
-    if (is_reserved(read_word(&ahead, NULL).text)) {
-        r->at = body;
+    return str_eqz(w, "for") || str_eqz(w, "case") || str_eqz(w, "select");
+}
+
+/// `w` is a bare word after others. Is it a reserved one all the same? So in `coproc NAME {` and `for NAME do`.
+static bool begins_list(const struct reader *r, struct str w)
+{
+    if (r->coproc) {
+        return r->words.n == 1 && (is_reserved(w) || is_head(w) || str_eqz(w, "[["));
+    }
+    return r->words.n == 2 && str_eqz(w, "do") &&
+           (str_eqz(r->words.p[0].text, "for") || str_eqz(r->words.p[0].text, "select"));
+}
+
+/// One operator of [[ ]]: `(`, `&&` and their like. Any other means that this is no test, or a pattern in it has its own
+/// rules.
+static void take_test_operator(struct reader *r, unsigned *open)
+{
+    char c = cmdline__peek(r, 0);
+    bool twice = (c == '&' || c == '|') && cmdline__peek(r, 1) == c;
+    if (c == '#' || c == ';' || c == '\0' || (c == ')' && *open == 0) ||
+        ((c == '&' || (c == '|' && *open == 0)) && !twice) || (c == '\n' && r->heredocs.n != 0)) {
+        cmdline__break(r);
+    }
+    *open += c == '(';
+    *open -= c == ')' && *open != 0;
+    cmdline__step(r);
+    if (twice) {
+        cmdline__step(r);
+    }
+}
+
+/// [[ ... ]]: `<`, `(` and `|` are parts of its expressions and patterns.
+static void read_test(struct reader *r)
+{
+    unsigned open = 0;
+    bool end = false;
+    vec_push(&r->words, ((struct cmd_word){.text = STR("[[")}));
+    r->test = true;
+    for (cmdline__skip_blanks(r); !end && cmdline__more(r); cmdline__skip_blanks(r)) {
+        char c = cmdline__peek(r, 0);
+        if (c == '#' || (cmdline__ends_word(c) && !cmdline__at_process(r))) {
+            take_test_operator(r, &open);
+        } else {
+            struct cmdline__word got = cmdline__read_word(r);
+            vec_push(&r->words, got.w);
+            end = !got.quoted && str_eqz(got.w.text, "]]");
+        }
+    }
+    r->test = false;
+    if (!end || open != 0) {
+        cmdline__break(r);
     }
 }
 
 /// A reserved word is no command; what follows it is one. True: `w` was one and is used up.
 static bool take_reserved(struct reader *r, struct str w)
 {
-    if (!is_reserved(w)) { // the words after these are no commands, up to the next operator
-        bool is =
-            str_eqz(w, "for") || str_eqz(w, "case") || str_eqz(w, "select") || str_eqz(w, "[[");
-        r->found->flags |= is ? (unsigned)CMD_COMPOUND : 0;
-        return false;
+    bool first = r->assigns.n == 0 && !r->redirected, test = first && str_eqz(w, "[[");
+    r->in_case = first && str_eqz(w, "case");
+    if (test) {
+        read_test(r);
+        end_simple(r); // `if [[ x ]] then`
     }
-    r->found->flags |= CMD_COMPOUND;
-    skip_blanks(r);
-    if (str_eqz(w, "function") || (str_eqz(w, "time") && peek(r, 0) == '-')) {
-        read_word(r, NULL); // its name; -p
-    } else if (str_eqz(w, "coproc")) {
-        skip_coproc_name(r);
+    r->found->flags |= test || is_reserved(w) || is_head(w) ? (unsigned)CMD_COMPOUND : 0;
+    if (test || !is_reserved(w)) {
+        return test;
     }
+    cmdline__skip_blanks(r);
+    if (str_eqz(w, "function")) {
+        cmdline__read_word(r); // its name
+    }
+    while (str_eqz(w, "time") && cmdline__peek(r, 0) == '-') { // -p, --
+        cmdline__read_word(r);
+        cmdline__skip_blanks(r);
+    }
+    r->coproc = str_eqz(w, "coproc");
     return true;
-}
-
-static bool is_assignment(struct str w)
-{
-    size_t i = 0;
-    while (i < w.n && is_name(w.p[i], i == 0)) {
-        i++;
-    }
-    if (i != 0 && i < w.n && w.p[i] == '[') {
-        i = find_close(w, i + 1, '[', ']') + 1;
-    }
-    i += i != 0 && i < w.n && w.p[i] == '+';
-    return i != 0 && i < w.n && w.p[i] == '=';
 }
 
 static void take_word(struct reader *r)
 {
-    bool quoted = false;
-    struct cmd_word w = read_word(r, &quoted);
-    if (r->words.n == 0 && !quoted && !w.dynamic && take_reserved(r, w.text)) {
+    struct cmdline__word got = cmdline__read_word(r);
+    bool bare = !got.quoted && (!got.w.dynamic || str_eqz(got.w.text, "[["));
+    bool in_case = bare && r->close != '\0' && str_eqz(got.w.text, "case");
+    if (in_case || (r->words.n == 0 && got.unclosed)) { // a ) of its patterns closes nothing
+        cmdline__break(r);
+    }
+    r->pattern = r->pattern && !(bare && r->words.n == 0 && str_eqz(got.w.text, "esac"));
+    if (r->pattern) {
+        vec_push(&r->words, got.w);
         return;
     }
-    if (r->words.n == 0 && is_assignment(w.text)) {
-        vec_push(&r->assigns, w);
-    } else {
-        vec_push(&r->words, w);
+    if (bare && begins_list(r, got.w.text)) {
+        end_simple(r);
     }
+    if (r->words.n == 0 && bare && take_reserved(r, got.w.text)) {
+        return;
+    }
+    if (r->words.n == 0 && got.assigns) {
+        vec_push(&r->assigns, got.w);
+    } else {
+        vec_push(&r->words, got.w);
+    }
+    r->pattern = r->in_case && bare && r->words.n == 3 && str_eqz(got.w.text, "in");
 }
 
 // ---- redirections -------------------------------------------------------------------------------
 
+/// `at` is after `<<`.
 static void take_heredoc(struct reader *r)
 {
     struct heredoc h = {0};
-    bool here_string = peek(r, 0) == '<';
+    bool here_string = cmdline__peek(r, 0) == '<';
     r->found->flags |= CMD_HEREDOC;
-    h.tabs = peek(r, 0) == '-';
-    r->at += h.tabs || here_string;
-    skip_blanks(r);
-    struct str word = read_word(r, &h.literal).text;
-    *(here_string ? &h.text : &h.end) = word;
-    if (r->heredocs.n == TRIES_MAX) {
-        r->found->flags |= CMD_BROKEN;
-    } else {
-        vec_push(&r->heredocs, h);
+    h.tabs = cmdline__peek(r, 0) == '-';
+    if (h.tabs || here_string) {
+        cmdline__step(r);
     }
+    cmdline__skip_blanks(r);
+    struct cmdline__word word = cmdline__read_word(r);
+    h.literal = word.quoted;
+    h.dynamic = word.w.dynamic;
+    *(here_string ? &h.text : &h.end) = word.w.text;
+    if (!here_string && (h.dynamic || str_index(h.end, '\t') >= 0)) {
+        cmdline__break(r); // bash expands no delimiter, and unquotes this one in its own way
+    }
+    vec_push(&r->heredocs, h);
 }
 
-/// `at` is on `<` or `>`, or on the `&` of `&>`.
-static void take_redirection(struct reader *r)
+/// `at` is on `<` or `>`, or on the `&` of `&>`. `numbered`: a descriptor stands before it.
+static void take_redirection(struct reader *r, bool numbered)
 {
-    bool writes = peek(r, 0) != '<' || peek(r, 1) == '>';
-    char first = peek(r, 0);
-    r->at += first == '&' ? 2 : 1;
-    if (first == '<' && peek(r, 0) == '<') {
-        r->at++;
+    char first = cmdline__peek(r, 0);
+    bool writes = first != '<' || cmdline__peek(r, 1) == '>';
+    cmdline__step(r);
+    if (first == '&') {
+        cmdline__step(r);
+    }
+    if (r->pattern) {
+        cmdline__break(r);
+    }
+    r->redirected = true;
+    r->fed &= first != '<';
+    if (first == '<' && cmdline__peek(r, 0) == '<') {
+        r->fed = !numbered;
+        cmdline__step(r);
         take_heredoc(r);
         return;
     }
-    if (first != '&' && peek(r, 0) == '(') { // a process substitution stands for a file's name
-        struct cmd_word w = {.text = STR("/dev/fd"), .dynamic = true};
-        r->at++;
-        read_inner(r, '(', ')');
-        vec_push(&r->words, w);
-        return;
+    bool duplicates = first != '&' && cmdline__peek(r, 0) == '&';
+    for (char c; (c = cmdline__peek(r, 0)) == '>' || c == '|' || c == '&';) {
+        cmdline__step(r);
     }
-    bool duplicates = first != '&' && peek(r, 0) == '&';
-    while (peek(r, 0) == '>' || peek(r, 0) == '|' || peek(r, 0) == '&') {
-        r->at++;
-    }
-    skip_blanks(r);
-    struct cmd_word target = read_word(r, NULL);
+    cmdline__skip_blanks(r);
+    struct cmd_word target = cmdline__read_word(r).w;
     bool number = target.text.n != 0 && !target.dynamic;
     for (size_t i = 0; i < target.text.n; i++) {
         number = number && strchr("0123456789-", target.text.p[i]) != NULL;
@@ -464,76 +233,140 @@ static void take_redirection(struct reader *r)
     }
 }
 
-/// The number of `2>file` is no word of the command.
-static bool is_descriptor(const struct reader *r)
+/// `{fd}` or `{fd[1]}`: moves after it. False: it is something else.
+static bool skip_variable(struct reader *r)
 {
-    size_t i = r->at;
-    while (i < r->s.n && r->s.p[i] >= '0' && r->s.p[i] <= '9') {
-        i++;
+    cmdline__step(r);
+    while (cmdline__is_name(cmdline__peek(r, 0), false)) {
+        cmdline__step(r);
     }
-    return i != r->at && i < r->s.n && (r->s.p[i] == '<' || r->s.p[i] == '>');
+    bool element = cmdline__peek(r, 0) == '[';
+    while (element && cmdline__peek(r, 0) != '}' && !cmdline__ends_word(cmdline__peek(r, 0))) {
+        cmdline__step(r);
+    }
+    bool is = cmdline__peek(r, 0) == '}';
+    cmdline__step(r);
+    return is;
+}
+
+/// The number of `2>file`, or the variable of `{fd}>file`, is no word of the command. True: there was one.
+static bool skip_descriptor(struct reader *r)
+{
+    enum { DIGITS = 9 }; // more are a word for bash
+    struct reader ahead = *r;
+    bool is = false;
+    if (cmdline__peek(r, 0) == '{' && cmdline__is_name(cmdline__peek(r, 1), true)) {
+        is = skip_variable(&ahead);
+    } else {
+        unsigned digits = 0;
+        for (char c; (c = cmdline__peek(&ahead, 0)) >= '0' && c <= '9'; digits++) {
+            cmdline__step(&ahead);
+        }
+        is = digits != 0 && digits <= DIGITS;
+    }
+    char c = cmdline__peek(&ahead, 0);
+    is = is && (c == '<' || c == '>') && !cmdline__at_process(&ahead);
+    r->at = is ? ahead.at : r->at;
+    return is;
 }
 
 // ---- here-documents -----------------------------------------------------------------------------
 
-/// Does any command so far read commands from its input?
-static bool has_shell(const struct found *f)
+/// The next line; where expansions are made, backslash and newline join it to the one after.
+static void read_line(struct reader *r, bool joins, struct buf *line)
 {
-    vec_foreach (c, &f->simples) {
-        for (size_t i = 0; i < c->n_words; i++) {
-            struct cmd_simple from = {.words = c->words + i, .n_words = 1};
-            if (c->words[i].dynamic || cmd_is_shell(cmd_name(&from))) {
-                return true;
+    buf_clear(line);
+    for (; r->at < r->s.n && r->s.p[r->at] != '\n'; r->at++) {
+        char next = r->at + 1 < r->s.n ? r->s.p[r->at + 1] : '\0';
+        if (joins && r->s.p[r->at] == '\\' && next != '\0') {
+            r->at++;
+            if (next == '\n') {
+                continue;
             }
+            buf_addc(line, '\\');
         }
+        buf_addc(line, r->s.p[r->at]);
     }
-    return false;
+    r->at = MIN(r->at + 1, r->s.n);
 }
 
 /// The text up to the line that ends it; all of the rest when there is none.
 static struct str heredoc_body(struct reader *r, const struct heredoc *h)
 {
-    size_t start = r->at;
-    if (h->text.p != NULL) {
-        return h->text;
-    }
-    while (more(r)) {
-        size_t line = r->at;
-        struct str rest = str_from(r->s, line), text = str_cut(&rest, '\n');
-        r->at = MIN(line + text.n + 1, r->s.n);
+    struct buf line = {.max = SIZE_MAX};
+    size_t start = r->at, begin = start;
+    bool found = false;
+    while (!found && r->at < r->s.n) {
+        begin = r->at;
+        read_line(r, !h->literal, &line);
+        struct str text = buf_str(&line);
         while (h->tabs && text.n != 0 && text.p[0] == '\t') {
             text = str_from(text, 1);
         }
-        if (str_eq(text, h->end)) {
-            return (struct str){r->s.p + start, line - start};
+        found = str_eq(text, h->end);
+        bool begins = text.n > h->end.n && memcmp(text.p, h->end.p, h->end.n) == 0;
+        if (begins && r->close != '\0' && str_index(text, r->close) >= 0) {
+            cmdline__break(r); // versions of bash differ on whether `E)` ends it
         }
     }
-    r->found->flags |= CMD_BROKEN;
-    return str_from(r->s, start);
+    buf_fini(&line);
+    if (!found) {
+        cmdline__break(r);
+        begin = r->at;
+    }
+    return (struct str){r->s.p + start, begin - start};
 }
 
-/// A line ended: the texts that it announced follow. A shell runs its text as commands; any other text
-/// can hold substitutions, unless its delimiter was quoted. Those of a here-string were read with its word.
-static void take_heredocs(struct reader *r)
+/// A shell reads `body` as commands, after backslashes were removed where expansions are made.
+static void run_document(struct reader *r, struct str body, bool expands)
+{
+    struct buf text = {.max = SIZE_MAX};
+    for (size_t i = 0; i < body.n; i++) {
+        char next = i + 1 < body.n ? body.p[i + 1] : '\0';
+        if (expands && body.p[i] == '\\' && next != '\0' && strchr("$`\\\n", next) != NULL) {
+            i++;
+            if (next == '\n') {
+                continue;
+            }
+        }
+        buf_addc(&text, body.p[i]);
+    }
+    if (cmdline__afford(r, body.n)) {
+        struct str own = arena_str(r->found->arena, buf_str(&text));
+        cmdline__read_text(r->found, own, r->depth + 1);
+    }
+    buf_fini(&text);
+}
+
+/// A shell runs its text as commands, and any text can hold substitutions, unless its delimiter was quoted. Those of a
+/// here-string were read with its word.
+static void take_document(struct reader *r, const struct heredoc *h, struct str body)
+{
+    bool expands = !h->literal && h->text.p == NULL;
+    bool shell = r->found->shell, runs = shell || (r->found->flags & CMD_BROKEN) != 0;
+    bool dynamic = h->dynamic;
+    if (expands) {
+        dynamic |= cmdline__read_document(r->found, body, r->depth + 1);
+    }
+    if (runs) {
+        run_document(r, body, expands);
+    }
+    if (shell && dynamic) { // a value can hold commands of its own
+        cmdline__break(r);
+    }
+}
+
+/// A line ended, or (`last`) its level: the texts that it announced follow.
+static void take_heredocs(struct reader *r, bool last)
 {
     end_simple(r);
     for (size_t i = 0; i < r->heredocs.n; i++) {
-        struct str body = heredoc_body(r, &r->heredocs.p[i]);
-        bool runs = has_shell(r->found) || (r->found->flags & CMD_BROKEN) != 0;
-        if (runs) {
-            read_level(r->found, body, r->depth + 1);
-        }
-        bool expands = !r->heredocs.p[i].literal && r->heredocs.p[i].text.p == NULL;
-        for (size_t k = 0; expands && !runs && k < body.n; k++) {
-            if (body.p[k] == '`' || (body.p[k] == '$' && k + 1 < body.n && body.p[k + 1] != ' ')) {
-                struct reader inner = {
-                    .found = r->found, .s = body, .at = k, .depth = r->depth + 1};
-                struct cmd_word w = {0};
-                struct buf text = {.max = SIZE_MAX};
-                body.p[k] == '`' ? read_backticks(&inner) : read_dollar(&inner, &w, &text, true);
-                buf_fini(&text);
-                k = MAX(inner.at, k + 1) - 1;
-            }
+        const struct heredoc *h = &r->heredocs.p[i];
+        bool missing = last && h->text.p == NULL;
+        if (missing) {
+            cmdline__break(r);
+        } else {
+            take_document(r, h, h->text.p != NULL ? h->text : heredoc_body(r, h));
         }
     }
     r->heredocs.n = 0;
@@ -541,65 +374,88 @@ static void take_heredocs(struct reader *r)
 
 // ---- a level ------------------------------------------------------------------------------------
 
+/// An operator where patterns of `case` are expected.
+static void take_pattern_operator(struct reader *r, char c)
+{
+    if (c == '\0' || strchr("(|)\n", c) == NULL) {
+        cmdline__break(r);
+    }
+    r->pattern = c != ')';
+}
+
 static void take_operator(struct reader *r)
 {
-    char c = peek(r, 0);
+    char c = cmdline__peek(r, 0), next = cmdline__peek(r, 1);
+    bool clause = c == ';' && (next == ';' || next == '&'); // only `case` has these
     end_simple(r);
-    if (c == '(' && peek(r, 1) == '(') { // ((...)): arithmetic
-        r->at++;
-        r->found->flags |= CMD_COMPOUND;
-        if (read_arithmetic(r)) {
-            return;
-        }
-        r->at--;
-    }
+    cmdline__step(r);
     r->found->flags |= c == '(' || c == ')' ? (unsigned)CMD_COMPOUND : 0;
-    r->at++;
+    if (clause) {
+        cmdline__step(r);
+        if (cmdline__peek(r, 0) == '&') {
+            cmdline__step(r);
+        }
+        r->pattern = true;
+    } else if (r->pattern) {
+        take_pattern_operator(r, c);
+    } else if (c == '(' && next == '(' && cmdline__read_arithmetic(r)) { // ((...))
+        return;
+    } else {
+        r->parens += c == '(';
+        r->parens -= c == ')' && r->parens != 0;
+    }
     if (c == '\n') {
-        take_heredocs(r);
+        take_heredocs(r, false);
     }
 }
 
 static void take_next(struct reader *r)
 {
-    char c = peek(r, 0);
+    bool numbered = skip_descriptor(r);
+    char c = cmdline__peek(r, 0);
     if (c == '#') {
-        while (more(r) && peek(r, 0) != '\n') {
+        while (r->at < r->s.n && r->s.p[r->at] != '\n') { // a backslash joins nothing here
             r->at++;
         }
-    } else if (c == '<' || c == '>' || (c == '&' && peek(r, 1) == '>')) {
-        take_redirection(r);
-    } else if (c == '\0' || (ends_word(c) && c != ' ' && c != '\t')) {
+    } else if (cmdline__at_process(r)) {
+        take_word(r);
+    } else if (c == '<' || c == '>' || (c == '&' && cmdline__peek(r, 1) == '>')) {
+        take_redirection(r, numbered);
+    } else if (cmdline__ends_word(c)) {
         take_operator(r);
-    } else if (is_descriptor(r)) {
-        while (peek(r, 0) != '<' && peek(r, 0) != '>') {
-            r->at++;
-        }
     } else {
         take_word(r);
     }
 }
 
-static void read_level(struct found *f, struct str s, unsigned depth)
+void cmdline__read_level(struct reader *r)
+{
+    cmdline__skip_blanks(r);
+    while (cmdline__more(r) &&
+           (r->close == '\0' || r->parens != 0 || r->pattern || cmdline__peek(r, 0) != r->close)) {
+        take_next(r);
+        cmdline__skip_blanks(r);
+    }
+    take_heredocs(r, true);
+    vec_fini(&r->assigns);
+    vec_fini(&r->words);
+    vec_fini(&r->heredocs);
+}
+
+void cmdline__read_text(struct found *f, struct str s, unsigned depth)
 {
     struct reader r = {.found = f, .s = s, .depth = depth};
-    if (depth > DEPTH_MAX || s.n > LINE_BYTES) {
-        f->flags |= CMD_BROKEN;
-        return;
+    if (depth > CMDLINE__DEPTH_MAX || s.n > LINE_BYTES) {
+        cmdline__break(&r);
+    } else {
+        cmdline__read_level(&r);
     }
-    for (skip_blanks(&r); more(&r); skip_blanks(&r)) {
-        take_next(&r);
-    }
-    take_heredocs(&r); // one whose text does not follow is broken
-    vec_fini(&r.assigns);
-    vec_fini(&r.words);
-    vec_fini(&r.heredocs);
 }
 
 void cmdline_parse(struct cmdline *out, struct arena *a, struct str line)
 {
-    struct found f = {.arena = a};
-    read_level(&f, line, 0);
+    struct found f = {.arena = a, .spare = TWICE * line.n};
+    cmdline__read_text(&f, line, 0);
     struct cmd_simple *simples = arena_calloc(a, f.simples.n + 1, sizeof *simples);
     struct cmd_word *writes = arena_calloc(a, f.writes.n + 1, sizeof *writes);
     memcpy(simples, f.simples.p != NULL ? f.simples.p : simples, f.simples.n * sizeof *simples);
@@ -620,11 +476,7 @@ struct str cmd_name(const struct cmd_simple *c)
 
 bool cmd_is_shell(struct str name)
 {
-    static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "fish"};
-    for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
-        if (str_eqz(name, shells[i])) {
-            return true;
-        }
-    }
-    return false;
+    static const char *const shells[] = {"sh",  "bash", "dash", "ash",  "ksh",  "mksh",
+                                         "zsh", "fish", "csh",  "tcsh", "yash", "rbash"};
+    return str_lookup(name, shells, ARRAY_LEN(shells)) >= 0;
 }

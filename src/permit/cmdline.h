@@ -16,6 +16,8 @@ struct cmd_simple {
     const struct cmd_word *assigns; // "A=1"
     const struct cmd_word *words;   // "git", "status"
     size_t n_assigns, n_words;
+    bool fed;     // its input is a here-document or here-string of its own
+    bool pattern; // no command: the patterns before a clause of `case`
 };
 
 enum {

@@ -69,11 +69,11 @@ TEST(substitutions_are_read_and_said)
 {
     CHECK_STR(seen("echo $(rm x)"), "rm|x; echo|$(rm x)? S");
     CHECK_STR(seen("echo \"a $(rm \"$(ls)\") b\""), "ls; rm|$(ls)?; echo|a $(rm \"$(ls)\") b? S");
-    CHECK_STR(seen("echo `rm \\`ls\\``"), "ls; rm|?; echo|? S");
+    CHECK_STR(seen("echo `rm \\`ls\\``"), "ls; rm|`ls`?; echo|`rm \\`ls\\``? S");
     CHECK_STR(seen("diff <(sort a) >(rm b)"), "sort|a; rm|b; diff|/dev/fd?|/dev/fd? S");
-    CHECK_STR(seen("echo ${A:-$(rm x)}"), "rm|x; A:-$(rm x)?; echo|${A:-$(rm x)}? S");
+    CHECK_STR(seen("echo ${A:-$(rm x)}"), "rm|x; echo|${A:-$(rm x)}? S");
     CHECK_STR(seen("echo $((1 << 2)) && rm x"), "echo|$((1 << 2))?; rm|x S");
-    CHECK_STR(seen("echo $((1 + $(rm x)))"), "rm|x; $(rm x)?; echo|$((1 + $(rm x)))? S");
+    CHECK_STR(seen("echo $((1 + $(rm x)))"), "rm|x; echo|$((1 + $(rm x)))? S");
 }
 
 TEST(commands_inside_compounds_are_found)
@@ -94,6 +94,12 @@ TEST(assignments_stand_before_the_command)
     CHECK_STR(seen("A=1 B='x y' git A=2"), "=A=1|=B=x y|git|A=2");
     CHECK_STR(seen("A+=1 B[2]=3 x"), "=A+=1|=B[2]=3|x");
     CHECK_STR(seen("1A=2 x"), "1A=2|x");
+    CHECK_STR(seen("'A=1' x"), "A=1|x");
+    CHECK_STR(seen("\"A\"=1 x"), "A=1|x");
+    CHECK_STR(seen("A\\=1 x"), "A=1|x");
+    CHECK_STR(seen("$'A=1' x"), "A=1?|x");
+    CHECK_STR(seen("`y`A=1 x"), "y; `y`A=1?|x S");
+    CHECK_STR(seen("A['x y']=1 B=\"2\"'3' x"), "=A[x y]=1|=B=23|x");
 }
 
 TEST(redirections_that_write_are_listed)
@@ -123,7 +129,55 @@ TEST(what_cannot_be_read_is_broken)
     CHECK_STR(seen("echo 'a"), "echo|a B");
     CHECK_STR(seen("echo \"a"), "echo|a B");
     CHECK_STR(seen("echo $(rm x"), "rm|x; echo|$(rm x? BS");
-    CHECK_STR(seen("echo `rm x"), "rm|x; echo|? BS");
+    CHECK_STR(seen("echo `rm x"), "rm|x; echo|`rm x? BS");
+}
+
+TEST(a_backslash_and_newline_are_removed_before_the_text_is_read)
+{
+    CHECK_STR(seen("echo \"$\\\n(rm x)\""), "rm|x; echo|$\\\n(rm x)? S");
+    CHECK_STR(seen("echo $\\\n'\\x72' $\\\n{A\\\n}"), "echo|r?|$\\\n{A\\\n}?");
+    CHECK_STR(seen("cat <<E\n$\\\n(rm x)\nE"), "cat; rm|x SH");
+    CHECK_STR(seen("cat <\\\n<\\\n-E\n\tE\nrm x"), "cat; rm|x H");
+    CHECK_STR(seen("a >\\\n> b 2\\\n>&\\\n1 &\\\n> c"), "a >b >c");
+    CHECK_STR(seen("diff <\\\n(rm x)"), "rm|x; diff|/dev/fd? S");
+    CHECK_STR(seen("if a; el\\\nse rm x; fi"), "a; rm|x C");
+    CHECK_STR(seen("A\\\n=1 rm"), "=A=1|rm");
+    CHECK_STR(seen("a # b\\\nrm x"), "a; rm|x");
+    CHECK_STR(seen("a 'b\\\nc' \\\\\nrm x"), "a|b\\\nc|\\; rm|x");
+}
+
+TEST(a_here_document_ends_where_bash_ends_it)
+{
+    CHECK_STR(seen("cat <<EF\nE\\\nF\nrm x\n"), "cat; rm|x H"); // the lines are joined
+    CHECK_STR(seen("cat <<'EF'\nE\\\nF\nrm x\nEF"), "cat H");
+    CHECK_STR(seen("cat <<E\n\\$( ' $(rm x) ' )\nE"), "cat; rm|x SH");
+    CHECK_STR(seen("cat <<E\n${A:-'$(rm x)'}\nE"), "cat; rm|x BSH");
+    CHECK_STR(seen("bash <<E\n\\`rm x\\`\nE"), "bash; rm|x; `rm x`? SH");
+    CHECK_STR(seen("bash <<E\necho '$(rm x)'\nE"), "bash; rm|x; echo|$(rm x) BSH");
+    CHECK_STR(seen("echo $(cat <<E\n)\nE\n); rm x"), "cat; echo|$(cat <<E\n)\nE\n)?; rm|x SH");
+}
+
+TEST(a_substitution_ends_where_its_grammar_ends_it)
+{
+    CHECK_STR(seen("echo $(true # )\n rm x # '\n)"),
+              "true; rm|x; echo|$(true # )\n rm x # '\n)? S");
+    CHECK_STR(seen("echo $(echo \"$(echo \")\"; rm x)\")"),
+              "echo|); rm|x; echo|$(echo \")\"; rm x)?; echo|$(echo \"$(echo \")\"; rm x)\")? S");
+    CHECK_STR(seen("echo $( (rm x) ); y"), "rm|x; echo|$( (rm x) )?; y SC");
+    CHECK_STR(seen("echo ${A:-{}; rm x; }"), "echo|${A:-{}?; rm|x SC");
+    CHECK_STR(seen("echo `echo \\#; rm x`"), "echo|#; rm|x; echo|`echo \\#; rm x`? S");
+}
+
+TEST(tests_and_lists_are_no_commands)
+{
+    CHECK_STR(seen("[[ a < b && ! -f $X ]] && rm x"), "[[|a|b|!|-f|$X?|]]; rm|x C");
+    CHECK_STR(seen("[[ a =~ (<<E) ]]\nrm x\nE"), "[[|a|=~|E|]]; rm|x; E C");
+    CHECK_STR(seen("[[ $(rm x) ]]"), "rm|x; [[|$(rm x)?|]] SC");
+    CHECK_STR(seen("[ -f x ] && y"), "[|-f|x|]; y");
+    CHECK_STR(seen("A=(1 $(rm x) # y\n) git"), "rm|x; =A=(1 $(rm x) # y\n)|git SC");
+    CHECK_STR(seen("for i do rm x; done"), "for|i; rm|x C");
+    CHECK_STR(seen("coproc X for i do rm x; done"), "X; for|i; rm|x C");
+    CHECK_STR(seen("{fd}>f rm x 12>g {a[1]}<h {a,b}"), "rm|x|{a,b}? >f >g");
 }
 
 TEST(deep_nesting_ends)
@@ -131,7 +185,7 @@ TEST(deep_nesting_ends)
     struct buf b;
     struct arena a = {0};
     struct cmdline l;
-    static const char *const openers[] = {"$(", "((", "${", "<(", "<<a ", "\"$("};
+    static const char *const openers[] = {"$(", "((", "${", "<(", "<<a ", "\"$(", "A=(B=(", "$["};
     for (size_t k = 0; k < ARRAY_LEN(openers); k++) {
         buf_init(&b, SIZE_MAX);
         while (b.n < 60000) {
@@ -142,4 +196,36 @@ TEST(deep_nesting_ends)
         arena_fini(&a);
         buf_fini(&b);
     }
+}
+
+/// How many commands are found in `n` times `opener`, then `middle`.
+static size_t count_found(const char *opener, size_t n, const char *middle, unsigned *flags)
+{
+    struct buf b = {.max = SIZE_MAX};
+    struct arena a = {0};
+    struct cmdline l;
+    for (size_t i = 0; i < n; i++) {
+        buf_addz(&b, opener);
+    }
+    buf_addz(&b, middle);
+    cmdline_parse(&l, &a, buf_str(&b));
+    *flags = l.flags;
+    size_t found = l.n_simples;
+    CHECK(a.used < (size_t)32 << 20);
+    arena_fini(&a);
+    buf_fini(&b);
+    return found;
+}
+
+TEST(nothing_in_a_line_is_read_again_and_again)
+{
+    unsigned flags;
+    CHECK(count_found("coproc coproc $(", 12, "rm x", &flags) < 100);
+    CHECK(count_found("$((", 14, "rm x", &flags) < 1000);
+    CHECK(count_found("sh <<E\n$(", 15, "rm x", &flags) <
+          4000); // a shell's text is read in two ways
+    CHECK((flags & CMD_BROKEN) != 0);
+    CHECK(count_found("a<<b\nb\n", 9000, "", &flags) == 9000);
+    CHECK(count_found("cat<<b\n$()$()$()\nb\n", 3000, "", &flags) == 3000);
+    CHECK_INT(flags, CMD_HEREDOC | CMD_SUBSTITUTES);
 }
