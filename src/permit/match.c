@@ -192,7 +192,9 @@ bool match_is_plain(const struct cmdline *l, struct str cwd, struct str root)
 /// How a program runs others.
 enum wrapper_kind {
     RUNS,   // the words after its options are a command
-    READS,  // a word is text for a shell: eval, trap
+    EITHER, // the same, or one word is text for a shell
+    READS,  // all words together are text for a shell: eval
+    TRAPS,  // its first word is
     SHELL,  // the word after -c is
     SEARCH, // find: what follows -exec
 };
@@ -202,13 +204,15 @@ static const struct wrapper {
     enum wrapper_kind kind;
     unsigned operands; // of its own, before the command
 } wrappers[] = {
-    {"env", RUNS, 0},      {"nohup", RUNS, 0}, {"timeout", RUNS, 1}, {"nice", RUNS, 0},
-    {"xargs", RUNS, 0},    {"sudo", RUNS, 0},  {"doas", RUNS, 0},    {"command", RUNS, 0},
-    {"builtin", RUNS, 0},  {"exec", RUNS, 0},  {"setsid", RUNS, 0},  {"stdbuf", RUNS, 0},
-    {"ionice", RUNS, 0},   {"chrt", RUNS, 1},  {"taskset", RUNS, 1}, {"busybox", RUNS, 0},
-    {"time", RUNS, 0},     {"watch", RUNS, 0}, {"unshare", RUNS, 0}, {"chroot", RUNS, 1},
-    {"parallel", RUNS, 0}, {"flock", RUNS, 1}, {"strace", RUNS, 0},  {"script", RUNS, 0},
-    {"eval", READS, 0},    {"trap", READS, 0}, {"find", SEARCH, 0},  {"fd", SEARCH, 0},
+    {"env", RUNS, 0},        {"nohup", RUNS, 0},       {"timeout", RUNS, 1}, {"nice", RUNS, 0},
+    {"xargs", RUNS, 0},      {"sudo", EITHER, 0},      {"doas", EITHER, 0},  {"command", RUNS, 0},
+    {"builtin", RUNS, 0},    {"exec", RUNS, 0},        {"setsid", RUNS, 0},  {"stdbuf", RUNS, 0},
+    {"ionice", RUNS, 0},     {"chrt", RUNS, 1},        {"taskset", RUNS, 1}, {"busybox", RUNS, 0},
+    {"time", RUNS, 0},       {"watch", EITHER, 0},     {"unshare", RUNS, 0}, {"chroot", RUNS, 1},
+    {"parallel", EITHER, 0}, {"flock", EITHER, 1},     {"strace", RUNS, 0},  {"script", EITHER, 0},
+    {"toybox", RUNS, 0},     {"fakeroot", RUNS, 0},    {"pkexec", RUNS, 0},  {"setpriv", RUNS, 0},
+    {"nsenter", RUNS, 0},    {"systemd-run", RUNS, 0}, {"prlimit", RUNS, 0}, {"runuser", EITHER, 0},
+    {"eval", READS, 0},      {"trap", TRAPS, 0},       {"find", SEARCH, 0},  {"fd", SEARCH, 0},
     {"su", SHELL, 0},
 };
 
@@ -246,6 +250,7 @@ struct search {
     const void *arg;
     unsigned depth;
     size_t spent;
+    bool piped;   // inside xargs or parallel, which add words from their input
     bool gave_up; // some command was not looked into
 };
 
@@ -266,15 +271,24 @@ static bool search_text(struct search *s, struct str text)
     if (afford(s, text.n)) {
         cmdline_parse(&l, s->arena, text);
     }
+    s->gave_up |= (l.flags & CMD_BROKEN) != 0;
     for (size_t i = 0; !found && i < l.n_simples; i++) {
+        s->gave_up |= s->piped && str_eqz(cmd_name(&l.simples[i]), "{}");
         found = search_simple(s, &l.simples[i]);
     }
     return found;
 }
 
+/// A word that a shell reads as commands. The value of an expansion can hold some that are not in the text.
+static bool search_word(struct search *s, const struct cmd_word *w)
+{
+    s->gave_up |= w->dynamic;
+    return search_text(s, w->text);
+}
+
 static bool search_from(struct search *s, const struct cmd_simple *c, size_t at)
 {
-    struct cmd_simple rest = {.words = c->words + at, .n_words = c->n_words - at};
+    struct cmd_simple rest = {.words = c->words + at, .n_words = c->n_words - at, .fed = c->fed};
     return search_simple(s, &rest);
 }
 
@@ -304,6 +318,7 @@ static bool search_split(struct search *s, const struct cmd_simple *c, size_t at
     if (afford(s, text.n + rest)) {
         cmdline_parse(&l, s->arena, text);
     }
+    s->gave_up |= (l.flags & CMD_BROKEN) != 0;
     if (l.n_simples == 0) {
         return false;
     }
@@ -312,27 +327,48 @@ static bool search_split(struct search *s, const struct cmd_simple *c, size_t at
     struct cmd_word *words = arena_calloc(s->arena, n + 1, sizeof *words);
     memcpy(words, first->words != NULL ? first->words : words, first->n_words * sizeof *words);
     memcpy(words + first->n_words, c->words + at, rest * sizeof *words);
-    struct cmd_simple all = {.words = words, .n_words = n};
+    struct cmd_simple all = {.words = words, .n_words = n, .fed = c->fed};
     return search_simple(s, &all);
+}
+
+/// The text in an option that gives it to a shell: --command='rm x', -c'rm x'. Empty: there is none.
+static struct str text_of_option(struct str w)
+{
+    ptrdiff_t letter = str_index(w, 'c');
+    if (w.p[1] != '-') {
+        return letter > 0 ? str_from(w, (size_t)letter + 1) : STR("");
+    }
+    return str_starts(w, "--command=") ? str_from(w, strlen("--command=")) : STR("");
+}
+
+/// An option of a wrapper may hold the command. `w` is one.
+static bool search_option(struct search *s, const struct cmd_simple *c, size_t at,
+                          enum wrapper_kind kind)
+{
+    struct str text = kind == EITHER ? text_of_option(c->words[at].text) : STR("");
+    return search_split(s, c, at) || (text.n != 0 && search_text(s, text));
 }
 
 /// Each option may take the next word as its value, so every word up to there may be the command. Some wrappers
 /// (watch, script -c, flock -c) give one word to a shell.
-static bool search_wrapped(struct search *s, const struct cmd_simple *c, unsigned operands)
+static bool search_wrapped(struct search *s, const struct cmd_simple *c, const struct wrapper *by)
 {
-    unsigned values = operands;
+    unsigned values = by->operands;
+    bool any = false;
     for (size_t i = 1; i < c->n_words; i++) {
         struct str w = c->words[i].text;
         if (str_eqz(w, "-")) { // env -: with an empty environment
             continue;
         }
         if (is_option(w)) {
-            if (search_split(s, c, i)) {
+            if (search_option(s, c, i, by->kind)) {
                 return true;
             }
             values += str_index(w, '=') < 0;
         } else if (str_index(w, '=') <= 0) {
-            if (search_from(s, c, i) || (str_index(w, ' ') > 0 && search_text(s, w))) {
+            any = true;
+            if (search_from(s, c, i) ||
+                (by->kind == EITHER && str_index(w, ' ') > 0 && search_word(s, &c->words[i]))) {
                 return true;
             }
             if (values-- == 0) {
@@ -340,40 +376,47 @@ static bool search_wrapped(struct search *s, const struct cmd_simple *c, unsigne
             }
         }
     }
+    s->gave_up |= !any && s->piped; // its command comes from the input
     return false;
 }
 
 static bool search_shell(struct search *s, const struct cmd_simple *c)
 {
-    bool text = false;
+    bool text = false, any = false;
     for (size_t i = 1; i < c->n_words; i++) {
-        struct str w = c->words[i].text;
-        if (str_starts(w, "--command")) { // of su
-            str_cut(&w, '=');
-            text = true;
-            if (search_text(s, w)) {
+        const struct cmd_word *w = &c->words[i];
+        if (is_option(w->text)) {
+            struct str within = text_of_option(w->text);
+            text |= str_eqz(w->text, "--command") ||
+                    (w->text.p[1] != '-' && str_index(w->text, 'c') > 0);
+            if (within.n != 0 && search_text(s, within)) { // fish and su
                 return true;
             }
-        } else if (is_option(w)) {
-            text |= w.p[1] != '-' && str_index(w, 'c') > 0;
-        } else if (text && search_text(s, w)) {
-            return true;
+        } else if (text) {
+            any = true;
+            if (search_word(s, w)) {
+                return true;
+            }
         }
     }
+    s->gave_up |= text && !any && s->piped;
     return false;
 }
 
-static bool search_reads(struct search *s, const struct cmd_simple *c)
+static bool search_reads(struct search *s, const struct cmd_simple *c, bool all_words)
 {
     struct buf all = {.max = SIZE_MAX};
     size_t first = 1;
     while (first < c->n_words && is_option(c->words[first].text)) {
         first++;
     }
-    for (size_t i = first; i < c->n_words; i++) {
+    size_t end = all_words ? c->n_words : MIN(first + 1, c->n_words);
+    for (size_t i = first; i < end; i++) {
+        s->gave_up |= c->words[i].dynamic;
         buf_adds(&all, c->words[i].text);
         buf_addc(&all, ' ');
     }
+    s->gave_up |= first == end && s->piped;
     bool found = search_text(s, arena_str(s->arena, buf_str(&all)));
     buf_fini(&all);
     return found;
@@ -381,7 +424,8 @@ static bool search_reads(struct search *s, const struct cmd_simple *c)
 
 static bool search_exec(struct search *s, const struct cmd_simple *c)
 {
-    static const char *const flags[] = {"-exec", "-execdir", "-ok", "-okdir", "-x", "-X"};
+    static const char *const flags[] = {"-exec", "-execdir", "-ok",    "-okdir",
+                                        "-x",    "-X",       "--exec", "--exec-batch"};
     for (size_t i = 1; i + 1 < c->n_words; i++) {
         for (size_t k = 0; k < ARRAY_LEN(flags); k++) {
             if (str_eqz(c->words[i].text, flags[k]) && search_from(s, c, i + 1)) {
@@ -390,6 +434,17 @@ static bool search_exec(struct search *s, const struct cmd_simple *c)
         }
     }
     return false;
+}
+
+/// xargs and parallel add words that they read.
+static bool search_piped(struct search *s, const struct cmd_simple *c, const struct wrapper *w)
+{
+    bool lists = strcmp(w->name, "parallel") == 0; // without a command it reads whole ones
+    s->piped |= lists;
+    if (strcmp(w->name, "xargs") == 0) {
+        s->piped = c->n_words > 1;
+    }
+    return search_wrapped(s, c, w);
 }
 
 static bool search_simple(struct search *s, const struct cmd_simple *c)
@@ -401,15 +456,17 @@ static bool search_simple(struct search *s, const struct cmd_simple *c)
         return true;
     }
     const struct wrapper *w = find_wrapper(cmd_name(c));
-    bool found = false;
+    bool found = false, was_piped = s->piped;
     s->depth++;
     if (w != NULL) {
-        found = w->kind == RUNS    ? search_wrapped(s, c, w->operands)
-                : w->kind == READS ? search_reads(s, c)
-                : w->kind == SHELL ? search_shell(s, c)
-                                   : search_exec(s, c);
+        found = w->kind == SHELL    ? search_shell(s, c)
+                : w->kind == SEARCH ? search_exec(s, c)
+                : w->kind == READS  ? search_reads(s, c, true)
+                : w->kind == TRAPS  ? search_reads(s, c, false)
+                                    : search_piped(s, c, w);
     }
     s->depth--;
+    s->piped = was_piped;
     return found;
 }
 
@@ -432,21 +489,29 @@ static bool has_option(const struct cmd_simple *c, struct str option)
         bool given = false;
         for (size_t i = 1; i < c->n_words; i++) {
             struct str w = c->words[i].text, name = w;
-            given |= is_option(w) && (is_long ? str_eq(str_cut(&name, '='), option)
-                                              : w.p[1] != '-' && str_index(w, option.p[k]) > 0);
+            given |=
+                is_option(w) && (is_long ? str_eq(w, option) || str_eq(str_cut(&name, '='), option)
+                                         : w.p[1] != '-' && str_index(w, option.p[k]) > 0);
         }
         left -= given;
     }
     return left == 0;
 }
 
+/// A pattern of a fence.
+struct fence {
+    const struct pattern *p;
+    bool guess; // a word that the shell decides may be the pattern's
+};
+
 /// The pattern's words in order, with options (and one value for each) between them.
 static bool fits_widely(const struct cmd_simple *c, const void *arg)
 {
-    const struct pattern *p = arg;
+    const struct fence *f = arg;
+    const struct pattern *p = f->p;
     size_t at = 1, values = 0, i = 1;
     struct str first = p->words[0].text;
-    bool by_name = str_index(first, '/') < 0;
+    bool by_name = str_index(first, '/') < 0, value_unknown = false;
     if (is_rest(p, 0)) {
         return true;
     }
@@ -460,7 +525,7 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
             }
             i++;
         } else if (at == c->n_words) {
-            return false;
+            return value_unknown;
         } else if (word_fits(&p->words[i], c->words[at].text)) {
             i++;
             at++;
@@ -468,10 +533,11 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
             values++;
             at++;
         } else if (values != 0) {
+            value_unknown |= f->guess && c->words[at].dynamic;
             values--;
             at++;
         } else {
-            return false;
+            return f->guess && c->words[at].dynamic; // it may stand for several words
         }
     }
     while (i == p->n && at < c->n_words && is_option(c->words[at].text)) {
@@ -482,8 +548,37 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
 
 bool match_finds(const struct pattern *p, const struct cmdline *l, struct arena *a)
 {
-    struct search s = {.arena = a, .visit = fits_widely, .arg = p};
+    struct fence f = {.p = p};
+    struct search s = {.arena = a, .visit = fits_widely, .arg = &f};
     return search_line(&s, l);
+}
+
+bool match_may_find(const struct pattern *p, const struct cmdline *l, struct arena *a)
+{
+    struct fence f = {.p = p, .guess = true};
+    struct search s = {.arena = a, .visit = fits_widely, .arg = &f};
+    return search_line(&s, l);
+}
+
+/// Is this a name for the input, or for what only the shell knows?
+static bool names_input(const struct cmd_word *w)
+{
+    return w->dynamic || str_eqz(w->text, "-") || str_starts(w->text, "/dev/") ||
+           str_starts(w->text, "/proc/");
+}
+
+/// "$DIR/env.sh": a script like another one, wherever it is.
+static bool names_file(const struct cmd_word *w)
+{
+    return w->dynamic && str_index(w->text, '/') > 0;
+}
+
+/// Does this option of a shell take the next word?
+static bool takes_word(struct str w)
+{
+    bool letters = w.p[1] != '-';
+    return letters ? str_index(w, 'o') > 0 || str_index(w, 'O') > 0
+                   : str_eqz(w, "--rcfile") || str_eqz(w, "--init-file");
 }
 
 /// Does this shell run what comes to its input?
@@ -491,27 +586,57 @@ static bool reads_input(const struct cmd_simple *c)
 {
     for (size_t i = 1; i < c->n_words; i++) {
         struct str w = c->words[i].text;
-        bool letters = is_option(w) && w.p[1] != '-';
-        if (letters && str_index(w, 's') > 0) {
+        bool option = w.n > 1 && (w.p[0] == '-' || w.p[0] == '+') && !c->words[i].dynamic;
+        bool letters = option && w.p[1] != '-' && w.p[0] == '-';
+        if (letters && str_index(w, 's') > 0 && str_index(w, 'c') < 0) {
             return true;
         }
-        if (!is_option(w) || (letters && str_index(w, 'c') > 0)) {
+        if (!option || (letters && str_index(w, 'c') > 0)) {
+            return !option && names_input(&c->words[i]);
+        }
+        if (str_eqz(w, "--version") || str_eqz(w, "--help")) {
             return false;
         }
+        i += takes_word(w);
     }
     return true;
 }
 
-/// The text of a here-document was read with the line.
+/// su without -c, and sudo -s or -i without a command, start a shell that reads its input.
+static bool starts_shell(const struct cmd_simple *c)
+{
+    struct str name = cmd_name(c);
+    bool su = str_eqz(name, "su"), sudo = str_eqz(name, "sudo") || str_eqz(name, "doas");
+    bool shell = su;
+    for (size_t i = 1; (su || sudo) && i < c->n_words; i++) {
+        struct str w = c->words[i].text;
+        bool letters = is_option(w) && w.p[1] != '-';
+        if (su && ((letters && str_index(w, 'c') > 0) || str_starts(w, "--command"))) {
+            return false;
+        }
+        if (sudo && !is_option(w)) {
+            return false;
+        }
+        shell |= (letters && (str_index(w, 's') > 0 || str_index(w, 'i') > 0)) ||
+                 str_eqz(w, "--shell") || str_eqz(w, "--login");
+        i += sudo && (str_eqz(w, "-u") || str_eqz(w, "-g"));
+    }
+    return shell;
+}
+
+/// The text of a here-document of its own was read with the line.
 static bool hides_what_it_runs(const struct cmd_simple *c, const void *arg)
 {
-    const struct cmdline *l = arg;
-    return c->words[0].dynamic ||
-           (cmd_is_shell(cmd_name(c)) && (l->flags & CMD_HEREDOC) == 0 && reads_input(c));
+    struct str name = cmd_name(c);
+    bool source = str_eqz(name, "source") || str_eqz(name, ".");
+    (void)arg;
+    return (c->words[0].dynamic && !c->pattern) || starts_shell(c) ||
+           (source && c->n_words > 1 && names_input(&c->words[1]) && !names_file(&c->words[1])) ||
+           (cmd_is_shell(name) && !c->fed && reads_input(c));
 }
 
 bool match_is_opaque(const struct cmdline *l, struct arena *a)
 {
-    struct search s = {.arena = a, .visit = hides_what_it_runs, .arg = l};
+    struct search s = {.arena = a, .visit = hides_what_it_runs};
     return (l->flags & CMD_BROKEN) != 0 || search_line(&s, l) || s.gave_up;
 }

@@ -27,7 +27,9 @@ bool match_allows(const struct pattern *p, const struct cmd_simple *c);
 /// Would the line run a command of this pattern, widely: also inside substitutions and through wrappers
 /// (`env`, `timeout`, `sh -c`, ...), by any path and past options?
 bool match_finds(const struct pattern *p, const struct cmdline *l, struct arena *a);
-/// Does the line run a command whose name cannot be read from its text?
+/// Could it run one, by words that only the shell knows ("X=push; git $X")? Options of the pattern must be there as text.
+bool match_may_find(const struct pattern *p, const struct cmdline *l, struct arena *a);
+/// Does the line run commands that cannot be read from its text?
 bool match_is_opaque(const struct cmdline *l, struct arena *a);
 
 /// A program that runs other programs, or code given as an argument: a prefix of it says nothing.

@@ -2,7 +2,7 @@
 #include "permit/match.h"
 #include "unit/test.h"
 
-enum { ROOM = 64 };
+enum { ROOM = 128 };
 
 static struct pattern pattern_of(struct arena *a, const char *text)
 {
@@ -103,6 +103,15 @@ TEST(an_allow_rule_covers_what_it_shows_and_nothing_more)
          "if git status; then git status; fi",
          "sh -c 'git status'",
          "xargs git status",
+         "git status \"$\\\n(touch x)\"",
+         "git status $\\\n'\\'' ; touch x #'",
+         "git status <\\\n<E\ngit status '\nE\ntouch x #'",
+         "\"TZ=/x.sh\" git status",
+         "'LANG'=/x git status",
+         "LANG\\=/x git status",
+         "99999999999>x git status",
+         "git status [[ # ]]\ntouch x",
+         "A=(1) git status",
          "",
          NULL},
     };
@@ -129,69 +138,138 @@ TEST(an_allow_pattern_without_a_star_is_the_whole_command)
 
 TEST(a_deny_rule_holds_however_the_command_is_dressed)
 {
-    static const struct table t = {
+    static const struct table t = {finds,
+                                   "rm *",
+                                   {"rm",
+                                    "rm x",
+                                    "/bin/rm x",
+                                    "A=1 rm x",
+                                    "ls; rm x",
+                                    "ls && rm x",
+                                    "ls | xargs rm",
+                                    "echo $(rm x)",
+                                    "echo `rm x`",
+                                    "echo \"$(rm x)\"",
+                                    "env rm x",
+                                    "env -i A=1 rm x",
+                                    "env -S 'rm x'",
+                                    "nohup rm x",
+                                    "timeout 5 rm x",
+                                    "timeout -k 5 --signal KILL 10 rm x",
+                                    "nice -n 10 rm x",
+                                    "sudo -u bob rm x",
+                                    "command rm x",
+                                    "exec rm x",
+                                    "eval 'rm x'",
+                                    "eval rm x",
+                                    "sh -c 'rm x'",
+                                    "bash -ec \"rm x\"",
+                                    "bash --norc -c 'ls; rm x'",
+                                    "find . -exec rm {} \\;",
+                                    "find . -name x -execdir /bin/rm {} +",
+                                    "xargs -I{} -n 1 rm {}",
+                                    "if true; then rm x; fi",
+                                    "(rm x)",
+                                    "f() { rm x; }",
+                                    "r\\m x",
+                                    "'rm' x",
+                                    "$'\\x72m' x",
+                                    "bash <<E\nrm x\nE",
+                                    "sudo sh -c 'env rm x'",
+                                    "diff <(rm x) y",
+                                    "trap 'rm x' EXIT",
+                                    "! rm x",
+                                    "env - rm x",
+                                    "env -S'rm x'",
+                                    "env -iS 'rm x'",
+                                    "env --split-string='rm x'",
+                                    "env -S 'sh -c' 'rm x'",
+                                    "eval -- rm x",
+                                    "trap -- 'rm x' EXIT",
+                                    "su --command='rm x' bob",
+                                    "su --command 'rm x'",
+                                    "bash <<< 'rm x'",
+                                    "cat <<< 'rm x' | sh",
+                                    "cat <<< 'rm x' | sudo bash -s; ls",
+                                    "coproc X { rm x; }",
+                                    "coproc X while rm x; do :; done",
+                                    "coproc rm x",
+                                    "coproc 'X' { rm x; }",
+                                    "coproc X for i do rm x; done",
+                                    "co\\\nproc rm x",
+                                    "if a; coproc X then rm x; fi",
+                                    "if a; then b; el\\\nse rm x; fi",
+                                    "for i do rm x; done",
+                                    "select i do rm x; done",
+                                    "time -p -- rm x",
+                                    "{a}>/dev/null rm x",
+                                    "{a[1]}>/dev/null rm x",
+                                    "echo $(true # ) '\n rm x # '\n)",
+                                    "echo `echo \\#; rm x`",
+                                    "echo `echo \\'; rm x; echo \\'`",
+                                    "echo \"`echo \\\"a\\\"; rm x`\"",
+                                    "echo ${z:- # $(rm x)}",
+                                    "echo ${z:-<(rm x)}",
+                                    "echo \"${z:-'$(rm x)'}\"",
+                                    "echo \"${z:-\"'$(rm x)'\"}\"",
+                                    "echo $(( '$(rm x)' ))",
+                                    "echo $[ '$(rm x)' ]",
+                                    "echo ${x:-{} ; rm x # }",
+                                    "((1 # )) ; rm x\n))",
+                                    "echo $((rm x) )",
+                                    "echo $(echo \"$(echo \")\"; rm x)\")",
+                                    "bash -c 'echo $(echo \"$(echo \")\"; rm x)\")'",
+                                    "cat <<EF\nE\\\nF\nrm x\nEF",
+                                    "cat <<E\n\\$( ' $(rm x) ' )\nE",
+                                    "cat <<E\n$\\\n(rm x)\nE",
+                                    "bash <<E\necho '$(rm x)'\nE",
+                                    "bash <<E\n\\`rm x\\`\nE",
+                                    "[[ x =~ (<<E) ]]\nrm x\nE",
+                                    "case '[[' in\n[[) rm x;; x) [[ a ]];; esac",
+                                    "case x in y) a;;\n(time) rm x;; coproc) rm y;; esac",
+                                    "case x in x) rm x;;\nesac",
+                                    "echo $(case x in x) rm x;; esac)",
+                                    "A=1 [[ a || rm x ]]",
+                                    ">/dev/null [[ a || rm x ]]",
+                                    "A['x']=1 rm x",
+                                    "if (a) >f then rm x; fi",
+                                    "fd --exec rm x",
+                                    "fd --exec-batch rm",
+                                    "script --command='rm x'",
+                                    "script -qc'rm x' log",
+                                    "flock f -c 'rm x'",
+                                    "su -c'rm x'",
+                                    "fish -c'rm x'",
+                                    "tcsh -c 'rm x'",
+                                    NULL},
+                                   {"ls",
+                                    "echo rm x",
+                                    "echo 'rm x'",
+                                    "git rm x",
+                                    "rmdir x",
+                                    "cat rm",
+                                    "ls # rm x",
+                                    "cat <<E\nrm x\nE",
+                                    "echo a > rm",
+                                    "timeout 5 echo rm",
+                                    "env FOO=rm ls",
+                                    "grep rm x",
+                                    "sh script rm",
+                                    "find . -name rm",
+                                    "cat <<< 'rm x'",
+                                    "env - ls rm",
+                                    "coproc X rm",
+                                    "trap - EXIT",
+                                    "env 'rm x'",
+                                    "[[ rm == x ]]",
+                                    "for rm in x; do y; done",
+                                    NULL}};
+    static const struct table trap = {
         finds,
-        "rm *",
-        {"rm",
-         "rm x",
-         "/bin/rm x",
-         "A=1 rm x",
-         "ls; rm x",
-         "ls && rm x",
-         "ls | xargs rm",
-         "echo $(rm x)",
-         "echo `rm x`",
-         "echo \"$(rm x)\"",
-         "env rm x",
-         "env -i A=1 rm x",
-         "env -S 'rm x'",
-         "nohup rm x",
-         "timeout 5 rm x",
-         "timeout -k 5 --signal KILL 10 rm x",
-         "nice -n 10 rm x",
-         "sudo -u bob rm x",
-         "command rm x",
-         "exec rm x",
-         "eval 'rm x'",
-         "eval rm x",
-         "sh -c 'rm x'",
-         "bash -ec \"rm x\"",
-         "bash --norc -c 'ls; rm x'",
-         "find . -exec rm {} \\;",
-         "find . -name x -execdir /bin/rm {} +",
-         "xargs -I{} -n 1 rm {}",
-         "if true; then rm x; fi",
-         "(rm x)",
-         "f() { rm x; }",
-         "r\\m x",
-         "'rm' x",
-         "$'\\x72m' x",
-         "bash <<E\nrm x\nE",
-         "sudo sh -c 'env rm x'",
-         "diff <(rm x) y",
-         "trap 'rm x' EXIT",
-         "! rm x",
-         "env - rm x",
-         "env -S'rm x'",
-         "env -iS 'rm x'",
-         "env --split-string='rm x'",
-         "env -S 'sh -c' 'rm x'",
-         "eval -- rm x",
-         "trap -- 'rm x' EXIT",
-         "su --command='rm x' bob",
-         "su --command 'rm x'",
-         "bash <<< 'rm x'",
-         "cat <<< 'rm x' | sh",
-         "cat <<< 'rm x' | sudo bash -s; ls",
-         "coproc X { rm x; }",
-         "coproc X while rm x; do :; done",
-         "coproc rm x",
-         NULL},
-        {"ls", "echo rm x", "echo 'rm x'", "git rm x", "rmdir x", "cat rm", "ls # rm x",
-         "cat <<E\nrm x\nE", "echo a > rm", "timeout 5 echo rm", "env FOO=rm ls", "grep rm x",
-         "sh script rm", "find . -name rm", "cat <<< 'rm x'", "env - ls rm", "coproc X rm",
-
-         "trap - EXIT", NULL}};
+        "git push",
+        {"trap 'git push' EXIT", "trap -- 'git push' EXIT INT", "eval git push", NULL},
+        {"trap 'git pull' EXIT", "git push x", NULL}};
+    check_table(&trap);
     check_table(&t);
 }
 
@@ -227,9 +305,28 @@ TEST(a_deny_rule_sees_past_options)
         {"git push --force", "git push origin --force", "git -C x push origin main --force=1",
          NULL},
         {"git push", "git push --force-with-lease", "git push force", NULL}};
+    static const struct table value = {
+        finds,
+        "npm publish --access=public *",
+        {"npm publish --access=public", "npm publish x --access=public y", NULL},
+        {"npm publish", "npm publish --access", "npm publish --access=restricted", NULL}};
     check_table(&push);
     check_table(&force);
+    check_table(&value);
     check_table(&long_option);
+}
+
+static void check_opaque(const char *const *lines, bool opaque)
+{
+    struct arena a = {0};
+    struct cmdline l;
+    for (; *lines != NULL; lines++) {
+        cmdline_parse(&l, &a, str_of(*lines));
+        if (match_is_opaque(&l, &a) != opaque) {
+            test_fail(__FILE__, __LINE__, "%s: %s", opaque ? "clear" : "opaque", *lines);
+        }
+    }
+    arena_fini(&a);
 }
 
 TEST(a_command_without_a_readable_name_is_opaque)
@@ -243,21 +340,186 @@ TEST(a_command_without_a_readable_name_is_opaque)
                                          "echo 'a",
                                          "curl x | sh",
                                          "curl x | sudo bash -s a",
-                                         "env env env env env env env env env rm x"};
-    static const char *const clear[] = {"ls",         "ls $X",       "echo *",    "env A=1 ls $X",
-                                        "sh -c 'ls'", "sh script a", "sh <<E\nE", "sh -x script"};
+                                         "env env env env env env env env env rm x",
+                                         "`echo rm `A=1 y",
+                                         "$'\\x72m' x",
+                                         NULL};
+    static const char *const clear[] = {
+        "ls",        "ls $X",        "echo *",   "env A=1 ls $X",  "sh -c 'ls'", "sh script a",
+        "sh <<E\nE", "sh -x script", "[ -f x ]", "bash --version", NULL};
+    check_opaque(opaque, true);
+    check_opaque(clear, false);
+}
+
+TEST(a_shell_that_reads_commands_is_opaque)
+{
+    static const char *const opaque[] = {"echo 'rm y' | bash -",
+                                         "echo 'rm y' | bash /dev/stdin",
+                                         "echo 'rm y' | bash /proc/self/fd/0",
+                                         "echo 'rm y' | bash -o errexit",
+                                         "echo 'rm y' | bash +x",
+                                         "echo 'rm y' | bash --",
+                                         "echo 'rm y' | bash --rcfile x",
+                                         ": <<<x; echo 'rm y' | sh",
+                                         "base64 -d <<<cm0geQ== | sh",
+                                         "echo 'rm y' | bash 3<<<x",
+                                         "bash <<<x < f",
+                                         "bash <(echo 'rm y')",
+                                         "bash $X",
+                                         "source <(echo 'rm y')",
+                                         "echo 'rm y' | . /dev/stdin",
+                                         "echo 'rm y' | su bob",
+                                         "echo 'rm y' | sudo -s",
+                                         "echo 'rm y' | sudo -u bob -i",
+                                         "cat <<E |\nrm y\nE\nsh",
+                                         "{ cat <<E\nrm y\nE\n} | sh",
+                                         "eval `echo rm y`",
+                                         "eval \"ls $X\"",
+                                         "sh -c \"`echo rm y`\"",
+                                         "sh -c \"ls $X\"",
+                                         "trap \"ls $X\" EXIT",
+                                         "bash <<E\nls $X\nE",
+                                         "bash <<< \"ls $X\"",
+                                         "bash -c 'echo \"'",
+                                         "echo 'rm y' | xargs -0 sh -c",
+                                         "echo 'rm y' | xargs env",
+                                         "echo 'rm y' | xargs -I{} sh -c '{}'",
+                                         "echo 'rm y' | parallel",
+                                         NULL};
+    static const char *const clear[] = {"bash <<E\nls\nE",
+                                        "bash -s <<'E'\nls $X\nE",
+                                        "sudo bash <<E\nls\nE",
+                                        "bash <<< ls",
+                                        "su -c ls bob",
+                                        "sudo ls -s",
+                                        "sudo -u bob ls -i",
+                                        "source venv/bin/activate",
+                                        ". \"$HOME/.nvm/nvm.sh\"",
+                                        "find . | xargs -I {} cp {} x",
+                                        "find . -print0 | xargs -0 grep -l it",
+                                        "xargs -n 1 sh -c 'ls'",
+                                        NULL};
+    check_opaque(opaque, true);
+    check_opaque(clear, false);
+}
+
+TEST(text_that_bash_reads_by_other_rules_is_opaque)
+{
+    static const char *const opaque[] = {"echo $(case x in x) rm y;; esac)",
+                                         "echo $( (case x in x) rm y;; esac) )",
+                                         "echo $(coproc X case x in x) rm y;; esac)",
+                                         "case x in a);; esac; $X y",
+                                         "case x in a) $X y;; esac",
+                                         "case x in\na) b;;\n*) $X y;;\nesac",
+                                         "'case' x in\n$X y",
+                                         "[[ x == @(# ) ]] || rm y",
+                                         "[[ x =~ (# ) ]] || rm y",
+                                         "echo @(# ) ; rm y",
+                                         "A[ # ]=1; rm y",
+                                         "A=([ # ]=1); rm y",
+                                         "A=([ ) # ]=1); rm y",
+                                         "cat <<$'EF'\nE\\\nF\n: '\nEF\nrm y\n: '",
+                                         "cat <<-'\tE'\n\tx\n\tE\nrm y\n",
+                                         "echo $(cat <<E\na\nE ; rm y )\nE\n)",
+                                         "echo \"${z#'}$(rm y)'}\"",
+                                         "x='$(rm y)'; echo ${x@P}",
+                                         "echo ${ rm y; }",
+                                         NULL};
+    check_opaque(opaque, true);
+}
+
+TEST(ordinary_command_lines_are_followed)
+{
+    static const char *const plain[] = {
+        "git status",
+        "git add -A && git commit -m \"say 'hello' (again)\"",
+        "git log --oneline --format='%h %s' -n 5 | head -3",
+        "git diff HEAD~1 -- src/*.c",
+        "git push origin \"$BRANCH\"",
+        "git stash list; git stash pop stash@{0}",
+        "git commit -m \"$(cat <<'EOF'\nfix: it's (not) done # yet\n\n\"quoted\" `code` "
+        "$X\nEOF\n)\"",
+        "npm ci && npm run build -- --mode=production",
+        "npm install --save-dev typescript@^5.0.0 'eslint@>=8'",
+        "NODE_ENV=test npx jest --watch=false -t 'a (b)'",
+        "make -j\"$(nproc)\" CC='ccache gcc' all 2>&1 | tee build.log | tail -20",
+        "cmake -S . -B build && cmake --build build -j4",
+        "python3 -m pytest -q -k 'not slow' tests/ | tail -5",
+        "python3 - <<'EOF'\nprint(f\"it's {x}\")\nEOF",
+        "python3 -c \"import sys; print(sys.version)\"",
+        "cargo test --all -- --nocapture",
+        "go test ./... -run 'TestA|TestB'",
+        "docker run --rm -v \"$PWD:/w\" -w /w node:20 npm test",
+        "ls -la | grep -v '^d' | awk '{print $9}' | sort -u",
+        "find . -name '*.py' -not -path './venv/*' -print0 | xargs -0 grep -ln 'TODO'",
+        "find src -type f \\( -name '*.c' -o -name '*.h' \\) -exec wc -l {} +",
+        "grep -rn \"it's\" src | cut -d: -f1,2",
+        "sed -i 's/a\\(b\\)/\\1[$]/g; s#x#y#' file.txt",
+        "awk 'BEGIN { n = 0 } /x/ { n++ } END { print n }' f",
+        "for f in *.c; do echo \"$f\"; done",
+        "for i in $(seq 1 3); do curl -s \"http://localhost:$i/\"; done",
+        "for ((i = 0; i < 3; i++)); do echo $i; done",
+        "while read -r line; do echo \"$line\"; done < input.txt",
+        "until curl -sf localhost:80; do sleep 1; done",
+        "case \"$1\" in\n  start|begin) run;;\n  (stop) halt;;\n  *) echo \"use: $0 "
+        "start\";;\nesac",
+        "case $f in *.c|*.h) a;; *.md) b;; \"$x\") c;& $y) d;; esac > log",
+        "if [ -f package.json ]; then npm test; else echo none; fi",
+        "if [[ $x =~ ^v[0-9]+\\.([0-9]+)$ && -n $y ]]; then echo ok; fi",
+        "[[ -d build ]] || mkdir -p build",
+        "test -f a && echo yes || echo no",
+        "cat > notes.md <<'EOF'\n# It's a `title`\n$(not run) ((\nEOF\nwc -l notes.md",
+        "cat <<EOF > conf.ini\nuser=$USER\nhome=${HOME:-/root}\ndon't care\nEOF",
+        "cat <<-EOF\n\tcost: \\$5 (\"five\")\n\tEOF",
+        "jq -r '.scripts | keys[] | select(test(\"a\"))' package.json",
+        "curl -sS -X POST -H 'Content-Type: application/json' -d '{\"a\": [1, 2]}' \"$URL\" | jq .",
+        "echo $((1 + 2)) $(( (a + b) * 2 )) ${#x} ${x%.c} ${x##*/} ${x/a/b} \"${x:-none}\"",
+        "files=(a.c b.c); echo \"${files[@]}\" \"${#files[@]}\"",
+        "export PATH=\"$HOME/bin:$PATH\"; which node",
+        "cd sub && ls && cd - >/dev/null",
+        "(cd sub; make) && { echo done; date; } > log 2>&1",
+        "tar czf - src | ssh host 'cat > /tmp/x.tgz'",
+        "diff <(sort a) <(sort b)",
+        "kill -9 %1; wait $! 2>/dev/null; echo $?",
+        "printf '%s\\n' \"a b\" 'c' | while IFS= read -r l; do echo \"[$l]\"; done",
+        "f() { local x=$1; echo \"$x\"; }; f 1",
+        "rm -f -- *.o core.* && ls",
+        "timeout 60 ninja -C build test > out.txt 2>&1; echo \"exit $?\"; tail -5 out.txt",
+        "bash scripts/run.sh --fast && sh -c 'cd x && make'",
+        "d=$(mktemp -d) && cp -r src \"$d\" && (cd \"$d\" && ls)",
+        "echo 'a' \\\n  'b' \\\n  c",
+        "set -euo pipefail\n# it's a comment\nmake test",
+        NULL};
     struct arena a = {0};
     struct cmdline l;
-    for (size_t i = 0; i < ARRAY_LEN(opaque); i++) {
-        cmdline_parse(&l, &a, str_of(opaque[i]));
-        if (!match_is_opaque(&l, &a)) {
-            test_fail(__FILE__, __LINE__, "clear: %s", opaque[i]);
+    check_opaque(plain, false);
+    for (size_t i = 0; plain[i] != NULL; i++) {
+        struct pattern publish = pattern_of(&a, "npm publish *"), wipe = pattern_of(&a, "dd *");
+        cmdline_parse(&l, &a, str_of(plain[i]));
+        if (match_may_find(&publish, &l, &a) || match_may_find(&wipe, &l, &a)) {
+            test_fail(__FILE__, __LINE__, "would ask: %s", plain[i]);
         }
     }
-    for (size_t i = 0; i < ARRAY_LEN(clear); i++) {
-        cmdline_parse(&l, &a, str_of(clear[i]));
-        if (match_is_opaque(&l, &a)) {
-            test_fail(__FILE__, __LINE__, "opaque: %s", clear[i]);
+    arena_fini(&a);
+}
+
+TEST(a_word_that_only_the_shell_knows_may_be_the_one)
+{
+    static const char *const may[] = {"X=push; git $X",    "git {push,origin}", "git -C x $X",
+                                      "git --no-pager $X", "git $'\\x70ush'",   NULL};
+    static const char *const never[] = {
+        "git commit -m \"$X\"", "git -C \"$X\" status", "git add $X", "git log *.c", "ls $X", NULL};
+    struct arena a = {0};
+    struct cmdline l;
+    struct pattern p = pattern_of(&a, "git push *");
+    for (size_t i = 0; may[i] != NULL; i++) {
+        cmdline_parse(&l, &a, str_of(may[i]));
+        CHECK(match_may_find(&p, &l, &a) && (i == 4 || !match_finds(&p, &l, &a)));
+    }
+    for (size_t i = 0; never[i] != NULL; i++) {
+        cmdline_parse(&l, &a, str_of(never[i]));
+        if (match_may_find(&p, &l, &a)) {
+            test_fail(__FILE__, __LINE__, "would ask: %s", never[i]);
         }
     }
     arena_fini(&a);
