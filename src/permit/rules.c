@@ -9,8 +9,8 @@
 //
 // Deny and ask rules are fences and match widely; allow rules are promises and match narrowly. A command
 // line is allowed when each of its commands is allowed by some rule, so `git status && make` needs two.
-// A line that hides what it runs ("$X a") cannot be compared with a fence, so where there is one the
-// user is asked.
+// A line that hides what it runs ("$X a", or "git $X" with a fence for "git push") cannot be compared with a fence,
+// so where there is one the user is asked.
 //
 // What an answer covers is said before it is given (rules_offers), and the rule made from it (rules_make)
 // covers exactly that.
@@ -282,19 +282,20 @@ struct subject {
     bool inside;         // that is in the working directory
     bool plain;          // patterns may allow it
     const char *host; // of an address, in lower case, a port of its own with it; NULL: it has none
+    const char *bare_host; // without the port
 };
 
-/// The host that rules know the address by; NULL: it is no plain address.
-static const char *host_of(struct str address, struct arena *a)
+/// Find the hosts that rules know the address by; there are none when it is no plain address.
+static void read_hosts(struct subject *s)
 {
     struct url u;
-    if (!url_parse(&u, address)) {
-        return NULL;
+    if (!url_parse(&u, s->text)) {
+        return;
     }
     bool usual = u.port.n == 0 || str_eqz(u.port, str_caseeqz(u.scheme, "http") ? "80" : "443");
     struct str port = usual ? STR("") : u.port;
-    return lower(
-        arena_printf(a, STR_FMT "%s" STR_FMT, STR_ARG(u.host), usual ? "" : ":", STR_ARG(port)));
+    s->bare_host = lower(arena_strdup(s->arena, u.host));
+    s->host = arena_printf(s->arena, "%s%s" STR_FMT, s->bare_host, usual ? "" : ":", STR_ARG(port));
 }
 
 static void read_subject(struct subject *s, const struct permit_call *c, struct arena *a)
@@ -303,7 +304,7 @@ static void read_subject(struct subject *s, const struct permit_call *c, struct 
     struct str root = str_of(c->working_dir);
     s->text = json_str(json_get(c->input, s->tool->member), "");
     if (s->tool->kind == KIND_URL) {
-        s->host = host_of(s->text, a);
+        read_hosts(s);
     } else if (s->tool->kind == KIND_COMMAND) {
         s->cwd = c->file != NULL ? str_of(c->file) : root;
         cmdline_parse(&s->line, a, s->text);
@@ -335,7 +336,8 @@ static bool fence_matches(const struct rule *r, const struct subject *s)
     }
     if (s->tool->kind == KIND_URL) { // who knows where an address leads that cannot be read
         return s->host == NULL || (r->exact ? str_eqz(s->text, r->match)
-                                            : str_glob(str_of(r->match), str_of(s->host)));
+                                            : str_glob(str_of(r->match), str_of(s->host)) ||
+                                                  str_glob(str_of(r->match), str_of(s->bare_host)));
     }
     return r->exact ? str_eqz(s->text, r->match) : match_finds(&r->pattern, &s->line, s->arena);
 }
@@ -406,6 +408,20 @@ static bool is_allowed(struct walk w, const struct subject *s, const struct rule
     return *by != NULL || all;
 }
 
+/// May a command run that is behind a fence, although the text does not say so?
+static bool may_pass_fence(struct walk start, const struct subject *s)
+{
+    bool may = match_is_opaque(&s->line, s->arena);
+    for (enum permit_verdict d = PERMIT_DENY; !may && d >= PERMIT_ASK; d--) {
+        struct walk w = start;
+        const struct rule *r;
+        while (!may && (r = next_rule(&w, s->c, d)) != NULL) {
+            may = r->match != NULL && !r->exact && match_may_find(&r->pattern, &s->line, s->arena);
+        }
+    }
+    return may;
+}
+
 enum permit_verdict rules_judge(const struct rules *const *lists, size_t n,
                                 const struct permit_call *c, struct arena *a,
                                 const struct rule **by)
@@ -423,7 +439,7 @@ enum permit_verdict rules_judge(const struct rules *const *lists, size_t n,
             v = fence_matches(r, &s) ? d : PERMIT_NONE;
         }
     }
-    if (v == PERMIT_NONE && fenced && s.tool->kind == KIND_COMMAND && match_is_opaque(&s.line, a)) {
+    if (v == PERMIT_NONE && fenced && s.tool->kind == KIND_COMMAND && may_pass_fence(start, &s)) {
         v = PERMIT_ASK;
     } else if (v == PERMIT_NONE && is_allowed(start, &s, &r)) {
         v = PERMIT_ALLOW;

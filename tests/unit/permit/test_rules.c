@@ -108,6 +108,10 @@ TEST(a_hidden_command_is_asked_about_where_there_is_a_fence)
     CHECK_INT(judge_cmd("$X -rf /"), PERMIT_ASK);
     CHECK_INT(judge_cmd("echo 'a"), PERMIT_ASK);
     CHECK_INT(judge_cmd("echo $X"), PERMIT_NONE);
+    add(&config, PERMIT_ASK, "shell", "git push *");
+    add(&config, PERMIT_ALLOW, "shell", "*");
+    CHECK_INT(judge_cmd("X=push; git $X"), PERMIT_ASK);
+    CHECK_INT(judge_cmd("git add $X"), PERMIT_ALLOW);
     end();
 }
 
@@ -341,6 +345,8 @@ TEST(addresses_are_compared_by_their_hosts)
     CHECK_INT(judge_url("https://other.org#.example.org"), PERMIT_NONE);
     CHECK_INT(judge_url("https://www.evil.org/"), PERMIT_DENY);
     CHECK_INT(judge_url("https://www.evil.org./"), PERMIT_DENY);
+    CHECK_INT(judge_url("https://www.evil.org:8443/"), PERMIT_DENY);
+    CHECK_INT(judge_url("https://www.evil.org:0443/"), PERMIT_DENY);
     CHECK_INT(judge_url("https://docs.example.org@www.evil.org/"), PERMIT_DENY);
     CHECK_INT(judge_url("https://x\\@docs.example.org/"), PERMIT_DENY);
     end();
