@@ -14,10 +14,9 @@
 // swallow one word: `nice -n 10 rm` is tried as `10 rm` and as `rm`. That can only find too much. Wrappers within
 // wrappers multiply the tries, so a search has a budget. A line on which it runs out is opaque: the user is asked.
 
-#include "permit/match.h"
-
 #include "base/path.h"
 #include "base/vec.h"
+#include "permit/match_int.h"
 
 // BUDGET is in words compared and bytes parsed: about ten times the longest line that cmdline_parse() reads.
 enum { UNWRAP_MAX = 8, BUDGET = 1 << 20 };
@@ -240,13 +239,10 @@ bool match_runs_others(struct str name)
     return runs;
 }
 
-/// Called with each command that a line would run; true ends the search.
-typedef bool visit_fn(const struct cmd_simple *c, const void *arg);
-
 /// A search through all that a line would run.
 struct search {
     struct arena *arena;
-    visit_fn *visit;
+    match__visit_fn *visit;
     const void *arg;
     unsigned depth;
     size_t spent;
@@ -292,7 +288,7 @@ static bool search_from(struct search *s, const struct cmd_simple *c, size_t at)
     return search_simple(s, &rest);
 }
 
-static bool is_option(struct str w)
+bool match__is_option(struct str w)
 {
     return w.n > 1 && w.p[0] == '-';
 }
@@ -360,7 +356,7 @@ static bool search_wrapped(struct search *s, const struct cmd_simple *c, const s
         if (str_eqz(w, "-")) { // env -: with an empty environment
             continue;
         }
-        if (is_option(w)) {
+        if (match__is_option(w)) {
             if (search_option(s, c, i, by->kind)) {
                 return true;
             }
@@ -385,7 +381,7 @@ static bool search_shell(struct search *s, const struct cmd_simple *c)
     bool text = false, any = false;
     for (size_t i = 1; i < c->n_words; i++) {
         const struct cmd_word *w = &c->words[i];
-        if (is_option(w->text)) {
+        if (match__is_option(w->text)) {
             struct str within = text_of_option(w->text);
             text |= str_eqz(w->text, "--command") ||
                     (w->text.p[1] != '-' && str_index(w->text, 'c') > 0);
@@ -407,7 +403,7 @@ static bool search_reads(struct search *s, const struct cmd_simple *c, bool all_
 {
     struct buf all = {.max = SIZE_MAX};
     size_t first = 1;
-    while (first < c->n_words && is_option(c->words[first].text)) {
+    while (first < c->n_words && match__is_option(c->words[first].text)) {
         first++;
     }
     size_t end = all_words ? c->n_words : MIN(first + 1, c->n_words);
@@ -449,11 +445,14 @@ static bool search_piped(struct search *s, const struct cmd_simple *c, const str
 
 static bool search_simple(struct search *s, const struct cmd_simple *c)
 {
-    if (c->n_words == 0 || !afford(s, c->n_words)) {
+    if (!afford(s, c->n_words)) {
         return false;
     }
     if (s->visit(c, s->arg)) {
         return true;
+    }
+    if (c->n_words == 0) {
+        return false;
     }
     const struct wrapper *w = find_wrapper(cmd_name(c));
     bool found = false, was_piped = s->piped;
@@ -470,14 +469,18 @@ static bool search_simple(struct search *s, const struct cmd_simple *c)
     return found;
 }
 
-static bool search_line(struct search *s, const struct cmdline *l)
+bool match__search(const struct cmdline *l, struct arena *a, match__visit_fn *visit,
+                   const void *arg, bool *gave_up)
 {
-    for (size_t i = 0; i < l->n_simples; i++) {
-        if (search_simple(s, &l->simples[i])) {
-            return true;
-        }
+    struct search s = {.arena = a, .visit = visit, .arg = arg};
+    bool found = false;
+    for (size_t i = 0; !found && i < l->n_simples; i++) {
+        found = search_simple(&s, &l->simples[i]);
     }
-    return false;
+    if (gave_up != NULL) {
+        *gave_up = s.gave_up;
+    }
+    return found;
 }
 
 /// Is this option given anywhere: "--force", or all letters of "-rf"?
@@ -489,9 +492,9 @@ static bool has_option(const struct cmd_simple *c, struct str option)
         bool given = false;
         for (size_t i = 1; i < c->n_words; i++) {
             struct str w = c->words[i].text, name = w;
-            given |=
-                is_option(w) && (is_long ? str_eq(w, option) || str_eq(str_cut(&name, '='), option)
-                                         : w.p[1] != '-' && str_index(w, option.p[k]) > 0);
+            given |= match__is_option(w) &&
+                     (is_long ? str_eq(w, option) || str_eq(str_cut(&name, '='), option)
+                              : w.p[1] != '-' && str_index(w, option.p[k]) > 0);
         }
         left -= given;
     }
@@ -512,14 +515,14 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
     size_t at = 1, values = 0, i = 1;
     struct str first = p->words[0].text;
     bool by_name = str_index(first, '/') < 0, value_unknown = false;
-    if (is_rest(p, 0)) {
-        return true;
+    if (c->n_words == 0 || is_rest(p, 0)) {
+        return c->n_words != 0;
     }
     if (!word_fits(&p->words[0], by_name ? cmd_name(c) : c->words[0].text)) {
         return false;
     }
     while (i < p->n && !is_rest(p, i)) {
-        if (is_option(p->words[i].text) && !p->words[i].dynamic) {
+        if (match__is_option(p->words[i].text) && !p->words[i].dynamic) {
             if (!has_option(c, p->words[i].text)) {
                 return false;
             }
@@ -529,7 +532,7 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
         } else if (word_fits(&p->words[i], c->words[at].text)) {
             i++;
             at++;
-        } else if (is_option(c->words[at].text)) {
+        } else if (match__is_option(c->words[at].text)) {
             values++;
             at++;
         } else if (values != 0) {
@@ -540,7 +543,7 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
             return f->guess && c->words[at].dynamic; // it may stand for several words
         }
     }
-    while (i == p->n && at < c->n_words && is_option(c->words[at].text)) {
+    while (i == p->n && at < c->n_words && match__is_option(c->words[at].text)) {
         at++;
     }
     return i < p->n || at == c->n_words;
@@ -549,94 +552,11 @@ static bool fits_widely(const struct cmd_simple *c, const void *arg)
 bool match_finds(const struct pattern *p, const struct cmdline *l, struct arena *a)
 {
     struct fence f = {.p = p};
-    struct search s = {.arena = a, .visit = fits_widely, .arg = &f};
-    return search_line(&s, l);
+    return match__search(l, a, fits_widely, &f, NULL);
 }
 
 bool match_may_find(const struct pattern *p, const struct cmdline *l, struct arena *a)
 {
     struct fence f = {.p = p, .guess = true};
-    struct search s = {.arena = a, .visit = fits_widely, .arg = &f};
-    return search_line(&s, l);
-}
-
-/// Is this a name for the input, or for what only the shell knows?
-static bool names_input(const struct cmd_word *w)
-{
-    return w->dynamic || str_eqz(w->text, "-") || str_starts(w->text, "/dev/") ||
-           str_starts(w->text, "/proc/");
-}
-
-/// "$DIR/env.sh": a script like another one, wherever it is.
-static bool names_file(const struct cmd_word *w)
-{
-    return w->dynamic && str_index(w->text, '/') > 0;
-}
-
-/// Does this option of a shell take the next word?
-static bool takes_word(struct str w)
-{
-    bool letters = w.p[1] != '-';
-    return letters ? str_index(w, 'o') > 0 || str_index(w, 'O') > 0
-                   : str_eqz(w, "--rcfile") || str_eqz(w, "--init-file");
-}
-
-/// Does this shell run what comes to its input?
-static bool reads_input(const struct cmd_simple *c)
-{
-    for (size_t i = 1; i < c->n_words; i++) {
-        struct str w = c->words[i].text;
-        bool option = w.n > 1 && (w.p[0] == '-' || w.p[0] == '+') && !c->words[i].dynamic;
-        bool letters = option && w.p[1] != '-' && w.p[0] == '-';
-        if (letters && str_index(w, 's') > 0 && str_index(w, 'c') < 0) {
-            return true;
-        }
-        if (!option || (letters && str_index(w, 'c') > 0)) {
-            return !option && names_input(&c->words[i]);
-        }
-        if (str_eqz(w, "--version") || str_eqz(w, "--help")) {
-            return false;
-        }
-        i += takes_word(w);
-    }
-    return true;
-}
-
-/// su without -c, and sudo -s or -i without a command, start a shell that reads its input.
-static bool starts_shell(const struct cmd_simple *c)
-{
-    struct str name = cmd_name(c);
-    bool su = str_eqz(name, "su"), sudo = str_eqz(name, "sudo") || str_eqz(name, "doas");
-    bool shell = su;
-    for (size_t i = 1; (su || sudo) && i < c->n_words; i++) {
-        struct str w = c->words[i].text;
-        bool letters = is_option(w) && w.p[1] != '-';
-        if (su && ((letters && str_index(w, 'c') > 0) || str_starts(w, "--command"))) {
-            return false;
-        }
-        if (sudo && !is_option(w)) {
-            return false;
-        }
-        shell |= (letters && (str_index(w, 's') > 0 || str_index(w, 'i') > 0)) ||
-                 str_eqz(w, "--shell") || str_eqz(w, "--login");
-        i += sudo && (str_eqz(w, "-u") || str_eqz(w, "-g"));
-    }
-    return shell;
-}
-
-/// The text of a here-document of its own was read with the line.
-static bool hides_what_it_runs(const struct cmd_simple *c, const void *arg)
-{
-    struct str name = cmd_name(c);
-    bool source = str_eqz(name, "source") || str_eqz(name, ".");
-    (void)arg;
-    return (c->words[0].dynamic && !c->pattern) || starts_shell(c) ||
-           (source && c->n_words > 1 && names_input(&c->words[1]) && !names_file(&c->words[1])) ||
-           (cmd_is_shell(name) && !c->fed && reads_input(c));
-}
-
-bool match_is_opaque(const struct cmdline *l, struct arena *a)
-{
-    struct search s = {.arena = a, .visit = hides_what_it_runs};
-    return (l->flags & CMD_BROKEN) != 0 || search_line(&s, l) || s.gave_up;
+    return match__search(l, a, fits_widely, &f, NULL);
 }

@@ -233,6 +233,8 @@ TEST(a_deny_rule_holds_however_the_command_is_dressed)
                                     ">/dev/null [[ a || rm x ]]",
                                     "A['x']=1 rm x",
                                     "if (a) >f then rm x; fi",
+                                    "if [[ a ]] then rm x; fi",
+                                    "if ((1)) then rm x; fi",
                                     "fd --exec rm x",
                                     "fd --exec-batch rm",
                                     "script --command='rm x'",
@@ -426,6 +428,33 @@ TEST(text_that_bash_reads_by_other_rules_is_opaque)
                                          "echo ${ rm y; }",
                                          NULL};
     check_opaque(opaque, true);
+}
+
+TEST(what_bash_takes_commands_from_is_opaque)
+{
+    static const char *const opaque[] = {
+        "x='a[$(rm y)]'; echo $((x))", "test -v 'a[$(rm y)]'",
+        "[ -v 'a[`rm y`]' ]",          "[[ 'a[$(rm y)]' -eq 1 ]]",
+        "let 'a[$(rm y)]=1'",          "declare 'a[$(rm y)]=1'",
+        "printf -v 'a[$(rm y)]' x",    "read 'a[$(rm y)]' <<< x",
+        "mapfile -C rm -c 1 <<< x",    "compgen -C rm x",
+        "compgen -W '$(rm y)' x",      "shopt -s expand_aliases\nalias x=rm\nx y",
+        "hash -p /bin/rm x; x y",      "PS4='$(rm y)'; set -x; :",
+        "BASH_ENV=f bash -c :",        "export BASH_ENV=f",
+        "env BASH_ENV=f bash script",  NULL};
+    static const char *const clear[] = {"x='[a]'",
+                                        "PS4='+ '; set -x",
+                                        "printf '[`%s`]' x",
+                                        "git commit -m 'see [`x`](y)'",
+                                        "grep '[$(]' f",
+                                        "test -n 'a[0]'",
+                                        "mapfile -t lines < f",
+                                        "alias",
+                                        "hash -r",
+                                        "printf",
+                                        NULL};
+    check_opaque(opaque, true);
+    check_opaque(clear, false);
 }
 
 TEST(ordinary_command_lines_are_followed)
