@@ -198,9 +198,9 @@ struct session {
     unsigned patches;              // changes of its settings so far
     unsigned rewinding;            // jobs of session_rewind.c: no turn begins meanwhile
     vec(struct session_entrant) entrants;
-    bool claimed;       // in a shared store: this hub alone may write it
-    unsigned claiming;  // claims under way
-    bool marking;       // a turn that a lost hub left open is being ended; claims wait `behind` that
+    bool claimed;      // in a shared store: this hub alone may write it
+    unsigned claiming; // claims under way
+    bool marking;      // a turn that a lost hub left open is being ended; claims wait `behind` that
     vec(struct claiming *) behind;
     unsigned saving;    // writes of its metadata under way
     uint64_t row_hash;  // of the metadata that were read last; 0: none
