@@ -165,7 +165,6 @@ export const tests = {
     await page.keyboard.press("Control+End");
     await page.keyboard.type("end");
     await page.getByRole("button", { name: "Save" }).and(page.locator(":visible")).click();
-    await page.getByRole("status").getByText("Saved dos.txt").last().waitFor();
     await page.locator(".dv-tab", { hasText: "●" }).waitFor({ state: "detached" });
     equal(hub.read("dos.txt"), "now\nof two\r\nkinds\nend");
     await p.close();

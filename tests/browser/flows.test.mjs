@@ -122,6 +122,7 @@ export const tests = {
     await show(p, hub, s.id);
     await say(p, "begin");
     await p.talk.getByText("w3").waitFor();
+    await p.stop.waitFor(); // the list of sessions has heard of the turn too
     await p.message.fill("and that later");
     await p.message.press("Alt+Enter");
     await p.page.getByText("1 queued").waitFor();

@@ -609,6 +609,7 @@ export default definePlugin({
     await palette.getByRole("option", { name: "Theme: dark" }).waitFor();
     await page.getByRole("alert").filter({ hasText: "the catalog sank" }).waitFor();
     await page.keyboard.press("Escape");
+    await palette.waitFor({ state: "detached" });
     await page.keyboard.press("Control+k");
     await palette.getByRole("combobox").fill("Go down");
     await palette.getByRole("option", { name: "Go down" }).click();

@@ -87,9 +87,9 @@ export const tests = {
     await command("Panel: move to the right");
     await page.waitForFunction(() => document.querySelectorAll(".dv-groupview").length === 2);
     await command("Panel: maximise");
-    await page.locator('[data-panel-id="afloat.keyboard"], [data-panel-id="afloat.help"]').waitFor({ state: "hidden" });
+    await page.locator(".dv-groupview:visible").nth(1).waitFor({ state: "detached" });
     await command("Panel: maximise");
-    await page.getByRole("tab", { name: "Keyboard" }).waitFor();
+    await page.locator(".dv-groupview:visible").nth(1).waitFor();
     await pressUntil(page, "Tab", ".dv-tab");
     await page.keyboard.press("Delete");
     await page.waitForFunction(() => document.querySelectorAll(".dv-tab").length === 2);
@@ -201,7 +201,9 @@ export const tests = {
     await p.page.getByRole("option", { name: "fake:note://tue/" }).waitFor();
     await p.page.keyboard.press("Tab");
     equal(await p.message.inputValue(), "see @fake:note://tue/");
+    const completed = p.page.waitForResponse((r) => /complete/.test(r.url()) && decodeURIComponent(r.url() + (r.request().postData() ?? "")).includes("note://tue/x"));
     await p.message.pressSequentially("x");
+    await completed;
     await p.page.getByRole("listbox", { name: "Suggestions" }).waitFor({ state: "detached" });
     await p.page.keyboard.press("Enter");
     await p.talk.getByText("well read").waitFor();

@@ -318,6 +318,7 @@ export const tests = {
     await p.message.press("Enter");
     const toast = p.page.getByRole("alert").filter({ hasText: "no command" });
     await toast.hover();
+    await p.page.locator(".toast[data-held]").waitFor();
     await p.page.clock.runFor(20_000);
     equal(await toast.count(), 1, "pointed at:");
     await p.page.mouse.move(5, 5);

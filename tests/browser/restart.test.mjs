@@ -14,14 +14,14 @@ export const tests = {
     await p.message.fill("one");
     await p.send.click();
     await p.talk.getByText("before the kill").waitFor();
+    await p.page.getByRole("tab", { name: "Files" }).click();
+    hub.write("before.txt", "");
+    await p.page.getByRole("treeitem", { name: "before.txt" }).waitFor();
     await p.message.fill("two");
     await p.send.click();
     await p.talk.getByText("part5.").waitFor();
     await p.message.fill("a draft");
-    await p.page.getByRole("tab", { name: "Files" }).click();
-    hub.write("before.txt", "");
-    await p.page.getByRole("treeitem", { name: "before.txt" }).waitFor();
-    await hub.kill();
+    await hub.kill(); // in the middle of the answer
     await p.page.getByRole("alert").getByText("The hub is away").waitFor();
     await p.talk.getByText("before the kill").waitFor(); // what was there stays
     await hub.start();
@@ -46,6 +46,7 @@ export const tests = {
     await p.page.waitForFunction((n) => document.querySelectorAll(".user-text").length === n, said.length);
     equal(await p.talk.locator(".user-text").allTextContents(), said, "messages:");
     equal(said, ["one", "two", "three"]);
+    await p.page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))); // the conversation is drawn once per frame
     const live = await p.talk.innerText();
     await p.page.reload();
     await p.talk.locator(".user-text").getByText("three").waitFor();
@@ -66,8 +67,14 @@ export const tests = {
       await hub.api("POST", `/session/${s.id}/message`, route.request().postDataJSON());
       await route.abort();
     }, { times: 1 });
+    let go;
+    const seen = new Promise((done) => { go = done; });
+    await p.page.route(`**/session/${s.id}/events*`, async (route) => { await seen; await route.continue(); }); // where it sees that it arrived
     await p.message.fill("only once");
-    await p.send.click();
+    await Promise.all([p.page.waitForEvent("requestfailed", (r) => r.url().endsWith("/message")), p.send.click()]);
+    await p.page.getByRole("alert").filter({ hasText: "Not sent" }).waitFor();
+    equal(await p.message.inputValue(), "only once");
+    go();
     await p.talk.getByText("heard once").waitFor();
     await p.page.waitForFunction(() => document.querySelector("[aria-label=Message]").value === "");
     await p.page.getByRole("alert").filter({ hasText: "Not sent" }).waitFor({ state: "detached" });
@@ -119,13 +126,17 @@ export const tests = {
   async "a page of another build offers to be loaded again, once the hub is back"({ browser, hub }) {
     const p = await open(browser, hub);
     p.watched.allow.push(/ERR_|503/);
+    let newer = false;
+    await p.page.route(`${hub.origin}/`, (route) => (newer ? route.fulfill({ contentType: "text/html", body: '<script type="module" src="/assets/main-NEWER.js"></script>' }) : route.continue()));
+    const compared = p.page.waitForResponse(`${hub.origin}/`);
     await hub.kill();
     await p.page.getByRole("alert").getByText("The hub is away").waitFor();
     await hub.start();
     await p.page.getByRole("alert").getByText("The hub is away").waitFor({ state: "detached" });
-    await p.page.route(`${hub.origin}/`, (route) => route.fulfill({ contentType: "text/html", body: '<script type="module" src="/assets/main-NEWER.js"></script>' }));
+    await (await compared).finished();
     await hub.kill();
     await p.page.getByRole("alert").getByText("The hub is away").waitFor();
+    newer = true;
     equal(await p.page.getByText("Afloat was upgraded").count(), 0, "the first time it was the same:");
     await hub.start();
     await p.page.getByText("Afloat was upgraded").waitFor();

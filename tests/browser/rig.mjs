@@ -153,6 +153,7 @@ export async function open(browser, hub, more = {}, address = null) {
   });
   await page.goto(address ?? (await hub.address()));
   await page.getByRole("textbox", { name: "Message" }).waitFor();
+  await page.waitForFunction(() => document.activeElement !== document.body); // the page's keys work from here on
   return {
     page, context, watched,
     message: page.getByRole("textbox", { name: "Message" }),

@@ -45,6 +45,7 @@ export const tests = {
     await p.plugins.getByText("evil").first().click();
     await p.page.locator('[data-panel-id="afloat.plugin"]').getByText("onerror").first().waitFor();
     await p.page.getByRole("button", { name: "Events and logs" }).click();
+    await p.page.locator('[data-panel-id="afloat.events"]').getByText("onerror").first().waitFor();
     equal(await p.page.evaluate(() => window.__pwned ?? null), null, "a script ran:");
     equal(await p.page.locator("img, iframe, .conversation script, .md svg").count(), 0, "elements made from text:");
     const links = await p.page.locator(".conversation a").evaluateAll((all) => all.map((a) => a.getAttribute("href")));
@@ -75,6 +76,7 @@ export default definePlugin({
     await p.page.keyboard.press("Control+k");
     await p.palette.getByRole("combobox").fill("vile <img");
     await p.palette.getByRole("option", { name: /^vile/ }).first().click();
+    await p.page.getByRole("status").filter({ hasText: evil }).waitFor();
     equal(await p.page.evaluate(() => window.__pwned ?? null), null, "a script ran:");
     equal(await p.page.locator("img, iframe").count(), 0, "elements made from text:");
     await p.close();

@@ -167,12 +167,13 @@ export const tests = {
   },
 
   async "a message that waits is shown after the answer that is being written, which stays in one piece"({ browser, hub }) {
-    const s = await hub.session(hub.scenario([{ text: "ebb flow ".repeat(40), delta_ms: 25 }, { text: "second answer" }]));
+    const s = await hub.session(hub.scenario([{ text: "ebb flow ".repeat(160), delta_ms: 25 }, { text: "second answer" }]));
     const p = await open(browser, hub);
     await at(p, hub, s.id);
     await p.message.fill("begin");
     await p.send.click();
     await p.talk.getByText("ebb flow").waitFor();
+    await p.stop.waitFor();
     await p.message.fill("and then");
     await p.page.getByRole("button", { name: "Queue" }).click();
     await p.talk.getByText("and then").waitFor();
@@ -260,6 +261,7 @@ export const tests = {
     await p.palette.getByRole("button", { name: "Run" }).click();
     await p.palette.getByText('dirs: an array is written as JSON, like ["a", "b"]').waitFor();
     await p.page.keyboard.press("Escape");
+    await p.palette.waitFor({ state: "detached" });
     await form("mcp.show");
     await p.palette.getByLabel("name").fill("nobody");
     await p.palette.getByRole("button", { name: "Run" }).click();
