@@ -170,6 +170,65 @@ export const tests = {
     await p.close();
   },
 
+  async "undoing ends at what the file held, and a save writes over nobody's work"({ browser, hub }) {
+    hub.write("log.txt", "first\n");
+    const p = await tree(browser, hub);
+    const { page } = p;
+    p.watched.allow.push(/409/);
+    await p.item("log.txt").click();
+    const panel = page.locator('[data-panel-id="afloat.file"]');
+    const type = async (text) => {
+      await panel.locator(".cm-content").click();
+      await page.keyboard.press("Control+End");
+      await page.keyboard.type(text);
+    };
+    await panel.getByText("first").waitFor();
+    await panel.locator(".cm-content").click();
+    await page.keyboard.press("Control+z");
+    equal(await panel.locator(".cm-line").first().textContent(), "first", "after Ctrl+Z:");
+    await type("mine");
+    hub.write("log.txt", "by the agent\n");
+    await page.getByText("changed on disk while you typed").waitFor();
+    for (let i = 0; i < 2; i++) { // a second try saves no more than the first
+      await panel.locator(".cm-content").click();
+      await Promise.all([page.waitForResponse((r) => r.request().method() === "GET" && r.url().includes("/files/text")), page.keyboard.press("Control+s")]);
+      equal(hub.read("log.txt"), "by the agent\n");
+    }
+    await panel.getByRole("button", { name: "Keep mine" }).click();
+    await panel.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("status").getByText("Saved log.txt").waitFor();
+    equal(hub.read("log.txt"), "first\nmine");
+    await p.close();
+  },
+
+  async "what is typed while a save is under way is not taken for saved"({ browser, hub }) {
+    hub.write("held.txt", "one");
+    const p = await tree(browser, hub);
+    const { page } = p;
+    await p.item("held.txt").click();
+    const panel = page.locator('[data-panel-id="afloat.file"]');
+    await panel.getByText("one").waitFor();
+    await panel.locator(".cm-content").click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type(" two");
+    let go;
+    const held = new Promise((done) => { go = done; });
+    await page.route("**/files/text", async (route) => {
+      if (route.request().method() === "PUT") await held;
+      await route.continue();
+    });
+    await Promise.all([page.waitForRequest((r) => r.method() === "PUT"), page.keyboard.press("Control+s")]);
+    await page.keyboard.type(" three");
+    go();
+    await page.getByRole("status").getByText("Saved held.txt").waitFor();
+    equal(hub.read("held.txt"), "one two");
+    await page.locator(".dv-tab", { hasText: "● held.txt" }).waitFor();
+    await panel.getByRole("button", { name: "Save" }).click();
+    await page.locator(".dv-tab", { hasText: "●" }).waitFor({ state: "detached" });
+    equal(hub.read("held.txt"), "one two three");
+    await p.close();
+  },
+
   async "a file that cannot be shown cannot be written over"({ browser, hub }) {
     const bytes = Buffer.from([0, 255, 1]);
     fs.writeFileSync(path.join(hub.project, "blob.bin"), bytes);

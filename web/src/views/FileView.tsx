@@ -4,14 +4,14 @@
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting, type LanguageSupport } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import { Compartment, EditorState, Transaction, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { unifiedMergeView } from "@codemirror/merge";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../components/Icon";
 import { explain, Problem } from "../lib/client";
-import { readFile, useWritten, writeFile } from "../lib/files";
+import { readFile, useWritten, writeFile, type TextFile } from "../lib/files";
 import { baseName, languageOf } from "../lib/format";
 import { styleNonce } from "../lib/nonce";
 import type { PanelProps } from "../lib/registry";
@@ -63,7 +63,7 @@ export default function FileView({ params, setTitle }: PanelProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const saved = useRef<string | null>(null); // what the file held when it was read or written last
-  const stamp = useRef<string | undefined>(undefined); // of that
+  const stamp = useRef<string | undefined>(undefined); // of that, and of nothing newer: a save fails when another wrote meanwhile
   const diffing = useRef(new Compartment());
   const named = useRef(new Compartment()); // what depends on the file's name
   const ends = useRef(new Compartment()); // of lines
@@ -72,7 +72,8 @@ export default function FileView({ params, setTitle }: PanelProps) {
   const [loaded, setLoaded] = useState(false); // until then there is nothing to type in, or to save
   const [error, setError] = useState<string | null>(null);
   const [gone, setGone] = useState(false);
-  const [newer, setNewer] = useState<string | null>(null);
+  const [newer, setNewer] = useState<TextFile | null>(null); // what the disk has, to be decided on
+  const [saves, setSaves] = useState(0);
   const tick = useWritten(dir, path);
 
   const save = async () => {
@@ -81,7 +82,8 @@ export default function FileView({ params, setTitle }: PanelProps) {
     try {
       stamp.current = await writeFile(dir, path, text, stamp.current);
       saved.current = text;
-      setDirty(false);
+      setDirty(view.current?.state.sliceDoc() !== text); // more may have been typed meanwhile
+      setSaves((n) => n + 1);
       setNewer(null);
       setGone(false);
       toast(`Saved ${path}`, "success");
@@ -93,15 +95,20 @@ export default function FileView({ params, setTitle }: PanelProps) {
   const latest = useRef(save);
   latest.current = save;
 
-  const replace = (text: string) => {
+  const replace = ({ text, stamp: of }: TextFile) => {
     const v = view.current;
     if (!v) return;
+    const first = saved.current === null;
     saved.current = text;
+    stamp.current = of;
     const top = v.scrollDOM.scrollTop;
     v.dispatch({ effects: ends.current.reconfigure(EditorState.lineSeparator.of(lineEnd(text))) });
     const doc = v.state.toText(text);
     const at = Math.min(v.state.selection.main.head, doc.length);
-    v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: doc }, selection: { anchor: at } });
+    v.dispatch({
+      changes: { from: 0, to: v.state.doc.length, insert: doc }, selection: { anchor: at },
+      annotations: first ? Transaction.addToHistory.of(false) : undefined, // undoing it would leave nothing
+    });
     v.scrollDOM.scrollTop = top;
     setLoaded(true);
     setDirty(false);
@@ -146,13 +153,13 @@ export default function FileView({ params, setTitle }: PanelProps) {
       setGone(false);
       const first = saved.current === null;
       const mine = v.state.sliceDoc();
-      stamp.current = file.stamp;
-      if (file.text === saved.current) return;
-      if (file.text === mine && !first) { // our own save, told of before it was answered
+      if (!first && (file.text === saved.current || file.text === mine)) { // the second: our own save, told of before it was answered
+        stamp.current = file.stamp;
         saved.current = file.text;
-        setDirty(false);
-      } else if (first || mine === saved.current) replace(file.text);
-      else setNewer(file.text);
+        setDirty(file.text !== mine);
+        setNewer(null);
+      } else if (first || mine === saved.current) replace(file);
+      else setNewer(file);
       if (first && line) goTo(v, line);
     } catch (e) {
       if (!on()) return;
@@ -174,9 +181,9 @@ export default function FileView({ params, setTitle }: PanelProps) {
   }, [line]);
 
   useEffect(() => {
-    const other = newer ?? saved.current ?? "";
+    const other = newer?.text ?? saved.current ?? "";
     view.current?.dispatch({ effects: diffing.current.reconfigure(comparing && dirty ? unifiedMergeView({ original: other, mergeControls: false }) : []) });
-  }, [comparing, newer, dirty]); // a save leaves nothing to compare
+  }, [comparing, newer, dirty, saves]); // a save leaves nothing to compare but what was typed during it
 
   return (
     <div className="view">
@@ -190,7 +197,7 @@ export default function FileView({ params, setTitle }: PanelProps) {
       {newer !== null && (
         <div className="banner" role="alert"><Icon name="warning" /> <span className="grow">The file changed on disk while you typed.</span>
           <button type="button" className="button" onClick={() => { replace(newer); setComparing(false); }}>Take the disk's</button>
-          <button type="button" className="button" onClick={() => { saved.current = newer; setNewer(null); setDirty(true); }}>Keep mine</button>
+          <button type="button" className="button" onClick={() => { saved.current = newer.text; stamp.current = newer.stamp; setNewer(null); setDirty(true); }}>Keep mine</button>
         </div>
       )}
       <div className="editor-host" ref={host} hidden={!loaded} />
