@@ -229,6 +229,29 @@ export const tests = {
     await p.close();
   },
 
+  async "an editor follows the directory that it was opened in"({ browser, hub }) {
+    hub.write("alpha/note.txt", "inside\n");
+    const p = await tree(browser, hub);
+    const { page } = p;
+    const before = path.join(hub.project, "alpha/note.txt");
+    await hub.api("POST", "/ui/command", { kind: "open_file", params: { path: before } });
+    const panel = page.locator('[data-panel-id="afloat.file"]');
+    await panel.getByText("inside").waitFor();
+    await p.item("alpha").focus();
+    await page.keyboard.press("F2");
+    await rename(p).fill("b");
+    await page.keyboard.press("Enter");
+    await panel.locator(`h2[title="${path.join(hub.project, "b/note.txt")}"]`).waitFor();
+    equal(await panel.getByText("gone from the disk").count(), 0);
+    await panel.locator(".cm-content").click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("more");
+    await page.keyboard.press("Control+s");
+    await page.getByRole("status").getByText("Saved note.txt").waitFor();
+    equal([hub.read("b/note.txt"), there(hub, "alpha")], ["inside\nmore", false]);
+    await p.close();
+  },
+
   async "a file that cannot be shown cannot be written over"({ browser, hub }) {
     const bytes = Buffer.from([0, 255, 1]);
     fs.writeFileSync(path.join(hub.project, "blob.bin"), bytes);

@@ -14,6 +14,12 @@ export interface Entry {
 }
 export const join = (dir: string, path: string): string => (path === "" ? dir : `${dir === "/" ? "" : dir}/${path}`);
 
+/** An absolute path as its directory and the name in it. */
+export function split(path: string): { dir: string; path: string } {
+  const at = path.lastIndexOf("/");
+  return { dir: path.slice(0, at) || "/", path: path.slice(at + 1) };
+}
+
 /** One directory, directories first. */
 export async function listDir(dir: string, path: string): Promise<{ entries: Entry[]; more: boolean }> {
   const { entries, more } = await call("files.list", { dir: join(dir, path) });
@@ -66,8 +72,10 @@ export async function moveEntry(dir: string, path: string, to: string): Promise<
     const base = String(p.params.dir);
     const whole = join(base, String(p.params.path));
     if (whole !== from && !whole.startsWith(`${from}/`)) continue;
-    const moved = (goal + whole.slice(from.length)).slice(base === "/" ? 1 : base.length + 1);
-    p.update({ key: `${base}:${moved}`, path: moved });
+    const now = goal + whole.slice(from.length);
+    const below = base === "/" ? base : `${base}/`;
+    const at = now.startsWith(below) ? { dir: base, path: now.slice(below.length) } : split(now); // else its directory was moved itself
+    p.update({ key: `${at.dir}:${at.path}`, ...at });
   }
 }
 

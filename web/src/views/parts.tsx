@@ -3,6 +3,7 @@ import { useCallback, useEffect, useState, type ReactNode } from "react";
 import { Icon, type IconName } from "../components/Icon";
 import { explain } from "../lib/client";
 import { onResync } from "../lib/events";
+import { split } from "../lib/files";
 import { openPanel } from "../lib/ui";
 
 export interface Load<T> {
@@ -56,8 +57,7 @@ export function bytes(n: number): string {
 
 /** Open a file by its absolute path in the editor. */
 export function openPath(path: string, line?: number): void {
-  const at = path.lastIndexOf("/");
-  openPanel("file", { key: path, dir: path.slice(0, at) || "/", path: path.slice(at + 1), line });
+  openPanel("file", { key: path, ...split(path), line });
 }
 
 /** A path that opens in the editor; long ones show their end. */
