@@ -187,6 +187,24 @@ export const tests = {
     await p.close();
   },
 
+  async "Enter sends the words of a prompt also when nothing completes them"({ browser, hub }) {
+    await fakeServer(hub);
+    const s = await hub.session(hub.scenario([{ when: "greet Ada", text: "good evening" }]));
+    const p = await open(browser, hub);
+    p.watched.allow.push(/500/);
+    await p.page.route("**/complete*", (route) => route.fulfill({ status: 500, json: { error: { code: "INTERNAL", message: "it sank" } } }));
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.message.pressSequentially("/mcp:fake:gree");
+    await p.page.getByRole("option", { name: "/mcp:fake:greet" }).waitFor();
+    await p.message.pressSequentially("t ");
+    await Promise.all([p.page.waitForResponse(/complete/), p.message.pressSequentially("Ada")]);
+    await p.page.keyboard.press("Enter");
+    await p.talk.getByText("good evening").waitFor();
+    equal(await p.message.inputValue(), "");
+    await p.close();
+  },
+
   async "@ completes resources of MCP servers and the variables of their templates, and adds their text"({ browser, hub }) {
     await fakeServer(hub);
     const s = await hub.session(hub.scenario([{ when: "text of note://tue/x", text: "well read" }]));

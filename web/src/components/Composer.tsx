@@ -76,10 +76,11 @@ function useSuggestions(text: string, caret: number, dir: string | null): Sugges
         if (on) setFound([...own, ...all.filter((c) => begins(c, word)).map((c) => ({ label: `/${c.name}`, detail: c.help, text: `/${c.name} ` }))]);
       }, () => undefined);
     } else if (kind === " ") {
+      setFound((old) => old.filter((s) => s.tab)); // the names of commands: Enter would take one and erase the words
       const [name, ...words] = text.slice(1, from).trim().split(/\s+/);
       void (slashes.some((s) => s.name === name) ? Promise.resolve([]) : wordsOf(name!, words, word)).then((all) => {
         if (on) setFound(all.map((v) => ({ label: v, text: `${text.slice(0, from)}${v} ${text.slice(caret)}`, caret: from + v.length + 1, tab: true })));
-      }, () => undefined);
+      }, () => { if (on) setFound([]); });
     } else if (kind === "@" && dir) {
       const put = (label: string, end: string): Suggestion => ({ label, text: `${text.slice(0, from)}@${label}${end}${text.slice(caret)}`, caret: from + label.length + end.length + 1 });
       if (word.includes(":")) setFound([]); // a server may take its time: Enter must not take what stood there before
