@@ -10,6 +10,16 @@ async function show(p, hub, id) {
   await p.page.locator(`[data-session="${id}"]`).waitFor();
 }
 const say = async (p, text) => { await p.message.fill(text); await p.send.click(); };
+/** Paste a picture of one dot into the message. */
+const paste = async (p) => {
+  await p.message.evaluate((area) => {
+    const bytes = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0));
+    const clipboardData = new DataTransfer();
+    clipboardData.items.add(new File([bytes], "dot.png", { type: "image/png" }));
+    area.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  });
+  await p.page.getByRole("list", { name: "Pictures" }).getByText("dot.png").waitFor();
+};
 const menu = async (p, label, item) => {
   await p.page.getByRole("button", { name: label }).click();
   await p.page.getByRole("menuitem", { name: item }).click();
@@ -373,21 +383,57 @@ export const tests = {
     await p.close();
   },
 
+  async "a picture that is pasted goes with one message, and stays when that could not be sent"({ browser, hub }) {
+    const s = await hub.session(hub.scenario([{ text: "seen" }, { text: "heard" }]));
+    const p = await open(browser, hub);
+    p.watched.allow.push(/ERR_/);
+    await show(p, hub, s.id);
+    await p.page.route("**/message", (route) => route.abort(), { times: 1 }); // the hub never gets it
+    await p.message.fill("look");
+    await paste(p);
+    await p.send.click();
+    await p.page.getByRole("alert").filter({ hasText: "Not sent" }).waitFor();
+    await p.page.getByRole("list", { name: "Pictures" }).getByText("dot.png").waitFor();
+    await p.page.unroute("**/message");
+    const sent = [];
+    let go;
+    const held = new Promise((done) => { go = done; });
+    await p.page.route("**/message", async (route) => {
+      sent.push(route.request().postDataJSON());
+      await held;
+      await route.continue();
+    });
+    await Promise.all([p.page.waitForRequest(/message$/), p.message.press("Enter")]);
+    await p.message.fill("and this");
+    await Promise.all([p.page.waitForRequest(/message$/), p.message.press("Enter")]);
+    equal(sent.map((m) => [m.text, m.images?.length ?? 0]), [["look", 1], ["and this", 0]]);
+    go();
+    await p.talk.getByText("heard").waitFor();
+    await p.close();
+  },
+
+  async "a first message that could not be sent waits in the session that was made for it"({ browser, hub }) {
+    await hub.session({ title: "where to work" });
+    const p = await open(browser, hub);
+    p.watched.allow.push(/ERR_/);
+    await p.page.route("**/message", (route) => route.abort(), { times: 1 });
+    await p.message.fill("the very first");
+    await p.send.click();
+    await p.page.getByRole("alert").filter({ hasText: "Not sent" }).waitFor();
+    await p.page.locator("[data-session]").waitFor();
+    equal(await p.message.inputValue(), "the very first");
+    await p.close();
+  },
+
   async "a picture that is pasted goes with the message"({ browser, hub }) {
     const s = await hub.session();
     const p = await open(browser, hub);
     await show(p, hub, s.id);
     await p.message.fill("look");
-    await p.message.evaluate((area) => {
-      const bytes = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0));
-      const clipboardData = new DataTransfer();
-      clipboardData.items.add(new File([bytes], "dot.png", { type: "image/png" }));
-      area.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
-    });
-    await p.page.getByRole("list", { name: "Pictures" }).getByText("dot.png").waitFor();
+    await paste(p);
     await p.send.click();
     await p.talk.getByText("1 picture").waitFor();
-    await p.page.getByRole("list", { name: "Pictures" }).waitFor({ state: "detached" }); // when the hub has answered
+    await p.page.getByRole("list", { name: "Pictures" }).waitFor({ state: "detached" });
     await p.close();
   },
 

@@ -25,6 +25,9 @@ const attached = createStore<Record<string, readonly Picture[]>>({}); // picture
 const NONE: readonly Picture[] = [];
 const HOME = "new"; // the draft of no session
 
+const changePictures = (key: string, change: (all: readonly Picture[]) => readonly Picture[]): void =>
+  attached.set((a) => ({ ...a, [key]: change(kept(a, key) ?? NONE) }));
+
 /** Put a text into the message of a session (null: of the next one), and the focus there. */
 export function writeDraft(session: string | null, text: string): void {
   drafts.set((d) => ({ ...d, [session ?? HOME]: text }));
@@ -128,7 +131,7 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
   const [past, setPast] = useState(-1); // how far back in what was said; -1: the draft
   const [busy, setBusy] = useState(false);
   const pictures = useStore(attached, (a) => kept(a, key) ?? NONE);
-  const setPictures = (change: (all: readonly Picture[]) => readonly Picture[]) => attached.set((a) => ({ ...a, [key]: change(kept(a, key) ?? NONE) }));
+  const setPictures = (change: (all: readonly Picture[]) => readonly Picture[]) => changePictures(key, change);
   const state = useStore(link);
   const dir = useDirs()[0];
   const running = row?.state === "running" || row?.state === "waiting";
@@ -172,28 +175,35 @@ export function Composer({ id, row }: { id: string | null; row: SessionRow | und
     setBusy(true);
     let target = id;
     const since = id ? conversation(id).heard() : 0;
+    const taken = pictures;
+    const drop = (at: string) => changePictures(at, (all) => all.filter((p) => !taken.includes(p)));
+    const giveBack = (at: string) => changePictures(at, (all) => [...taken, ...all]);
     write(""); // at once: the next message can be typed while this one is on its way
+    drop(key);
     setPast(-1);
     try {
       const ran = slash && await runCommand(slash[1]!, slash[2] ?? "", here);
-      if (ran && !ran.prompt) { toast(ran.output || "done"); return; }
+      if (ran && !ran.prompt) { toast(ran.output || "done"); giveBack(key); return; }
       if (slash && !ran) {
         toast(`There is no command /${slash[1]}`, "warning");
         setText(said);
+        giveBack(key);
         return;
       }
       words = await withResources(ran?.output ?? words);
       target ??= (await newSession({ working_dir: dir }))?.id ?? null;
       if (!target) throw new Error("there is no session");
       follow(target);
-      await send(target, words, how, pictures);
-      setPictures((all) => all.filter((p) => !pictures.includes(p))); // others may have come meanwhile
+      await send(target, words, how, taken);
     } catch (e) {
       const told = toast(`Not sent: ${explain(e)}`, "error");
-      drafts.set((d) => ({ ...d, [key]: kept(d, key) ? `${said}\n${d[key]}` : said })); // nothing typed is lost
+      const at = target ?? key; // the session that was made for it is on screen by now
+      drafts.set((d) => ({ ...d, [at]: kept(d, at) ? `${said}\n${d[at]}` : said })); // nothing typed is lost
+      giveBack(at);
       if (target && e instanceof Problem && e.status === 0 && (await conversation(target).arrived(words, since))) { // nor said twice
         dismiss(told);
-        drafts.set((d) => ({ ...d, [key]: (d[key] ?? "").replace(said, "").replace(/^\n/, "") }));
+        drafts.set((d) => ({ ...d, [at]: (d[at] ?? "").replace(said, "").replace(/^\n/, "") }));
+        drop(at);
       }
     } finally {
       setBusy(false);
