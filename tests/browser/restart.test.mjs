@@ -123,6 +123,31 @@ export const tests = {
     await p.close();
   },
 
+  async "what could not be read while the page was cut off is read when it is back"({ browser, hub }) {
+    const [s, other] = [await hub.session({ title: "near" }), await hub.session({ title: "far", ...hub.scenario([{ text: "from afar" }]) })];
+    await hub.turn(other.id, "who is there?");
+    const p = await open(browser, hub);
+    p.watched.allow.push(/ERR_/);
+    await p.page.goto(`${hub.origin}/#/session/${s.id}`);
+    await p.page.locator(`[data-session="${s.id}"]`).waitFor();
+    await p.sessions.getByText("far").waitFor();
+    await hub.api("POST", "/ui/command", { kind: "notify", params: { text: "heard" } }); // so it goes on from here, without a gap
+    await p.page.getByRole("status").filter({ hasText: "heard" }).waitFor();
+    await p.page.getByRole("button", { name: "Events and logs" }).click(); // the program of this and the next panel is there
+    await p.page.locator('[data-panel-id="afloat.events"]').waitFor();
+    await p.context.setOffline(true);
+    await p.page.getByRole("alert").getByText("The hub is away").waitFor();
+    await p.sessions.getByText("far").click();
+    await p.talk.getByText("could not be read").waitFor();
+    await p.page.getByRole("button", { name: "Environment", exact: true }).click();
+    const panel = p.page.locator('[data-panel-id="afloat.environment"]');
+    await panel.getByRole("alert").waitFor();
+    await p.context.setOffline(false);
+    await p.talk.getByText("from afar").waitFor();
+    await panel.getByRole("alert").waitFor({ state: "detached" });
+    await p.close();
+  },
+
   async "a page of another build offers to be loaded again, once the hub is back"({ browser, hub }) {
     const p = await open(browser, hub);
     p.watched.allow.push(/ERR_|503/);

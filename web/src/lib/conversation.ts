@@ -8,7 +8,7 @@
 // are announced once per frame.
 import type { JournalEvent, Usage } from "./answers";
 import { call, explain } from "./client";
-import { link, onEvent, onResync } from "./events";
+import { link, onEvent, onOnline, onResync } from "./events";
 import type { ToolCall } from "./registry";
 
 export interface Offer {
@@ -150,6 +150,7 @@ export class Conversation {
     this.ends = [
       onEvent("*", (e) => { if (e.session === id && e.seq !== undefined) this.take(e as JournalEvent); }),
       onResync(() => void this.catchUp()),
+      onOnline(() => { if (this.failed !== null) void this.catchUp(); }),
     ];
     void this.catchUp();
   }

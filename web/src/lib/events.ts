@@ -36,6 +36,11 @@ export function onResync(fn: () => void): () => void {
   return () => resyncs.delete(fn);
 }
 
+/** Called whenever the stream is there again, with a gap or without: try again what failed meanwhile. */
+export function onOnline(fn: () => void): () => void {
+  return link.subscribe(() => { if (link.get() === "online") fn(); });
+}
+
 function guard(fn: () => void): void {
   try {
     fn();

@@ -2,7 +2,7 @@
 import type { SessionRow } from "./answers";
 import { call, Problem } from "./client";
 import { useEffect } from "react";
-import { onEvent, onResync } from "./events";
+import { onEvent, onOnline, onResync } from "./events";
 import { createStore, useStore } from "./store";
 import { currentSession, toast } from "./ui";
 
@@ -94,7 +94,10 @@ export function sessionTitle(row: SessionRow): string {
 }
 
 export function startSessions(): void {
-  onResync(() => void load().catch(() => undefined));
+  let failed = false;
+  const again = () => void load().then(() => { failed = false; }, () => { failed = true; });
+  onResync(again);
+  onOnline(() => { if (failed) again(); });
   currentSession.subscribe(needCurrent);
   const quiet = new Set(["message.delta", "tool.progress", "tool.called", "tool.completed", "usage.updated"]);
   onEvent("*", (e) => {

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState, type ReactNode } from "react";
 import { Icon, type IconName } from "../components/Icon";
 import { explain } from "../lib/client";
-import { onResync } from "../lib/events";
+import { onOnline, onResync } from "../lib/events";
 import { split } from "../lib/files";
 import { openPanel } from "../lib/ui";
 
@@ -18,6 +18,7 @@ export function useLoad<T>(load: () => Promise<T>, deps: readonly unknown[]): Lo
   const [n, setN] = useState(0);
   const again = useCallback(() => setN((x) => x + 1), []);
   useEffect(() => onResync(again), []);
+  useEffect(() => (state.error === null ? undefined : onOnline(again)), [state.error]);
   useEffect(() => {
     let on = true;
     load().then((data) => on && setState({ data, error: null }), (e: unknown) => on && setState((s) => ({ ...s, error: explain(e) })));
