@@ -276,7 +276,7 @@ static bool is_variable(const struct json_member *m)
 }
 
 /// Split the client's environment: providers get their variables, tools the rest without what [tool_env] drops.
-bool agent_session_set_env(struct session *s, const struct json *v, struct agent_no *no)
+static bool take_env(struct session *s, const struct json *v, struct agent_no *no)
 {
     const struct config *c = s->agent->o.hub->config->now;
     struct arena a = {0};
@@ -305,6 +305,16 @@ bool agent_session_set_env(struct session *s, const struct json *v, struct agent
     return fits || REFUSE(no, "'env' must be an object of names and texts");
 }
 
+bool agent_session_set_env(struct session *s, const struct json *v, struct agent_no *no)
+{
+    bool taken = take_env(s, v, no);
+    if (taken) {
+        s->agent->o.host.changed(s->agent->o.host.arg,
+                                 s); // commands get the variables from the host
+    }
+    return taken;
+}
+
 /// A setting: taken by `take`, or a text or a bool at that offset of the session. `stored`: metadata.json has it in
 /// the same form.
 static const struct {
@@ -316,7 +326,7 @@ static const struct {
              {"disabled_tools", true, .take = take_disabled},
              {"writable", .take = take_writable},
              {"working_dir", .text = offsetof(struct session, working_dir)},
-             {"env", .take = agent_session_set_env},
+             {"env", .take = take_env},
              {"provider", .text = offsetof(struct session, want_provider)},
              {"model", .text = offsetof(struct session, want_model)},
              {"engine", true, .take = take_engine},

@@ -40,10 +40,10 @@ def project(home, tmp_path):
     return make
 
 
-def says(s):
+def says(s, **message):
     """Run a turn; what its command printed."""
     before = len(s.events("tool.completed"))
-    assert s.ask()["state"] == "completed"
+    assert s.ask(**message)["state"] == "completed"
     done = s.events("tool.completed")
     assert len(done) == before + 1
     return done[-1]["output"].strip()
@@ -262,6 +262,14 @@ def test_an_environment_belongs_to_the_client_who_brings_the_outer_one(home, pro
     assert says(first) == "one|" and says(second) == "two|"
     bring(first, OUTER="three")
     assert says(first) == "three|"
+
+
+def test_commands_have_the_environment_that_came_with_the_message(home, hub, project):
+    p = project('[env]\nAT = "${OUTER}"\n').allow()
+    s = p.session(*['echo "$AT|$OUTER|${GONE-none}"'] * 2, env={"OUTER": "one", "GONE": "soon"})
+    assert says(s) == "one|one|soon"
+    now = {"PATH": os.environ["PATH"], "AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(s.scenario), "OUTER": "two"}
+    assert says(s, env=now) == "two|two|none"
 
 
 def test_what_a_person_changed_in_the_shell_of_the_project_stays(home, hub, project):
