@@ -406,6 +406,8 @@ void agent__session_mark_crashed(struct session *s, session_loaded *done, void *
 
 /// A turn begins: record it as a point to go back to.
 void agent__session_mark(struct session *s, const struct turn *t);
+/// The session's working directory has changed.
+void agent__session_moved(struct session *s);
 /// Keep the files that the call is about to change, then call `ready`. False: there is nothing to keep, and no callback.
 bool agent__call_keep(struct tool_call *c, rewind_ready_cb *ready);
 /// The call is over: record what it changed.

@@ -298,13 +298,16 @@ static void narrow_params(struct change *c)
     }
 }
 
-/// The settings changed: choose the model by the new ones, and tell the host.
-static void choose_again(struct session *s)
+/// Settings that `params` names changed: choose the model by the new ones, and tell those who keep a copy.
+static void settings_changed(struct session *s, const struct json *params)
 {
     struct agent_no no;
     if (s->turn == NULL) {
         // a turn that begins chooses again, and reports the error
         (void)agent__session_choose(s, &no);
+    }
+    if (json_get(params, "working_dir") != NULL) {
+        agent__session_moved(s);
     }
     s->agent->o.host.changed(s->agent->o.host.arg, s);
 }
@@ -329,7 +332,7 @@ static void on_changed(void *arg, int status, const struct err *e)
         note__end(&n, STORE_WRITTEN, NULL, NULL);
     } else if (c->number == s->patches) {
         agent__session_set_settings(s, c->before);
-        choose_again(s);
+        settings_changed(s, c->params);
     }
     asking_end(c->q, status < 0 ? NULL : s);
     agent__session_free(c->before);
@@ -402,7 +405,7 @@ static void on_places(void *arg, const struct json *params, const char *read_onl
         s->sandbox = BOX_READ_ONLY; // the mode was chosen for another directory
         s->sandbox_reason = read_only;
     }
-    choose_again(s);
+    settings_changed(s, c->params);
     agent__session_save(s, on_changed, c);
 }
 

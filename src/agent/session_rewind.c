@@ -43,6 +43,13 @@ void agent__session_mark(struct session *s, const struct turn *t)
     }
 }
 
+void agent__session_moved(struct session *s)
+{
+    if (s->rewind != NULL) {
+        rewind_session_move(s->rewind, s->working_dir);
+    }
+}
+
 /// The absolute path of the file that a file tool writes, as the tool has it; NULL: it names none.
 static const char *path_of(const struct tool_call *c, const struct session *s)
 {

@@ -311,6 +311,7 @@ static void settle_free(struct rewind_job *j)
     arena_fini(&j->arena);
     free(j);
     owner->s->settled = true;
+    rewind__forget(owner->s); // the session may have moved since that command
     owner->start(owner);
 }
 

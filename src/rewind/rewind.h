@@ -34,6 +34,8 @@ struct rewind_session *rewind_session_open(struct rewind *r, const char *dir,
                                            const char *working_dir, uint64_t max_bytes);
 /// Close it. Jobs under way still finish and call back.
 void rewind_session_close(struct rewind_session *s); // NULL is allowed
+/// The session works in `working_dir` from now on (may be NULL). What changed in the former one can still be undone.
+void rewind_session_move(struct rewind_session *s, const char *working_dir);
 /// Free what only makes the next command faster.
 void rewind_session_rest(struct rewind_session *s);
 

@@ -63,6 +63,8 @@ struct rewind_job *rewind__job_new(struct rewind_session *s, void (*start)(struc
 void rewind__job_end(struct rewind_job *j);
 /// Run `work` on the lane, then `done` on the loop thread.
 void rewind__lane(struct rewind_job *j, work_fn *work, work_done *done);
+/// Forget the snapshot and the wire: the next command may run in another checkout.
+void rewind__forget(struct rewind_session *s);
 /// Settle the command that a crash interrupted, if there is one, then start `j`.
 void rewind__settle(struct rewind_job *j);
 

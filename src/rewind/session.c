@@ -182,6 +182,31 @@ void rewind__append(struct rewind_job *j, const char *member, const char *base,
     buf_fini(&line);
 }
 
+// ---- another directory --------------------------------------------------------------------------
+
+void rewind__forget(struct rewind_session *s)
+{
+    snapshot_fini(&s->now);
+    tripwire_free(s->wire);
+    s->wire = NULL;
+    s->sure = false;
+}
+
+static void start_move(struct rewind_job *j)
+{
+    struct rewind_session *s = j->s;
+    free(s->working_dir);
+    s->working_dir = j->note != NULL ? xstrdup(j->note) : NULL;
+    rewind__forget(s);
+    rewind__job_end(j);
+}
+
+void rewind_session_move(struct rewind_session *s, const char *working_dir)
+{
+    struct rewind_job *j = rewind__job_new(s, start_move, false);
+    j->note = working_dir != NULL ? arena_strdup(&j->arena, str_of(working_dir)) : NULL;
+}
+
 // ---- a turn -------------------------------------------------------------------------------------
 
 static void write_turn(void *arg)

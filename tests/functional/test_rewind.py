@@ -203,6 +203,25 @@ def test_a_killed_hub_loses_no_way_back(home, killed, repo):
     assert tree(repo) == first
 
 
+def test_a_command_after_a_kill_and_a_move_comes_back(home, killed, repo, tmp_path):
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(repo), "other")
+    first, there = tree(repo), tree(other)
+    s = Session(home, repo, [use("shell", cmd="echo half > a.txt; touch at; sleep 600")], permission="auto")
+    s.send()
+    retry(lambda: (repo / "at").exists())
+    killed()
+    s.call("PATCH", "", {"working_dir": str(other)})
+    scenario = tmp_path / "next.jsonl"
+    scenario.write_text("".join(json.dumps(x) + "\n" for x in (said("over"), SHELL, said("ran there"))))
+    turn = s.ask(env={"PATH": os.environ["PATH"], "AFLOAT_PROVIDER": "scripted", "AFLOAT_SCENARIO": str(scenario)})["turn_id"]
+    assert "more" in (other / "a.txt").read_text()
+    s.call("POST", "/rewind", {"to": turn})
+    assert tree(other) == there
+    s.call("POST", "/rewind", {"to": "t1"})
+    assert tree(repo) == first
+
+
 def test_what_is_refused(session, home, repo):
     s = session(use("shell", cmd="touch at; while ! test -e go; do sleep 0.05; done"), said("x"))
     assert s.call("POST", "/rewind", {}, status=404)["code"] == "NOT_FOUND"
@@ -238,6 +257,25 @@ def test_outside_of_git_it_says_what_is_not_kept(home, hub, tmp_path):
     back = s.call("POST", "/rewind", {"to": turn})
     assert back["restored"] == [str(dir / "a.txt")] and back["not_kept"]
     assert (dir / "a.txt").read_text() == "one\n" and (dir / "b.txt").exists()
+
+
+def test_what_a_command_changed_in_another_directory_comes_back(session, home, repo, tmp_path):
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(repo), "other")
+    first, there = tree(repo), tree(other)
+    s = session(SHELL, said("ran"), SHELL, said("ran there"), SHELL, said("ran here again"))
+    s.ask("run it")
+    second = tree(repo)
+    s.call("PATCH", "", {"working_dir": str(other)})
+    s.ask("run it there")
+    assert tree(other) != there
+    s.call("PATCH", "", {"working_dir": str(repo)})
+    s.ask("run it here again")
+    back = s.call("POST", "/rewind", {"to": "t2"})
+    assert str(other / "a.txt") in back["restored"] and back["not_kept"] == []
+    assert tree(other) == there and tree(repo) == second
+    s.call("POST", "/rewind", {"to": "t1"})
+    assert tree(other) == there and tree(repo) == first
 
 
 def test_the_command(session, home, repo):
