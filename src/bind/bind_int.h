@@ -272,6 +272,8 @@ bool bind__reg_off(struct bind_reg *r);
 /// Call its function in a later turn, after what was posted before. Texts are copied; STR_NULL and
 /// NULL for none.
 void bind__reg_post(struct bind_reg *r, struct str json, const char *name);
+/// The same for the end of a connection, at most a few KiB: there is room for it when messages have filled the queue.
+void bind__reg_post_end(struct bind_reg *r, struct str json);
 /// Call refill() and the function in a later turn, if there is anything to post.
 void bind__reg_poke(struct bind_reg *r);
 

@@ -20,6 +20,7 @@
 
 enum {
     QUEUE_BYTES = 16 << 20, // posted to all registrations of an owner
+    END_BYTES = 4 << 20,    // on top, for ends of connections; needed posts use up to 2 MiB of it
     NEEDED_MAX = 1024,      // bytes of a post that is taken although there is no room
     TURN_MAX = 32,
     REG_BYTES = 768, // that a registration needs in C, about
@@ -291,15 +292,14 @@ bool bind__reg_off(struct bind_reg *r)
     return gen_item_off(r->item, NULL) == 0;
 }
 
-void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
+static void post(struct bind_reg *r, struct str json, const char *name, size_t limit)
 {
     if (!r->live || r->off) {
         return;
     }
-    // A small post that finds an empty queue is always taken: a timer that lost its tick would never fire again, and a
-    // connection that lost its end would stay registered.
+    // A small post that finds an empty queue is always taken: a timer that lost its tick would never fire again.
     bool needed = json.n <= NEEDED_MAX && r->queue.n == 0;
-    if (!needed && r->o->usage->posted + post_bytes(json.n) > QUEUE_BYTES) {
+    if (!needed && r->o->usage->posted + post_bytes(json.n) > limit) {
         if (!r->dropping) { // once, until its queue is empty again
             r->dropping = true;
             char text[128];
@@ -319,6 +319,16 @@ void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
     vec_push(&r->queue, p);
     r->o->usage->posted += post_bytes(p.n);
     bind__reg_poke(r);
+}
+
+void bind__reg_post(struct bind_reg *r, struct str json, const char *name)
+{
+    post(r, json, name, QUEUE_BYTES);
+}
+
+void bind__reg_post_end(struct bind_reg *r, struct str json)
+{
+    post(r, json, NULL, QUEUE_BYTES + END_BYTES);
 }
 
 void bind__regs_start(struct bind_owner *o)

@@ -10,7 +10,10 @@
 #include <lauxlib.h>
 
 #include "base/base64.h"
+#include "base/utf8.h"
 #include "bind/faces.h"
+
+enum { REASON_MAX = 1024 }; // bytes of why a connection ended
 
 struct socket {
     struct bind_reg reg;
@@ -67,32 +70,46 @@ struct str bind__check_url(lua_State *L, int idx, const char *who)
     return STR_NULL;
 }
 
+static void write_event(struct buf *out, const char *type, int code, struct str text, bool binary)
+{
+    struct jw w = {.out = out};
+    jw_obj(&w);
+    jw_kstrz(&w, "type", type);
+    jw_kint(&w, "code", code);
+    jw_kstr(&w, "text", text);
+    jw_kbool(&w, "binary", binary);
+    jw_end_obj(&w);
+}
+
 void bind__post_event(struct bind_reg *r, const char *type, int code, struct str text, bool binary)
 {
     struct buf out = {.max = SIZE_MAX}, data = {.max = SIZE_MAX};
     if (binary) {
         base64_encode(&data, text);
     }
-    struct jw w = {.out = &out};
-    jw_obj(&w);
-    jw_kstrz(&w, "type", type);
-    jw_kint(&w, "code", code);
-    jw_kstr(&w, "text", binary ? buf_str(&data) : text);
-    jw_kbool(&w, "binary", binary);
-    jw_end_obj(&w);
+    write_event(&out, type, code, binary ? buf_str(&data) : text, binary);
     bind__reg_post(r, buf_str(&out), NULL);
     buf_fini(&out);
     buf_fini(&data);
+}
+
+static void post_end(struct bind_reg *r, const char *type, int code, struct str text)
+{
+    struct buf out = {.max = SIZE_MAX};
+    text.n = utf8_cut(text.p, text.n, MIN(text.n, (size_t)REASON_MAX));
+    write_event(&out, type, code, text, false);
+    bind__reg_post_end(r, buf_str(&out));
+    buf_fini(&out);
 }
 
 void bind__post_end(struct bind_reg *r, struct bind__link *k, int code, struct str reason,
                     const char *message, bool closes)
 {
     if (message != NULL) {
-        bind__post_event(r, "error", code, str_of(message), false);
+        post_end(r, "error", code, str_of(message));
     }
     if (closes) {
-        bind__post_event(r, "close", code, message != NULL ? str_of(message) : reason, false);
+        post_end(r, "close", code, message != NULL ? str_of(message) : reason);
     }
     bind__link_drop(k);
 }

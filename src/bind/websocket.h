@@ -29,6 +29,7 @@ void bind__check_handlers(lua_State *L, int opts, const char *who, const char *c
 void bind__push_dispatch(lua_State *L, int opts);
 /// Post an event to it: on_TYPE is called with what it takes.
 void bind__post_event(struct bind_reg *r, const char *type, int code, struct str text, bool binary);
-/// The connection has ended, by an error when there is a `message`: drop it, and post that and (`closes`) the end.
+/// The connection has ended, by an error when there is a `message`: drop it, and post that and (`closes`) the end,
+/// also when messages have filled the queue. Of a text the first KiB counts.
 void bind__post_end(struct bind_reg *r, struct bind__link *k, int code, struct str reason,
                     const char *message, bool closes);

@@ -92,6 +92,24 @@ def test_a_connection_that_breaks_is_an_error_and_a_close(home, hub, serve):
     wait_for(home, "error ", "close 1006 ")
 
 
+def test_a_close_behind_more_messages_than_the_queue_takes_is_told(home, hub, serve):
+    port = serve("echo")
+    put(home, """
+local id, go
+id = websocket.connect("ws://127.0.0.1:%d/", {
+  on_open = function() log.info("open") websocket.send(id, "flood") end,
+  on_message = function() while not go do timer.sleep(0.01) end end,
+  on_close = function(code, reason) log.info("close " .. code .. " " .. reason) end,
+})
+route("POST", "/go", function() go = true return {} end)
+""" % port)
+    wait_for(home, "open")
+    retry(lambda: not connections(port))
+    assert any(d["code"] == "LIMIT_REACHED" for d in home.json("plugin", "show", "talker")["diagnostics"])
+    post(home, "go")
+    wait_for(home, "close 4001 enough")
+
+
 @pytest.mark.parametrize("url, why", [("/refused", "status 401"), (None, "cannot connect")])
 def test_one_that_cannot_be_made_says_why(home, hub, serve, url, why):
     put(home, SOCKET % ((serve("echo"), url, "") if url else (1, "/", "")))

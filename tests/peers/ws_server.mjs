@@ -1,5 +1,6 @@
 // A WebSocket server made with the `ws` library: node ws_server.mjs echo|cable [CERT KEY]
-// Prints its port. `echo` says everything again; the text "bye" makes it close with 4001. `cable` speaks Action Cable.
+// Prints its port. `echo` says everything again; the text "bye" makes it close with 4001,
+// "flood" too, after 20 MiB. `cable` speaks Action Cable.
 import { createServer } from "node:http";
 import { createServer as createTls } from "node:https";
 import { readFileSync } from "node:fs";
@@ -14,6 +15,14 @@ function echo(ws, req) {
   ws.on("message", (data, binary) => {
     if (String(data) === "bye") ws.close(4001, "as you wish");
     else if (String(data) === "die") ws.terminate();
+    else if (String(data) === "flood") {
+      for (let i = 0; i < 20; i++) ws.send("x".repeat(1 << 20));
+      for (let n = 1 << 20; n >= 1; n >>= 1) { // and what room that leaves
+        ws.send("x".repeat(n));
+        ws.send("x".repeat(n));
+      }
+      ws.close(4001, "enough");
+    }
     else ws.send(data, { binary });
   });
 }

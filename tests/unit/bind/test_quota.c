@@ -60,6 +60,26 @@ TEST(a_timer_goes_on_while_the_queues_of_its_unit_are_full)
     rig_close();
 }
 
+TEST(the_end_of_a_connection_is_told_while_the_queues_of_its_unit_are_full)
+{
+    rig_open();
+    rig_load("a",
+             "for i = 1, 4 do events.on('mine', function(d) timer.sleep(1000) end) end\n"
+             "events.on('go', function()\n"
+             "local url = 'ws://127.0.0.1:1/'\n"
+             "local function close(code) say('closed', code) end\n"
+             "websocket.connect(url, {on_error = function() say('failed') end, on_close = close})\n"
+             "end)");
+    rig_load("b", "events.emit('mine')"); // from now on they sleep, and take nothing
+    rig_load("c", "for i = 6, 0, -1 do local s = ('x'):rep(10 ^ i // 1 | 0)\n"
+                  "for _ = 1, 5 do events.emit('mine', s) end end");
+    CHECK(rig_noted("a", DIAG_LIMIT_REACHED, "more than 16 MiB are queued"));
+    rig_load("d", "events.emit('go')");
+    rig_wait("closed 1006");
+    CHECK(rig_said("failed"));
+    rig_close();
+}
+
 TEST(a_handler_that_is_switched_off_gives_its_queue_back)
 {
     static const char *const flags[] = {"limits.tool_ms=20", NULL};
