@@ -241,9 +241,8 @@ static void list_next(struct marking *m)
     store_list(m->a->o.hub->store, &f, STR_NULL, 0, on_left, m);
 }
 
-static void know_secrets(void *arg) // on a lane
+static void know_secrets(const struct home *h)
 {
-    const struct home *h = ((struct agent *)arg)->o.hub->home;
     char token[TOKEN_LEN + 1];
     struct err ignored;
     secrets_know(h->secrets);
@@ -253,7 +252,24 @@ static void know_secrets(void *arg) // on a lane
     }
 }
 
-static void on_secrets(void *arg)
+static void learn_first(void *arg) // on a lane
+{
+    const struct marking *m = arg;
+    know_secrets(m->a->o.hub->home);
+}
+
+static void on_learned_first(void *arg)
+{
+    list_next(arg);
+}
+
+static void learn_again(void *arg) // on a lane
+{
+    const struct agent *a = arg;
+    know_secrets(a->o.hub->home);
+}
+
+static void on_learned_again(void *arg)
 {
     agent__release(arg);
 }
@@ -262,7 +278,7 @@ void agent_learn_secrets(struct agent *a)
 {
     if (!agent_has_stopped(a)) {
         agent__hold(a);
-        work_submit(a->files, 0, know_secrets, on_secrets, a);
+        work_submit(a->files, 0, learn_again, on_learned_again, a);
     }
 }
 
@@ -294,9 +310,9 @@ struct agent *agent_open(const struct agent_opts *o, loop_fn *ready, void *arg)
     rules_init(&a->rules);
     on_settings(a);
     config_listen(o->hub->config, on_settings, a);
-    agent_learn_secrets(a);
     m->a = a;
     agent__hold(a);
-    list_next(m);
+    work_submit(a->files, 0, learn_first, on_learned_first,
+                m); // before anything is shown or stored
     return a;
 }
