@@ -344,6 +344,17 @@ def helper_pid(dir):
     return None
 
 
+def is_unlocked(dir):
+    fd = os.open(dir, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+
+
 def test_what_a_killed_process_left_goes_when_the_next_one_starts(place):
     one = place.project("one", '[env]\nSECRET = "1"\n')
     s = place.start("bash")
@@ -351,6 +362,7 @@ def test_what_a_killed_process_left_goes_when_the_next_one_starts(place):
     s.wait("SECRET", "1")
     [left] = place.helpers()
     os.kill(retry(lambda: helper_pid(left)), signal.SIGKILL)
+    retry(lambda: is_unlocked(left))  # the dying process holds it until it is gone, and so does a child before its exec
     s.type("cd /")
     s.wait("SECRET", "")
     assert left.exists()
