@@ -294,7 +294,7 @@ static int find_new(struct tool_job *c, const char *path, struct place *p, struc
     if (real == NULL) {
         return err_sys(e, "cannot open the directory of '%s'", path);
     }
-    char *rest;
+    char *rest = NULL;
     int rc = clean_rest(c, path + up.n, path, &rest, e);
     rc = rc == 0 ? check_writable(c, join(c, real, rest), path, e) : rc;
     if (rc == 0) {
