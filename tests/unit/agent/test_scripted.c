@@ -209,8 +209,15 @@ TEST(words_come_one_by_one_after_the_delay)
 TEST(a_scripted_call_can_be_cancelled_while_its_file_is_read)
 {
     begin("{\"text\": \"one two\"}");
-    mock_start(NULL);
-    loop_run_once(&l, false); // the first try has begun
+    for (bool reading = false; !reading;) {
+        mock_reset();
+        mock_start(NULL);
+        loop_run_once(&l, false); // the first try has begun
+        reading = mock.deltas + mock.dones + mock.fails == 0;
+        if (!reading) { // the thread was faster than we
+            mock_wait();
+        }
+    }
     provider_cancel(mock.call);
     mock_end();
     CHECK_INT(mock.deltas + mock.dones + mock.fails, 0);
