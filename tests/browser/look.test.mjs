@@ -23,6 +23,18 @@ const asked = (hub, route) => { const { pathname, search } = new URL(route.reque
 /** Elements whose text does not fit and does not end with dots. */
 const cut = (page, selector) => page.locator(selector).evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent));
 
+/** A page with a session that asks about two calls at once. */
+async function twoQuestions(browser, hub) {
+  const s = await hub.session({ permission: "ask", ...hub.scenario([
+    { tool_calls: [{ name: "shell", input: { cmd: "echo first" } }, { name: "shell", input: { cmd: "echo second" } }] }, { text: "both ran" },
+  ]) });
+  const p = await open(browser, hub);
+  await at(p, hub, s.id);
+  await p.message.fill("go");
+  await p.send.click();
+  return p;
+}
+
 export const tests = {
   async "who speaks sees the end again, and a question is named wherever one reads"({ browser, hub }) {
     const long = Array.from({ length: 60 }, (_, i) => `paragraph ${i}`).join("\n\n");
@@ -71,13 +83,7 @@ export const tests = {
   },
 
   async "keys answer one question at a time, and none from other parts of the page"({ browser, hub }) {
-    const s = await hub.session({ permission: "ask", ...hub.scenario([
-      { tool_calls: [{ name: "shell", input: { cmd: "echo first" } }, { name: "shell", input: { cmd: "echo second" } }] }, { text: "both ran" },
-    ]) });
-    const p = await open(browser, hub);
-    await at(p, hub, s.id);
-    await p.message.fill("go");
-    await p.send.click();
+    const p = await twoQuestions(browser, hub);
     const cards = p.page.getByRole("region", { name: "Permission for shell" });
     await cards.first().waitFor();
     await p.page.getByRole("tab", { name: "Sessions" }).focus();
@@ -93,13 +99,7 @@ export const tests = {
   },
 
   async "a held key answers one question, not the ones that follow"({ browser, hub }) {
-    const s = await hub.session({ permission: "ask", ...hub.scenario([
-      { tool_calls: [{ name: "shell", input: { cmd: "echo first" } }, { name: "shell", input: { cmd: "echo second" } }] }, { text: "both ran" },
-    ]) });
-    const p = await open(browser, hub);
-    await at(p, hub, s.id);
-    await p.message.fill("go");
-    await p.send.click();
+    const p = await twoQuestions(browser, hub);
     const second = p.page.getByRole("region", { name: "Permission for shell" }).filter({ hasText: "echo second" });
     await second.waitFor();
     await p.page.locator(".scroller").focus();

@@ -1,4 +1,5 @@
 """What each command does, against a real hub."""
+import contextlib
 import json
 import os
 import re
@@ -147,10 +148,17 @@ def test_an_empty_secret_and_a_bad_name_are_refused(home):
     assert not (home.dir / "secrets.json").exists()
 
 
-def test_a_secret_typed_on_a_terminal_is_not_shown(home):
+@contextlib.contextmanager
+def secret_asked(home):
+    """`secret set X` on a terminal that asks for the value."""
     process, terminal = home.on_terminal("secret", "set", "X")
     with terminal:
         read_until(terminal, rb"\(not shown\): ")
+        yield process, terminal
+
+
+def test_a_secret_typed_on_a_terminal_is_not_shown(home):
+    with secret_asked(home) as (process, terminal):
         terminal.write(b"typed value\n")
         said = read_until(terminal, b"is stored")
         assert b"typed value" not in said
@@ -161,9 +169,7 @@ def test_a_secret_typed_on_a_terminal_is_not_shown(home):
 @pytest.mark.parametrize("pasted", [b"one\ntwo\n", b"one\ntwo", b"x" * 5000 + b"\n"],
                          ids=["two lines", "no end", "long"])
 def test_a_pasted_secret_that_a_terminal_cannot_give_whole_is_refused(home, pasted):
-    process, terminal = home.on_terminal("secret", "set", "X")
-    with terminal:
-        read_until(terminal, rb"\(not shown\): ")
+    with secret_asked(home) as (process, terminal):
         assert terminal.write(pasted) == len(pasted)
         said = read_until(terminal, b"< FILE")
         assert b"two" not in said and process.wait(DEADLINE) == 2
@@ -171,9 +177,7 @@ def test_a_pasted_secret_that_a_terminal_cannot_give_whole_is_refused(home, past
 
 
 def test_a_typed_secret_may_end_with_ctrl_d(home):
-    process, terminal = home.on_terminal("secret", "set", "X")
-    with terminal:
-        read_until(terminal, rb"\(not shown\): ")
+    with secret_asked(home) as (process, terminal):
         terminal.write(b"value\x04")
         read_until(terminal, b"is stored")
         assert process.wait(DEADLINE) == 0
@@ -181,9 +185,7 @@ def test_a_typed_secret_may_end_with_ctrl_d(home):
 
 
 def test_ctrl_c_at_the_prompt_is_130_and_puts_the_echo_back(home):
-    process, terminal = home.on_terminal("secret", "set", "X")
-    with terminal:
-        read_until(terminal, rb"\(not shown\): ")
+    with secret_asked(home) as (process, terminal):
         assert not termios.tcgetattr(terminal)[3] & termios.ECHO
         terminal.write(b"\x03")
         assert process.wait(DEADLINE) == 130

@@ -480,7 +480,7 @@ TEST(ordinary_command_lines_are_followed)
         "go test ./... -run 'TestA|TestB'",
         "docker run --rm -v \"$PWD:/w\" -w /w node:20 npm test",
         "ls -la | grep -v '^d' | awk '{print $9}' | sort -u",
-        "find . -name '*.py' -not -path './venv/*' -print0 | xargs -0 grep -ln 'TODO'",
+        "find . -name '*.py' -not -path './venv/*' -print0 | xargs -0 grep -ln 'import os'",
         "find src -type f \\( -name '*.c' -o -name '*.h' \\) -exec wc -l {} +",
         "grep -rn \"it's\" src | cut -d: -f1,2",
         "sed -i 's/a\\(b\\)/\\1[$]/g; s#x#y#' file.txt",
